@@ -1,0 +1,128 @@
+"""What is kept of a span: a skeleton of every one, and the facts a dialect read from those it recognised.
+
+    SpanView -> dialects -> SpanFacts -> assembly -> Session
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from goldspan.scoring.sessions import NO_CONTENT, Capture, Content, SpanRef
+
+
+class Role(StrEnum):
+    """What a recognised span stands for."""
+
+    AGENT = "agent"
+    """An invocation of an agent or of a workflow of agents; the outermost one is a turn."""
+    MODEL = "model"
+    """A call of a language model; its output holds requests for tools."""
+    TOOL = "tool"
+    """An execution of a tool."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A tool call in a model's output."""
+
+    name: str
+    arguments: Content
+    call_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolFacts:
+    """What a dialect read of one execution of a tool."""
+
+    name: str
+    """As the framework's user knows the tool: affixes of the dialect are gone (R9)."""
+    arguments: Content = NO_CONTENT
+    """Captured arguments are a dict in `raw`; `value` is then that dict."""
+    argument_captures: Mapping[str, Capture] | None = None
+    call_id: str | None = None
+    result: Content = NO_CONTENT
+    error: str | None = None
+    pseudo: bool = False
+    """Made by the framework and not a call in the user's eyes: a hand-off, a merged span, a final answer (R5)."""
+    merged: bool = False
+    """A synthetic span that repeats others; never a call, whatever the configuration says."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFacts:
+    """What a dialect read of one model call."""
+
+    requests: tuple[Request, ...] = ()
+    """From the output only, never from the input history (R3)."""
+    answered: Mapping[str, bool] | None = None
+    """Call ids that the *input* holds a result for, with whether that result is an error."""
+    new_user_message: bool | None = None
+    """The input ends with a user message (starts a turn) rather than with tool results; none where unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class ContextFacts:
+    """Content that other metrics read, kept as it was written and decoded when asked for."""
+
+    user_text: Content = NO_CONTENT
+    answer: Content = NO_CONTENT
+    messages: Content = NO_CONTENT
+    tool_definitions: Content = NO_CONTENT
+
+
+NO_CONTEXT = ContextFacts()
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceFacts:
+    """What is kept of a resource; one object for all spans of a source."""
+
+    service_name: str | None = None
+    environment: str | None = None
+    session_keys: tuple[tuple[str, str], ...] = ()
+    run_id: str | None = None
+
+
+NO_RESOURCE = ResourceFacts()
+
+
+@dataclass(frozen=True, slots=True)
+class SpanFacts:
+    """One span as goldspan keeps it. Without a `role` it is a skeleton: it only stands between others.
+
+    Two deliveries of one span are the same record; of two versions the greater `version` wins (R4), so that
+    which one came first never matters.
+    """
+
+    trace_id: str
+    span_id: str
+    parent_id: str
+    start: int
+    end: int
+    version: tuple[int, int, str] = (0, 0, "")
+    """End, number of attributes, and a text of the span's content that breaks the last ties."""
+    role: Role | None = None
+    dialect: str = ""
+    agent: str | None = None
+    tool: ToolFacts | None = None
+    model: ModelFacts | None = None
+    context: ContextFacts = NO_CONTEXT
+    session_keys: tuple[tuple[str, str], ...] = ()
+    """Every known session attribute of the span, in the order of precedence (R6)."""
+    turn_id: str | None = None
+    run_id: str | None = None
+    join_attributes: Mapping[str, Any] | None = None
+    """Attributes that goldens may join on, such as `test.case.name`."""
+    no_turn: bool = False
+    """Recognised, but never the start of a turn: agent construction, an MCP server of its own (R7)."""
+    scored: bool = False
+    """The span already carries a score of ours: read, never stamped again (R13)."""
+    resource: ResourceFacts = NO_RESOURCE
+
+    @property
+    def ref(self) -> SpanRef:
+        """The span's identity."""
+        return SpanRef(self.trace_id, self.span_id)

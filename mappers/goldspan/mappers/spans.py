@@ -1,0 +1,67 @@
+"""The little a dialect may read of a span, whatever holds it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+STATUS_ERROR = 2
+"""`STATUS_CODE_ERROR` of OTLP; 0 is unset, 1 is ok."""
+
+
+@dataclass(frozen=True, slots=True)
+class EventView:
+    """A span event: its name and attributes."""
+
+    name: str
+    attributes: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceView:
+    """What is shared by the spans of one source."""
+
+    attributes: Mapping[str, Any]
+
+
+@runtime_checkable
+class SpanView(Protocol):
+    """A finished span. Readers make these; they are read once, in the order of the input, and not kept.
+
+    Ids are lower-case hex without prefix, `""` where the span has none. Times are nanoseconds since the epoch,
+    0 where unknown. Attribute values are plain Python: str, bool, int, float, None, list, dict with str keys, or
+    anything else a hostile sender managed to write: a dialect checks types before it believes them.
+    """
+
+    @property
+    def trace_id(self) -> str: ...
+    @property
+    def span_id(self) -> str: ...
+    @property
+    def parent_id(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def start(self) -> int: ...
+    @property
+    def end(self) -> int: ...
+    @property
+    def kind(self) -> int:
+        """`SpanKind` as in OTLP: 1 internal, 2 server, 3 client, 4 producer, 5 consumer, 0 unspecified."""
+        ...
+
+    @property
+    def status_code(self) -> int: ...
+    @property
+    def status_message(self) -> str: ...
+    @property
+    def attributes(self) -> Mapping[str, Any]: ...
+    @property
+    def events(self) -> Sequence[EventView]: ...
+    @property
+    def scope_name(self) -> str: ...
+    @property
+    def resource(self) -> ResourceView:
+        """One object for all spans of a source, so that it can be compared by identity."""
+        ...

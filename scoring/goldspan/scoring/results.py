@@ -1,0 +1,201 @@
+"""What scoring returns. Scores are exact fractions until they are emitted; failures are data.
+
+    RunResult > SessionResult > TurnResult > CallResult > ArgumentResult
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from goldspan.scoring.errors import Problem
+from goldspan.scoring.sessions import JsonValue, Session, ToolCall, Turn
+
+if TYPE_CHECKING:
+    from goldspan.scoring.goldens.models import ExpectedCall, Golden
+
+
+class Label(StrEnum):
+    """The one vocabulary of verdicts."""
+
+    PASS = "pass"
+    FAIL = "fail"
+    NOT_EVALUATED = "not_evaluated"
+
+
+class Reason(StrEnum):
+    """Why something was not evaluated: a closed list."""
+
+    NO_GOLDEN = "no_golden"
+    NOTHING_EXPECTED = "nothing_expected"
+    ARGUMENTS_NOT_CAPTURED = "arguments_not_captured"
+    ARGUMENTS_REDACTED = "arguments_redacted"
+    ARGUMENTS_TRUNCATED = "arguments_truncated"
+    ARGUMENTS_UNPARSABLE = "arguments_unparsable"
+    CALLS_NOT_VISIBLE = "calls_not_visible"
+    TURN_NOT_EXPECTED = "turn_not_expected"
+    GOLDEN_NEVER_SEEN = "golden_never_seen"
+    AMBIGUOUS_GOLDEN = "ambiguous_golden"
+    SESSION_AMBIGUOUS = "session_ambiguous"
+    SAMPLED_OUT = "sampled_out"
+    INPUT_MISSING = "input_missing"
+    INCOMPLETE = "incomplete"
+    EVALUATOR_ERROR = "evaluator_error"
+
+
+class Outcome(StrEnum):
+    """What became of an expected argument."""
+
+    MATCHED = "matched"
+    MISMATCHED = "mismatched"
+    MISSING = "missing"
+    UNKNOWN = "unknown"
+    IGNORED = "ignored"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A score, what it means, and why there is none. Every result has these."""
+
+    exact: Fraction | None
+    """The score before rounding, or none where nothing was evaluated."""
+    label: Label
+    reason: Reason | None = None
+    """Set exactly where `label` is `not_evaluated`."""
+
+    @property
+    def score(self) -> float | None:
+        """The score as a float, or none."""
+        return None if self.exact is None else float(self.exact)
+
+
+@dataclass(frozen=True, slots=True)
+class ArgumentResult:
+    """One expected argument of one call."""
+
+    name: str
+    outcome: Outcome
+    exact: Fraction | None
+    """0 to 1, none where the actual value is unknown or the argument is ignored."""
+    strategy: str
+    expected: JsonValue
+    actual: JsonValue = None
+    """The value that was passed; meaningless unless `outcome` is `matched` or `mismatched`."""
+    weight: Fraction = Fraction(1)
+
+    @property
+    def score(self) -> float | None:
+        """The score as a float, or none."""
+        return None if self.exact is None else float(self.exact)
+
+
+@dataclass(frozen=True, slots=True)
+class CallResult:
+    """An expected call with its partner, an expected call without one, or an unexpected actual call."""
+
+    verdict: Verdict
+    expected: ExpectedCall | None = None
+    expected_index: int | None = None
+    """Position among the turn's expected calls, from 0."""
+    actual: ToolCall | None = None
+    """The partner; for a missing call its near miss, if there is one."""
+    actual_index: int | None = None
+    """Position among the turn's calls, from 0."""
+    arguments: tuple[ArgumentResult, ...] = ()
+    extra_arguments: tuple[str, ...] = ()
+    """Names of arguments that were passed but not expected."""
+
+    @property
+    def unexpected(self) -> bool:
+        """An actual call that stands for no expected one."""
+        return self.expected is None
+
+    @property
+    def missing(self) -> bool:
+        """An expected call without a partner; `actual` may name a near miss."""
+        return self.expected is not None and not self.aligned
+
+    aligned: bool = False
+    """Expected and actual stand for each other."""
+
+    def arguments_with(self, outcome: Outcome) -> tuple[str, ...]:
+        """Names of the expected arguments that had this outcome."""
+        return tuple(argument.name for argument in self.arguments if argument.outcome is outcome)
+
+
+@dataclass(frozen=True, slots=True)
+class TurnResult:
+    """One turn against what was expected of it."""
+
+    verdict: Verdict
+    calls: tuple[CallResult, ...] = ()
+    """One for each expected call, in the golden's order."""
+    unexpected: tuple[CallResult, ...] = ()
+    """One for each actual call that stands for no expected one; reported, not scored."""
+    rejected: tuple[ToolCall, ...] = ()
+    """Requests that were refused before execution; reported, not scored unless the criterion counts them."""
+    turn: Turn | None = None
+    """The actual turn, or none where the golden's turn was never seen."""
+    turn_index: int | None = None
+    """Position among the run's turns, from 0."""
+    expected_index: int | None = None
+    """Position among the golden's turns, from 0; none for a turn the golden does not have."""
+    expected: int = 0
+    """How many calls count towards the mean."""
+    evaluated: int = 0
+    """How many of these were evaluated."""
+    matched: int = 0
+    """How many expected calls have a partner."""
+    approximate: bool = False
+    """The turn was too large to align exactly; the pairs found are good, perhaps not best."""
+
+    @property
+    def missing(self) -> int:
+        """How many expected calls have no partner."""
+        return sum(call.missing for call in self.calls)
+
+
+@dataclass(frozen=True, slots=True)
+class SessionResult:
+    """One run of a session against its golden."""
+
+    verdict: Verdict
+    session: Session | None
+    """None for a golden that was never seen."""
+    golden: Golden | None
+    """None for a session without one."""
+    turns: tuple[TurnResult, ...] = ()
+    expected: int = 0
+    """How many turns count towards the mean."""
+    evaluated: int = 0
+    metric: str = "tool_parameter_match"
+    criterion: str = ""
+    """A digest of the criterion, or a preset's name: scores of different criteria are never averaged."""
+
+    @property
+    def calls_expected(self) -> int:
+        """Expected calls of all turns."""
+        return sum(turn.expected for turn in self.turns)
+
+    @property
+    def calls_evaluated(self) -> int:
+        """Evaluated calls of all turns."""
+        return sum(turn.evaluated for turn in self.turns)
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """Everything one scoring of many sessions found. `assert result.passed, result` is a test.
+
+    `str(result)` is the readable difference; `to_json()` the document whose schema is published.
+    """
+
+    sessions: tuple[SessionResult, ...] = ()
+    """One for each run of a session that has a golden, then one for each session without."""
+    never_seen: tuple[Golden, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    golden_sets: Mapping[str, str] = field(default_factory=dict)  # type: ignore[assignment]
+    """Name to `name@version` and digest of the golden sets that were used."""

@@ -1,0 +1,134 @@
+"""What a mapper yields and a metric reads: sessions of turns of tool calls.
+
+Everything here is a frozen value. Times are nanoseconds since the epoch, as in OTLP; 0 means unknown.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+JsonValue = Any
+"""None, bool, int, float, str, list of these, or dict from str to these."""
+
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
+class Capture(StrEnum):
+    """What is known of recorded content. Absent, elided, redacted and cut are different facts, none of them `{}`."""
+
+    CAPTURED = "captured"
+    NOT_CAPTURED = "not_captured"
+    REDACTED = "redacted"
+    TRUNCATED = "truncated"
+    UNPARSABLE = "unparsable"
+
+
+class SpanRef(NamedTuple):
+    """A span by its ids, lower-case hex as in OTLP/JSON."""
+
+    trace_id: str
+    span_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """Recorded content as it was written, with what is known of it; decoded when asked for."""
+
+    raw: object = None
+    """The attribute's value: most often JSON text, sometimes a decoded value, `None` unless something was recorded."""
+    capture: Capture = Capture.NOT_CAPTURED
+
+    @property
+    def value(self) -> JsonValue:
+        """The decoded value: JSON text is parsed, other text stays text; `None` unless captured."""
+        if self.capture is not Capture.CAPTURED:
+            return None
+        if not isinstance(self.raw, str):
+            return self.raw
+        try:
+            return json.loads(self.raw)
+        except (ValueError, RecursionError):
+            return self.raw
+
+
+NO_CONTENT = Content()
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """One execution of a tool, or a request for one that was never seen to be executed.
+
+    `ToolCall("get_weather", {"city": "Paris"})` is enough to score with; a mapper fills in the rest.
+    """
+
+    name: str
+    arguments: Mapping[str, JsonValue] | None = field(default_factory=dict)  # type: ignore[assignment]
+    """By parameter name; `None` exactly where `capture` is not `captured`."""
+    capture: Capture = Capture.CAPTURED
+    argument_captures: Mapping[str, Capture] = _NOTHING
+    """Single arguments whose value is hidden, by name: they are present in `arguments`, but not to be believed."""
+    call_id: str | None = None
+    start: int = 0
+    end: int = 0
+    error: str | None = None
+    """Why the call failed, as far as recorded: `error.type`, a status message or `error`; `None` if it did not."""
+    requested: bool = False
+    """A model asked for it, and no execution of it was seen."""
+    rejected: bool = False
+    """A request that was refused, invalid or denied: its tool was executed in this turn, but not for this request."""
+    batch: int = 0
+    """Calls of one turn with the same number were asked for at once; their order means nothing."""
+    span: SpanRef | None = None
+    """The outermost span of the execution, which carries the results."""
+    evidence: tuple[SpanRef, ...] = ()
+    """Every span the call was read from."""
+    dialect: str = ""
+    agent: str | None = None
+    result: Content = NO_CONTENT
+    raw_arguments: Content = NO_CONTENT
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One invocation of the outermost agent: from a user message to the answer."""
+
+    calls: tuple[ToolCall, ...] = ()
+    """In the order they were asked for; rejected requests are among them."""
+    root: SpanRef | None = None
+    trace_ids: tuple[str, ...] = ()
+    turn_id: str | None = None
+    """The dialect's own id of the turn, such as ADK's invocation id."""
+    start: int = 0
+    end: int = 0
+    agent: str | None = None
+    calls_visible: bool = True
+    """False where tools ran but their spans were not written: "no calls" must not be concluded."""
+    user_text: Content = NO_CONTENT
+    answer: Content = NO_CONTENT
+    messages: Content = NO_CONTENT
+    tool_definitions: Content = NO_CONTENT
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """The turns that share a session id, in one run."""
+
+    id: str
+    turns: tuple[Turn, ...] = ()
+    id_source: str = "given"
+    """The attribute the id was read from, `trace_id` where none had it, or `input` for spans without any id."""
+    run: str = ""
+    """Tells runs of one session id apart: a declared run id, else one derived from the first turn."""
+    ambiguous: bool = False
+    """Several session ids stood where one was looked for; `id` is then a trace id."""
+    incomplete: bool = False
+    """A bound, an eviction or a time limit touched this run: calls may be missing."""
+    resource: Mapping[str, JsonValue] = _NOTHING
+    """`service.name` and `deployment.environment.name` of the source, where set."""
+    attributes: Mapping[str, JsonValue] = _NOTHING
+    """Attributes of the turn roots that goldens join on, such as `test.case.name`."""
