@@ -197,5 +197,5 @@ class RunResult:
     """One for each run of a session that has a golden, then one for each session without."""
     never_seen: tuple[Golden, ...] = ()
     problems: tuple[Problem, ...] = ()
-    golden_sets: Mapping[str, str] = field(default_factory=dict)  # type: ignore[assignment]
+    golden_sets: Mapping[str, str] = field(default_factory=dict[str, str])
     """Name to `name@version` and digest of the golden sets that were used."""

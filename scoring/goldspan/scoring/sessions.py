@@ -18,6 +18,10 @@ JsonValue = Any
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
+def _nothing() -> Mapping[str, Any]:
+    return _NOTHING
+
+
 class Capture(StrEnum):
     """What is known of recorded content. Absent, elided, redacted and cut are different facts, none of them `{}`."""
 
@@ -67,10 +71,10 @@ class ToolCall:
     """
 
     name: str
-    arguments: Mapping[str, JsonValue] | None = field(default_factory=dict)  # type: ignore[assignment]
+    arguments: Mapping[str, JsonValue] | None = field(default_factory=_nothing)
     """By parameter name; `None` exactly where `capture` is not `captured`."""
     capture: Capture = Capture.CAPTURED
-    argument_captures: Mapping[str, Capture] = _NOTHING
+    argument_captures: Mapping[str, Capture] = field(default_factory=_nothing)
     """Single arguments whose value is hidden, by name: they are present in `arguments`, but not to be believed."""
     call_id: str | None = None
     start: int = 0
@@ -128,7 +132,7 @@ class Session:
     """Several session ids stood where one was looked for; `id` is then a trace id."""
     incomplete: bool = False
     """A bound, an eviction or a time limit touched this run: calls may be missing."""
-    resource: Mapping[str, JsonValue] = _NOTHING
+    resource: Mapping[str, JsonValue] = field(default_factory=_nothing)
     """`service.name` and `deployment.environment.name` of the source, where set."""
-    attributes: Mapping[str, JsonValue] = _NOTHING
+    attributes: Mapping[str, JsonValue] = field(default_factory=_nothing)
     """Attributes of the turn roots that goldens join on, such as `test.case.name`."""
