@@ -1,0 +1,69 @@
+# Every target sets itself up; `make help` lists them.
+# Needs make, Python 3.11 or newer (as python3, python3.14 ... or PYTHON=...) and, the first time, a package index.
+
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+SDK_VENVS := .venvs
+
+# The oldest supported SDK, the one google-adk pins, and the newest there is.
+SDK_OLDEST := 1.39.1
+SDK_PINNED := 1.44.0
+SDK_TESTS := tests/collector_processor tests/mappers tests/packaging/test_imports.py
+
+PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11 python; do \
+	"$$python" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 \
+	&& echo "$$python" && break; done)
+
+# $(call set_up,VENV,WHAT TO INSTALL): a virtual environment with goldspan in editable mode.
+define set_up
+	@test -n "$(PYTHON)" || { echo "No Python 3.11 or newer with venv found: install one, or say make PYTHON=..." >&2; exit 2; }
+	@$(1)/bin/python -m pip --version >/dev/null 2>&1 || "$(PYTHON)" -m venv $(1)
+	$(1)/bin/python -m pip install --quiet --upgrade 'pip>=25.1'
+	$(1)/bin/python -m pip install --quiet --editable . $(2)
+	@touch $(1)/.ready
+endef
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check bench test-sdk wheel clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(READY) ## score recorded traces, then a live agent
+	$(BIN)/python examples/demo.py
+
+test: $(READY) ## run every test; ARGS= goes to pytest
+	$(BIN)/python -m pytest -rs $(ARGS)
+
+check: $(READY) ## lint, format, types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/pyright
+
+bench: $(READY) ## ratios against reference implementations, in one run
+	$(BIN)/python -m benchmarks $(ARGS)
+
+test-sdk: $(SDK_VENVS)/$(SDK_OLDEST)/.ready $(SDK_VENVS)/$(SDK_PINNED)/.ready $(SDK_VENVS)/newest/.ready ## run the doors' tests on the oldest, pinned and newest OpenTelemetry SDK
+	@for sdk in $(SDK_OLDEST) $(SDK_PINNED) newest; do \
+		$(SDK_VENVS)/$$sdk/bin/python -c \
+			'from importlib.metadata import version; print("opentelemetry-sdk", version("opentelemetry-sdk"))' && \
+		$(SDK_VENVS)/$$sdk/bin/python -m pytest -rs $(SDK_TESTS) $(ARGS) || exit 1; \
+	done
+
+wheel: $(READY) ## build the wheel into dist/
+	$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
+
+clean: ## remove everything a target made
+	rm -rf $(VENV) $(SDK_VENVS) dist build .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(READY): pyproject.toml
+	$(call set_up,$(VENV),--group dev)
+
+$(SDK_VENVS)/newest/.ready: pyproject.toml
+	$(call set_up,$(SDK_VENVS)/newest,--group test --upgrade opentelemetry-sdk opentelemetry-exporter-otlp)
+
+$(SDK_VENVS)/%/.ready: pyproject.toml
+	$(call set_up,$(SDK_VENVS)/$*,--group test opentelemetry-sdk==$* opentelemetry-exporter-otlp==$*)
