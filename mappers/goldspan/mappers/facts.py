@@ -118,6 +118,10 @@ class SpanFacts:
     """Attributes that goldens may join on, such as `test.case.name`."""
     no_turn: bool = False
     """Recognised, but never the start of a turn: agent construction, an MCP server of its own (R7)."""
+    hides_calls: bool = False
+    """Tools ran under this span, and its dialect writes no spans for them: "no calls" must not be concluded."""
+    entry: bool = False
+    """Its parent is in another process: a server or consumer span, or OTLP's `CONTEXT_IS_REMOTE` flag."""
     scored: bool = False
     """The span already carries a score of ours: read, never stamped again (R13)."""
     resource: ResourceFacts = NO_RESOURCE
