@@ -1,0 +1,115 @@
+"""What a session should have done: a golden set of goldens of turns of expected calls.
+
+    GoldenSet > Golden > GoldenTurn > ExpectedCall
+
+Everything here is a frozen value. A criterion is resolved when a file is read: what a golden, a turn or a call inherits
+is already merged in, and `None` on a turn or a call means "the one above, unchanged".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from goldspan.scoring.sessions import JsonValue
+
+if TYPE_CHECKING:
+    from goldspan.scoring.criterion import Criterion
+
+_NOTHING: Mapping[str, JsonValue] = MappingProxyType({})
+
+
+def _nothing() -> Mapping[str, JsonValue]:
+    return _NOTHING
+
+
+def _default_criterion() -> Criterion:
+    # Imported when first needed: building a pydantic model is slow, and expected calls alone do not need one.
+    from goldspan.scoring.criterion import Criterion  # noqa: PLC0415 - see above
+
+    return Criterion()
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedCall:
+    """One call that should have been made: `ExpectedCall("get_weather", {"city": "Paris"})`.
+
+    Only the arguments named in `args` are judged; others that were passed are reported as extra.
+    """
+
+    name: str
+    args: Mapping[str, JsonValue] = field(default_factory=_nothing)
+    """By parameter name, JSON values."""
+    criterion: Criterion | None = None
+    """None: that of the turn or the golden."""
+    optional: bool = False
+    """May be left out: scored where it was made, never missed."""
+    forbidden: bool = False
+    """Must not be made; `args` may narrow what exactly is forbidden."""
+
+
+@dataclass(frozen=True, slots=True)
+class GoldenTurn:
+    """What one turn should have done. No calls means nothing is expected of it."""
+
+    calls: tuple[ExpectedCall, ...] = ()
+    user: str | None = None
+    """The user's message, a key to find the turn by."""
+    turn_id: str | None = None
+    """The dialect's own id of the turn, such as ADK's invocation id: a key that beats `user`."""
+    criterion: Criterion | None = None
+    """None: that of the golden."""
+
+    @property
+    def has_key(self) -> bool:
+        """Whether the turn can be found by something else than its position."""
+        return self.user is not None or self.turn_id is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Golden:
+    """What one session should have done, as turns or as one list of calls for the whole session."""
+
+    session: str | None = None
+    """The session id it belongs to; None where `session_pattern` says so instead."""
+    turns: tuple[GoldenTurn, ...] = ()
+    calls: tuple[ExpectedCall, ...] | None = None
+    """Not None: every call of the session in one list, whatever the turn (session scope); `turns` is then empty."""
+    session_pattern: str | None = None
+    """A glob that matches whole session ids, case-sensitive: `nightly-*-weather`."""
+    criterion: Criterion = field(default_factory=_default_criterion)
+    golden_set: str = ""
+    """`name@version` of the set it comes from; the name alone where the set has no version."""
+    digest: str = ""
+    """The set's content digest."""
+    source: str = ""
+    """File and line, for reports and mistakes."""
+
+    @property
+    def key(self) -> str:
+        """What names the golden in reports and telemetry: its session id, else its pattern."""
+        if self.session is not None:
+            return self.session
+        return self.session_pattern or ""
+
+
+@dataclass(frozen=True, slots=True)
+class GoldenSet:
+    """A named, versioned file of goldens."""
+
+    name: str
+    version: str | None = None
+    digest: str = ""
+    """16 hex digits: a hash of the content, whatever the formatting and the order of keys."""
+    criterion: Criterion = field(default_factory=_default_criterion)
+    """What its goldens inherit."""
+    goldens: tuple[Golden, ...] = ()
+    source: str = ""
+    """The file."""
+
+    @property
+    def label(self) -> str:
+        """`name@version`, or the name alone where the set has no version."""
+        return self.name if self.version is None else f"{self.name}@{self.version}"
