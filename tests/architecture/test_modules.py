@@ -1,0 +1,45 @@
+"""The shape of modules: short, typed, in a namespace without a package of its own."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+ROOMS = ("scoring", "mappers", "collector_processor")
+CODE = [path for room in ROOMS for path in sorted((ROOT / room).rglob("*.py"))]
+EVERYTHING = CODE + [path for top in ("tests", "benchmarks", "examples") for path in sorted((ROOT / top).rglob("*.py"))]
+LONGEST = 500
+VAGUE = {"base", "common", "helpers", "misc", "util", "utils"}
+
+
+def names(paths: list[Path]) -> list[str]:
+    return [str(path.relative_to(ROOT)) for path in paths]
+
+
+def test_no_module_is_longer_than_can_be_read() -> None:
+    assert names([path for path in EVERYTHING if path.read_text("utf-8").count("\n") > LONGEST]) == []
+
+
+def test_no_module_is_named_after_nothing() -> None:
+    assert names([path for path in CODE if path.stem.strip("_") in VAGUE]) == []
+
+
+def test_every_module_postpones_annotations_and_says_what_it_is() -> None:
+    def complete(path: Path) -> bool:
+        tree = ast.parse(path.read_text("utf-8"))
+        starts = [node for node in tree.body if isinstance(node, ast.ImportFrom) and node.module == "__future__"]
+        empty = not tree.body
+        return empty or (bool(starts) and ast.get_docstring(tree) is not None)
+
+    assert names([path for path in CODE if not complete(path)]) == []
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_the_namespace_has_no_package_of_its_own(room: str) -> None:
+    assert [path.name for path in (ROOT / room).iterdir() if path.name != "__pycache__"] == ["goldspan"]
+    contents = {path.name for path in (ROOT / room / "goldspan").iterdir()} - {"__pycache__"}
+    assert contents == {room}
+    assert (ROOT / room / "goldspan" / room / "py.typed").is_file()

@@ -1,0 +1,165 @@
+"""Which room may import what: scoring <- mappers <- collector_processor, and nothing that is not declared."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+import tomllib
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+ROOMS = ("scoring", "mappers", "collector_processor")
+"""Each may import the ones before it."""
+
+CLOCKS_AND_CHANCE = {"datetime", "random", "secrets", "time", "uuid", "zoneinfo"}
+THE_WORLD = {"asyncio", "http", "logging", "multiprocessing", "socket", "ssl", "subprocess", "threading", "urllib"}
+PURE = CLOCKS_AND_CHANCE | THE_WORLD | {"os", "shutil", "tempfile"}
+FORBIDDEN = {
+    "scoring": PURE | {"click", "google", "opentelemetry", "rich"},
+    "mappers": CLOCKS_AND_CHANCE | THE_WORLD | {"click", "rich", "ruamel", "rapidfuzz"},
+    "collector_processor": set[str](),
+}
+IMPORT_OF_DISTRIBUTION = {"protobuf": "google", "ruamel-yaml": "ruamel"}
+
+
+class Found(NamedTuple):
+    """An import statement."""
+
+    module: str
+    line: int
+    lazy: bool
+
+
+def imports(source: str, package: str) -> Iterator[Found]:
+    tree = ast.parse(source)
+    at_import_time = set[ast.AST]()
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        node = waiting.pop()
+        at_import_time.add(node)
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            waiting.extend(ast.iter_child_nodes(node))
+    for node in ast.walk(tree):
+        lazy = node not in at_import_time
+        if isinstance(node, ast.Import):
+            yield from (Found(name.name, node.lineno, lazy) for name in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            start = package.rsplit(".", node.level - 1)[0] if node.level else ""
+            base = ".".join(filter(None, (start, node.module)))
+            if base == "goldspan":
+                yield from (Found(f"goldspan.{name.name}", node.lineno, lazy) for name in node.names)
+            else:
+                yield Found(base, node.lineno, lazy)
+
+
+def rejected(source: str, room: str, package: str) -> list[str]:
+    """Everything wrong with the imports of a module of this room."""
+    wrong: list[str] = []
+    for module, line, lazy in imports(source, package):
+        top, _, rest = module.partition(".")
+        if top == "goldspan":
+            target = rest.partition(".")[0]
+            if target not in ROOMS[: ROOMS.index(room) + 1]:
+                wrong.append(f"line {line}: {room} imports {module}")
+        elif top in FORBIDDEN[room]:
+            wrong.append(f"line {line}: {room} imports {module}, which is not pure")
+        elif room == "scoring" and top in {"ruamel", "rapidfuzz"} and not lazy:
+            wrong.append(f"line {line}: {module} is imported eagerly")
+        elif top not in sys.stdlib_module_names and top not in declared():
+            wrong.append(f"line {line}: {module} is not a declared dependency")
+    return wrong
+
+
+@cache
+def requirements() -> list[str]:
+    """Names of the distributions the base install and the extras ask for."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    extras = project.get("optional-dependencies", {}).values()
+    stated = [*project["dependencies"], *(entry for extra in extras for entry in extra)]
+    return [re.split(r"[\s\[<>=!~;]", entry, maxsplit=1)[0].lower().replace(".", "-") for entry in stated]
+
+
+@cache
+def declared() -> set[str]:
+    names = requirements()
+    return {"opentelemetry" if n.startswith("opentelemetry") else IMPORT_OF_DISTRIBUTION.get(n, n) for n in names}
+
+
+def modules(room: str) -> list[Path]:
+    return sorted((ROOT / room / "goldspan").rglob("*.py"))
+
+
+def package_of(path: Path, room: str) -> str:
+    return ".".join(path.relative_to(ROOT / room).parts[:-1])
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_room_imports_only_what_it_may(room: str) -> None:
+    found = {
+        str(path.relative_to(ROOT)): wrong
+        for path in modules(room)
+        if (wrong := rejected(path.read_text("utf-8"), room, package_of(path, room)))
+    }
+    assert modules(room)
+    assert found == {}
+
+
+ENGINE = sorted((ROOT / "collector_processor/goldspan/collector_processor").glob("engine*/**/*.py")) + sorted(
+    (ROOT / "collector_processor/goldspan/collector_processor").glob("engine*.py")
+)
+
+
+@pytest.mark.parametrize("path", ENGINE, ids=lambda path: path.name)
+def test_the_engine_reads_no_clock_file_variable_or_network(path: Path) -> None:
+    package = package_of(path, "collector_processor")
+    tops = {found.module.partition(".")[0] for found in imports(path.read_text("utf-8"), package)}
+    assert tops & (PURE | {"io", "opentelemetry", "pathlib", "sys"}) == set()
+
+
+def test_there_is_an_engine_to_look_at() -> None:
+    assert ENGINE
+
+
+@pytest.mark.parametrize(
+    ("room", "source"),
+    [
+        ("scoring", "from goldspan.mappers import read_sessions"),
+        ("scoring", "from goldspan import mappers"),
+        ("scoring", "def f():\n    import goldspan.collector_processor.cli"),
+        ("scoring", "from ...mappers.facts import Role"),
+        ("mappers", "from goldspan.collector_processor.evaluation import Level"),
+        ("scoring", "import opentelemetry.sdk.trace"),
+        ("scoring", "from time import time_ns"),
+        ("scoring", "import os.path"),
+        ("scoring", "import ruamel.yaml"),
+        ("mappers", "import random"),
+        ("collector_processor", "import flask"),
+    ],
+)
+def test_a_wrong_import_is_found(room: str, source: str) -> None:
+    assert rejected(source, room, f"goldspan.{room}.goldens")
+
+
+@pytest.mark.parametrize(
+    ("room", "source"),
+    [
+        ("scoring", "import decimal\nfrom goldspan.scoring.errors import Mistake\nimport pydantic"),
+        ("scoring", "def f():\n    from ruamel.yaml import YAML"),
+        ("scoring", "from ..errors import Mistake"),
+        ("mappers", "from goldspan.scoring import Session\nfrom google.protobuf import message"),
+        ("collector_processor", "import time, click\nfrom goldspan.mappers.facts import Role"),
+    ],
+)
+def test_a_right_import_is_not(room: str, source: str) -> None:
+    assert rejected(source, room, f"goldspan.{room}.goldens") == []
+
+
+def test_each_dependency_has_its_line_in_the_architecture_page() -> None:
+    page = (ROOT / "docs/architecture.md").read_text("utf-8").replace(".", "-")
+    assert [name for name in requirements() if f"| `{name}`" not in page] == []
