@@ -1,0 +1,84 @@
+"""Span facts in, sessions out: a pure function of a set of spans.
+
+facts -> one version of each span -> trace trees -> fragments -> turns -> runs
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from goldspan.mappers.assembly.fragments import Fragment, fragment_without_ids, fragments_of
+from goldspan.mappers.assembly.runs import TurnFragments, build_session, build_turn, runs_of, turns_of
+from goldspan.mappers.assembly.settings import DEFAULT_ASSEMBLY, DEFAULT_SESSION_KEYS, PSEUDO_TOOLS, AssemblySettings
+from goldspan.mappers.assembly.trace_tree import TraceTree
+from goldspan.mappers.facts import SpanFacts
+from goldspan.scoring.errors import Problem
+from goldspan.scoring.sessions import Session
+
+__all__ = [
+    "DEFAULT_ASSEMBLY",
+    "DEFAULT_SESSION_KEYS",
+    "PSEUDO_TOOLS",
+    "AssemblySettings",
+    "Fragment",
+    "TurnFragments",
+    "assemble",
+    "build_session",
+    "build_turn",
+    "newer",
+    "read_trace",
+    "runs_of",
+    "turns_of",
+]
+
+
+def newer(old: SpanFacts | None, new: SpanFacts) -> SpanFacts:
+    """Return the version of a span to keep: later end, then more attributes, then the greater content (R4)."""
+    return new if old is None or new.version > old.version else old
+
+
+def read_trace(
+    spans: dict[str, SpanFacts], settings: AssemblySettings = DEFAULT_ASSEMBLY
+) -> tuple[list[Fragment], list[Problem]]:
+    """Cut one trace, given by span id, into fragments. The trace with the id `""` holds the spans without ids."""
+    tree = TraceTree(spans)
+    trace_id = next(iter(spans.values())).trace_id if spans else ""
+    problems = [
+        Problem(
+            "parent_cycle", "the parents of this span lead back to it; it was read as a root", f"{trace_id}/{span_id}"
+        )
+        for span_id in tree.cut
+    ]
+    if not trace_id:
+        return fragment_without_ids(tree, settings.session_keys), problems
+    return fragments_of(tree, settings.session_keys), problems
+
+
+def assemble(
+    facts: Iterable[SpanFacts],
+    settings: AssemblySettings = DEFAULT_ASSEMBLY,
+    on_problem: Callable[[Problem], object] | None = None,
+) -> list[Session]:
+    """Rebuild every session, one value for each run, in the order of time. The order of `facts` never matters."""
+    traces: dict[str, dict[str, SpanFacts]] = {}
+    for fact in facts:
+        named = fact if fact.trace_id and fact.span_id else without_ids(fact, len(traces.get("", ())))
+        trace = traces.setdefault(named.trace_id, {})
+        trace[named.span_id] = newer(trace.get(named.span_id), named)
+    by_session: dict[str, list[Fragment]] = {}
+    for trace in traces.values():
+        fragments, problems = read_trace(trace, settings)
+        if on_problem is not None:
+            for problem in problems:
+                on_problem(problem)
+        for fragment in fragments:
+            by_session.setdefault(fragment.session.id, []).append(fragment)
+    runs = [run for fragments in by_session.values() for run in runs_of(turns_of(fragments), settings)]
+    runs.sort(key=lambda run: run[0][0].order)
+    return [build_session(run, lambda turn: build_turn(turn, settings)) for run in runs]
+
+
+def without_ids(fact: SpanFacts, number: int) -> SpanFacts:
+    """Name a span that has no ids by its place in the input, so that it is never taken for another (R4)."""
+    return replace(fact, trace_id="", span_id=f"#{number:09d}", parent_id="")

@@ -1,0 +1,153 @@
+"""One trace cut into fragments: what it holds of turns (R7), each with the session it belongs to (R6).
+
+Most fragments are a whole turn. Raw SDKs write one trace for each model call, so a turn of theirs is several.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from goldspan.mappers.assembly.session_lookup import FoundSession, find_session
+from goldspan.mappers.assembly.trace_tree import TraceTree, time_order
+from goldspan.mappers.facts import NO_RESOURCE, ResourceFacts, Role, SpanFacts
+from goldspan.scoring.sessions import SpanRef
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fragment:
+    """The recognised spans of one turn that one trace holds, in the order of time."""
+
+    root: SpanRef
+    spans: tuple[SpanFacts, ...]
+    tree: TraceTree
+    session: FoundSession
+    start: int
+    end: int
+    root_span: SpanFacts | None
+    """The root as it was seen; none while it is only named as a parent."""
+    waits_for_caller: bool = False
+    """The local root names a parent in its own process that was not seen: an agent may still turn up above it."""
+    waits_for_remote: bool = False
+    """The local root was called from another process, whose spans may come too."""
+    turn_id: str | None = None
+    run_id: str | None = None
+    continues: bool = False
+    """Its first model call answers tool results, not a user: it carries on the turn before it."""
+    agentless: bool = False
+    """No agent span stands over it: a raw SDK."""
+
+    @property
+    def order(self) -> tuple[int, int, str, str]:
+        """The order of fragments in a session."""
+        return (self.start, self.end, self.root.trace_id, self.root.span_id)
+
+    @property
+    def resource(self) -> ResourceFacts:
+        """The source that the turn's root came from."""
+        return self.spans[0].resource if self.spans else NO_RESOURCE
+
+
+def fragments_of(tree: TraceTree, keys: Sequence[str]) -> list[Fragment]:
+    """Cut a trace into fragments; none where nothing in it makes a turn."""
+    recognised = sorted((span for span in tree.spans.values() if span.role is not None), key=time_order)
+    units = _units(tree, recognised)
+    if not units:
+        return []
+    members = {root: {span.span_id for span in spans} for root, spans in units.items()}
+    fragments: list[Fragment] = []
+    for root, spans in units.items():
+        session = find_session(tree, root, members[root], keys)
+        fragments += [_fragment(tree, first, piece, session) for first, piece in _pieces(root, spans)]
+    return sorted(fragments, key=lambda fragment: fragment.order)
+
+
+def _units(tree: TraceTree, recognised: list[SpanFacts]) -> dict[str, list[SpanFacts]]:
+    """Group recognised spans by the root of their turn: the outermost agent, else the local root."""
+    under_agent: dict[str, list[SpanFacts]] = {}
+    loose: dict[str, list[SpanFacts]] = {}
+    agents_of_top: dict[str, list[SpanFacts]] = {}
+    for span in recognised:
+        agent = tree.outermost_agent(span)
+        if agent is None:
+            loose.setdefault(tree.top(span.span_id), []).append(span)
+            continue
+        if agent.span_id not in under_agent:
+            under_agent[agent.span_id] = []
+            agents_of_top.setdefault(tree.top(agent.span_id), []).append(agent)
+        under_agent[agent.span_id].append(span)
+    for top, spans in loose.items():
+        agents = agents_of_top.get(top)
+        if agents is None:
+            if any(not span.no_turn for span in spans):
+                under_agent[top] = spans
+            continue
+        # A model or tool called beside the agents of one tree is work of the agent before it, never a turn of its own.
+        for span in spans:
+            before = [agent for agent in agents if agent.start <= span.start] or agents[:1]
+            under_agent[before[-1].span_id].append(span)
+    for spans in under_agent.values():
+        spans.sort(key=time_order)
+    return under_agent
+
+
+def _pieces(root: str, spans: list[SpanFacts]) -> Iterable[tuple[str, list[SpanFacts]]]:
+    """Cut what no agent stands over at each new user message; a dialect's own turn id decides where there is one."""
+    if any(span.role is Role.AGENT and not span.no_turn for span in spans):
+        return [(root, spans)]
+    pieces: list[list[SpanFacts]] = [[]]
+    current: str | None = None
+    for span in spans:
+        new_message = span.model is not None and span.model.new_user_message is True
+        new_turn_id = span.turn_id is not None and current is not None and span.turn_id != current
+        has_model = any(earlier.role is Role.MODEL for earlier in pieces[-1])
+        if has_model and (new_turn_id or (new_message and span.turn_id is None)):
+            pieces.append([])
+        pieces[-1].append(span)
+        current = span.turn_id or current
+    return [(root if position == 0 else piece[0].span_id, piece) for position, piece in enumerate(pieces)]
+
+
+def _fragment(tree: TraceTree, root: str, spans: list[SpanFacts], session: FoundSession) -> Fragment:
+    root_span = tree.spans.get(root)
+    top = tree.top(root)
+    top_span = tree.spans.get(top)
+    highest = top_span or _highest_seen(tree, root, spans)
+    orphan = top_span is None
+    extent = [*spans, root_span] if root_span is not None else spans
+    first_model = next((span.model for span in spans if span.model is not None), None)
+    return Fragment(
+        root=SpanRef(spans[0].trace_id, root),
+        spans=tuple(spans),
+        tree=tree,
+        session=session,
+        start=min(span.start for span in extent),
+        end=max(span.end for span in extent),
+        root_span=root_span,
+        waits_for_caller=orphan and not highest.entry,
+        waits_for_remote=orphan and highest.entry,
+        turn_id=(root_span.turn_id if root_span else None) or _first(span.turn_id for span in spans),
+        run_id=_first(span.run_id or span.resource.run_id for span in extent),
+        continues=first_model is not None and first_model.new_user_message is False,
+        agentless=not any(span.role is Role.AGENT and not span.no_turn for span in spans),
+    )
+
+
+def _highest_seen(tree: TraceTree, root: str, spans: list[SpanFacts]) -> SpanFacts:
+    start = tree.spans.get(root) or spans[0]
+    return [start, *tree.ancestors(start.span_id)][-1]
+
+
+def _first(values: Iterable[str | None]) -> str | None:
+    return next((value for value in values if value), None)
+
+
+def fragment_without_ids(tree: TraceTree, keys: Sequence[str]) -> list[Fragment]:
+    """Make one fragment of spans that have no ids: nothing is known of them but the order they came in (R4)."""
+    recognised = [span for span in tree.spans.values() if span.role is not None]
+    if all(span.no_turn for span in recognised):
+        return []
+    root = recognised[0].span_id
+    found = find_session(tree, root, set(tree.spans), keys)
+    session = FoundSession("input", "input", found.ambiguous) if found.source == "trace_id" else found
+    return [_fragment(tree, root, recognised, session)]

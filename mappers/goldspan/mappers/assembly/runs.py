@@ -1,0 +1,129 @@
+"""Fragments of many traces joined to the turns and runs of their sessions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from goldspan.mappers.assembly.calls import calls_of
+from goldspan.mappers.assembly.fragments import Fragment
+from goldspan.mappers.assembly.settings import AssemblySettings
+from goldspan.mappers.assembly.trace_tree import TraceTree, time_order
+from goldspan.mappers.facts import ContextFacts, SpanFacts
+from goldspan.scoring.sessions import Capture, Content, Session, Turn
+
+TurnFragments = tuple[Fragment, ...]
+"""The fragments of one turn, in the order of time."""
+
+
+def turns_of(fragments: Iterable[Fragment]) -> list[TurnFragments]:
+    """Join the fragments of one session that belong to one turn.
+
+    A dialect's turn id joins (ADK's sub-agents may be siblings without a common root). Where no agent stands over
+    them, model calls that answer tool results carry on the turn before, and so do tools called outside any model.
+    """
+    by_turn_id: dict[str, list[Fragment]] = {}
+    turns: list[list[Fragment]] = []
+    for fragment in sorted(fragments, key=lambda fragment: fragment.order):
+        same = by_turn_id.get(fragment.turn_id) if fragment.turn_id else None
+        if same is None and turns and _carries_on(turns[-1], fragment):
+            same = turns[-1]
+        if same is None:
+            same = [fragment]
+            turns.append(same)
+        else:
+            same.append(fragment)
+        if fragment.turn_id:
+            by_turn_id.setdefault(fragment.turn_id, same)
+    return [tuple(turn) for turn in turns]
+
+
+def _carries_on(turn: list[Fragment], fragment: Fragment) -> bool:
+    if not fragment.agentless or not all(earlier.agentless for earlier in turn):
+        return False
+    has_model = any(span.model is not None for earlier in turn for span in earlier.spans)
+    bare_tool = all(span.tool is not None for span in fragment.spans) and fragment.spans[0].ref == fragment.root
+    return has_model and (fragment.continues or bare_tool)
+
+
+def runs_of(turns: Sequence[TurnFragments], settings: AssemblySettings) -> list[list[TurnFragments]]:
+    """Cut the turns of one session id into runs: at another declared run id, or at a gap longer than `session_gap`."""
+    runs: list[list[TurnFragments]] = []
+    by_run_id: dict[str | None, tuple[list[TurnFragments], int]] = {}
+    for turn in turns:
+        run_id = next((fragment.run_id for fragment in turn if fragment.run_id), None)
+        start, end = turn[0].start, max(fragment.end for fragment in turn)
+        run, last_end = by_run_id.get(run_id, (None, 0))
+        if run is None or (start and last_end and start - last_end > settings.session_gap_ns):
+            run = [turn]
+            runs.append(run)
+        else:
+            run.append(turn)
+        by_run_id[run_id] = (run, max(last_end, end))
+    return runs
+
+
+def build_session(run: Sequence[TurnFragments], turn_of: Callable[[TurnFragments], Turn]) -> Session:
+    """Make the session value of one run; `turn_of` makes (or remembers) its turns."""
+    first = run[0][0]
+    source = first.resource
+    attributes: dict[str, object] = {}
+    for turn in run:
+        for span in turn[0].spans:
+            attributes.update(span.join_attributes or {})
+    return Session(
+        id=first.session.id,
+        turns=tuple(turn_of(turn) for turn in run),
+        id_source=first.session.source,
+        run=next((fragment.run_id for fragment in run[0] if fragment.run_id), None)
+        or f"{first.root.trace_id}-{first.root.span_id}",
+        ambiguous=any(fragment.session.ambiguous for turn in run for fragment in turn),
+        resource={
+            key: value
+            for key, value in (
+                ("service.name", source.service_name),
+                ("deployment.environment.name", source.environment),
+            )
+            if value is not None
+        },
+        attributes=attributes,
+    )
+
+
+def build_turn(fragments: TurnFragments, settings: AssemblySettings) -> Turn:
+    """Make the turn of these fragments."""
+    first = fragments[0]
+    spans = sorted((span for fragment in fragments for span in fragment.spans), key=time_order)
+    if not first.root.trace_id:
+        spans = list(first.spans)
+    trees = {fragment.root.trace_id: fragment.tree for fragment in fragments}
+
+    def tree_of(span: SpanFacts) -> TraceTree:
+        return trees[span.trace_id]
+
+    roots = [fragment.root_span for fragment in fragments if fragment.root_span is not None]
+    context = [span.context for span in [*roots, *spans]]
+    return Turn(
+        calls=calls_of(spans, tree_of, settings.pseudo_tools),
+        root=first.root,
+        trace_ids=tuple(dict.fromkeys(fragment.root.trace_id for fragment in fragments)),
+        turn_id=next((fragment.turn_id for fragment in fragments if fragment.turn_id), None),
+        start=first.start,
+        end=max(fragment.end for fragment in fragments),
+        agent=next((span.agent for span in [*roots, *spans] if span.agent), None),
+        calls_visible=not any(span.hides_calls for span in [*roots, *spans]),
+        user_text=_content(context, lambda one: one.user_text),
+        answer=_content([*(span.context for span in roots), *reversed(context)], lambda one: one.answer),
+        messages=_content(reversed(context), lambda one: one.messages),
+        tool_definitions=_content(context, lambda one: one.tool_definitions),
+    )
+
+
+def _content(context: Iterable[ContextFacts], which: Callable[[ContextFacts], Content]) -> Content:
+    known = Content()
+    for one in context:
+        content = which(one)
+        if content.capture is Capture.CAPTURED:
+            return content
+        if known.capture is Capture.NOT_CAPTURED:
+            known = content
+    return known

@@ -1,0 +1,99 @@
+"""The spans of one trace as a tree that survives anything a sender can do to it.
+
+A parent that was never seen is a node all the same: its children are siblings. A cycle of parents is cut at its
+earliest span. Nothing here recurses, so that a chain of ten thousand spans is only long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from goldspan.mappers.facts import Role, SpanFacts
+
+
+def time_order(span: SpanFacts) -> tuple[int, int, str]:
+    """Return the key that puts spans in the order of start, end, span id (R8)."""
+    return (span.start, span.end, span.span_id)
+
+
+class TraceTree:
+    """Who stands above whom in one trace."""
+
+    def __init__(self, spans: Mapping[str, SpanFacts]) -> None:
+        """Take the spans of one trace by span id, one version of each."""
+        self.spans = spans
+        self.cut: list[str] = []
+        """Span ids whose parent was ignored because it led back to them."""
+        self._parents = self._without_cycles()
+        self._tops: dict[str, str] = {}
+
+    def _without_cycles(self) -> dict[str, str]:
+        parents = {span_id: span.parent_id for span_id, span in self.spans.items() if span.parent_id}
+        settled: set[str] = set()
+        for start in self.spans:
+            path: dict[str, None] = {}
+            node = start
+            while node in parents and node not in settled and node not in path:
+                path[node] = None
+                node = parents[node]
+            if node in path:
+                nodes = list(path)
+                cycle = nodes[nodes.index(node) :]
+                first = min(cycle, key=lambda span_id: time_order(self.spans[span_id]))
+                del parents[first]
+                self.cut.append(first)
+            settled.update(path)
+        return parents
+
+    def parent(self, span_id: str) -> SpanFacts | None:
+        """Return the parent, if it was seen."""
+        return self.spans.get(self._parents.get(span_id, ""))
+
+    def ancestors(self, span_id: str) -> Iterator[SpanFacts]:
+        """Walk upwards from the parent to the local root."""
+        node = self.parent(span_id)
+        while node is not None:
+            yield node
+            node = self.parent(node.span_id)
+
+    def top(self, span_id: str) -> str:
+        """Return the id of the local root: the highest ancestor, seen or only named as a parent."""
+        path: list[str] = []
+        node = span_id
+        while node not in self._tops:
+            path.append(node)
+            above = self._parents.get(node)
+            if above is None:
+                self._tops[node] = node
+            else:
+                node = above
+        top = self._tops[node]
+        for below in path:
+            self._tops[below] = top
+        return top
+
+    def outermost_agent(self, span: SpanFacts) -> SpanFacts | None:
+        """Return the highest agent invocation among the span and its ancestors."""
+        found = span if _is_agent(span) else None
+        for above in self.ancestors(span.span_id):
+            if _is_agent(above):
+                found = above
+        return found
+
+    def below(self, roots: Iterable[str]) -> set[str]:
+        """Return the ids of these spans and of everything under them."""
+        children: dict[str, list[str]] = {}
+        for span_id, parent_id in self._parents.items():
+            children.setdefault(parent_id, []).append(span_id)
+        found: set[str] = set()
+        pending = list(roots)
+        while pending:
+            node = pending.pop()
+            if node not in found:
+                found.add(node)
+                pending.extend(children.get(node, ()))
+        return found
+
+
+def _is_agent(span: SpanFacts) -> bool:
+    return span.role is Role.AGENT and not span.no_turn
