@@ -1,0 +1,1 @@
+"""Evaluations as telemetry: span attributes, `gen_ai.evaluation.result` events and metric points."""

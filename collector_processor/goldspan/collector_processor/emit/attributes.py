@@ -1,0 +1,153 @@
+"""An evaluation as attributes: of the span it judges, and of the event that reports it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from goldspan.collector_processor.emit import names
+from goldspan.collector_processor.evaluation import Evaluation, Level
+from goldspan.scoring.results import CallResult, Outcome, SessionResult, TurnResult
+
+AttributeValue = str | bool | int | float | tuple[str, ...]
+Attributes = dict[str, AttributeValue]
+
+
+def span_attributes(evaluation: Evaluation) -> Attributes:
+    """Return what the judged span carries; nothing where the result is not a span's own.
+
+    A missing call has no span, and a session is not a span: both are events. Corrections are events too, because a span
+    that has left cannot be changed.
+    """
+    if evaluation.revision != 1 or evaluation.withdrawn or evaluation.target is None:
+        return {}
+    detail = evaluation.detail
+    if evaluation.level is Level.CALL and isinstance(detail, CallResult):
+        if detail.missing:
+            return {}
+        return _verdict(evaluation, _CALL_VERDICT) | _call(evaluation, detail)
+    if evaluation.level is Level.TURN and isinstance(detail, TurnResult):
+        return _verdict(evaluation, _TURN_VERDICT) | _turn(evaluation.metric, detail)
+    return {}
+
+
+def event_attributes(evaluation: Evaluation) -> Attributes:
+    """Return what the event carries: semantic conventions, and goldspan's own under the metric's name."""
+    metric, verdict, detail = evaluation.metric, evaluation.verdict, evaluation.detail
+    attributes: Attributes = {
+        names.EVALUATION_NAME.name: metric,
+        names.EVALUATION_LABEL.name: verdict.label.value,
+        names.CONVERSATION_ID.name: evaluation.session_id,
+        names.RESULT_ID.of(metric): evaluation.id,
+        names.LEVEL.of(metric): evaluation.level.value,
+        names.REVISION.of(metric): evaluation.revision,
+        names.GOLDEN.of(metric): evaluation.golden,
+        names.GOLDEN_SET.of(metric): evaluation.golden_set,
+        names.RUN.of(metric): evaluation.run,
+        names.CRITERION.of(metric): evaluation.criterion,
+    }
+    if verdict.score is not None:
+        attributes[names.EVALUATION_SCORE.name] = verdict.score
+    if verdict.reason is not None:
+        attributes[names.REASON.of(metric)] = verdict.reason.value
+        if verdict.reason.value == "evaluator_error":
+            attributes[names.ERROR_TYPE.name] = verdict.reason.value
+    if evaluation.explanation:
+        attributes[names.EVALUATION_EXPLANATION.name] = evaluation.explanation
+    if evaluation.preset is not None:
+        attributes[names.PRESET.of(metric)] = evaluation.preset
+    if evaluation.agent is not None:
+        attributes[names.AGENT_NAME.name] = evaluation.agent
+    if evaluation.turn_index is not None:
+        attributes[names.TURN_INDEX.of(metric)] = evaluation.turn_index
+    if evaluation.incomplete:
+        attributes[names.INCOMPLETE.of(metric)] = True
+    if evaluation.withdrawn:
+        attributes[names.WITHDRAWN.of(metric)] = True
+    match detail:
+        case CallResult():
+            attributes |= _call(evaluation, detail)
+            if (tool := tool_name(detail)) is not None:
+                attributes[names.TOOL_NAME.name] = tool
+            if detail.actual is not None and detail.actual.call_id is not None and not detail.missing:
+                attributes[names.TOOL_CALL_ID.name] = detail.actual.call_id
+        case TurnResult():
+            attributes |= _turn(metric, detail)
+        case SessionResult():
+            attributes |= _session(metric, detail)
+    return attributes
+
+
+def tool_name(call: CallResult) -> str | None:
+    """Name the tool that was expected, else the one that was called."""
+    if call.expected is not None:
+        return call.expected.name
+    return None if call.actual is None else call.actual.name
+
+
+_CALL_VERDICT = (
+    names.SCORE,
+    names.LABEL,
+    names.REASON,
+    names.GOLDEN,
+    names.GOLDEN_SET,
+    names.PRESET,
+    names.REVISION,
+)
+_TURN_VERDICT = (
+    names.TURN_SCORE,
+    names.TURN_LABEL,
+    names.TURN_REASON,
+    names.TURN_GOLDEN,
+    names.TURN_GOLDEN_SET,
+    names.TURN_PRESET,
+    names.TURN_REVISION,
+)
+
+
+def _verdict(evaluation: Evaluation, keys: tuple[names.Ours, ...]) -> Attributes:
+    verdict = evaluation.verdict
+    values: tuple[AttributeValue | None, ...] = (
+        verdict.score,
+        verdict.label.value,
+        None if verdict.reason is None else verdict.reason.value,
+        evaluation.golden,
+        evaluation.golden_set,
+        evaluation.preset,
+        evaluation.revision,
+    )
+    return {key.of(evaluation.metric): value for key, value in zip(keys, values, strict=True) if value is not None}
+
+
+def _call(evaluation: Evaluation, call: CallResult) -> Attributes:
+    metric = evaluation.metric
+    attributes: Attributes = {names.UNEXPECTED.of(metric): call.unexpected}
+    if call.expected_index is not None and evaluation.turn_index is not None:
+        attributes[names.EXPECTED_CALL.of(metric)] = f"{evaluation.turn_index}.{call.expected_index}"
+    _name_list(attributes, names.MISMATCHED_ARGUMENTS.of(metric), call.arguments_with(Outcome.MISMATCHED))
+    _name_list(attributes, names.MISSING_ARGUMENTS.of(metric), call.arguments_with(Outcome.MISSING))
+    _name_list(attributes, names.EXTRA_ARGUMENTS.of(metric), call.extra_arguments)
+    return attributes
+
+
+def _name_list(attributes: Attributes, key: str, found: Iterable[str]) -> None:
+    if listed := tuple(found):
+        attributes[key] = listed
+
+
+def _turn(metric: str, turn: TurnResult) -> Attributes:
+    return {
+        names.TURN_EXPECTED_CALLS.of(metric): turn.expected,
+        names.TURN_EVALUATED_CALLS.of(metric): turn.evaluated,
+        names.TURN_MATCHED_CALLS.of(metric): turn.matched,
+        names.TURN_MISSING_CALLS.of(metric): turn.missing,
+        names.TURN_UNEXPECTED_CALLS.of(metric): len(turn.unexpected),
+    }
+
+
+def _session(metric: str, session: SessionResult) -> Attributes:
+    return {
+        names.SESSION_EXPECTED_TURNS.of(metric): session.expected,
+        names.SESSION_EVALUATED_TURNS.of(metric): session.evaluated,
+        names.SESSION_EXPECTED_CALLS.of(metric): session.calls_expected,
+        names.SESSION_EVALUATED_CALLS.of(metric): session.calls_evaluated,
+    }

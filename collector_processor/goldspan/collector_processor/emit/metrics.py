@@ -1,0 +1,137 @@
+"""Evaluations as metric points: a histogram of scores, and counters of what no score says."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from opentelemetry.context import Context
+from opentelemetry.metrics import Counter, Histogram, Meter, MeterProvider, get_meter
+
+from goldspan.collector_processor.emit import names
+from goldspan.collector_processor.emit.attributes import tool_name
+from goldspan.collector_processor.emit.scope import SCOPE, judged_span, scope_version
+from goldspan.collector_processor.evaluation import Evaluation
+from goldspan.mappers.facts import ResourceFacts
+from goldspan.scoring.results import CallResult, Outcome, Reason
+
+PointAttributes = dict[str, str]
+
+
+class MetricEmitter:
+    """Records points through a meter provider, the global one unless another is given.
+
+    Only first results are counted. Sessions, traces and values of arguments are never attributes; tools and arguments
+    are, up to `name_limit` of each; agents only those of `agent_names`.
+    """
+
+    def __init__(
+        self,
+        meter_provider: MeterProvider | None = None,
+        *,
+        agent_names: Collection[str] = (),
+        name_limit: int = names.NAME_LIMIT,
+    ) -> None:
+        self._meter = get_meter(SCOPE, scope_version(), meter_provider)
+        self._agents = frozenset(agent_names)
+        self._tools = _FirstNames(name_limit)
+        self._arguments = _FirstNames(name_limit)
+        self._instruments: dict[str, _Instruments] = {}
+
+    def record(self, evaluation: Evaluation) -> None:
+        """Record one evaluation; corrections record nothing."""
+        if evaluation.revision != 1 or evaluation.withdrawn:
+            return
+        metric = evaluation.metric
+        instruments = self._of(metric)
+        context = judged_span(evaluation.target)
+        base = self._common(evaluation)
+        level = {names.LEVEL.of(metric): evaluation.level.value}
+        detail = evaluation.detail
+        unexpected = isinstance(detail, CallResult) and detail.unexpected
+        if (score := evaluation.verdict.score) is not None:
+            label = {names.LABEL.of(metric): evaluation.verdict.label.value}
+            instruments.scores.record(score, base | level | label, context)
+        elif not unexpected and evaluation.verdict.reason is not None:
+            reason = {names.REASON.of(metric): evaluation.verdict.reason.value}
+            instruments.not_evaluated.add(1, base | level | reason, context)
+        if isinstance(detail, CallResult):
+            self._count_call(instruments, metric, detail, base, context)
+
+    def record_no_golden(self, metric: str, source: ResourceFacts) -> None:
+        """Count a session that no golden wanted."""
+        reason = {names.REASON.of(metric): Reason.NO_GOLDEN.value, names.LEVEL.of(metric): "session"}
+        self._of(metric).not_evaluated.add(1, _source(source) | reason, Context())
+
+    def _count_call(
+        self, instruments: _Instruments, metric: str, call: CallResult, base: PointAttributes, context: Context
+    ) -> None:
+        if call.missing:
+            instruments.missing.add(1, base, context)
+        elif call.unexpected:
+            instruments.unexpected.add(1, base, context)
+        else:
+            tool = base.get(names.TOOL_NAME.name, "")
+            for outcome in (Outcome.MISMATCHED, Outcome.MISSING):
+                for argument in call.arguments_with(outcome):
+                    shown = argument if self._arguments.admits(f"{tool}\n{argument}") else names.OTHER
+                    instruments.argument_mismatches.add(1, base | {names.ARGUMENT.of(metric): shown}, context)
+
+    def _common(self, evaluation: Evaluation) -> PointAttributes:
+        set_name, at, _ = evaluation.golden_set.rpartition("@")
+        attributes = _source(evaluation.resource)
+        attributes[names.GOLDEN_SET_NAME.of(evaluation.metric)] = set_name if at else evaluation.golden_set
+        if isinstance(evaluation.detail, CallResult) and (tool := tool_name(evaluation.detail)) is not None:
+            attributes[names.TOOL_NAME.name] = tool if self._tools.admits(tool) else names.OTHER
+        if evaluation.agent is not None and evaluation.agent in self._agents:
+            attributes[names.AGENT_NAME.name] = evaluation.agent
+        return attributes
+
+    def _of(self, metric: str) -> _Instruments:
+        if metric not in self._instruments:
+            self._instruments[metric] = _Instruments(self._meter, metric)
+        return self._instruments[metric]
+
+
+class _Instruments:
+    """The instruments of one evaluated metric."""
+
+    def __init__(self, meter: Meter, metric: str) -> None:
+        self.scores: Histogram = meter.create_histogram(
+            names.SCORES.of(metric),
+            unit=names.SCORES.unit,
+            description=names.SCORES.meaning,
+            explicit_bucket_boundaries_advisory=names.SCORE_BOUNDARIES,
+        )
+        self.not_evaluated = _counter(meter, names.NOT_EVALUATED, metric)
+        self.argument_mismatches = _counter(meter, names.ARGUMENT_MISMATCHES, metric)
+        self.missing = _counter(meter, names.MISSING, metric)
+        self.unexpected = _counter(meter, names.UNEXPECTED_CALLS, metric)
+
+
+def _counter(meter: Meter, instrument: names.Instrument, metric: str) -> Counter:
+    return meter.create_counter(instrument.of(metric), unit=instrument.unit, description=instrument.meaning)
+
+
+def _source(resource: ResourceFacts) -> PointAttributes:
+    attributes: PointAttributes = {}
+    if resource.service_name is not None:
+        attributes[names.SERVICE_NAME.name] = resource.service_name
+    if resource.environment is not None:
+        attributes[names.ENVIRONMENT.name] = resource.environment
+    return attributes
+
+
+class _FirstNames:
+    """Admits the first `limit` different names and no others: a model may call tools by any name it invents."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._known: set[str] = set()
+
+    def admits(self, name: str) -> bool:
+        if name in self._known:
+            return True
+        if len(self._known) >= self._limit:
+            return False
+        self._known.add(name)
+        return True
