@@ -86,7 +86,7 @@ class ToolCall:
     rejected: bool = False
     """A request that was refused, invalid or denied: its tool was executed in this turn, but not for this request."""
     batch: int = 0
-    """Calls of one turn with the same number were asked for at once; their order means nothing."""
+    """Calls of one turn with the same number were asked for at once; their order means nothing. 0: in no batch."""
     span: SpanRef | None = None
     """The outermost span of the execution, which carries the results."""
     evidence: tuple[SpanRef, ...] = ()
