@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from goldspan.mappers.facts import ResourceFacts
+from goldspan.mappers.facts import NO_RESOURCE, ResourceFacts
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.results import CallResult, SessionResult, TurnResult, Verdict
 from goldspan.scoring.sessions import SpanRef
@@ -34,7 +34,7 @@ class Evaluation:
     metric: str
     verdict: Verdict
     target: SpanRef | None
-    """The span it judges; a missing call's is its turn's root, a session's the last turn's root; none if no turn came."""
+    """The span it judges: a missing call's is its turn's root, a session's its last turn's; none if no turn came."""
     timestamp: int
     """End of the judged span, nanoseconds since the epoch."""
     session_id: str
@@ -51,7 +51,7 @@ class Evaluation:
     turn_index: int | None = None
     """Position of the golden's turn, from 0; of the actual turn where the golden has none for it."""
     agent: str | None = None
-    resource: ResourceFacts = ResourceFacts()
+    resource: ResourceFacts = NO_RESOURCE
     incomplete: bool = False
     withdrawn: bool = False
     """A correction that takes an earlier result back: later records made another run or turn of it."""

@@ -1,0 +1,406 @@
+"""The sans-IO core of every door: fed span facts and a time, it hands back evaluations.
+
+It reads no clock, file, environment or network. The law it holds: *the newest revisions of a run's results depend only
+on its set of records, never on their order, batching, repetition, timing or door, wherever no bound was hit.* Time
+decides when a result is handed out and when state is dropped, never what it is. That is so because nothing is ever
+updated in place: what is kept is a set of spans, and every result is a pure function of that set.
+
+Outside the law are results marked `incomplete`, revision numbers, and what came after a run was dropped: those spans
+are counted as late, since nothing is left to correct.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from goldspan.scoring.goldens.matching import GoldenIndex, split_runs
+from goldspan.scoring.score import score_session
+
+from goldspan.collector_processor.engine_settings import EngineSettings, EngineStats
+from goldspan.collector_processor.evaluation import Evaluation, Handout
+from goldspan.collector_processor.evaluations import evaluations_of, revise
+from goldspan.collector_processor.store import MemoryStore, SessionState, Store, TraceState
+from goldspan.mappers.assembly import (
+    Fragment,
+    TurnFragments,
+    build_session,
+    build_turn,
+    newer,
+    read_trace,
+    runs_of,
+    turns_of,
+    without_ids,
+)
+from goldspan.mappers.facts import Role, SpanFacts
+from goldspan.scoring.errors import Problem
+from goldspan.scoring.results import SessionResult
+from goldspan.scoring.sessions import Session, SpanRef, Turn
+
+
+class Engine:
+    """Owns de-duplication, assembly, completion, joining and scoring. Not thread-safe: a door puts one lock around it."""
+
+    def __init__(
+        self, goldens: GoldenIndex, settings: EngineSettings | None = None, store: Store | None = None
+    ) -> None:
+        """Score against these goldens. A `store` that is not empty continues where its engine stopped."""
+        self.goldens = goldens
+        self.settings = settings or EngineSettings()
+        self.stats = EngineStats()
+        self._store: Store = store if store is not None else MemoryStore()
+        self._now = 0.0
+        self._kept = 0
+        self._due: list[tuple[float, int, str, str]] = []
+        self._pushed = 0
+        self._glances: dict[str, None] = {}
+        self._held: dict[SpanRef, float] = {}
+        self._evicted = _Step()
+
+    def feed(self, fact: SpanFacts, now: float) -> bool:
+        """Take in one span. True: a door that stamps attributes should hold it until a handout releases it."""
+        now = self._tick(now)
+        self.stats.spans += 1
+        if not (fact.trace_id and fact.span_id):
+            nameless = self._store.trace("")
+            fact = without_ids(fact, len(nameless.spans) if nameless is not None else 0)
+        buried = self._store.is_buried(fact.trace_id, fact.span_id)
+        if buried is not None:
+            if buried:
+                self.stats.repeated += 1
+            elif fact.role is not None:
+                self.stats.late += 1
+            return False
+        trace = self._store.trace(fact.trace_id)
+        if trace is None:
+            trace = TraceState(fact.trace_id, last=now, incomplete=self._store.was_forgotten(fact.trace_id))
+            self._store.add_trace(trace)
+        old = trace.spans.get(fact.span_id)
+        if newer(old, fact) is old:
+            self.stats.repeated += 1
+            return False
+        if old is None:
+            self._kept += 1
+            trace.recognised += fact.role is not None
+        trace.spans[fact.span_id] = fact
+        trace.fragments = None
+        trace.last = now
+        if fact.session_keys:
+            trace.session_hint = fact.session_keys[0][1]
+        self._store.touch_trace(fact.trace_id)
+        self._look_at_trace(trace, now + self.settings.settle)
+        hold = self._holds(trace, fact)
+        if hold:
+            self._held[fact.ref] = now
+        if self._kept > self.settings.max_spans:
+            self._evict(now)
+        return hold
+
+    def poll(self, now: float) -> Handout:
+        """Hand out what is due at this time."""
+        now = self._tick(now)
+        step = _Step()
+        for trace_id in self._glances:
+            trace = self._store.trace(trace_id)
+            if trace is not None:
+                step.release(fragment for fragment in self._fragments(trace) if not self._may_be_wanted(fragment))
+        self._glances.clear()
+        while self._due and self._due[0][0] <= now:
+            when, _, kind, key = heapq.heappop(self._due)
+            if kind == "trace":
+                trace = self._store.trace(key)
+                if trace is not None and trace.due == when:
+                    trace.due = None
+                    self._settle(trace, now, step)
+            else:
+                session = self._store.session(key)
+                if session is not None and session.due == when:
+                    session.due = None
+                    self._rest(session, now, step)
+        for session_id in step.touched:
+            self._evaluate(session_id, step)
+        for ref, since in self._held.items():
+            if now - since < self.settings.hold_timeout:
+                break
+            step.released.add(ref)
+            self.stats.held_past_timeout += 1
+        return self._handout(step)
+
+    def flush(self, now: float, *, end_of_input: bool = False) -> Handout:
+        """Hand out every turn whose root has ended, without waiting; with `end_of_input` everything there is.
+
+        A run is judged as a whole at the end of input, or when every turn of its golden was seen: a flush in the
+        middle of a conversation does not make the turns to come missing ones.
+        """
+        now = self._tick(now)
+        step = _Step()
+        for trace in self._store.traces():
+            self._settle(trace, now, step, at_once=True, end_of_input=end_of_input)
+        for session in self._store.sessions():
+            if end_of_input or session.id in step.touched:
+                self._evaluate(session.id, step, flushed=True, over=end_of_input)
+        step.released.update(self._held)
+        return self._handout(step)
+
+    def deadline(self) -> float | None:
+        """Return when `poll` will next have something to do, or none."""
+        times = [self._due[0][0]] if self._due else []
+        if self._held:
+            times.append(next(iter(self._held.values())) + self.settings.hold_timeout)
+        if self._glances:
+            times.append(self._now)
+        return min(times, default=None)
+
+    def _tick(self, now: float) -> float:
+        """Let time move forward only, whatever the door's clock does."""
+        self._now = max(self._now, now)
+        return self._now
+
+    def _push(self, when: float, kind: str, key: str) -> float:
+        self._pushed += 1
+        heapq.heappush(self._due, (when, self._pushed, kind, key))
+        return when
+
+    def _look_at_trace(self, trace: TraceState, when: float) -> None:
+        if trace.due is None or trace.due > when:
+            trace.due = self._push(when, "trace", trace.trace_id)
+
+    def _look_at_session(self, session: SessionState, when: float) -> None:
+        if session.due is None or session.due > when:
+            session.due = self._push(when, "session", session.id)
+
+    def _handout(self, step: _Step) -> Handout:
+        released = step.released & self._held.keys()
+        for ref in released:
+            del self._held[ref]
+        evicted, self._evicted = self._evicted, _Step()
+        return Handout(
+            evaluations=(*evicted.evaluations, *step.evaluations),
+            released=frozenset(released),
+            sessions=(*evicted.sessions, *step.sessions),
+            problems=(*evicted.problems, *step.problems),
+        )
+
+    def _holds(self, trace: TraceState, fact: SpanFacts) -> bool:
+        """Hold what may carry a result, tools and roots of turns, unless its session is one that no golden wants."""
+        if trace.recognised == 0 or fact.scored:
+            return False
+        root = fact.role is Role.AGENT or not fact.parent_id or fact.entry
+        if root:
+            self._glances[trace.trace_id] = None
+        elif fact.role is not Role.TOOL:
+            return False
+        known = fact.session_keys[0][1] if fact.session_keys else trace.session_hint
+        return known is None or self.goldens.wants(known)
+
+    def _may_be_wanted(self, fragment: Fragment) -> bool:
+        unknown = fragment.waits_for_caller and fragment.session.source == "trace_id"
+        return unknown or self.goldens.wants(fragment.session.id)
+
+    def _fragments(self, trace: TraceState) -> list[Fragment]:
+        if trace.fragments is None:
+            trace.fragments, problems = read_trace(trace.spans, self.settings.assembly)
+            self._evicted.problems += problems
+        return trace.fragments
+
+    def _settle(
+        self, trace: TraceState, now: float, step: _Step, *, at_once: bool = False, end_of_input: bool = False
+    ) -> None:
+        """Find out what of a trace is ready to be handed out, and when to look at it again."""
+        settled_at = trace.last + self.settings.settle
+        if not at_once and now < settled_at:
+            self._look_at_trace(trace, settled_at)
+            return
+        fragments = self._fragments(trace)
+        ready: list[Fragment] = []
+        for fragment in fragments:
+            ready_at = trace.last + self._waiting_time(fragment)
+            if end_of_input or now >= ready_at:
+                ready.append(fragment)
+            else:
+                self._look_at_trace(trace, ready_at)
+        if ready != trace.ready:
+            step.touched.update(dict.fromkeys(fragment.session.id for fragment in (*trace.ready, *ready)))
+            trace.ready = ready
+            for fragment in ready:
+                self._join(fragment, trace, now)
+        step.release(ready)
+        if len(ready) == len(fragments):
+            step.released.update(ref for ref in self._held if ref.trace_id == trace.trace_id)
+            if not any(self.goldens.wants(fragment.session.id) for fragment in fragments):
+                self._let_go(trace, now, step)
+
+    def _waiting_time(self, fragment: Fragment) -> float:
+        if fragment.waits_for_caller:
+            return self.settings.caller_timeout
+        return self.settings.hold_timeout if fragment.waits_for_remote and self.settings.remote_callers else 0.0
+
+    def _let_go(self, trace: TraceState, now: float, step: _Step) -> None:
+        """Forget a quiet trace that no golden is interested in, without a tombstone: nothing was said of it."""
+        quiet_at = trace.last + self.settings.trace_retention
+        if now < quiet_at:
+            self._look_at_trace(trace, quiet_at)
+            return
+        for session_id in {fragment.session.id for fragment in trace.ready}:
+            session = self._store.session(session_id)
+            if session is not None:
+                self._evaluate(session_id, step, over=True)
+                session.traces.pop(trace.trace_id, None)
+                if not session.traces:
+                    self._store.drop_session(session_id)
+        self._kept -= len(trace.spans)
+        self._store.forget(trace.trace_id)
+
+    def _join(self, fragment: Fragment, trace: TraceState, now: float) -> None:
+        session = self._store.session(fragment.session.id)
+        if session is None:
+            session = SessionState(fragment.session.id, last=now)
+            self._store.add_session(session)
+        if self._is_late(fragment, session):
+            self.stats.late += len(fragment.spans)
+            return
+        session.traces[trace.trace_id] = None
+        session.last = now
+        session.judged = False
+        self._look_at_session(session, now + self.settings.run_idle)
+
+    def _rest(self, session: SessionState, now: float, step: _Step) -> None:
+        """Judge the runs of a session that went quiet, later drop its state, later the memory of it."""
+        if now < session.last + self.settings.run_idle:
+            self._look_at_session(session, session.last + self.settings.run_idle)
+        elif not session.judged:
+            self._evaluate(session.id, step, over=True)
+            self._look_at_session(session, session.last + self.settings.retention)
+        elif session.traces and now < session.last + self.settings.retention:
+            self._look_at_session(session, session.last + self.settings.retention)
+        elif session.traces:
+            self._drop([session], now)
+            self._look_at_session(session, now + self.settings.tombstone_ttl)
+        else:
+            self._store.drop_session(session.id)
+            self._store.expire(now - self.settings.tombstone_ttl)
+
+    def _drop(self, sessions: list[SessionState], now: float) -> None:
+        """Drop the traces of these sessions; what still comes for their runs is late."""
+        for session in sessions:
+            for trace_id in session.traces:
+                trace = self._store.trace(trace_id)
+                if trace is None:
+                    continue
+                ends = [fragment.end for fragment in trace.ready if fragment.session.id == session.id]
+                session.dropped_until = max([session.dropped_until, *ends])
+        for session in sessions:
+            for trace_id in session.traces:
+                trace = self._store.trace(trace_id)
+                self._kept -= len(trace.spans) if trace is not None else 0
+                self._store.bury([trace_id], now)
+            session.traces.clear()
+            session.results.clear()
+            session.turns.clear()
+            session.over.clear()
+
+    def _evict(self, now: float) -> None:
+        """Make room: hand out the least recently active session as incomplete, with all that hangs on its traces."""
+        oldest = next(self._store.traces())
+        oldest.ready = self._fragments(oldest)
+        for fragment in oldest.ready:
+            self._join(fragment, oldest, now)
+        if not oldest.ready:
+            self._kept -= len(oldest.spans)
+            self._store.forget(oldest.trace_id)
+            return
+        group: dict[str, SessionState] = {}
+        pending = [fragment.session.id for fragment in oldest.ready]
+        while pending:
+            session = self._store.session(pending.pop())
+            if session is None or session.id in group:
+                continue
+            group[session.id] = session
+            traces = [self._store.trace(trace_id) for trace_id in session.traces]
+            pending += [fragment.session.id for trace in traces if trace is not None for fragment in trace.ready]
+        for session in group.values():
+            self.stats.evicted_sessions += self.goldens.wants(session.id)
+            self._evaluate(session.id, self._evicted, over=True, incomplete=True)
+        self._drop(list(group.values()), now)
+        for session in group.values():
+            self._look_at_session(session, now + self.settings.tombstone_ttl)
+
+    def _evaluate(
+        self, session_id: str, step: _Step, *, over: bool = False, flushed: bool = False, incomplete: bool = False
+    ) -> None:
+        """Score a session's runs anew and hand out what differs from what was said before."""
+        state = self._store.session(session_id)
+        if state is None:
+            return
+        state.judged = state.judged or over
+        wanted = self.goldens.wants(session_id)
+        if not wanted and not state.counted:
+            state.counted = True
+            self.stats.sessions_without_golden += 1
+        if not wanted and not (over and self.settings.report_unmatched):
+            return
+        results: dict[str, Evaluation] = {}
+        for session in self._runs(state):
+            run = replace(session, incomplete=True) if incomplete else session
+            result = score_session(self.goldens.find(run), run, final=True)
+            if over or (flushed and _saw_every_turn(result)):
+                state.over.add(run.run)
+            whole = run.run in state.over
+            if whole:
+                step.sessions.append(result)
+            else:
+                result = score_session(self.goldens.find(run), run, final=False)
+            for evaluation in evaluations_of(result, whole=whole, include_values=self.settings.include_values):
+                results[evaluation.id] = evaluation
+        step.evaluations += revise(state.results, results)
+
+    def _runs(self, state: SessionState) -> list[Session]:
+        """Build the runs of a session from what is ready, each turn once."""
+        fragments: list[Fragment] = []
+        for trace_id in state.traces:
+            trace = self._store.trace(trace_id)
+            mine = [one for one in trace.ready if one.session.id == state.id] if trace is not None else []
+            fragments += [one for one in mine if not self._is_late(one, state)]
+        turns = turns_of(fragments)
+        known, state.turns = state.turns, {}
+
+        def turn_of(parts: TurnFragments) -> Turn:
+            turn = known.get(parts) or build_turn(parts, self.settings.assembly)
+            state.turns[parts] = turn
+            return turn
+
+        sessions = [build_session(run, turn_of) for run in runs_of(turns, self.settings.assembly)]
+        runs = [run for session in sessions for run in split_runs(session, self.goldens.find(session))]
+        return [replace(run, incomplete=True) if self._lacks_spans(run) else run for run in runs]
+
+    def _lacks_spans(self, run: Session) -> bool:
+        traces = (self._store.trace(trace_id) for turn in run.turns for trace_id in turn.trace_ids)
+        return any(trace is not None and trace.incomplete for trace in traces)
+
+    def _is_late(self, fragment: Fragment, state: SessionState) -> bool:
+        if not state.dropped_until or not fragment.start:
+            return False
+        return fragment.start <= state.dropped_until + self.settings.assembly.session_gap_ns
+
+
+def _saw_every_turn(result: SessionResult) -> bool:
+    golden = result.golden
+    return golden is not None and golden.calls is None and all(turn.turn is not None for turn in result.turns)
+
+
+@dataclass(slots=True)
+class _Step:
+    """What one call gathers for its handout."""
+
+    evaluations: list[Evaluation] = field(default_factory=list[Evaluation])
+    sessions: list[SessionResult] = field(default_factory=list[SessionResult])
+    problems: list[Problem] = field(default_factory=list[Problem])
+    released: set[SpanRef] = field(default_factory=set[SpanRef])
+    touched: dict[str, None] = field(default_factory=dict[str, None])
+
+    def release(self, fragments: Iterable[Fragment]) -> None:
+        """Let the spans of these fragments go."""
+        for fragment in fragments:
+            self.released.add(fragment.root)
+            self.released.update(span.ref for span in fragment.spans)

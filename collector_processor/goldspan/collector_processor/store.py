@@ -1,0 +1,189 @@
+"""Where the engine's state lives: open traces, the sessions they belong to, and tombstones of what was dropped.
+
+The engine sees only `Store`, so that a door may put something durable behind it.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from goldspan.collector_processor.evaluation import Evaluation
+from goldspan.mappers.assembly import Fragment, TurnFragments
+from goldspan.mappers.facts import SpanFacts
+from goldspan.scoring.sessions import Turn
+
+
+@dataclass(slots=True)
+class TraceState:
+    """One trace that is still open."""
+
+    trace_id: str
+    last: float
+    """When something new last came, in the door's seconds."""
+    spans: dict[str, SpanFacts] = field(default_factory=dict[str, SpanFacts])
+    recognised: int = 0
+    fragments: list[Fragment] | None = None
+    """What the trace holds of turns; none while it must be read again."""
+    ready: list[Fragment] = field(default_factory=list[Fragment])
+    """The fragments that were handed out, as of the last settling."""
+    due: float | None = None
+    """When the engine looks at it again."""
+    session_hint: str | None = None
+    """A session id seen on one of its spans: good enough to decide what to hold, not to score."""
+    incomplete: bool = False
+    """Recognised spans of it were forgotten before the newest came."""
+
+
+@dataclass(slots=True)
+class SessionState:
+    """One session id: the traces it is spread over and the results that were handed out."""
+
+    id: str
+    last: float
+    traces: dict[str, None] = field(default_factory=dict[str, None])
+    results: dict[str, Evaluation] = field(default_factory=dict[str, Evaluation])
+    """The newest revision of every result, by id."""
+    over: set[str] = field(default_factory=set[str])
+    """Runs whose session was judged: later corrections judge it again."""
+    turns: dict[TurnFragments, Turn] = field(default_factory=dict[TurnFragments, Turn])
+    due: float | None = None
+    judged: bool = False
+    """Every run was judged as a whole since something new last came."""
+    counted: bool = False
+    """It was counted as a session without golden."""
+    dropped_until: int = 0
+    """End of the latest dropped run, in span time: what starts before, or soon after, belongs to it and is late."""
+
+
+class Store(Protocol):
+    """The engine's memory. Iteration is from the least recently active."""
+
+    def trace(self, trace_id: str) -> TraceState | None:
+        """Return an open trace."""
+        ...
+
+    def add_trace(self, trace: TraceState) -> None:
+        """Open a trace."""
+        ...
+
+    def touch_trace(self, trace_id: str) -> None:
+        """Note that something new came for it."""
+        ...
+
+    def traces(self) -> Iterator[TraceState]:
+        """Return the open traces."""
+        ...
+
+    def session(self, session_id: str) -> SessionState | None:
+        """Return a session that has open traces or a dropped run that is remembered."""
+        ...
+
+    def add_session(self, session: SessionState) -> None:
+        """Open a session."""
+        ...
+
+    def sessions(self) -> Iterator[SessionState]:
+        """Return the sessions."""
+        ...
+
+    def drop_session(self, session_id: str) -> None:
+        """Forget a session altogether."""
+        ...
+
+    def forget(self, trace_id: str) -> None:
+        """Drop a trace of which nothing was said."""
+        ...
+
+    def was_forgotten(self, trace_id: str) -> bool:
+        """Tell whether recognised spans of this trace were forgotten not long ago."""
+        ...
+
+    def bury(self, trace_ids: Iterable[str], now: float) -> None:
+        """Drop traces and leave a tombstone with their span ids for each."""
+        ...
+
+    def is_buried(self, trace_id: str, span_id: str) -> bool | None:
+        """Tell whether a span of a dropped trace had come before; none where the trace was not dropped."""
+        ...
+
+    def expire(self, before: float) -> None:
+        """Remove tombstones older than this."""
+        ...
+
+
+class MemoryStore:
+    """A `Store` in this process."""
+
+    def __init__(self, max_tombstones: int = 100_000) -> None:
+        """Keep at most so many tombstones, newest first."""
+        self._traces: OrderedDict[str, TraceState] = OrderedDict()
+        self._sessions: dict[str, SessionState] = {}
+        self._tombstones: OrderedDict[str, tuple[float, frozenset[str]]] = OrderedDict()
+        self._forgotten: OrderedDict[str, None] = OrderedDict()
+        self._max_tombstones = max_tombstones
+
+    def trace(self, trace_id: str) -> TraceState | None:
+        """Return an open trace."""
+        return self._traces.get(trace_id)
+
+    def add_trace(self, trace: TraceState) -> None:
+        """Open a trace."""
+        self._traces[trace.trace_id] = trace
+
+    def touch_trace(self, trace_id: str) -> None:
+        """Note that something new came for it."""
+        self._traces.move_to_end(trace_id)
+
+    def traces(self) -> Iterator[TraceState]:
+        """Return the open traces from the least recently active."""
+        return iter(list(self._traces.values()))
+
+    def session(self, session_id: str) -> SessionState | None:
+        """Return a session that has open traces or a dropped run that is remembered."""
+        return self._sessions.get(session_id)
+
+    def add_session(self, session: SessionState) -> None:
+        """Open a session."""
+        self._sessions[session.id] = session
+
+    def sessions(self) -> Iterator[SessionState]:
+        """Return the sessions in the order they were opened."""
+        return iter(list(self._sessions.values()))
+
+    def drop_session(self, session_id: str) -> None:
+        """Forget a session altogether."""
+        self._sessions.pop(session_id, None)
+
+    def forget(self, trace_id: str) -> None:
+        """Drop a trace of which nothing was said."""
+        trace = self._traces.pop(trace_id, None)
+        if trace is not None and trace.recognised:
+            self._forgotten[trace_id] = None
+            if len(self._forgotten) > self._max_tombstones:
+                self._forgotten.popitem(last=False)
+
+    def was_forgotten(self, trace_id: str) -> bool:
+        """Tell whether recognised spans of this trace were forgotten not long ago."""
+        return trace_id in self._forgotten
+
+    def bury(self, trace_ids: Iterable[str], now: float) -> None:
+        """Drop traces and leave a tombstone with their span ids for each."""
+        for trace_id in trace_ids:
+            trace = self._traces.pop(trace_id, None)
+            if trace is not None:
+                self._tombstones[trace_id] = (now, frozenset(trace.spans))
+        while len(self._tombstones) > self._max_tombstones:
+            self._tombstones.popitem(last=False)
+
+    def is_buried(self, trace_id: str, span_id: str) -> bool | None:
+        """Tell whether a span of a dropped trace had come before; none where the trace was not dropped."""
+        tombstone = self._tombstones.get(trace_id)
+        return None if tombstone is None else span_id in tombstone[1]
+
+    def expire(self, before: float) -> None:
+        """Remove tombstones older than this."""
+        while self._tombstones and next(iter(self._tombstones.values()))[0] < before:
+            self._tombstones.popitem(last=False)
