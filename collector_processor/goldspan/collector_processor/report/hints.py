@@ -1,0 +1,42 @@
+"""Why something was not evaluated, in words, and what to do about it."""
+
+from __future__ import annotations
+
+from goldspan.scoring.results import Reason
+
+WORDS: dict[Reason, str] = {
+    Reason.NO_GOLDEN: "no golden names this session",
+    Reason.NOTHING_EXPECTED: "the golden expects no call here",
+    Reason.ARGUMENTS_NOT_CAPTURED: "arguments not captured",
+    Reason.ARGUMENTS_REDACTED: "arguments redacted",
+    Reason.ARGUMENTS_TRUNCATED: "arguments cut off by a length limit",
+    Reason.ARGUMENTS_UNPARSABLE: "arguments not readable",
+    Reason.CALLS_NOT_VISIBLE: "tools ran, but no span shows their calls",
+    Reason.TURN_NOT_EXPECTED: "the golden has no such turn",
+    Reason.GOLDEN_NEVER_SEEN: "never seen in these traces",
+    Reason.AMBIGUOUS_GOLDEN: "several goldens match this session equally well",
+    Reason.SESSION_AMBIGUOUS: "several session ids stand where one belongs",
+    Reason.SAMPLED_OUT: "its spans were sampled away",
+    Reason.INPUT_MISSING: "the metric needs something these spans do not hold",
+    Reason.INCOMPLETE: "spans are missing",
+    Reason.EVALUATOR_ERROR: "the metric failed",
+}
+
+ADVICE: dict[Reason, str] = {
+    Reason.ARGUMENTS_NOT_CAPTURED: "Let the instrumentation write tool arguments on its spans.",
+    Reason.ARGUMENTS_REDACTED: "Let whatever redacts them pass the arguments that goldens name.",
+    Reason.ARGUMENTS_TRUNCATED: (
+        "Raise the limit on attribute values: OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT, and its variant for spans, "
+        "OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT."
+    ),
+    Reason.ARGUMENTS_UNPARSABLE: "`goldspan inspect` shows what was recorded; it has to be a JSON object.",
+    Reason.CALLS_NOT_VISIBLE: "Add an instrumentation that writes a span for each tool.",
+    Reason.GOLDEN_NEVER_SEEN: (
+        "`goldspan inspect` lists the session ids that are in the traces; a golden is joined by the very same id."
+    ),
+    Reason.AMBIGUOUS_GOLDEN: "Give the session a golden with its exact id, or make one of the patterns narrower.",
+    Reason.SESSION_AMBIGUOUS: 'Put one session id on each agent span, or wrap each turn in session_scope("ID").',
+    Reason.SAMPLED_OUT: "Sample every trace while goldens are scored: OTEL_TRACES_SAMPLER=always_on.",
+    Reason.INCOMPLETE: "Give all files of the session in one reading.",
+    Reason.EVALUATOR_ERROR: "This is a mistake in the metric, not in the traces.",
+}

@@ -1,0 +1,164 @@
+"""The scores as a person reads them: what failed first, what was not evaluated next, what passed last and shortest."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from goldspan.collector_processor.report.call_lines import (
+    CALL_INDENT,
+    call_lines,
+    rejected_line,
+    unexpected_line,
+    unknown_mark,
+)
+from goldspan.collector_processor.report.hints import WORDS
+from goldspan.collector_processor.report.layout import (
+    MARKS,
+    STYLES,
+    Page,
+    Part,
+    counted,
+    listed,
+    score_text,
+)
+from goldspan.collector_processor.report.values import printable, shorten
+from goldspan.scoring.results import Label, Reason, RunResult, SessionResult, TurnResult
+
+_MOST_IN_DETAIL = 20
+_MOST_IN_BRIEF = 10
+_MOST_ASIDES = 6
+
+
+def session_pages(page: Page, result: RunResult, *, verbose: bool) -> None:
+    """Add every session that has a golden, worst label first, each label in the order of the input."""
+    runs = _run_names(result.sessions)
+    with_golden = [(name, session) for name, session in zip(runs, result.sessions, strict=True) if _belongs(session)]
+    for label, what in ((Label.FAIL, "failed"), (Label.NOT_EVALUATED, "not evaluated"), (Label.PASS, "passed")):
+        chosen = [pair for pair in with_golden if pair[1].verdict.label is label]
+        brief = label is Label.PASS and not verbose
+        most = len(chosen) if verbose else _MOST_IN_BRIEF if brief else _MOST_IN_DETAIL
+        for name, session in chosen[:most]:
+            if brief:
+                _headline(page, name, session)
+            else:
+                page.blank()
+                _session(page, name, session, verbose=verbose)
+        if len(chosen) > most:
+            page.line((f"… and {counted(len(chosen) - most, 'more session')} {what}; -v shows all", "dim"))
+        page.blank()
+
+
+def _belongs(session: SessionResult) -> bool:
+    return session.session is not None and session.verdict.reason is not Reason.NO_GOLDEN
+
+
+def _run_names(sessions: Sequence[SessionResult]) -> list[str]:
+    """Session ids as they can be told apart: a second run of one id says so."""
+    totals = Counter(result.session.id for result in sessions if result.session)
+    seen: Counter[str] = Counter()
+    names: list[str] = []
+    for result in sessions:
+        if result.session is None:
+            names.append("")
+            continue
+        key = result.session.id
+        seen[key] += 1
+        names.append(printable(key) + (f" (run {seen[key]} of {totals[key]})" if totals[key] > 1 else ""))
+    return names
+
+
+def _session(page: Page, name: str, result: SessionResult, *, verbose: bool) -> None:
+    _headline(page, name, result)
+    reason = result.verdict.reason
+    if reason is not None and not result.turns:
+        page.paragraph(WORDS[reason], indent=CALL_INDENT + 4)
+    whole = result.golden is not None and result.golden.calls is not None
+    for turn in result.turns:
+        _turn(page, turn, whole=whole, verbose=verbose)
+
+
+def _headline(page: Page, name: str, result: SessionResult) -> None:
+    mark = MARKS[result.verdict.label]
+    notes: list[str] = []
+    golden = result.golden
+    if result.verdict.label is Label.FAIL and golden is not None:
+        notes.append(f"needs {score_text(float(golden.criterion.threshold))}")
+    if result.calls_evaluated < result.calls_expected:
+        notes.append(f"{result.calls_evaluated} of {counted(result.calls_expected, 'call')} evaluated")
+    if golden is not None and result.session is not None and golden.key != result.session.id:
+        notes.append(f"golden {printable(golden.key)}")
+    if result.session is not None and result.session.id_source == "trace_id":
+        notes.append("a trace id: no span names a session")
+    if result.session is not None and result.session.incomplete:
+        notes.append("incomplete")
+    page.line(
+        (f"{mark} {score_text(result.verdict.exact)}", f"bold {STYLES[mark]}"),
+        "  ",
+        (name, "bold"),
+        (f"  {' · '.join(notes)}" if notes else "", "dim"),
+    )
+
+
+def _turn(page: Page, turn: TurnResult, *, whole: bool, verbose: bool) -> None:
+    if not whole:
+        _turn_headline(page, turn)
+    reason = turn.verdict.reason
+    if turn.turn is None or reason in {Reason.TURN_NOT_EXPECTED, Reason.CALLS_NOT_VISIBLE}:
+        return
+    if turn.verdict.label is Label.PASS and not verbose and not whole:
+        return
+    unknown = [call for call in turn.calls if unknown_mark(call)]
+    for call in turn.calls:
+        if len(unknown) < 2 or not unknown_mark(call):
+            call_lines(page, call)
+    if len(unknown) >= 2:
+        names = listed(printable(call.expected.name) for call in unknown if call.expected)
+        reasons = ", ".join(dict.fromkeys(WORDS[call.verdict.reason] for call in unknown if call.verdict.reason))
+        mark = MARKS[Label.NOT_EVALUATED]
+        page.line(
+            (f"{mark} {score_text(None)}", STYLES[mark]),
+            f"  {names}",
+            (f"  {reasons}", STYLES[mark]),
+            indent=CALL_INDENT,
+        )
+    for call in turn.unexpected[:_MOST_ASIDES]:
+        unexpected_line(page, call)
+    for request in turn.rejected[:_MOST_ASIDES]:
+        rejected_line(page, request)
+    hidden = len(turn.unexpected[_MOST_ASIDES:]) + len(turn.rejected[_MOST_ASIDES:])
+    if hidden:
+        page.line((f"… and {counted(hidden, 'more call')} that nothing expected", "dim"), indent=CALL_INDENT)
+
+
+def _turn_headline(page: Page, turn: TurnResult) -> None:
+    mark = MARKS[turn.verdict.label]
+    index = turn.expected_index if turn.expected_index is not None else turn.turn_index
+    head: list[Part] = [
+        (f"{mark} {score_text(turn.verdict.exact)}", STYLES[mark]),
+        f"  turn {index + 1}" if index is not None else "  turn",
+    ]
+    notes: list[Part] = []
+    reason = turn.verdict.reason
+    if turn.turn is None:
+        notes.append((f"never happened: {listed(_expected_names(turn))}", STYLES[mark]))
+    elif reason is Reason.TURN_NOT_EXPECTED:
+        made = listed(printable(call.name) for call in turn.turn.calls) or "no call"
+        notes.append((f"{WORDS[reason]}: {made}", STYLES[mark]))
+    elif reason is not None and not any(call.verdict.reason is reason for call in turn.calls):
+        notes.append((WORDS[reason], STYLES[mark]))
+    elif turn.verdict.label is Label.PASS:
+        notes.append((f"{counted(len(turn.calls), 'call')}", "dim"))
+    if turn.approximate:
+        notes.append(("too many calls to align exactly", "yellow"))
+    said = turn.turn.user_text.value if turn.turn is not None else None
+    used = sum(len(note[0]) + 2 for note in notes) + 20
+    if isinstance(said, str) and said.strip() and page.width - used > 16:
+        notes.append((shorten(printable(" ".join(said.split())), page.width - used), "dim italic"))
+    for note in notes:
+        head.extend(["  ", note])
+    page.line(*head, indent=2)
+
+
+def _expected_names(turn: TurnResult) -> list[str]:
+    return [printable(call.expected.name) for call in turn.calls if call.expected]

@@ -1,0 +1,129 @@
+"""The end of the score page: totals, coverage, problems, what to do, and the verdict."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+from goldspan.collector_processor.report.hints import ADVICE, WORDS
+from goldspan.collector_processor.report.layout import BAD, GOOD, STYLES, Page, counted, listed, score_text
+from goldspan.collector_processor.report.totals import Judgement, Totals
+from goldspan.collector_processor.report.values import printable, shorten
+from goldspan.scoring.errors import Problem
+from goldspan.scoring.results import Label, Reason, RunResult
+
+_LABEL = 12
+
+
+def summary(page: Page, result: RunResult, sums: Totals, judgement: Judgement, advice: Mapping[str, str]) -> None:
+    """Add everything that follows the sessions; `advice` says per dialect what to switch on."""
+    page.blank()
+    _row(page, "sessions", _sessions(sums))
+    if sums.calls_expected:
+        _row(page, "calls", _calls(sums))
+    if len(sums.wrong) > 1:
+        _row(page, "mistakes", listed((name for name, times in sums.wrong for _ in range(times)), 4))
+    if sums.seen or sums.never_seen:
+        _row(page, "goldens", _goldens(result, sums))
+    problem_rows(page, result.problems)
+    _unknown(page, result, sums, advice)
+    page.blank()
+    good = judgement.exit_code == 0
+    mark = GOOD if good else BAD
+    text = "; ".join(judgement.because) if judgement.because else _passed(sums)
+    page.paragraph(f"{text}.", label=f"{mark} {'passed' if good else 'failed'}: ", style=STYLES[mark])
+
+
+def problem_rows(page: Page, problems: Sequence[Problem]) -> None:
+    """Add what could not be read: counts by code, and the first of each."""
+    if not problems:
+        return
+    counts = Counter(problem.code for problem in problems)
+    _row(page, "problems", ", ".join(f"{code} {count:,}" for code, count in counts.most_common()))
+    shown: Counter[str] = Counter()
+    for problem in problems:
+        shown[problem.code] += 1
+        if shown[problem.code] <= 2 and shown.total() <= 8:
+            page.line((shorten(printable(str(problem)), max(page.width - _LABEL, 60)), "dim"), indent=_LABEL)
+
+
+def advice_rows(page: Page, lines: Iterable[tuple[str, str]]) -> None:
+    """Add what to do: pairs of what was seen and what helps."""
+    for index, (seen, helps) in enumerate(dict.fromkeys(lines)):
+        if index == 0:
+            page.blank()
+            page.line(("what to do", "bold"))
+        page.paragraph(f"{seen}: {helps}" if seen else helps, label="- ", indent=2)
+
+
+def _row(page: Page, label: str, text: str) -> None:
+    page.paragraph(text, label=f"{label:<{_LABEL}}")
+
+
+def _sessions(sums: Totals) -> str:
+    parts = [
+        f"{sums.sessions[label]:,} {word}"
+        for label, word in ((Label.PASS, "passed"), (Label.FAIL, "failed"), (Label.NOT_EVALUATED, "not evaluated"))
+        if sums.sessions.get(label)
+    ]
+    text = ", ".join(parts) or "none has a golden"
+    if sums.mean is not None:
+        text += f"; mean score {score_text(sums.mean)}"
+    if sums.without_golden:
+        text += f"; {len(sums.without_golden):,} without a golden ({listed(sums.without_golden, 3)})"
+    return text
+
+
+def _calls(sums: Totals) -> str:
+    partly = sums.calls_evaluated - sums.calls_matched - sums.calls_missing
+    parts = [f"{sums.calls_expected:,} expected", f"{sums.calls_matched:,} right"]
+    for count, word in (
+        (partly, "with wrong arguments"),
+        (sums.calls_missing, "never made"),
+        (sums.calls_expected - sums.calls_evaluated, "not evaluated"),
+        (sums.calls_unexpected, "not expected"),
+        (sums.calls_rejected, "asked for but never executed"),
+    ):
+        if count > 0:
+            parts.append(f"{count:,} {word}")
+    return f"{parts[0]}: {', '.join(parts[1:])}"
+
+
+def _goldens(result: RunResult, sums: Totals) -> str:
+    total = len(sums.seen) + len(sums.never_seen)
+    names = listed(printable(label) for label in result.golden_sets)
+    text = f"{len(sums.seen):,} of {total:,} seen" + (f" ({names})" if names else "")
+    return text + (f"; never seen: {listed(sums.never_seen, 8)}" if sums.never_seen else "")
+
+
+def _unknown(page: Page, result: RunResult, sums: Totals, advice: Mapping[str, str]) -> None:
+    lines: list[tuple[str, str]] = []
+    for reason, count in sums.unknown.items():
+        if reason in ADVICE:
+            texts = _dialect_advice(result, reason, advice) or [ADVICE[reason]]
+            lines += [(f"{WORDS[reason]} ({count:,})", text) for text in texts]
+    if sums.never_seen:
+        lines.append((WORDS[Reason.GOLDEN_NEVER_SEEN], ADVICE[Reason.GOLDEN_NEVER_SEEN]))
+    if not sums.seen and sums.without_golden:
+        lines.append(("no session has a golden", ADVICE[Reason.GOLDEN_NEVER_SEEN]))
+    advice_rows(page, lines)
+
+
+def _dialect_advice(result: RunResult, reason: Reason, advice: Mapping[str, str]) -> list[str]:
+    if reason is not Reason.ARGUMENTS_NOT_CAPTURED:
+        return []
+    dialects = dict.fromkeys(
+        call.actual.dialect
+        for session in result.sessions
+        for turn in session.turns
+        for call in turn.calls
+        if call.actual is not None and call.verdict.reason is reason
+    )
+    return [f"{name}: {advice[name]}" for name in dialects if advice.get(name)]
+
+
+def _passed(sums: Totals) -> str:
+    passed = sums.sessions.get(Label.PASS, 0)
+    if not passed:
+        return "nothing failed, and nothing was evaluated either"
+    return f"{counted(passed, 'session')} of {sum(sums.sessions.values()):,}"

@@ -1,0 +1,111 @@
+"""Values of telemetry as a person can read them: on one line, printable, no longer than there is room for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, TypeGuard
+
+from rich.cells import cell_len, set_cell_size
+
+from goldspan.scoring.sessions import JsonValue
+
+_DEEPEST = 12
+
+
+class _Absent:
+    """Stands where one side of a difference has nothing; not JSON's null."""
+
+
+ABSENT = _Absent()
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The innermost place where two values part, as in `address.zip` or `stops[2]`."""
+
+    path: str
+    expected: JsonValue | _Absent
+    actual: JsonValue | _Absent
+
+
+def printable(text: str) -> str:
+    """Return the text without anything that could move the cursor, colour the screen or turn the reading direction."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text)
+
+
+def one_line(value: JsonValue) -> str:
+    """Write the value as JSON on one line."""
+    try:
+        text = json.dumps(value, ensure_ascii=False, default=str)
+    except (ValueError, RecursionError):
+        return f"({type(value).__name__} too deep to show)"
+    return printable(text)
+
+
+def shorten(text: str, width: int) -> str:
+    """Cut the text to `width` cells; a cut is shown by an ellipsis."""
+    # Four bytes are the most a cell can take, so that no more than needed of a huge text is measured.
+    text = text[: width * 4 + 1]
+    if cell_len(text) <= width:
+        return text
+    return set_cell_size(text, max(width - 1, 0)).rstrip() + "…"
+
+
+def contrast(expected: str, actual: str, width: int) -> tuple[str, str]:
+    """Cut two long texts to `width` cells so that the first difference between them stays visible."""
+    if cell_len(expected[: width + 1]) <= width and cell_len(actual[: width + 1]) <= width:
+        return expected, actual
+    parts = next((at for at, (e, a) in enumerate(zip(expected, actual, strict=False)) if e != a), None)
+    if parts is None:
+        parts = min(len(expected), len(actual))
+    start = parts - width // 3
+    if start <= 0:
+        return shorten(expected, width), shorten(actual, width)
+    return shorten("…" + expected[start:], width), shorten("…" + actual[start:], width)
+
+
+def differences(expected: JsonValue, actual: JsonValue, *, casefold: bool = False) -> tuple[Difference, ...]:
+    """Find the innermost places where two JSON values differ; none where they are equal."""
+    return tuple(_differences(expected, actual, "", _DEEPEST, casefold=casefold))
+
+
+def _differences(expected: Any, actual: Any, path: str, depth: int, *, casefold: bool) -> Iterator[Difference]:
+    if depth and _is_object(expected) and _is_object(actual) and not _is_matcher(expected):
+        for key in expected | actual:
+            inner = f"{path}.{key}" if path else key
+            if key not in actual:
+                yield Difference(inner, expected[key], ABSENT)
+            elif key not in expected:
+                yield Difference(inner, ABSENT, actual[key])
+            else:
+                yield from _differences(expected[key], actual[key], inner, depth - 1, casefold=casefold)
+    elif depth and _is_list(expected) and _is_list(actual) and len(expected) == len(actual):
+        for index, (mine, its) in enumerate(zip(expected, actual, strict=True)):
+            yield from _differences(mine, its, f"{path}[{index}]", depth - 1, casefold=casefold)
+    elif not _same(expected, actual, casefold=casefold):
+        yield Difference(path, expected, actual)
+
+
+def _is_object(value: object) -> TypeGuard[dict[str, Any]]:
+    return isinstance(value, dict)
+
+
+def _is_list(value: object) -> TypeGuard[list[Any]]:
+    return isinstance(value, list)
+
+
+def _is_matcher(value: dict[str, Any]) -> bool:
+    return any(key.startswith("$") for key in value)
+
+
+def _same(expected: Any, actual: Any, *, casefold: bool) -> bool:
+    if casefold and isinstance(expected, str) and isinstance(actual, str):
+        return expected.casefold() == actual.casefold()
+    try:
+        return isinstance(expected, bool) == isinstance(actual, bool) and bool(expected == actual)
+    except RecursionError:
+        return False
