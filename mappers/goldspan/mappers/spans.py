@@ -30,8 +30,9 @@ class SpanView(Protocol):
     """A finished span. Readers make these; they are read once, in the order of the input, and not kept.
 
     Ids are lower-case hex without prefix, `""` where the span has none. Times are nanoseconds since the epoch,
-    0 where unknown. Attribute values are plain Python: str, bool, int, float, None, list, dict with str keys, or
-    anything else a hostile sender managed to write: a dialect checks types before it believes them.
+    0 where unknown. Attribute values are plain Python: str, bool, int, float, None, bytes, list (or tuple), dict
+    with str keys (or another mapping), or anything else a hostile sender managed to write: a dialect checks types
+    before it believes them.
     """
 
     @property
@@ -49,6 +50,11 @@ class SpanView(Protocol):
     @property
     def kind(self) -> int:
         """`SpanKind` as in OTLP: 1 internal, 2 server, 3 client, 4 producer, 5 consumer, 0 unspecified."""
+        ...
+
+    @property
+    def parent_is_remote(self) -> bool:
+        """The parent is known to be in another process: OTLP's `CONTEXT_IS_REMOTE` flag."""
         ...
 
     @property

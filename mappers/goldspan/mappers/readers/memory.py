@@ -1,0 +1,57 @@
+"""Spans given in memory, in any mixture: SDK spans, OTLP messages, OTLP/JSON objects, paths of trace files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from typing import cast
+
+from goldspan.mappers.json_shapes import is_list, is_mapping
+from goldspan.mappers.readers.files import read_files
+from goldspan.mappers.readers.otlp_json import JsonReader
+from goldspan.mappers.readers.otlp_messages import is_message, message_spans
+from goldspan.mappers.readers.problems import BAD_RECORD, BAD_SPAN, OnProblem, found
+from goldspan.mappers.readers.sdk import SdkReader
+from goldspan.mappers.spans import SpanView
+from goldspan.scoring.errors import Problem
+
+
+def views(source: object, on_problem: OnProblem) -> Iterator[SpanView]:
+    """Yield a view of every span in `source`, in its order.
+
+    `source` is one of these or an iterable of them: a `ReadableSpan`, an OTLP protobuf message (trace request, trace
+    data, resource spans, scope spans, span), an OTLP/JSON object of the same shapes, the path of a trace file, a
+    `SpanView`. What cannot be read is a problem that names its place; a file raises as in `read_files`.
+    """
+    sdk = SdkReader()
+    parsed = JsonReader(on_problem)
+    for position, item in enumerate(_items(source)):
+        place = f"input[{position}]"
+        try:
+            if isinstance(item, str | os.PathLike):
+                yield from read_files([cast("str", item)], on_problem)
+            elif is_mapping(item) or is_list(item):
+                yield from parsed.spans(dict(item) if is_mapping(item) else item, place)
+            elif is_message(item):
+                yield from message_spans(item)
+            elif hasattr(item, "get_span_context"):
+                yield sdk.view(item)
+            elif isinstance(item, SpanView):
+                yield item
+            else:
+                message = f"found {found(item)}; expected an SDK span, an OTLP message or object, or a path"
+                on_problem(Problem(BAD_RECORD, message, place))
+        except (AttributeError, TypeError, ValueError) as error:
+            on_problem(Problem(BAD_SPAN, f"cannot be read as a span: {error}", place))
+
+
+def _items(source: object) -> Iterable[object]:
+    if _is_one(source) or not isinstance(source, Iterable):
+        return (source,)
+    return cast("Iterable[object]", source)
+
+
+def _is_one(source: object) -> bool:
+    if isinstance(source, str | bytes | os.PathLike | Mapping):
+        return True
+    return is_message(source) or hasattr(source, "get_span_context") or isinstance(source, SpanView)

@@ -1,0 +1,133 @@
+"""OTLP protobuf messages already in memory: trace requests, trace data, resource spans, scope spans, spans.
+
+Told by their fields, so that no protobuf module is imported here.
+"""
+
+# ruff: noqa: D102 - the members of a span view are described by SpanView
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from goldspan.mappers.spans import EventView, ResourceView, SpanView
+
+_IS_REMOTE = 0x200
+_MAX_DEPTH = 100
+
+
+class MessageSpan:
+    """One `opentelemetry.proto.trace.v1.Span`."""
+
+    __slots__ = ("_attributes", "_scope", "_span", "resource")
+
+    def __init__(self, span: Any, scope: Any, resource: ResourceView) -> None:
+        self._span = span
+        self._scope = scope
+        self.resource = resource
+        self._attributes: dict[str, Any] | None = None
+
+    @property
+    def trace_id(self) -> str:
+        return _hex(self._span.trace_id)
+
+    @property
+    def span_id(self) -> str:
+        return _hex(self._span.span_id)
+
+    @property
+    def parent_id(self) -> str:
+        return _hex(self._span.parent_span_id)
+
+    @property
+    def name(self) -> str:
+        return str(self._span.name)
+
+    @property
+    def start(self) -> int:
+        return int(self._span.start_time_unix_nano)
+
+    @property
+    def end(self) -> int:
+        return int(self._span.end_time_unix_nano)
+
+    @property
+    def kind(self) -> int:
+        return int(self._span.kind)
+
+    @property
+    def parent_is_remote(self) -> bool:
+        return bool(self._span.flags & _IS_REMOTE)
+
+    @property
+    def status_code(self) -> int:
+        return int(self._span.status.code)
+
+    @property
+    def status_message(self) -> str:
+        return str(self._span.status.message)
+
+    @property
+    def attributes(self) -> Mapping[str, Any]:
+        if self._attributes is None:
+            self._attributes = _attributes(self._span.attributes)
+        return self._attributes
+
+    @property
+    def events(self) -> Sequence[EventView]:
+        return [EventView(event.name, _attributes(event.attributes)) for event in self._span.events]
+
+    @property
+    def scope_name(self) -> str:
+        return str(self._scope.name) if self._scope is not None else ""
+
+
+def is_message(value: object) -> bool:
+    """Tell protobuf messages from everything else that spans may be given as."""
+    return hasattr(value, "DESCRIPTOR") and hasattr(value, "SerializeToString")
+
+
+def message_spans(message: Any) -> Iterator[SpanView]:
+    """Yield the spans of a message; `TypeError` for one that holds none by its type."""
+    fields = set(message.DESCRIPTOR.fields_by_name)
+    if "resource_spans" in fields:
+        for group in message.resource_spans:
+            yield from _resource_spans(group)
+    elif "scope_spans" in fields:
+        yield from _resource_spans(message)
+    elif "spans" in fields:
+        yield from _scope_spans(message, ResourceView({}))
+    elif "span_id" in fields and "start_time_unix_nano" in fields:
+        yield MessageSpan(message, None, ResourceView({}))
+    else:
+        raise TypeError(f"found a protobuf message of type {message.DESCRIPTOR.full_name}; expected OTLP spans")
+
+
+def _resource_spans(group: Any) -> Iterator[SpanView]:
+    resource = ResourceView(_attributes(group.resource.attributes))
+    for scope_spans in group.scope_spans:
+        yield from _scope_spans(scope_spans, resource)
+
+
+def _scope_spans(group: Any, resource: ResourceView) -> Iterator[SpanView]:
+    for span in group.spans:
+        yield MessageSpan(span, group.scope, resource)
+
+
+def _hex(identifier: bytes) -> str:
+    return identifier.hex() if any(identifier) else ""
+
+
+def _attributes(pairs: Any) -> dict[str, Any]:
+    return {pair.key: _value(pair.value, 0) for pair in pairs}
+
+
+def _value(value: Any, depth: int) -> Any:
+    kind = value.WhichOneof("value")
+    if kind is None or depth > _MAX_DEPTH:
+        return None
+    if kind == "array_value":
+        return [_value(inner, depth + 1) for inner in value.array_value.values]
+    if kind == "kvlist_value":
+        return {pair.key: _value(pair.value, depth + 1) for pair in value.kvlist_value.values}
+    return getattr(value, kind)

@@ -1,0 +1,36 @@
+"""How readers report what they could not use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from goldspan.scoring.errors import Problem
+
+OnProblem = Callable[[Problem], object]
+"""Is called once for each thing that could not be read; what it returns is ignored."""
+
+BAD_JSON = "bad_json"
+"""A line or a document is not JSON, or ends too early."""
+BAD_SPAN = "bad_span"
+"""Something stands where a span should, or part of a span has a wrong type."""
+BAD_RECORD = "bad_record"
+"""Something is neither spans nor anything that could hold them."""
+LOGS_IGNORED = "logs_ignored"
+"""Log records, which this reader does not read."""
+
+
+def found(value: object) -> str:
+    """Name what was found, for messages: a JSON type, and for short scalars the value."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return f"the boolean {str(value).lower()}"
+    if isinstance(value, int | float):
+        return f"a number of type {type(value).__name__}"
+    if isinstance(value, str):
+        return f"the string {value!r}" if len(value) <= 40 else f"a string of {len(value)} characters"
+    if isinstance(value, list | tuple):
+        return "a list"
+    if isinstance(value, dict):
+        return "an object"
+    return f"a {type(value).__name__}"

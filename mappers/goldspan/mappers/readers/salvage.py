@@ -1,0 +1,55 @@
+"""Whole spans out of a JSON text that is cut off or broken somewhere: bad input never loses good data beside it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, cast
+
+_FIELD = re.compile(r'"(resource|scope|spans)"\s*:\s*(\[?)')
+_BETWEEN = re.compile(r"[\s,]*")
+_decode = json.JSONDecoder().raw_decode
+
+
+def salvage(text: str) -> Iterator[dict[str, Any]]:
+    """Yield a trace request for each list of spans, with those spans of it that are whole.
+
+    The text is walked by its `resource`, `scope` and `spans` fields. A field that parses is stepped over as a whole,
+    so that nothing inside an attribute value is ever taken for a field.
+    """
+    resource: object = None
+    scope: object = None
+    position = 0
+    while (field := _FIELD.search(text, position)) is not None:
+        name, opening = field.groups()
+        position = field.end()
+        if name == "spans" and opening:
+            spans, position = _elements(text, position)
+            if spans:
+                yield {"resourceSpans": [{"resource": resource, "scopeSpans": [{"scope": scope, "spans": spans}]}]}
+        elif not opening:
+            value, position = _value(text, position)
+            if name == "resource":
+                resource, scope = value, None
+            else:
+                scope = value
+
+
+def _elements(text: str, position: int) -> tuple[list[object], int]:
+    elements: list[object] = []
+    while True:
+        start = cast("re.Match[str]", _BETWEEN.match(text, position)).end()
+        value, end = _value(text, start)
+        if end == start:
+            return elements, start
+        elements.append(value)
+        position = end
+
+
+def _value(text: str, position: int) -> tuple[object, int]:
+    """Return the value at a position and where it ends, which is the position itself where there is none."""
+    try:
+        return _decode(text, position)
+    except (ValueError, RecursionError):
+        return None, position
