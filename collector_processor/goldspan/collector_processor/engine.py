@@ -40,7 +40,7 @@ from goldspan.scoring.sessions import Session, SpanRef, Turn
 
 
 class Engine:
-    """Owns de-duplication, assembly, completion, joining and scoring. Not thread-safe: a door puts one lock around it."""
+    """Owns de-duplication, assembly, completion, joining and scoring. Not thread-safe: a door locks around it."""
 
     def __init__(
         self, goldens: GoldenIndex, settings: EngineSettings | None = None, store: Store | None = None

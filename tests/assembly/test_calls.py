@@ -1,0 +1,194 @@
+"""What the calls of a turn are: executions, requests, nesting, order (R3, R4, R5, R8, R10)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from goldspan.mappers.assembly import assemble
+from goldspan.mappers.facts import SpanFacts
+from goldspan.scoring.sessions import Capture, Content, ToolCall
+from span_facts import agent, captured, model, tool
+
+
+def calls(*records: SpanFacts) -> tuple[ToolCall, ...]:
+    (session,) = assemble([agent("t", "root", start=0, end=100), *records])
+    return session.turns[0].calls
+
+
+def asking(
+    span: str, start: float, *requests: tuple[str, Mapping[str, Any] | None, str | None], **more: Any
+) -> SpanFacts:
+    return model("t", span, "root", requests=requests, start=start, end=start + 0.5, **more)
+
+
+def run(
+    span: str, start: float, name: str, args: Mapping[str, Any] | None, call_id: str | None = None, **more: Any
+) -> SpanFacts:
+    more.setdefault("end", start + 0.5)
+    return tool("t", span, more.pop("parent", "root"), name=name, args=args, call_id=call_id, start=start, **more)
+
+
+class TestRequestsAndExecutions:
+    def test_a_request_and_its_execution_are_one_call(self) -> None:
+        found = calls(asking("m", 1, ("f", {"x": 1}, "c1")), run("x", 2, "f", {"x": 1}, "c1"))
+        assert [(call.arguments, call.requested) for call in found] == [({"x": 1}, False)]
+
+    def test_order_is_that_of_the_request_where_threads_inverted_it(self) -> None:
+        found = calls(
+            asking("m", 1, ("a", {}, "1"), ("b", {}, "2")),
+            run("x", 3, "a", {}, "1"),
+            run("y", 2, "b", {}, "2"),
+        )
+        assert [(call.name, call.batch) for call in found] == [("a", 0), ("b", 0)]
+
+    def test_ids_that_differ_are_joined_by_name_arguments_and_order(self) -> None:
+        """ADK: the model gave no id, so requests and executions carry made-up ones of their own."""
+        found = calls(
+            asking("m1", 1, ("f", {"x": 1}, "f_0"), ("f", {"x": 2}, "f_1")),
+            run("b", 2, "f", {"x": 2}, "adk-2"),
+            run("a", 3, "f", {"x": 1}, "adk-1"),
+            asking("m2", 5, ("f", {"x": 3}, "f_0")),
+            run("c", 6, "f", {"x": 3}, "adk-3"),
+        )
+        assert [(call.arguments, call.batch, call.call_id) for call in found] == [
+            ({"x": 1}, 0, "adk-1"),
+            ({"x": 2}, 0, "adk-2"),
+            ({"x": 3}, 1, "adk-3"),
+        ]
+
+    def test_executions_with_one_call_id_are_all_real(self) -> None:
+        found = calls(
+            asking("m", 1, ("f", {}, "c1")),
+            run("x", 2, "f", {}, "c1"),
+            run("y", 3, "f", {}, "c1"),
+            run("z", 4, "f", {}, "c1"),
+        )
+        assert len(found) == 3
+
+    def test_equal_parallel_calls_stay_two(self) -> None:
+        found = calls(
+            asking("m", 1, ("f", {"x": 1}, None), ("f", {"x": 1}, None)),
+            run("x", 2, "f", {"x": 1}),
+            run("y", 2.1, "f", {"x": 1}),
+        )
+        assert [call.span.span_id for call in found if call.span] == ["x", "y"]
+
+    def test_missing_arguments_are_recovered_from_the_request(self) -> None:
+        (call,) = calls(asking("m", 1, ("f", {"x": 1}, "c")), run("x", 2, "f", None, "c"))
+        assert (call.arguments, call.capture) == ({"x": 1}, Capture.CAPTURED)
+
+    def test_what_is_known_nowhere_stays_unknown(self) -> None:
+        (call,) = calls(asking("m", 1, ("f", None, "c")), run("x", 2, "f", None, "c"))
+        assert (call.arguments, call.capture) == (None, Capture.NOT_CAPTURED)
+
+    def test_a_request_counts_as_the_call_where_its_tool_has_no_span(self) -> None:
+        (call,) = calls(asking("m", 1, ("f", {"x": 1}, "c")))
+        assert (call.requested, call.rejected) == (True, False)
+
+    def test_a_request_without_execution_beside_executions_of_its_tool_was_rejected(self) -> None:
+        found = calls(
+            asking("m1", 1, ("f", {"x": "bad"}, "c1")),
+            asking("m2", 2, ("f", {"x": 1}, "c2")),
+            run("x", 3, "f", {"x": 1}, "c2"),
+        )
+        assert [(call.arguments, call.rejected) for call in found] == [({"x": "bad"}, True), ({"x": 1}, False)]
+
+    def test_an_answer_to_its_id_makes_a_request_a_call(self) -> None:
+        found = calls(
+            asking("m1", 1, ("f", {"x": 9}, "c1")),
+            asking("m2", 2, ("f", {"x": 1}, "c2"), answered={"c1": True}),
+            run("x", 3, "f", {"x": 1}, "c2"),
+        )
+        assert [(call.rejected, call.error) for call in found] == [(False, "error"), (False, None)]
+
+    def test_model_spans_nested_in_each_other_speak_once(self) -> None:
+        outer = asking("m", 1, ("f", {"x": 1}, "c"))
+        inner = model("t", "inner", "m", requests=(("f", {"x": 1}, "c"),), start=1.1, end=1.2)
+        assert len(calls(outer, inner)) == 1
+
+
+class TestNesting:
+    def test_layers_of_one_execution_are_one_call_and_lend_each_other_what_they_lack(self) -> None:
+        outer = run("x", 1, "get", None, "c1", end=9)
+        inner = run("y", 2, "mcp__ops__get", {"x": 1}, parent="x", error="timeout")
+        (call,) = calls(outer, inner)
+        assert (call.name, call.arguments, call.call_id, call.error) == ("get", {"x": 1}, "c1", "timeout")
+        assert call.span == ("t", "x")
+        assert [ref.span_id for ref in call.evidence] == ["x", "y"]
+
+    def test_three_layers_are_one_call(self) -> None:
+        found = calls(
+            run("x", 1, "f", None, end=9),
+            run("y", 2, "f", None, parent="x", end=8),
+            run("z", 3, "f", {"x": 1}, parent="y"),
+        )
+        assert [call.arguments for call in found] == [{"x": 1}]
+
+    @pytest.mark.parametrize(
+        "inner",
+        [
+            [run("y", 2, "g", {}, parent="x")],
+            [run("y", 2, "f", {}, "other", parent="x")],
+            [run("y", 2, "f", {}, parent="x"), run("z", 3, "f", {}, parent="x")],
+            [model("t", "m", "x", start=2, end=3), run("y", 2.5, "f", {}, parent="m")],
+            [agent("t", "a", "x", start=2, end=3), run("y", 2.5, "f", {}, parent="a")],
+        ],
+        ids=["other name", "other id", "two descendants", "model between", "agent between"],
+    )
+    def test_what_is_another_execution_stays_one(self, inner: list[SpanFacts]) -> None:
+        executions = sum(span.tool is not None for span in inner) + 1
+        assert len(calls(run("x", 1, "f", {}, "c1", end=9), *inner)) == executions
+
+
+class TestPseudoCalls:
+    def test_merged_spans_are_always_dropped(self) -> None:
+        assert calls(run("x", 1, "(merged tools)", None, facts={"merged": True})) == ()
+
+    def test_pseudo_calls_are_dropped_with_their_requests(self) -> None:
+        found = calls(
+            asking("m", 1, ("handoff", {"to": "b"}, "c")), run("x", 2, "handoff", {}, "c", facts={"pseudo": True})
+        )
+        assert found == ()
+
+    def test_pseudo_tools_are_known_by_name_in_requests_too(self) -> None:
+        assert calls(asking("m", 1, ("transfer_to_agent", {}, "c"))) == ()
+
+
+class TestBatches:
+    def test_overlapping_siblings_are_a_batch_where_no_response_is_visible(self) -> None:
+        found = calls(
+            run("a", 1, "a", {}, end=3),
+            run("b", 2, "b", {}, end=5),
+            run("c", 4, "c", {}, end=6),
+            run("d", 7, "d", {}, end=8),
+        )
+        assert [(call.name, call.batch) for call in found] == [("a", 0), ("b", 0), ("c", 0), ("d", 1)]
+
+    def test_calls_of_one_response_are_a_batch_whenever_they_ran(self) -> None:
+        found = calls(
+            asking("m", 1, ("a", {}, "1"), ("b", {}, "2")), run("a", 2, "a", {}, "1"), run("b", 9, "b", {}, "2")
+        )
+        assert [call.batch for call in found] == [0, 0]
+
+    def test_an_ancestor_is_never_in_a_batch_with_its_descendant(self) -> None:
+        found = calls(run("a", 1, "a", {}, end=9), run("b", 2, "b", {}, parent="a", end=3))
+        assert [(call.name, call.batch) for call in found] == [("a", 0), ("b", 1)]
+
+
+def test_errors_are_kept_and_failed_calls_are_calls() -> None:
+    (call,) = calls(run("x", 1, "f", {}, error="ValueError"))
+    assert call.error == "ValueError"
+
+
+def test_a_redacted_copy_is_better_than_none_and_worse_than_a_captured_one() -> None:
+    span = run("x", 1, "f", None, "c")
+    assert span.tool is not None
+    redacted = replace(span, tool=replace(span.tool, arguments=Content("[REDACTED]", Capture.REDACTED)))
+    assert [call.capture for call in calls(redacted)] == [Capture.REDACTED]
+    (call,) = calls(asking("m", 0.5, ("f", {"x": 1}, "c")), redacted)
+    assert call.capture is Capture.CAPTURED
+    assert captured({"x": 1}).value == call.arguments

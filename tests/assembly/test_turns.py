@@ -1,0 +1,170 @@
+"""Where turns begin and end (R7), and which runs they make."""
+
+from __future__ import annotations
+
+import pytest
+
+from goldspan.mappers.assembly import AssemblySettings, assemble
+from goldspan.mappers.facts import SpanFacts
+from goldspan.scoring.errors import Problem
+from span_facts import SECOND, agent, model, plain, tool
+
+HOUR = 3600
+
+
+def shape(records: list[SpanFacts]) -> list[list[list[str]]]:
+    """Names of calls, by turn, by run."""
+    return [[[call.name for call in turn.calls] for turn in session.turns] for session in assemble(records)]
+
+
+def test_the_outermost_agent_is_the_turn() -> None:
+    records = [
+        agent("t", "outer"),
+        tool("t", "t1", "outer", name="ask_expert", start=1),
+        agent("t", "inner", "t1", start=2),
+        tool("t", "t2", "inner", name="search", start=3),
+    ]
+    assert shape(records) == [[["ask_expert", "search"]]]
+
+
+def test_without_an_agent_the_local_root_is_the_turn() -> None:
+    records = [plain("t", "http"), tool("t", "a", "http", name="a", start=1), tool("t", "b", "http", name="b", start=5)]
+    assert shape(records) == [[["a", "b"]]]
+
+
+def test_a_turn_without_calls_is_still_a_turn() -> None:
+    assert shape([agent("t", "root"), model("t", "m", "root")]) == [[[]]]
+
+
+@pytest.mark.parametrize("made", ["create_agent", "mcp_server"])
+def test_construction_and_servers_of_their_own_make_no_turn(made: str) -> None:
+    span = agent("t", "x", no_turn=True) if made == "create_agent" else tool("t", "x", no_turn=True)
+    assert shape([span, plain("u", "http")]) == []
+
+
+def test_a_server_span_under_an_agent_belongs_to_its_turn() -> None:
+    records = [agent("t", "root"), tool("t", "x", "root", name="search", no_turn=True)]
+    assert shape(records) == [[["search"]]]
+
+
+def test_work_beside_the_agents_of_one_tree_is_the_agent_befores() -> None:
+    records = [
+        plain("t", "http", start=0, end=100),
+        model("t", "guard", "http", start=1),
+        agent("t", "one", "http", start=10, end=20, session="s"),
+        agent("t", "two", "http", start=30, end=40, session="s"),
+        tool("t", "x", "http", name="after_one", start=25),
+    ]
+    assert shape(records) == [[["after_one"], []]]
+
+
+def test_children_of_a_parent_that_never_came_are_siblings() -> None:
+    records = [tool("t", "a", "gone", name="a", start=1), tool("t", "b", "gone", name="b", start=2)]
+    (session,) = assemble(records)
+    assert [call.name for call in session.turns[0].calls] == ["a", "b"]
+    assert session.turns[0].root == ("t", "gone")
+
+
+def test_a_dialects_turn_id_joins_siblings() -> None:
+    records = [
+        plain("t", "invocation", start=0, end=50),
+        agent("t", "one", "invocation", start=1, end=9, turn_id="e-1", session="s"),
+        tool("t", "a", "one", name="a", start=2),
+        agent("t", "two", "invocation", start=10, end=20, turn_id="e-1", session="s"),
+        tool("t", "b", "two", name="b", start=11),
+    ]
+    assert shape(records) == [[["a", "b"]]]
+
+
+def test_raw_model_calls_of_a_session_are_one_turn_until_a_new_user_message() -> None:
+    records = [
+        model("t1", "m", session="s", user=True, start=1, requests=(("a", {}, "1"), ("b", {}, "2"))),
+        model("t2", "m", session="s", user=False, start=2, requests=(("c", {}, "3"),)),
+        model("t3", "m", session="s", user=False, start=3),
+        model("t4", "m", session="s", user=True, start=4, requests=(("d", {}, "4"),)),
+    ]
+    assert shape(records) == [[["a", "b", "c"], ["d"]]]
+
+
+def test_raw_model_calls_under_one_plain_root_are_cut_at_user_messages_too() -> None:
+    records = [
+        plain("t", "main", start=0, end=9),
+        model("t", "m1", "main", user=True, start=1, requests=(("a", {}, "1"),)),
+        model("t", "m2", "main", user=False, start=2),
+        model("t", "m3", "main", user=True, start=3, requests=(("b", {}, "2"),)),
+    ]
+    assert shape(records) == [[["a"], ["b"]]]
+
+
+def test_a_bare_tool_span_beside_raw_model_calls_belongs_to_their_turn() -> None:
+    records = [
+        model("t1", "m", session="s", user=True, start=1, end=2, requests=(("a", {"x": 1}, None),)),
+        tool("t2", "x", session="s", name="a", args={"x": 1}, start=3, end=4),
+        model("t3", "m", session="s", user=False, start=5, end=6),
+    ]
+    (session,) = assemble(records)
+    (turn,) = session.turns
+    assert [(call.name, call.requested) for call in turn.calls] == [("a", False)]
+    assert turn.trace_ids == ("t1", "t2", "t3")
+
+
+def test_a_session_id_used_again_after_the_gap_is_a_second_run() -> None:
+    records = [
+        agent("t1", "r", session="s", start=0, end=10),
+        agent("t2", "r", session="s", start=10 + HOUR, end=20 + HOUR),
+        agent("t3", "r", session="s", start=21 + 2 * HOUR, end=30 + 2 * HOUR),
+    ]
+    assert shape(records) == [[[], []], [[]]]
+    assert len({session.run for session in assemble(records)}) == 2
+    assert len(assemble(records, AssemblySettings(session_gap=2 * HOUR))) == 1
+
+
+def test_declared_run_ids_part_runs_even_where_they_overlap() -> None:
+    records = [
+        agent("t1", "r", session="s", start=0, run_id="a"),
+        agent("t2", "r", session="s", start=1, run_id="b"),
+        agent("t3", "r", session="s", start=2, run_id="a"),
+    ]
+    assert [(session.run, len(session.turns)) for session in assemble(records)] == [("a", 2), ("b", 1)]
+
+
+def test_a_cycle_of_parents_is_cut_and_counted() -> None:
+    problems: list[Problem] = []
+    records = [
+        agent("t", "a", "b", start=1, end=9),
+        plain("t", "b", "c", start=2, end=9),
+        tool("t", "c", "a", name="x", start=3, end=4),
+    ]
+    (session,) = assemble(records, on_problem=problems.append)
+    assert [call.name for call in session.turns[0].calls] == ["x"]
+    assert [problem.code for problem in problems] == ["parent_cycle"]
+    assert problems[0].source == "t/a"
+
+
+def test_a_chain_of_ten_thousand_spans_is_only_long() -> None:
+    records = [agent("t", "s0")]
+    records += [plain("t", f"s{n}", f"s{n - 1}", start=n) for n in range(1, 10_000)]
+    records.append(tool("t", "x", "s9999", name="deep"))
+    assert shape(records) == [[["deep"]]]
+
+
+def test_spans_without_ids_are_one_session_in_the_order_of_the_input() -> None:
+    records = [tool("", "", name=name, args={"n": 1}, start=0, end=0) for name in ("b", "a", "b", "a")]
+    (session,) = assemble(records)
+    assert [call.name for call in session.turns[0].calls] == ["b", "a", "b", "a"]
+    assert (session.id, session.id_source) == ("input", "input")
+
+
+def test_of_two_versions_of_a_span_the_later_end_wins_whichever_came_first() -> None:
+    early = tool("t", "x", name="x", args={"n": 1}, start=1, end=2)
+    late = tool("t", "x", name="x", args={"n": 2}, start=1, end=3)
+    for records in ([early, late], [late, early], [late, early, late]):
+        (session,) = assemble(records)
+        assert [call.arguments for call in session.turns[0].calls] == [{"n": 2}]
+
+
+def test_times_are_kept_and_never_invented() -> None:
+    (session,) = assemble([agent("t", "r", start=0, end=0), tool("t", "x", "r", start=0, end=0)])
+    assert (session.turns[0].start, session.turns[0].end, session.turns[0].calls[0].start) == (0, 0, 0)
+    (session,) = assemble([agent("t", "r", start=3, end=7)])
+    assert (session.turns[0].start, session.turns[0].end) == (3 * SECOND, 7 * SECOND)

@@ -1,0 +1,257 @@
+"""The law: the newest revisions of a run's results depend only on its set of records.
+
+Not on their order, batching, repetition or timing. The oracle is a batch: assemble every record at once, score it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+import hypothesis.strategies as st
+from goldspan.scoring.goldens.matching import split_runs
+from hypothesis import settings as hypothesis_settings
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+
+from goldspan.collector_processor.engine import Engine
+from goldspan.collector_processor.engine_settings import EngineSettings
+from goldspan.collector_processor.evaluation import Evaluation, Handout
+from goldspan.collector_processor.evaluations import evaluations_of
+from goldspan.mappers.assembly import assemble
+from goldspan.mappers.facts import SpanFacts
+from goldspan.scoring import load_goldens, score_session
+from span_facts import agent, model, plain, tool
+
+GOLDENS = {
+    "format": 1,
+    "golden_set": "law",
+    "goldens": [
+        {
+            "session": "indexed",
+            "turns": [
+                {"calls": [{"name": "f", "args": {"x": 1}}]},
+                {"calls": [{"name": "f", "args": {"x": 2}}, {"name": "g", "args": {"y": "a"}}]},
+            ],
+        },
+        {
+            "session": "keyed",
+            "turns": [
+                {"user": "first", "calls": [{"name": "f", "args": {"x": 1}}]},
+                {"user": "second", "calls": [{"name": "g", "args": {"y": "b"}}]},
+            ],
+        },
+        {"session": "whole", "calls": [{"name": "f", "args": {"x": 1}}, {"name": "f", "args": {"x": 2}}]},
+    ],
+}
+INDEX = load_goldens(GOLDENS)
+
+HOUR = 3600
+NAMES = st.sampled_from(["f", "f", "g", "h"])
+ARGS = st.sampled_from([{"x": 1}, {"x": 2}, {"y": "a"}, {"y": "b"}, {}, None])
+
+
+@st.composite
+def turns(draw: st.DrawFn, number: int, session: str, begin: float) -> list[SpanFacts]:
+    """One turn: an agent with tools, perhaps behind plain spans, perhaps over two traces, perhaps a raw SDK."""
+    trace = f"{number:032x}"
+    on = draw(st.sampled_from(["root", "tools", "model", "all"]))
+
+    def key(place: str) -> str | None:
+        return session if on in (place, "all") else None
+
+    calls = draw(st.lists(st.tuples(NAMES, ARGS), max_size=3))
+    shape = draw(st.sampled_from(["agent", "agent", "behind", "two_traces", "raw", "rootless", "remote"]))
+    turn_id = f"turn-{number}" if shape == "two_traces" else None
+    context: dict[str, Any] = {}
+    spans: list[SpanFacts] = []
+    if shape == "raw":
+        asked = tuple((name, args, f"c{position}") for position, (name, args) in enumerate(calls))
+        second = f"{number + 500:032x}"
+        return [
+            model(trace, "m1", requests=asked, session=session, user=True, start=begin, end=begin + 1),
+            model(
+                second,
+                "m2",
+                session=session,
+                user=False,
+                answered={"c0": False},
+                start=begin + 2,
+                end=begin + 3,
+            ),
+        ]
+    parent = {"behind": "plain", "rootless": "never", "remote": "root"}.get(shape, "root")
+    if shape == "behind":
+        spans.append(plain(trace, "plain", "root", start=begin, end=begin + 9))
+    if shape != "rootless":
+        up = "elsewhere" if shape == "remote" else ""
+        spans.append(
+            agent(trace, "root", up, session=key("root"), start=begin, end=begin + 10, turn_id=turn_id, **context)
+        )
+    spans.append(
+        model(
+            trace,
+            "model",
+            parent,
+            requests=tuple((name, args, None) for name, args in calls),
+            session=key("model"),
+            start=begin + 0.5,
+            end=begin + 1,
+        )
+    )
+    for position, (name, args) in enumerate(calls):
+        at = begin + 1 + position
+        spans.append(
+            tool(trace, f"tool{position}", parent, name=name, args=args, session=key("tools"), start=at, end=at + 0.5)
+        )
+    if shape == "two_traces":
+        other = f"{number + 700:032x}"
+        spans.append(agent(other, "root", session=session, start=begin + 5, end=begin + 8, turn_id=turn_id))
+        spans.append(tool(other, "tool", "root", name="g", args={"y": "a"}, start=begin + 6, end=begin + 7))
+    return spans
+
+
+@st.composite
+def worlds(draw: st.DrawFn) -> list[SpanFacts]:
+    """Every record of a little world: sessions of several turns, some of a second run, and unrelated traffic."""
+    spans: list[SpanFacts] = []
+    number = 1
+    for session in draw(st.lists(st.sampled_from(["indexed", "keyed", "whole", "unwanted"]), min_size=1, max_size=3)):
+        begin = draw(st.sampled_from([100, 400, 100 + 2 * HOUR]))
+        for _ in range(draw(st.integers(1, 3))):
+            spans += draw(turns(number, session, begin))
+            number += 1
+            begin += draw(st.sampled_from([20, 60, 2 * HOUR]))
+    spans += [plain(f"{900 + n:032x}", "http", start=n, end=n + 1) for n in range(draw(st.integers(0, 2)))]
+    return spans
+
+
+def oracle(records: list[SpanFacts]) -> dict[str, Evaluation]:
+    """Score every record at once."""
+    found: dict[str, Evaluation] = {}
+    for session in assemble(records):
+        golden = INDEX.find(session)
+        for run in split_runs(session, golden) if INDEX.wants(session.id) else ():
+            for evaluation in evaluations_of(score_session(INDEX.find(run), run), whole=True):
+                found[evaluation.id] = evaluation
+    return found
+
+
+class Law(RuleBasedStateMachine):
+    """Feeds a world in any order, batching and time; compares at the end."""
+
+    settings = EngineSettings(settle=1, run_idle=30, caller_timeout=120, retention=1e9, trace_retention=1e9)
+    steps = st.sampled_from([0.0, 0.4, 1.0, 2.0, 25.0, 61.0, 200.0])
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.engine = Engine(INDEX, self.settings)
+        self.now = 0.0
+        self.records: list[SpanFacts] = []
+        self.waiting: list[SpanFacts] = []
+        self.newest: dict[str, Evaluation] = {}
+        self.released: Counter[Any] = Counter()
+        self.held: set[Any] = set()
+
+    @initialize(records=worlds(), order=st.randoms(use_true_random=False))
+    def world(self, records: list[SpanFacts], order: Any) -> None:
+        self.records = records
+        self.waiting = list(records)
+        order.shuffle(self.waiting)
+
+    def take(self, handout: Handout) -> None:
+        for evaluation in handout.evaluations:
+            before = self.newest.get(evaluation.id)
+            assert evaluation.revision == (1 if before is None else before.revision + 1)
+            self.newest[evaluation.id] = evaluation
+        assert handout.released <= self.held, "only what is held can be released, and only once"
+        self.held -= handout.released
+
+    def feed(self, fact: SpanFacts) -> None:
+        if self.engine.feed(fact, self.now):
+            self.held.add(fact.ref)
+
+    @precondition(lambda self: self.waiting)
+    @rule(count=st.integers(1, 6))
+    def deliver(self, count: int) -> None:
+        for _ in range(min(count, len(self.waiting))):
+            self.feed(self.waiting.pop())
+
+    @precondition(lambda self: len(self.waiting) < len(self.records))
+    @rule(pick=st.integers(0, 1000))
+    def deliver_again(self, pick: int) -> None:
+        delivered = [record for record in self.records if record not in self.waiting]
+        self.feed(delivered[pick % len(delivered)])
+
+    @rule(data=st.data())
+    def pass_time(self, data: st.DataObject) -> None:
+        self.now += data.draw(self.steps)
+        self.take(self.engine.poll(self.now))
+
+    @rule()
+    def flush(self) -> None:
+        self.take(self.engine.flush(self.now))
+        assert not self.held, "a flush releases everything"
+
+    def finish(self) -> None:
+        while self.waiting:
+            self.feed(self.waiting.pop())
+        self.take(self.engine.flush(self.now, end_of_input=True))
+
+    def teardown(self) -> None:
+        self.finish()
+        standing = {key: replace(one, revision=1) for key, one in self.newest.items() if not one.withdrawn}
+        expected = oracle(self.records)
+        assert standing == expected
+        assert not self.held
+
+
+class LawUnderTimeLimits(Law):
+    """As above, with state dropped along the way. Untouched sessions still obey; the touched ones say so."""
+
+    settings = EngineSettings(settle=1, run_idle=30, caller_timeout=120, retention=300, trace_retention=40)
+    steps = st.sampled_from([0.4, 2.0, 61.0, 400.0, 4000.0])
+
+    def teardown(self) -> None:
+        self.finish()
+        if self.engine.stats.late:
+            self.check_no_phantoms()
+            return
+        touched = {one.session_id for one in self.newest.values() if one.incomplete}
+        standing = {
+            key: replace(one, revision=1)
+            for key, one in self.newest.items()
+            if not one.withdrawn and one.session_id not in touched
+        }
+        expected = {key: one for key, one in oracle(self.records).items() if one.session_id not in touched}
+        assert standing == expected
+
+    def check_no_phantoms(self) -> None:
+        """What came too late is counted; it never becomes a run of its own."""
+        runs = Counter(one.session_id for one in oracle(self.records).values() if one.level == "session")
+        mine = Counter(one.session_id for one in self.newest.values() if one.level == "session" and not one.withdrawn)
+        assert all(count <= runs[session] for session, count in mine.items())
+
+
+class LawUnderEviction(Law):
+    """As above, with room for a few spans only: what was evicted is incomplete, never wrong."""
+
+    settings = EngineSettings(settle=1, run_idle=30, retention=1e9, trace_retention=1e9, max_spans=6)
+
+    def teardown(self) -> None:
+        self.finish()
+        assert not self.held
+        spoilt = {one.session_id for one in self.newest.values() if one.incomplete}
+        if self.engine.stats.late or spoilt:
+            return
+        standing = {key: replace(one, revision=1) for key, one in self.newest.items() if not one.withdrawn}
+        if not self.engine.stats.evicted_sessions:
+            assert standing == oracle(self.records)
+
+
+TestLaw = Law.TestCase
+TestLaw.settings = hypothesis_settings(max_examples=150, stateful_step_count=30, deadline=None)
+TestLawUnderTimeLimits = LawUnderTimeLimits.TestCase
+TestLawUnderTimeLimits.settings = hypothesis_settings(max_examples=100, stateful_step_count=30, deadline=None)
+TestLawUnderEviction = LawUnderEviction.TestCase
+TestLawUnderEviction.settings = hypothesis_settings(max_examples=60, stateful_step_count=30, deadline=None)
