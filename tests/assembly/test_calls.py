@@ -43,7 +43,7 @@ class TestRequestsAndExecutions:
             run("x", 3, "a", {}, "1"),
             run("y", 2, "b", {}, "2"),
         )
-        assert [(call.name, call.batch) for call in found] == [("a", 0), ("b", 0)]
+        assert [(call.name, call.batch) for call in found] == [("a", 1), ("b", 1)]
 
     def test_ids_that_differ_are_joined_by_name_arguments_and_order(self) -> None:
         """ADK: the model gave no id, so requests and executions carry made-up ones of their own."""
@@ -55,9 +55,9 @@ class TestRequestsAndExecutions:
             run("c", 6, "f", {"x": 3}, "adk-3"),
         )
         assert [(call.arguments, call.batch, call.call_id) for call in found] == [
-            ({"x": 1}, 0, "adk-1"),
-            ({"x": 2}, 0, "adk-2"),
-            ({"x": 3}, 1, "adk-3"),
+            ({"x": 1}, 1, "adk-1"),
+            ({"x": 2}, 1, "adk-2"),
+            ({"x": 3}, 2, "adk-3"),
         ]
 
     def test_executions_with_one_call_id_are_all_real(self) -> None:
@@ -166,17 +166,17 @@ class TestBatches:
             run("c", 4, "c", {}, end=6),
             run("d", 7, "d", {}, end=8),
         )
-        assert [(call.name, call.batch) for call in found] == [("a", 0), ("b", 0), ("c", 0), ("d", 1)]
+        assert [(call.name, call.batch) for call in found] == [("a", 1), ("b", 1), ("c", 1), ("d", 2)]
 
     def test_calls_of_one_response_are_a_batch_whenever_they_ran(self) -> None:
         found = calls(
             asking("m", 1, ("a", {}, "1"), ("b", {}, "2")), run("a", 2, "a", {}, "1"), run("b", 9, "b", {}, "2")
         )
-        assert [call.batch for call in found] == [0, 0]
+        assert [call.batch for call in found] == [1, 1]
 
     def test_an_ancestor_is_never_in_a_batch_with_its_descendant(self) -> None:
         found = calls(run("a", 1, "a", {}, end=9), run("b", 2, "b", {}, parent="a", end=3))
-        assert [(call.name, call.batch) for call in found] == [("a", 0), ("b", 1)]
+        assert [(call.name, call.batch) for call in found] == [("a", 1), ("b", 2)]
 
 
 def test_errors_are_kept_and_failed_calls_are_calls() -> None:

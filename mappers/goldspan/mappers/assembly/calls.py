@@ -89,7 +89,7 @@ def calls_of(
     ordered = sorted(batches.values(), key=lambda batch: batch.order)
     return tuple(
         replace(call, batch=number)
-        for number, batch in enumerate(ordered)
+        for number, batch in enumerate(ordered, start=1)
         for _, call in sorted(batch.calls, key=lambda item: item[0])
     )
 
