@@ -1,1 +1,3 @@
 """Evaluations as telemetry: span attributes, `gen_ai.evaluation.result` events and metric points."""
+
+from __future__ import annotations

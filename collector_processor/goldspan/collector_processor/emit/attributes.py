@@ -5,29 +5,29 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from goldspan.collector_processor.emit import names
-from goldspan.collector_processor.evaluation import Evaluation, Level
+from goldspan.collector_processor.evaluation import Evaluation
 from goldspan.scoring.results import CallResult, Outcome, SessionResult, TurnResult
+from goldspan.scoring.sessions import ToolCall, Turn
 
 AttributeValue = str | bool | int | float | tuple[str, ...]
 Attributes = dict[str, AttributeValue]
 
 
 def span_attributes(evaluation: Evaluation) -> Attributes:
-    """Return what the judged span carries; nothing where the result is not a span's own.
+    """Return what the judged span carries; nothing where the result is not that span's own.
 
-    A missing call has no span, and a session is not a span: both are events. Corrections are events too, because a span
-    that has left cannot be changed.
+    A missing call, a turn that never came and a call known from a request alone have no span of their own, and a
+    session is no span: all of these are events. So are corrections, because a span that has left cannot be changed.
     """
     if evaluation.revision != 1 or evaluation.withdrawn or evaluation.target is None:
         return {}
-    detail = evaluation.detail
-    if evaluation.level is Level.CALL and isinstance(detail, CallResult):
-        if detail.missing:
+    match evaluation.detail:
+        case CallResult(missing=False, actual=ToolCall(span=span)) as call if span == evaluation.target:
+            return _verdict(evaluation, _CALL_VERDICT) | _call(evaluation, call)
+        case TurnResult(turn=Turn(root=root)) as turn if root == evaluation.target:
+            return _verdict(evaluation, _TURN_VERDICT) | _turn(evaluation.metric, turn)
+        case _:
             return {}
-        return _verdict(evaluation, _CALL_VERDICT) | _call(evaluation, detail)
-    if evaluation.level is Level.TURN and isinstance(detail, TurnResult):
-        return _verdict(evaluation, _TURN_VERDICT) | _turn(evaluation.metric, detail)
-    return {}
 
 
 def event_attributes(evaluation: Evaluation) -> Attributes:

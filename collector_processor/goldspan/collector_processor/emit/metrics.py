@@ -9,8 +9,8 @@ from opentelemetry.metrics import Counter, Histogram, Meter, MeterProvider, get_
 
 from goldspan.collector_processor.emit import names
 from goldspan.collector_processor.emit.attributes import tool_name
-from goldspan.collector_processor.emit.scope import SCOPE, judged_span, scope_version
-from goldspan.collector_processor.evaluation import Evaluation
+from goldspan.collector_processor.emit.scope import NO_SPAN, SCOPE, judged_span, scope_version
+from goldspan.collector_processor.evaluation import Evaluation, Level
 from goldspan.mappers.facts import ResourceFacts
 from goldspan.scoring.results import CallResult, Outcome, Reason
 
@@ -57,10 +57,10 @@ class MetricEmitter:
         if isinstance(detail, CallResult):
             self._count_call(instruments, metric, detail, base, context)
 
-    def record_no_golden(self, metric: str, source: ResourceFacts) -> None:
-        """Count a session that no golden wanted."""
-        reason = {names.REASON.of(metric): Reason.NO_GOLDEN.value, names.LEVEL.of(metric): "session"}
-        self._of(metric).not_evaluated.add(1, _source(source) | reason, Context())
+    def record_no_golden(self, sessions: int, metric: str = names.METRIC) -> None:
+        """Count sessions that no golden wanted: all that is ever said of them."""
+        reason = {names.REASON.of(metric): Reason.NO_GOLDEN.value, names.LEVEL.of(metric): Level.SESSION.value}
+        self._of(metric).not_evaluated.add(sessions, reason, NO_SPAN)
 
     def _count_call(
         self, instruments: _Instruments, metric: str, call: CallResult, base: PointAttributes, context: Context

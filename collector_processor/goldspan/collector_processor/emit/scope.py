@@ -8,11 +8,13 @@ from importlib.metadata import PackageNotFoundError, version
 
 from opentelemetry import context as otel
 from opentelemetry.context import Context
-from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, set_span_in_context
+from opentelemetry.trace import INVALID_SPAN, NonRecordingSpan, SpanContext, TraceFlags, set_span_in_context
 
 from goldspan.scoring.sessions import SpanRef
 
 SCOPE = "goldspan"
+NO_SPAN = set_span_in_context(INVALID_SPAN, Context())
+"""A context in which no span is current. An empty one would be taken for none given, and the current one used."""
 
 
 def scope_version() -> str:
@@ -32,7 +34,7 @@ def judged_span(target: SpanRef | None) -> Context:
     try:
         trace_id, span_id = (int(part, 16) for part in target or ())
     except ValueError:
-        return Context()
+        return NO_SPAN
     span = SpanContext(trace_id, span_id, is_remote=True, trace_flags=TraceFlags(TraceFlags.SAMPLED))
     return set_span_in_context(NonRecordingSpan(span), Context())
 

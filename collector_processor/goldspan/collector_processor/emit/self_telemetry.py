@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import logging
-import threading
 
-from opentelemetry.context import Context
 from opentelemetry.metrics import Counter, Meter, MeterProvider, UpDownCounter, get_meter
 
 from goldspan.collector_processor.emit import names
-from goldspan.collector_processor.emit.scope import SCOPE, scope_version
+from goldspan.collector_processor.emit.scope import NO_SPAN, SCOPE, scope_version
 
 _logger = logging.getLogger("goldspan")
+_CAUSES = 100
+"""Different failures that are logged; the rest are only counted."""
 
 
 class SelfTelemetry:
@@ -30,7 +30,6 @@ class SelfTelemetry:
         self._problems = _counter(meter, names.PROBLEMS)
         self._failures = _counter(meter, names.FAILURES)
         self._logged: set[tuple[str, str]] = set()
-        self._log_lock = threading.Lock()
 
     def held(self, spans: int, size: int) -> None:
         """Say by how much the number of held spans and their estimated bytes changed."""
@@ -45,18 +44,15 @@ class SelfTelemetry:
         """Count spans that the inner exporter did not take."""
         self._add(self._dropped, spans, reason)
 
-    def problem(self, code: str) -> None:
-        """Count something the engine could not use."""
-        self._add(self._problems, 1, code)
+    def problems(self, count: int, code: str) -> None:
+        """Count what the engine could not use."""
+        self._add(self._problems, count, code)
 
     def failure(self, where: str, error: BaseException) -> None:
         """Count a contained exception; the first of each kind and place is logged with its traceback."""
         cause = (where, type(error).__qualname__)
-        with self._log_lock:
-            first = cause not in self._logged and len(self._logged) < 100
-            if first:
-                self._logged.add(cause)
-        if first:
+        if cause not in self._logged and len(self._logged) < _CAUSES:
+            self._logged.add(cause)
             _logger.warning("%s failed; later failures of this kind are counted only", where, exc_info=error)
         self._add(self._failures, 1, where)
 
@@ -64,7 +60,7 @@ class SelfTelemetry:
         if not amount:
             return
         try:  # a meter must not break the door that it measures
-            counter.add(amount, None if reason is None else {names.SELF_REASON.name: reason}, Context())
+            counter.add(amount, None if reason is None else {names.SELF_REASON.name: reason}, NO_SPAN)
         except Exception:
             _logger.debug("a point about goldspan itself could not be recorded", exc_info=True)
 

@@ -1,0 +1,124 @@
+"""Print `emitted-names.md` from the declarations in `goldspan.collector_processor.emit.names`.
+
+python docs/generate_emitted_names.py > docs/emitted-names.md
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from goldspan.collector_processor.emit import names
+
+Attribute = names.Ours | names.Semconv
+
+
+def page() -> str:
+    """Return the whole page."""
+    return "\n".join(
+        [
+            "# What goldspan emits",
+            "",
+            "<!-- Made by docs/generate_emitted_names.py from the declarations in emit/names.py. -->",
+            "",
+            "Names under `gen_ai.`, `error.`, `service.` and `deployment.` are OpenTelemetry's semantic conventions.",
+            "The others are goldspan's own, under the name of the metric that was evaluated: shown here for",
+            f"`{names.METRIC}`. Lists that would be empty, and values that are not known, are absent.",
+            "",
+            "## Span attributes of a call",
+            "",
+            "On the outermost span of the tool's execution. A call that is missing has no span: it is an event on the",
+            "root of its turn, and counted there.",
+            "",
+            *_attributes(names.CALL),
+            "",
+            "## Span attributes of a turn",
+            "",
+            "On the turn's root, the span of the outermost agent. A tool's span may be a turn's root; the keys never",
+            "collide.",
+            "",
+            *_attributes(names.TURN),
+            "",
+            f"## Event `{names.EVALUATION_RESULT}`",
+            "",
+            "A log record in the context of the span it judges: the call's, the turn's root, or for a session the last",
+            "turn's root. Its time is the end of that span. Every level carries:",
+            "",
+            *_attributes((*names.EVENT_SEMCONV, *_BASE, *names.EVENT)),
+            "",
+            "A call's event also carries `" + "`, `".join(n.shown for n in _CALL_ONLY) + "`;",
+            "a turn's `" + "`, `".join(n.shown for n in _TURN_ONLY) + "`;",
+            "a session's:",
+            "",
+            *_attributes(names.SESSION),
+            "",
+            "## Metrics",
+            "",
+            *_instruments(names.METRICS),
+            "",
+            f"Boundaries of the histogram: {', '.join(f'{b:g}' for b in names.SCORE_BOUNDARIES)}; upper ends belong to",
+            "their bucket, so exactly 0 and exactly 1 can each be counted. Points carry an exemplar that leads to the",
+            f"judged span. The first {names.NAME_LIMIT} tools, and the first {names.NAME_LIMIT} arguments, are named;",
+            f"later ones are `{names.OTHER}`. `{names.AGENT_NAME.name}` is set for the agents listed in `agent_names`.",
+            "",
+            "| attribute | type | meaning |",
+            "|---|---|---|",
+            *(_row(a) for a in _POINT_ATTRIBUTES),
+            "",
+            "## About goldspan itself",
+            "",
+            *_instruments(names.SELF),
+            "",
+            "| attribute | type | meaning |",
+            "|---|---|---|",
+            _row(names.SELF_REASON),
+            "",
+        ]
+    )
+
+
+_BASE = (names.REASON, names.GOLDEN, names.GOLDEN_SET, names.PRESET, names.REVISION)
+_CALL_ONLY = (
+    names.EXPECTED_CALL,
+    names.MISMATCHED_ARGUMENTS,
+    names.MISSING_ARGUMENTS,
+    names.EXTRA_ARGUMENTS,
+    names.UNEXPECTED,
+)
+_TURN_ONLY = (
+    names.TURN_EXPECTED_CALLS,
+    names.TURN_EVALUATED_CALLS,
+    names.TURN_MATCHED_CALLS,
+    names.TURN_MISSING_CALLS,
+    names.TURN_UNEXPECTED_CALLS,
+)
+_POINT_ATTRIBUTES = (
+    names.LEVEL,
+    names.LABEL,
+    names.REASON,
+    names.GOLDEN_SET_NAME,
+    names.ARGUMENT,
+    names.TOOL_NAME,
+    names.AGENT_NAME,
+    names.SERVICE_NAME,
+    names.ENVIRONMENT,
+)
+
+
+def _attributes(declared: Iterable[Attribute]) -> list[str]:
+    return ["| attribute | type | meaning |", "|---|---|---|", *(_row(a) for a in declared)]
+
+
+def _row(attribute: Attribute) -> str:
+    return f"| `{attribute.shown}` | {attribute.type} | {attribute.meaning} |"
+
+
+def _instruments(declared: Iterable[names.Instrument]) -> list[str]:
+    rows = [
+        f"| `{i.shown}` | {i.kind} | `{i.unit}` | {i.meaning} | {', '.join(f'`{a}`' for a in i.attributes)} |"
+        for i in declared
+    ]
+    return ["| metric | kind | unit | meaning | attributes |", "|---|---|---|---|---|", *rows]
+
+
+if __name__ == "__main__":
+    print(page(), end="")  # noqa: T201 - its output is the page
