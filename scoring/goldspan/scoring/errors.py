@@ -72,7 +72,11 @@ class TraceFileError(FileError):
 
 
 class CriterionError(GoldspanError, ValueError):
-    """A criterion given in code has an unknown field or a wrong value."""
+    """A criterion given in code has an unknown field or a wrong value; `mistakes` holds path and message of each."""
+
+    def __init__(self, message: str, mistakes: tuple[tuple[str, str], ...] = ()) -> None:
+        self.mistakes = mistakes
+        super().__init__(message)
 
 
 class SettingsError(GoldspanError, ValueError):

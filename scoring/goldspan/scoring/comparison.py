@@ -1,0 +1,215 @@
+"""How an expected value is compared with an actual one: one pure function for each strategy.
+
+Equality is JSON's: 1 equals 1.0, `true` never equals 1, NaN equals nothing, `null` equals only `null`, the order of an
+object's keys means nothing and that of a list's elements does. Nothing here raises, recurses or takes more than
+linear time in what a telemetry sender may control; strings beyond `LONGEST_SIMILAR` are compared for equality only.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from fractions import Fraction
+from functools import cache, partial
+from importlib import import_module
+from importlib.util import find_spec
+from math import isfinite
+from typing import Any, TypeGuard
+
+from goldspan.scoring.errors import CriterionError
+from goldspan.scoring.sessions import JsonValue
+
+Comparison = Callable[[JsonValue, JsonValue], Fraction]
+"""Takes the expected and the actual value; 1 is a match, 0 is none."""
+
+ZERO = Fraction(0)
+ONE = Fraction(1)
+LONGEST_SIMILAR = 100_000
+SIMILARITY_IS_MISSING = "the strategy `similarity` needs rapidfuzz: install goldspan[similarity]"
+
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE]([+-]?[0-9]+))?", re.ASCII)
+_LONGEST_NUMBER = 400
+_LARGEST_EXPONENT = 1_000
+
+
+def exact(expected: JsonValue, actual: JsonValue) -> Fraction:
+    """1 if the values are equal as JSON."""
+    return ONE if equal(expected, actual) else ZERO
+
+
+def casefold_exact(expected: JsonValue, actual: JsonValue) -> Fraction:
+    """1 if the values are equal once every string in them is casefolded; keys of objects stay as they are."""
+    return ONE if equal(expected, actual, casefold=True) else ZERO
+
+
+def numeric(
+    expected: JsonValue, actual: JsonValue, *, tolerance: Fraction = ZERO, relative_tolerance: Fraction = ZERO
+) -> Fraction:
+    """1 if two numbers differ by at most `tolerance`, or by `relative_tolerance` times the expected one.
+
+    Numbers are JSON numbers and strings that hold one, trimmed; never booleans. They are taken as written in decimal,
+    so that 21.5 is within 0.1 of 21.6. Anything else is compared as by `exact`.
+    """
+    wanted, found = _number(expected), _number(actual)
+    if wanted is None or found is None:
+        return exact(expected, actual)
+    allowed = max(tolerance, relative_tolerance * abs(wanted)) if relative_tolerance else tolerance
+    return ONE if abs(found - wanted) <= allowed else ZERO
+
+
+def contains(expected: JsonValue, actual: JsonValue) -> Fraction:
+    """1 if the expected value is in the actual one.
+
+    A string as a substring; a list as a multiset of equal elements; an object if each of its keys is there and its
+    value is contained by these same rules; a scalar in a list as an equal element. Anything else as by `exact`.
+    """
+    waiting: list[tuple[JsonValue, JsonValue]] = [(expected, actual)]
+    while waiting:
+        wanted, found = waiting.pop()
+        if isinstance(wanted, str) and isinstance(found, str):
+            inside = wanted in found
+        elif _is_list(found):
+            inside = not _is_object(wanted) and _includes(found, wanted if _is_list(wanted) else [wanted])
+        elif _is_object(wanted) and _is_object(found):
+            inside = all(key in found for key in wanted)
+            waiting.extend((value, found[key]) for key, value in wanted.items() if inside)
+        else:
+            inside = equal(wanted, found)
+        if not inside:
+            return ZERO
+    return ONE
+
+
+def similarity(expected: JsonValue, actual: JsonValue) -> Fraction:
+    """How alike two strings are: 1 - (insertions and deletions / length of both), Indel as in rapidfuzz.
+
+    Anything else is compared as by `exact`. Raises CriterionError where rapidfuzz is not installed.
+    """
+    if not (isinstance(expected, str) and isinstance(actual, str)) or expected == actual:
+        return exact(expected, actual)
+    if max(len(expected), len(actual)) > LONGEST_SIMILAR:
+        return ZERO
+    return 1 - Fraction(_indel()(expected, actual), len(expected) + len(actual))
+
+
+def comparison(strategy: str, *, tolerance: Fraction = ZERO, relative_tolerance: Fraction = ZERO) -> Comparison:
+    """Return the function for a strategy's name."""
+    if strategy == "numeric" and (tolerance or relative_tolerance):
+        return partial(numeric, tolerance=tolerance, relative_tolerance=relative_tolerance)
+    return _STRATEGIES[strategy]
+
+
+def similarity_is_available() -> bool:
+    """Whether rapidfuzz is installed; it is not imported to find out."""
+    return find_spec("rapidfuzz") is not None
+
+
+def equal(expected: JsonValue, actual: JsonValue, *, casefold: bool = False) -> bool:
+    """Whether two values are equal as JSON, optionally with their strings casefolded."""
+    if expected is None or isinstance(expected, str | int | float):
+        return _same(expected, actual, casefold=casefold)
+    waiting: list[tuple[JsonValue, JsonValue]] = [(expected, actual)]
+    while waiting:
+        wanted, found = waiting.pop()
+        if _is_list(wanted):
+            if not _is_list(found) or len(wanted) != len(found):
+                return False
+            waiting.extend(zip(wanted, found, strict=True))
+        elif _is_object(wanted):
+            if not _is_object(found) or len(wanted) != len(found) or any(key not in found for key in wanted):
+                return False
+            waiting.extend((value, found[key]) for key, value in wanted.items())
+        elif not _same(wanted, found, casefold=casefold):
+            return False
+    return True
+
+
+def _same(expected: JsonValue, actual: JsonValue, *, casefold: bool) -> bool:
+    if isinstance(expected, str):
+        if not isinstance(actual, str):
+            return False
+        return expected == actual or (casefold and expected.casefold() == actual.casefold())
+    if expected is None or actual is None or isinstance(expected, bool) or isinstance(actual, bool):
+        return expected is actual
+    if isinstance(expected, int | float):
+        return isinstance(actual, int | float) and expected == actual
+    try:
+        return type(expected) is type(actual) and bool(expected == actual)
+    except Exception:  # noqa: BLE001 - not JSON: somebody's object may do anything
+        return False
+
+
+def _is_list(value: JsonValue) -> TypeGuard[Sequence[JsonValue]]:
+    return isinstance(value, list | tuple)
+
+
+def _is_object(value: JsonValue) -> TypeGuard[Mapping[str, JsonValue]]:
+    return isinstance(value, dict | Mapping)
+
+
+def _number(value: JsonValue) -> Fraction | None:
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int):
+        return Fraction(value)
+    if isinstance(value, float):
+        return Fraction(str(value)) if isfinite(value) else None
+    if isinstance(value, str) and len(value) <= _LONGEST_NUMBER and (hit := _NUMBER.fullmatch(value.strip())):
+        exponent = hit.group(1)
+        if exponent is None or abs(int(exponent)) <= _LARGEST_EXPONENT:
+            return Fraction(hit.group())
+    return None
+
+
+def _includes(actual: Sequence[JsonValue], expected: Sequence[JsonValue]) -> bool:
+    return Counter(map(_canonical, expected)) <= Counter(map(_canonical, actual))
+
+
+_NULL, _TRUE, _FALSE, _LIST, _OBJECT, _END = (object() for _ in range(6))
+
+
+def _canonical(value: JsonValue) -> Hashable:
+    """Turn a value into one that is equal and hashes equal exactly where the values are equal as JSON."""
+    tokens: list[Hashable] = []
+    waiting: list[tuple[bool, Any]] = [(False, value)]
+    while waiting:
+        is_token, item = waiting.pop()
+        if is_token or isinstance(item, str):
+            tokens.append(item)
+        elif item is None or isinstance(item, bool):
+            tokens.append(_NULL if item is None else _TRUE if item else _FALSE)
+        elif isinstance(item, int | float):
+            tokens.append(item if item == item else object())  # noqa: PLR0124 - NaN equals nothing, not even itself
+        elif _is_list(item):
+            tokens.append(_LIST)
+            waiting.append((True, _END))
+            waiting.extend((False, element) for element in reversed(item))
+        elif _is_object(item):
+            tokens.append(_OBJECT)
+            waiting.append((True, _END))
+            for key in sorted(item, key=_key_order, reverse=True):
+                waiting.extend(((False, item[key]), (True, key)))
+        else:
+            tokens.append(object())
+    return tuple(tokens)
+
+
+def _key_order(key: object) -> tuple[str, str]:
+    return ("", key) if isinstance(key, str) else (type(key).__name__, str(hash(key)))
+
+
+@cache
+def _indel() -> Callable[[str, str], int]:
+    if not similarity_is_available():
+        raise CriterionError(SIMILARITY_IS_MISSING)
+    return import_module("rapidfuzz.distance.Indel").distance  # type: ignore[no-any-return]
+
+
+_STRATEGIES: Mapping[str, Comparison] = {
+    "exact": exact,
+    "casefold_exact": casefold_exact,
+    "numeric": numeric,
+    "contains": contains,
+    "similarity": similarity,
+}

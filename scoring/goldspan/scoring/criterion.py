@@ -1,0 +1,230 @@
+"""The criterion: how expected and actual calls are aligned, compared and aggregated.
+
+Names and defaults follow ADK's `ToolParameterMatchCriterion` as proposed in ADK issue 5643. Every field is
+understood in snake_case and in camelCase; an unknown field or value is refused, never ignored.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from decimal import Decimal
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, get_args
+
+from pydantic import (
+    Field,
+    GetJsonSchemaHandler,
+    PrivateAttr,
+    StrictBool,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
+
+from goldspan.scoring.comparison import SIMILARITY_IS_MISSING, Comparison, comparison, similarity_is_available
+from goldspan.scoring.criterion_fields import (
+    Block,
+    FrozenMapping,
+    Threshold,
+    Tolerance,
+    Weight,
+    is_mapping,
+    mistakes,
+    nothing,
+)
+from goldspan.scoring.errors import CriterionError
+from goldspan.scoring.rendering import shown
+
+MatchMode = Literal["name_only", "name_and_required_args", "name_and_args"]
+"""Which pairs of an expected and an actual call of one name may be aligned."""
+Strategy = Literal["exact", "casefold_exact", "numeric", "contains", "similarity"]
+"""How an expected value is compared with an actual one."""
+
+
+class ArgumentRule(Block):
+    """How one argument of one tool is judged; a strategy's name alone stands for `{strategy: name}`."""
+
+    strategy: Strategy | None = None
+    """None: `per_arg_strategies`, else `default_strategy`."""
+    tolerance: Tolerance | None = None
+    """Absolute and inclusive, for `numeric`; None: the criterion's `numeric_tolerance`."""
+    relative_tolerance: Tolerance | None = None
+    """For `numeric`: a share of the expected number. The wider of the two tolerances holds."""
+    weight: Weight = Decimal(1)
+    """How much the argument counts in the mean of its call."""
+    required: StrictBool = True
+    """Whether `match_mode: name_and_required_args` asks for it; without it a call may still be aligned."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_name(cls, value: object) -> object:
+        return {"strategy": value} if isinstance(value, str) else value
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return {"anyOf": [{"enum": list(get_args(Strategy))}, handler(schema)]}
+
+
+class ToolRules(Block):
+    """How the arguments of one tool are judged."""
+
+    args: FrozenMapping[ArgumentRule] = Field(default_factory=nothing)
+    """By argument name."""
+
+    @field_validator("args")
+    @classmethod
+    def _no_paths(cls, value: Mapping[str, ArgumentRule]) -> Mapping[str, ArgumentRule]:
+        for name in value:
+            if name.startswith("/"):
+                raise ValueError(
+                    f"found the path {shown(name)}: rules for parts of an argument are not supported, "
+                    f"name the whole argument ({shown(name.split('/')[1])})"
+                )
+        return value
+
+
+class Rule(NamedTuple):
+    """What holds for one argument of one tool once the criterion is resolved."""
+
+    strategy: Strategy
+    compare: Comparison
+    weight: Fraction
+    required: bool
+
+
+class Criterion(Block):
+    """How expected and actual calls are aligned, compared and aggregated.
+
+    `Criterion(ordered=False)`, or `Criterion.parse({"matchMode": "name_only"})` for what came from outside. A wrong
+    field or value raises CriterionError, which names all of them.
+    """
+
+    match_mode: MatchMode = "name_and_required_args"
+    """`name_only`: the same name is enough. `name_and_required_args`: and every expected argument is there.
+    `name_and_args`: and no other argument, and every value is a match."""
+    default_strategy: Strategy = "exact"
+    per_arg_strategies: FrozenMapping[Strategy] = Field(default_factory=nothing)
+    """By argument name, whatever the tool."""
+    tools: FrozenMapping[ToolRules] = Field(default_factory=nothing)
+    """By tool name; beats `per_arg_strategies`."""
+    numeric_tolerance: Tolerance = Decimal(0)
+    """Absolute and inclusive, for `numeric`."""
+    ordered: StrictBool = True
+    """Calls are aligned in the order of the golden."""
+    parallel_calls: Literal["any_order", "in_order"] = "any_order"
+    """Whether order is free among actual calls that were asked for at once."""
+    scope: Literal["turn", "session"] = "turn"
+    """`session`: the calls of all turns are one list."""
+    call_score: Literal["mean", "all"] = "mean"
+    """`all`: 1 if every argument is a match, else 0."""
+    turn_score: Literal["mean", "all"] = "mean"
+    """`all`: 1 if every call scores 1, else 0."""
+    extra_arguments: Literal["report", "penalize"] = "report"
+    """`penalize`: each argument that was not expected counts as a wrong one."""
+    extra_calls: Literal["report", "penalize"] = "report"
+    """`penalize`: each call that was not expected counts as a wrong one."""
+    failed_calls: Literal["count", "ignore"] = "count"
+    """`ignore`: a call that failed cannot stand for an expected one."""
+    rejected_requests: Literal["report", "count"] = "report"
+    """`count`: a request that was never executed may stand for an expected call."""
+    missing_turns: Literal["zero", "not_evaluated"] = "zero"
+    turn_join: Literal["auto", "key", "index"] = "auto"
+    """How turns find each other: by `key` (turn id, user text), by `index`, or by key where there are keys."""
+    equality: Literal["json"] = "json"
+    """1 equals 1.0, true does not equal 1, NaN equals nothing, null is not absent."""
+    threshold: Threshold = Decimal("0.8")
+    """The least score of a turn or a session that passes; a call passes at 1."""
+
+    _rules: dict[tuple[str, str], Rule] = PrivateAttr(default_factory=dict[tuple[str, str], Rule])
+    _digest: str = PrivateAttr(default="")
+
+    if not TYPE_CHECKING:  # checkers know the constructor that pydantic derives from the fields
+
+        def __init__(self, **fields: Any) -> None:
+            try:
+                super().__init__(**fields)
+            except ValidationError as error:
+                found = mistakes(
+                    error, {1: Criterion.model_fields, 3: ToolRules.model_fields, 5: ArgumentRule.model_fields}
+                )
+                lines = (f"{path}: {message}" if path else message for path, message in found)
+                raise CriterionError("\n".join(lines), found) from None
+
+    @classmethod
+    def parse(cls, value: Criterion | Mapping[str, Any] | None) -> Criterion:
+        """Return the criterion a mapping describes; None is the default one.
+
+        Raises CriterionError, which names every unknown field and wrong value.
+        """
+        if isinstance(value, Criterion):
+            return value
+        if value is not None and not is_mapping(value):
+            message = f"found {shown(value)}, expected a mapping of the fields of a criterion"
+            raise CriterionError(message, (("", message),))
+        return cls(**{str(key): item for key, item in (value or {}).items()})
+
+    @model_validator(mode="after")
+    def _can_be_done(self) -> Self:
+        for tool, rules in self.tools.items():
+            for argument, given in rules.args.items():
+                strategy = self._strategy(given, argument)
+                for field in ("tolerance", "relative_tolerance"):
+                    if getattr(given, field) is not None and strategy != "numeric":
+                        raise ValueError(
+                            f"tools.{tool}.args.{argument}.{field}: the strategy is `{strategy}`, and only `numeric` "
+                            "has a tolerance: add `strategy: numeric`"
+                        )
+        of_tools = (rule.strategy for rules in self.tools.values() for rule in rules.args.values())
+        used = {self.default_strategy, *self.per_arg_strategies.values(), *of_tools}
+        if "similarity" in used and not similarity_is_available():
+            raise ValueError(SIMILARITY_IS_MISSING)
+        return self
+
+    def rule(self, tool: str, argument: str) -> Rule:
+        """Return what holds for one argument of one tool: `tools` beats `per_arg_strategies` beats the default."""
+        found = self._rules.get((tool, argument))
+        if found is None:
+            rules = self.tools.get(tool)
+            given = (rules.args.get(argument) if rules else None) or _NO_RULE
+            strategy = self._strategy(given, argument)
+            tolerance = self.numeric_tolerance if given.tolerance is None else given.tolerance
+            compare = comparison(
+                strategy,
+                tolerance=Fraction(tolerance),
+                relative_tolerance=Fraction(given.relative_tolerance or 0),
+            )
+            found = Rule(strategy, compare, Fraction(given.weight), given.required)
+            self._rules[tool, argument] = found
+        return found
+
+    def _strategy(self, given: ArgumentRule, argument: str) -> Strategy:
+        return given.strategy or self.per_arg_strategies.get(argument) or self.default_strategy
+
+    @property
+    def digest(self) -> str:
+        """12 hex digits that are the same for criteria that say the same, whatever their spelling."""
+        if not self._digest:
+            said = json.dumps(_canonical(self.model_dump(exclude_defaults=True)), sort_keys=True)
+            self._digest = hashlib.sha256(said.encode()).hexdigest()[:12]
+        return self._digest
+
+    def __eq__(self, other: object) -> bool:
+        return self.digest == other.digest if isinstance(other, Criterion) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+
+_NO_RULE = ArgumentRule()
+
+
+def _canonical(value: object) -> object:
+    if isinstance(value, Decimal):
+        return str(Fraction(value))
+    if is_mapping(value):
+        return {key: _canonical(item) for key, item in value.items()}
+    return value
