@@ -11,7 +11,7 @@ import itertools
 import json
 import os
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import IO, cast
 
@@ -29,7 +29,13 @@ _TORN_LINES = (ValueError, RecursionError)
 _decode = json.JSONDecoder().raw_decode
 
 
-def read_files(paths: Iterable[str | os.PathLike[str]], on_problem: OnProblem) -> Iterator[SpanView]:
+OnBytes = Callable[[int], object]
+"""Is told how many more bytes of a file were read, for progress; compressed ones where it is gzipped."""
+
+
+def read_files(
+    paths: Iterable[str | os.PathLike[str]], on_problem: OnProblem, on_bytes: OnBytes | None = None
+) -> Iterator[SpanView]:
     """Yield the spans of these files in order.
 
     Raises `TraceFileError`, naming every such file at once: before anything is read, for files that cannot be
@@ -40,12 +46,20 @@ def read_files(paths: Iterable[str | os.PathLike[str]], on_problem: OnProblem) -
         raise TraceFileError(*unreadable)
     empty: list[Mistake] = []
     for path in named:
-        file = _File(path, on_problem)
-        yield from file.spans()
-        if not file.reader.records:
+        reader = JsonReader(on_problem)
+        file = _File(path, on_problem, on_bytes)
+        for parsed, source in file.documents():
+            yield from reader.spans(parsed, source)
+        if not reader.records:
             empty.append(Mistake(str(path), "", file.nothing()))
     if empty:
         raise TraceFileError(*empty)
+
+
+def read_documents(path: str | os.PathLike[str], on_problem: OnProblem) -> Iterator[object]:
+    """Yield each parsed JSON document of a file as it came, and what can be saved of those that are not whole."""
+    for parsed, _ in _File(Path(path), on_problem, None).documents():
+        yield parsed
 
 
 def _unreadable(path: Path) -> Mistake | None:
@@ -58,33 +72,40 @@ def _unreadable(path: Path) -> Mistake | None:
         return Mistake(str(path), "", f"cannot be opened: {error.strerror or error}; name a trace file")
 
 
+_Document = tuple[object, str]
+"""Something parsed, and the file and line it stands in."""
+
+
 class _File:
-    def __init__(self, path: Path, on_problem: OnProblem) -> None:
+    def __init__(self, path: Path, on_problem: OnProblem, on_bytes: OnBytes | None) -> None:
         self._path = path
         self._on_problem = on_problem
-        self.reader = JsonReader(on_problem)
+        self._on_bytes = on_bytes
         self._start = b""
         self._first_problem = ""
 
-    def spans(self) -> Iterator[SpanView]:
+    def documents(self) -> Iterator[_Document]:
         with self._path.open("rb") as raw:
             magic = raw.read(2)
             raw.seek(0)
             stream: IO[bytes] = cast("IO[bytes]", gzip.GzipFile(fileobj=raw)) if magic == _GZIP_MAGIC else raw
-            yield from self._lines(self._numbered(stream))
+            yield from self._lines(self._numbered(stream, raw))
 
-    def _numbered(self, stream: IO[bytes]) -> Iterator[tuple[int, bytes]]:
-        number = 0
+    def _numbered(self, stream: IO[bytes], raw: IO[bytes]) -> Iterator[tuple[int, bytes]]:
+        number = position = 0
         try:
             for line in stream:
                 number += 1
+                if self._on_bytes is not None:
+                    before, position = position, raw.tell()
+                    self._on_bytes(position - before)
                 if text := line.strip():
                     self._start = self._start or text[:40]
                     yield number, text
         except (OSError, EOFError, zlib.error) as error:
             self._problem(number + 1, f"cannot be read further: {error}")
 
-    def _lines(self, lines: Iterator[tuple[int, bytes]]) -> Iterator[SpanView]:
+    def _lines(self, lines: Iterator[tuple[int, bytes]]) -> Iterator[_Document]:
         first = next(lines, None)
         if first is None:
             return
@@ -93,10 +114,12 @@ class _File:
         except _TORN_LINES:
             yield from self._after_bad_first_line(first, lines)
             return
-        yield from self.reader.spans(parsed, f"{self._path}:{first[0]}")
+        yield parsed, f"{self._path}:{first[0]}"
         yield from self._further_lines(lines)
 
-    def _after_bad_first_line(self, first: tuple[int, bytes], lines: Iterator[tuple[int, bytes]]) -> Iterator[SpanView]:
+    def _after_bad_first_line(
+        self, first: tuple[int, bytes], lines: Iterator[tuple[int, bytes]]
+    ) -> Iterator[_Document]:
         """Tell a torn line from the first line of a document over several lines, by the line after it."""
         second = next(lines, None)
         if second is not None:
@@ -106,7 +129,7 @@ class _File:
                 parsed = None
             if is_object(parsed):
                 yield from self._torn_line(*first)
-                yield from self.reader.spans(parsed, f"{self._path}:{second[0]}")
+                yield parsed, f"{self._path}:{second[0]}"
                 yield from self._further_lines(lines)
                 return
         if _is_binary(first[1][:40]):
@@ -125,7 +148,7 @@ class _File:
             last = number
         yield from self._documents(b"".join(whole).decode("utf-8-sig", errors="replace"), first[0])
 
-    def _documents(self, text: str, line: int) -> Iterator[SpanView]:
+    def _documents(self, text: str, line: int) -> Iterator[_Document]:
         """Read one document, or several one after another."""
         position = 0
         while position < len(text):
@@ -135,23 +158,23 @@ class _File:
                 at = getattr(error, "pos", position)
                 self._problem(line + text.count("\n", 0, at), f"is not whole JSON: {_reason(error)}")
                 for request in salvage(text[position:]):
-                    yield from self.reader.spans(request, str(self._path))
+                    yield request, str(self._path)
                 return
-            yield from self.reader.spans(parsed, str(self._path))
+            yield parsed, str(self._path)
             position = end
             while position < len(text) and text[position] in " \t\r\n,":
                 position += 1
 
-    def _further_lines(self, lines: Iterator[tuple[int, bytes]]) -> Iterator[SpanView]:
+    def _further_lines(self, lines: Iterator[tuple[int, bytes]]) -> Iterator[_Document]:
         for number, line in lines:
             try:
                 parsed = json.loads(line)
             except _TORN_LINES:
                 yield from self._torn_line(number, line)
             else:
-                yield from self.reader.spans(parsed, f"{self._path}:{number}")
+                yield parsed, f"{self._path}:{number}"
 
-    def _torn_line(self, number: int, line: bytes) -> Iterator[SpanView]:
+    def _torn_line(self, number: int, line: bytes) -> Iterator[_Document]:
         text = line.decode("utf-8-sig", errors="replace")
         try:
             json.loads(text)
@@ -160,7 +183,7 @@ class _File:
             reason = f"is not whole JSON: {_reason(error)}"
         self._problem(number, reason)
         for request in salvage(text):
-            yield from self.reader.spans(request, f"{self._path}:{number}")
+            yield request, f"{self._path}:{number}"
 
     def _problem(self, line: int, message: str) -> None:
         self._first_problem = self._first_problem or message
