@@ -1,0 +1,156 @@
+"""Criteria in files: what a level may say, what it inherits, and files that hold nothing else.
+
+Set, golden, turn and call inherit in this order: mappings merge by key, scalars and lists replace, null resets to the
+default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic.alias_generators import to_camel, to_snake
+
+from goldspan.scoring.criterion import ArgumentRule, Criterion
+from goldspan.scoring.criterion_fields import Block, is_mapping
+from goldspan.scoring.errors import CriterionError
+from goldspan.scoring.goldens.documents import Notes, Where
+from goldspan.scoring.goldens.shapes import JsonSchema, found
+from goldspan.scoring.sessions import JsonValue
+
+Said = Mapping[str, JsonValue]
+"""What a level and those above it say, in snake_case, without nulls: fields that are not there have their default."""
+
+_OF_A_CALL = (
+    "match_mode",
+    "default_strategy",
+    "per_arg_strategies",
+    "tools",
+    "numeric_tolerance",
+    "call_score",
+    "extra_arguments",
+    "failed_calls",
+    "rejected_requests",
+    "equality",
+)
+_OF_A_TURN = (*_OF_A_CALL, "ordered", "parallel_calls", "turn_score", "extra_calls", "threshold")
+
+
+@dataclass(frozen=True, slots=True)
+class CriterionShape:
+    """What a `criterion` field may say: fields that judge the level it stands on or one below."""
+
+    level: str
+    """With its article: `a turn`."""
+    fields: tuple[str, ...]
+    """The criterion's fields that mean something there."""
+
+    def check(self, value: JsonValue, where: Where, notes: Notes) -> None:
+        """Note fields that mean nothing on this level; wrong values are found when levels are merged."""
+        if value is None:
+            return
+        if not is_mapping(value):
+            notes.add(where, f"{found(value)}, expected an object such as {{ordered: false}}, or null for the default")
+            return
+        for name in value:
+            snake = to_snake(name)
+            if snake in Criterion.model_fields and snake not in self.fields:
+                notes.add((*where, name), f"does not apply to {self.level}: say it for the golden or the golden set")
+
+    def schema(self) -> JsonSchema:
+        """Return the same as JSON Schema, with both spellings of each field."""
+        properties: JsonSchema = {}
+        for name in self.fields:
+            one = {"$ref": f"#/$defs/Criterion/properties/{name}"}
+            properties |= {name: one, to_camel(name): one}
+        return {"type": ["object", "null"], "properties": properties, "additionalProperties": False}
+
+
+OF_A_SET = CriterionShape("a golden set", tuple(Criterion.model_fields))
+OF_A_GOLDEN = CriterionShape("a golden", tuple(Criterion.model_fields))
+OF_A_TURN = CriterionShape("a turn", _OF_A_TURN)
+OF_A_CALL = CriterionShape("a call", _OF_A_CALL)
+
+
+def inherit(above: Said, own: JsonValue, where: Where, notes: Notes) -> Said:
+    """Merge what a level says into what it inherits, noting what is wrong with its own part.
+
+    A value may be right or wrong only beside an inherited one, so what is checked is the merged criterion.
+    """
+    if own is None:
+        return {}
+    if not is_mapping(own):
+        return above  # noted by the shape
+    merged = _merged(above, _in_full(own))
+    inherited = set(_mistakes(above))
+    for path, message in _mistakes(merged):
+        if (path, message) not in inherited:
+            notes.add((*where, *_steps(own, path)), message)
+    return merged
+
+
+def said_by(criterion: Criterion | Mapping[str, Any] | None) -> Said:
+    """Return what a criterion given in code says, for golden sets to inherit. Raises CriterionError."""
+    return Criterion.parse(criterion).model_dump(exclude_unset=True)
+
+
+def _mistakes(said: Said) -> tuple[tuple[str, str], ...]:
+    try:
+        Criterion.parse(said)
+    except CriterionError as error:
+        return error.mistakes
+    return ()
+
+
+def _merged(above: Said, own: Said) -> Said:
+    result = dict(above)
+    for name, value in own.items():
+        inherited = result.pop(name, None)
+        if is_mapping(value):
+            result[name] = _merged(inherited if is_mapping(inherited) else {}, value)
+        elif value is not None:
+            result[name] = value
+    return result
+
+
+def _in_full(given: Said) -> Said:
+    """Spell every field in snake_case and every short rule in full, so that levels can be merged by key."""
+    fields = _in_snake_case(given, Criterion)
+    tools = fields.get("tools")
+    if is_mapping(tools):
+        fields["tools"] = {tool: _rules_in_full(rules) for tool, rules in tools.items()}
+    return fields
+
+
+def _rules_in_full(rules: JsonValue) -> JsonValue:
+    if not is_mapping(rules) or not is_mapping(arguments := rules.get("args")):
+        return rules
+    return {**rules, "args": {name: _rule_in_full(rule) for name, rule in arguments.items()}}
+
+
+def _rule_in_full(rule: JsonValue) -> JsonValue:
+    if isinstance(rule, str):
+        return {"strategy": rule}
+    return _in_snake_case(rule, ArgumentRule) if is_mapping(rule) else rule
+
+
+def _in_snake_case(given: Said, block: type[Block]) -> dict[str, JsonValue]:
+    """Rename what is a field in camelCase; a field there in both spellings stays so, and is a mistake."""
+
+    def name_of(key: str) -> str:
+        snake = to_snake(key)
+        is_field = snake in block.model_fields and to_camel(snake) == key
+        return snake if is_field and snake not in given else key
+
+    return {name_of(key): value for key, value in given.items()}
+
+
+def _steps(value: JsonValue, path: str) -> Where:
+    """Find a dotted path of snake_case names in the value as it was written; keys may hold dots themselves."""
+    if is_mapping(value):
+        for name in sorted(value, key=len, reverse=True):
+            for spelling in (name, to_snake(name)):
+                if path == spelling or path.startswith(f"{spelling}."):
+                    return (name, *_steps(value[name], path[len(spelling) + 1 :]))
+    return ()

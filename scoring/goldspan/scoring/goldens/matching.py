@@ -1,0 +1,155 @@
+"""Sessions and goldens find each other, by session id or pattern; runs are cut where a golden starts again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import translate
+from typing import Any, cast
+
+from goldspan.scoring.errors import GoldenFileError, Mistake
+from goldspan.scoring.goldens.models import Golden, GoldenSet, GoldenTurn
+from goldspan.scoring.sessions import Capture, Content, JsonValue, Session, Turn
+
+
+@dataclass(frozen=True, slots=True)
+class Ambiguous:
+    """Several goldens want one session, and none has more right to it: reason `ambiguous_golden`."""
+
+    goldens: tuple[Golden, ...]
+
+
+class GoldenIndex:
+    """The goldens of some sets, found by session.
+
+    An exact session id beats every pattern. Two goldens with one session id or one pattern are refused
+    (GoldenFileError names both places), as are two sets with one name and version; two patterns that match one session
+    are found out when that session comes.
+    """
+
+    def __init__(self, sets: Iterable[GoldenSet] = ()) -> None:
+        self.sets = tuple(sets)
+        self.goldens = tuple(golden for one in self.sets for golden in one.goldens)
+        mistakes = _twice((one.label, one.source, "golden set") for one in self.sets)
+        mistakes += _twice((one.session, one.source, "golden for the session") for one in self.goldens if one.session)
+        mistakes += _twice(
+            (one.session_pattern, one.source, "golden for the session pattern")
+            for one in self.goldens
+            if one.session_pattern
+        )
+        if mistakes:
+            raise GoldenFileError(*mistakes)
+        self._exact = {golden.session: golden for golden in self.goldens if golden.session is not None}
+        self._patterns = [
+            (re.compile(translate(golden.session_pattern)), golden)
+            for golden in self.goldens
+            if golden.session_pattern is not None
+        ]
+        self._any_pattern = re.compile("|".join(pattern.pattern for pattern, _ in self._patterns) or "(?!)")
+
+    def find(self, session: Session) -> Golden | Ambiguous | None:
+        """Return the golden of a session, every golden that wants it where none has more right, or None."""
+        if (golden := self._exact.get(session.id)) is not None:
+            return golden
+        wanting = tuple(golden for pattern, golden in self._patterns if pattern.match(session.id))
+        return Ambiguous(wanting) if len(wanting) > 1 else next(iter(wanting), None)
+
+    def wants(self, session_id: str) -> bool:
+        """Return whether a golden may belong to a session with this id: one look-up and one regular expression."""
+        return session_id in self._exact or self._any_pattern.match(session_id) is not None
+
+    def never_seen(self, seen: Iterable[Golden]) -> tuple[Golden, ...]:
+        """Return the goldens that are not among those seen, in the order of the files."""
+        met = {(golden.golden_set, golden.key) for golden in seen}
+        return tuple(golden for golden in self.goldens if (golden.golden_set, golden.key) not in met)
+
+
+def _twice(named: Iterable[tuple[str, str, str]]) -> list[Mistake]:
+    first: dict[str, str] = {}
+    mistakes: list[Mistake] = []
+    for name, source, what in named:
+        if name in first:
+            file, _, line = source.rpartition(":")
+            place = (file, int(line)) if line.isdigit() else (source, None)
+            message = f"a second {what} `{name}` (the first: {first[name]}): remove or rename one of them"
+            mistakes.append(Mistake(place[0], "", message, place[1]))
+        else:
+            first[name] = source
+    return mistakes
+
+
+def is_turn_of(expected: GoldenTurn, turn: Turn) -> bool:
+    """Return whether a turn carries the golden turn's key: its turn id, else its user text. No key matches nothing.
+
+    User texts are equal when they differ in white space only.
+    """
+    if expected.turn_id is not None:
+        return turn.turn_id == expected.turn_id
+    if expected.user is None:
+        return False
+    return _folded(expected.user) in map(_folded, user_texts(turn.user_text))
+
+
+def user_texts(content: Content) -> tuple[str, ...]:
+    """Return what may be the text of a user's message: as it was written, and as far as that is JSON, the text in it.
+
+    Of a list of messages, in the shapes of OpenTelemetry, OpenAI and Gemini, the last one of a user counts.
+    """
+    if content.capture is not Capture.CAPTURED:
+        return ()
+    texts = (content.raw if isinstance(content.raw, str) else None, _text_in(content.value))
+    return tuple(text for text in texts if text is not None)
+
+
+def _text_in(value: JsonValue) -> str | None:
+    if isinstance(value, Mapping):
+        message = cast("Mapping[str, Any]", value)
+        return next((text for key in ("text", "content", "parts") if (text := _text_in(message.get(key)))), None)
+    if isinstance(value, list | tuple):
+        items = cast("Sequence[Any]", value)
+        for item in reversed(items):
+            if isinstance(item, Mapping) and cast("Mapping[str, Any]", item).get("role") == "user":
+                return _text_in(item)
+        return " ".join(filter(None, map(_text_in, items))) or None
+    return value if isinstance(value, str) else None
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.split())
+
+
+def split_runs(session: Session, golden: Golden) -> list[Session]:
+    """Cut the turns of a session where its golden starts again: at a repeat of the first key after the last.
+
+    Only a golden whose first and last turns carry keys can cut. A key that several of its turns carry must have come as
+    often before it counts as the last. The first part keeps the session's `run`; the others add their first turn to it.
+    """
+    first, last = (golden.turns[0], golden.turns[-1]) if golden.turns else (None, None)
+    if first is None or last is None or not (first.has_key and last.has_key):
+        return [session]
+    needed = sum(_key(turn) == _key(last) for turn in golden.turns)
+    parts: list[list[Turn]] = [[]]
+    lasts = 0
+    for turn in session.turns:
+        if lasts >= needed and is_turn_of(first, turn):
+            parts.append([])
+            lasts = 0
+        parts[-1].append(turn)
+        lasts += is_turn_of(last, turn)
+    if len(parts) == 1:
+        return [session]
+    return [
+        replace(session, turns=tuple(part), run=session.run if index == 0 else f"{session.run}/{_name(part[0], index)}")
+        for index, part in enumerate(parts)
+    ]
+
+
+def _key(turn: GoldenTurn) -> tuple[str | None, str | None]:
+    if turn.turn_id is not None:
+        return turn.turn_id, None
+    return None, None if turn.user is None else _folded(turn.user)
+
+
+def _name(turn: Turn, index: int) -> str:
+    return f"{turn.root.trace_id}-{turn.root.span_id}" if turn.root and turn.root.span_id else str(index)

@@ -1,0 +1,209 @@
+"""A small language for the shape of a file: one declaration checks a document and makes its JSON Schema.
+
+A shape checks everything it can see and notes every mistake; it changes nothing and raises nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from goldspan.scoring.criterion_fields import is_mapping
+from goldspan.scoring.goldens.documents import Notes, Where, is_finite, is_list, nearest
+from goldspan.scoring.rendering import shown
+from goldspan.scoring.sessions import JsonValue
+
+JsonSchema = dict[str, Any]
+
+_LONGEST = 60
+
+
+class Shape(Protocol):
+    """What a value must look like."""
+
+    def check(self, value: JsonValue, where: Where, notes: Notes) -> None:
+        """Note everything wrong with the value."""
+
+    def schema(self) -> JsonSchema:
+        """Return the same as JSON Schema."""
+        ...
+
+
+def found(value: JsonValue) -> str:
+    """Say what was found where something else was expected."""
+    return f"found {shown(value, _LONGEST)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Text that is not blank."""
+
+    def check(self, value: JsonValue, where: Where, notes: Notes) -> None:
+        """Note anything but text, and blank text."""
+        if isinstance(value, bool | int | float):
+            notes.add(where, f"{found(value)}, expected text: put it in quotes")
+        elif not isinstance(value, str):
+            notes.add(where, f"{found(value)}, expected text")
+        elif not value.strip():
+            notes.add(where, f"{found(value)}, expected text that is not blank")
+
+    def schema(self) -> JsonSchema:
+        """Return the same as JSON Schema."""
+        return {"type": "string", "pattern": "\\S"}
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """One certain integer."""
+
+    value: int
+    otherwise: str
+    """What to say of any other value."""
+
+    def check(self, value: JsonValue, where: Where, notes: Notes) -> None:
+        """Note anything else."""
+        if type(value) is not int or value != self.value:
+            notes.add(where, f"{found(value)}, expected {self.value}: {self.otherwise}")
+
+    def schema(self) -> JsonSchema:
+        """Return the same as JSON Schema."""
+        return {"const": self.value}
+
+
+@dataclass(frozen=True, slots=True)
+class ListOf:
+    """A list, each item of one shape."""
+
+    item: Shape
+    items: str
+    """What the items are called."""
+
+    def check(self, value: JsonValue, where: Where, notes: Notes) -> None:
+        """Note anything but a list, and what is wrong with its items."""
+        if not is_list(value):
+            notes.add(where, f"{found(value)}, expected a list of {self.items}")
+            return
+        for index, item in enumerate(value):
+            self.item.check(item, (*where, index), notes)
+
+    def schema(self) -> JsonSchema:
+        """Return the same as JSON Schema."""
+        return {"type": "array", "items": self.item.schema()}
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """An object of JSON values by parameter name, in which nothing looks like a matcher.
+
+    A value that is an object with one key, and that key begins with `$`, is kept for matchers.
+    """
+
+    def check(self, value: JsonValue, where: Where, notes: Notes) -> None:
+        """Note anything but an object of plain JSON values."""
+        if not is_mapping(value):
+            notes.add(where, f"{found(value)}, expected an object of arguments by name, such as {{city: Paris}}")
+            return
+        for name, argument in value.items():
+            self._value(argument, (*where, name), notes)
+
+    def _value(self, value: JsonValue, where: Where, notes: Notes) -> None:
+        if is_list(value):
+            for index, item in enumerate(value):
+                self._value(item, (*where, index), notes)
+        elif is_mapping(value):
+            if len(value) == 1 and (name := next(iter(value))).startswith("$"):
+                message = f"found an object with the one key {shown(name, _LONGEST)}: a key that begins with $ is"
+                notes.add(where, f"{message} a matcher, and this version of goldspan has no matchers yet")
+                return
+            for name, item in value.items():
+                self._value(item, (*where, name), notes)
+        elif not is_finite(value):
+            notes.add(where, f"{found(value)}, expected a JSON value: quote it if it is text")
+
+    def schema(self) -> JsonSchema:
+        """Return the same as JSON Schema."""
+        return {"type": "object", "additionalProperties": {"$ref": "#/$defs/value"}}
+
+
+VALUE_SCHEMA: JsonSchema = {
+    "anyOf": [
+        {"type": ["null", "boolean", "number", "string"]},
+        {"type": "array", "items": {"$ref": "#/$defs/value"}},
+        {
+            "type": "object",
+            "additionalProperties": {"$ref": "#/$defs/value"},
+            "not": {"minProperties": 1, "maxProperties": 1, "propertyNames": {"pattern": "^\\$"}},
+        },
+    ]
+}
+"""`#/$defs/value`: JSON without matchers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field of an object."""
+
+    shape: Shape
+    about: str
+    """What it means: the description an editor shows."""
+    required: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """An object of known fields."""
+
+    what: str
+    """With its article: `a golden`."""
+    fields: Mapping[str, Field]
+    one_of: Sequence[tuple[str, ...]] = ()
+    """Groups of fields of which exactly one must be there."""
+    later: Sequence[str] = field(default=())
+    """Names the format keeps for what this version cannot do."""
+
+    def check(self, value: JsonValue, where: Where, notes: Notes) -> None:
+        """Note unknown, missing and contradicting fields, and what is wrong with each."""
+        if not is_mapping(value):
+            needed = [name for name, one in self.fields.items() if one.required]
+            needed += [" or ".join(group) for group in self.one_of]
+            notes.add(where, f"{found(value)}, expected {self.what}: an object with {', '.join(needed or self.fields)}")
+            return
+        unknown = [name for name in value if name not in self.fields]
+        # A misspelled field is one mistake: it is not missing too.
+        there = {*value, *(nearest(name, list(self.fields)) for name in unknown)}
+        for name, one in self.fields.items():
+            if name in value:
+                one.shape.check(value[name], (*where, name), notes)
+            elif one.required and name not in there:
+                notes.add(where, f"`{name}` is missing: {one.about}")
+        for group in self.one_of:
+            self._exactly_one([name for name in group if name in there], group, where, notes)
+        for name in unknown:
+            notes.add((*where, name), self._unknown(name))
+
+    def _exactly_one(self, there: Sequence[str], group: Sequence[str], where: Where, notes: Notes) -> None:
+        either = " or ".join(f"`{name}`" for name in group)
+        if not there:
+            notes.add(where, f"{self.what} has {either}, and neither is there")
+        elif len(there) > 1:
+            both = " and ".join(f"`{name}`" for name in there)
+            notes.add(where, f"found both {both}, expected only one of them: {self.what} has {either}")
+
+    def _unknown(self, name: str) -> str:
+        if name in self.later:
+            return "this version of goldspan cannot do this yet: leave it out"
+        known = list(self.fields)
+        near = nearest(name, known)
+        advice = f"did you mean `{near}`?" if near else f"{self.what} has {', '.join(known)}"
+        return f"unknown field: {advice}"
+
+    def schema(self) -> JsonSchema:
+        """Return the same as JSON Schema."""
+        properties = {name: {"description": one.about, **one.shape.schema()} for name, one in self.fields.items()}
+        schema: JsonSchema = {"type": "object", "properties": properties, "additionalProperties": False}
+        if required := [name for name, one in self.fields.items() if one.required]:
+            schema["required"] = required
+        if self.one_of:
+            schema["allOf"] = [{"oneOf": [{"required": [name]} for name in group]} for group in self.one_of]
+        return schema

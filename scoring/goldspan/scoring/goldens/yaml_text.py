@@ -1,0 +1,188 @@
+"""YAML 1.2 text as JSON values with lines, by the core schema and nothing beyond it.
+
+`2026-12-01`, `12:30`, `NO`, `yes` and `1_000` are text; `012` is the number 12 and `0o14` is too (YAML 1.2, section
+10.3.2). Tags, merge keys and keys that are not text have no meaning in JSON and are mistakes. Aliases are allowed.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from goldspan.scoring.goldens.documents import MAX_DEPTH, MAX_VALUES, Notes, Place, Where
+from goldspan.scoring.goldens.json_text import twice
+from goldspan.scoring.rendering import shown
+from goldspan.scoring.sessions import JsonValue
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_WORDS: dict[str, JsonValue] = {
+    **dict.fromkeys(("", "~", "null", "Null", "NULL")),
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+    **{sign + word: float(sign + "inf") for sign in ("", "+", "-") for word in (".inf", ".Inf", ".INF")},
+    **dict.fromkeys((".nan", ".NaN", ".NAN"), float("nan")),
+}
+_INTEGERS = ((re.compile(r"[-+]?[0-9]+"), 10), (re.compile(r"0o[0-7]+"), 8), (re.compile(r"0x[0-9a-fA-F]+"), 16))
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+
+
+def read_yaml(text: str, notes: Notes) -> JsonValue:
+    """Read one YAML document; an empty one is null.
+
+    Raises:
+        Unreadable: it is not YAML, more than one document, nested too deep or grows too large by its aliases.
+
+    """
+    # Imported when the first file is read: most of its weight is of no use to a process that reads none.
+    from ruamel.yaml import YAML  # noqa: PLC0415
+    from ruamel.yaml.error import YAMLError  # noqa: PLC0415
+
+    yaml: Any = YAML(typ="safe", pure=True)
+    try:
+        return _Reader(yaml.parse(text), notes).document()
+    except YAMLError as error:
+        raise _not_yaml(error, notes) from None
+
+
+def core_value(text: str) -> JsonValue:
+    """Read a plain (unquoted) scalar by YAML 1.2's core schema."""
+    if text in _WORDS:
+        return _WORDS[text]
+    for pattern, base in _INTEGERS:
+        if pattern.fullmatch(text):
+            return int(text, base)
+    return float(text) if _FLOAT.fullmatch(text) else text
+
+
+def _not_yaml(error: Any, notes: Notes) -> Exception:
+    """Put what the parser says on one line; errors of some kinds know where they happened."""
+    mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+    if mark is None:
+        return notes.unreadable(f"not YAML: {' '.join(str(error).split())}")
+    what = " ".join(part for part in (error.context, error.problem) if part)
+    return notes.unreadable(f"not YAML: {what}, column {mark.column + 1}", line=mark.line + 1)
+
+
+class _Reader:
+    """Builds values from the parser's events: ruamel's own constructors know more types than JSON has."""
+
+    def __init__(self, events: Iterator[Any], notes: Notes) -> None:
+        self.events = events
+        self.notes = notes
+        self.anchors: dict[str, tuple[JsonValue, Place, int] | None] = {}
+        """What an alias stands for and how many values that is; None while it is still being read."""
+        self.values = 0
+
+    def document(self) -> JsonValue:
+        self._next()  # start of stream
+        start = self._next()
+        if _is(start, "StreamEnd"):
+            return None
+        if start.version not in {None, (1, 2)}:
+            self.notes.add((), "found a %YAML directive of another version, expected YAML 1.2", line=_line(start))
+        value, self.notes.place = self.node(self._next(), ())
+        self._next()  # end of document
+        if not _is(after := self._next(), "StreamEnd"):
+            raise self.notes.unreadable("found a second document, expected one in a file", line=_line(after))
+        return value
+
+    def node(self, event: Any, where: Where) -> tuple[JsonValue, Place]:
+        if _is(event, "Alias"):
+            return self.alias(event, where)
+        if len(where) > MAX_DEPTH:
+            raise self.notes.unreadable(f"nested more than {MAX_DEPTH} levels deep", line=_line(event))
+        if event.anchor is not None:
+            self.anchors[event.anchor] = None
+        before = self.values
+        self.count(event, 1)
+        if event.tag is not None:
+            message = f"found the tag {event.tag}, expected plain JSON types: leave it out; quote what is text"
+            self.notes.add(where, message, line=_line(event))
+        if _is(event, "Scalar"):
+            value, place = self.scalar(event, where), Place(_line(event))
+        elif _is(event, "SequenceStart"):
+            value, place = self.sequence(event, where)
+        else:
+            value, place = self.mapping(event, where)
+        if event.anchor is not None:
+            self.anchors[event.anchor] = (value, place, self.values - before)
+        return value, place
+
+    def alias(self, event: Any, where: Where) -> tuple[JsonValue, Place]:
+        target = self.anchors.get(event.anchor)
+        if target is None:
+            what = "stands within what it names" if event.anchor in self.anchors else "names no anchor above"
+            raise self.notes.unreadable(f"the alias *{event.anchor} {what}", where=where, line=_line(event))
+        value, place, size = target
+        self.count(event, size)
+        return value, place._replace(line=_line(event))
+
+    def count(self, event: Any, size: int) -> None:
+        self.values += size
+        if self.values > MAX_VALUES:
+            message = f"holds more than {MAX_VALUES} values, aliases counted: split the file"
+            raise self.notes.unreadable(message, line=_line(event))
+
+    def scalar(self, event: Any, where: Where) -> JsonValue:
+        text = _whole_characters(event.value)
+        if event.style:
+            return text
+        try:
+            return core_value(text)
+        except ValueError as error:  # an integer with thousands of digits
+            self.notes.add(where, f"found a number that cannot be used ({error})", line=_line(event))
+            return None
+
+    def sequence(self, start: Any, where: Where) -> tuple[JsonValue, Place]:
+        items: list[JsonValue] = []
+        inner: dict[str | int, Place] = {}
+        while not _is(event := self._next(), "SequenceEnd"):
+            index = len(items)
+            item, inner[index] = self.node(event, (*where, index))
+            items.append(item)
+        return items, Place(_line(start), inner)
+
+    def mapping(self, start: Any, where: Where) -> tuple[JsonValue, Place]:
+        fields: dict[str, JsonValue] = {}
+        inner: dict[str | int, Place] = {}
+        while not _is(event := self._next(), "MappingEnd"):
+            name = self.key(event, where)
+            value, place = self.node(self._next(), where if name is None else (*where, name))
+            if name is None:
+                continue
+            if name in inner:
+                self.notes.add((*where, name), twice(inner[name].line), line=_line(event))
+            inner[name] = place._replace(line=_line(event))
+            fields[name] = value
+        return fields, Place(_line(start), inner)
+
+    def key(self, event: Any, where: Where) -> str | None:
+        value, _ = self.node(event, where)
+        if isinstance(value, str) and (value != "<<" or event.style):
+            return value
+        if value == "<<":
+            advice = "found a merge key (<<), which YAML 1.2 does not have: write the fields out"
+        else:
+            advice = f"found the key {shown(value, 40)}, expected text: put it in quotes"
+        self.notes.add(where, advice, line=_line(event))
+        return None
+
+    def _next(self) -> Any:
+        return next(self.events)
+
+
+def _is(event: Any, kind: str) -> bool:
+    return type(event).__name__ == f"{kind}Event"
+
+
+def _line(event: Any) -> int:
+    return int(event.start_mark.line) + 1
+
+
+def _whole_characters(text: str) -> str:
+    r"""Join the halves of characters written as two escapes, `"\ud83d\ude00"`, as JSON means them."""
+    if not any("\ud800" <= character <= "\udfff" for character in text):
+        return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
