@@ -1,0 +1,30 @@
+"""Run the benchmarks named on the command line, or all: `python -m benchmarks [in_process] [replay] [scoring]`."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from importlib import import_module
+from importlib.metadata import version
+
+from benchmarks.harness import NOISE, print_table
+
+NAMES = ("in_process", "replay", "scoring")
+
+
+def main(names: list[str]) -> int:
+    """Run and print them."""
+    if unknown := set(names) - set(NAMES):
+        print(f"no such benchmark: {', '.join(sorted(unknown))}; there are {', '.join(NAMES)}", file=sys.stderr)
+        return 2
+    sdk = version("opentelemetry-sdk")
+    print(f"Python {platform.python_version()}, opentelemetry-sdk {sdk}, on one core where it can be kept there.")
+    print("Ratios of CPU time to the reference of the same run: of the fastest slices, and of the first quartiles.")
+    print(f"Less is better. A ratio means as much as the A/A control beside it is near 1 (limit {NOISE:.0%}).")
+    for name in names or NAMES:
+        print_table(import_module(f"benchmarks.{name}").run())
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))
