@@ -3,8 +3,8 @@
 Absolute times on a machine that also does other work are worth little. Here every subject runs one short slice a
 round, in an order shuffled anew, each right beside the others, many rounds long, with CPU clocks. A subject is compared
 to the reference by two ratios: of the fastest slices, and of the first quartiles of all slices. (The least of the
-*paired* ratios would be a prize for the luckiest round: it reads well below 1 for two identical subjects.) A second copy
-of the reference, the control, shows what the method itself is worth: when its ratios are off by more than `NOISE`, the
+*paired* ratios would be a prize for the luckiest round: it reads below 1 for two identical subjects.) A second copy of
+the reference, the control, shows what the method itself is worth: when its ratios are off by more than `NOISE`, the
 whole run is thrown away and done again, and the quietest is reported as what it is if none was quiet.
 """
 
@@ -89,13 +89,10 @@ class Comparison:
         return self.control.noise <= NOISE
 
 
-def pin() -> str:
-    """Keep this process on one core where the system lets it, and say so."""
-    if not hasattr(os, "sched_setaffinity"):
-        return "not pinned to a core"
-    cores = sorted(os.sched_getaffinity(0))
-    os.sched_setaffinity(0, {cores[-1]})
-    return f"pinned to one of {len(cores)} cores"
+def pin() -> None:
+    """Keep this process, and the threads it starts from now on, on one core where the system lets it."""
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
 
 
 def compare(
@@ -164,17 +161,25 @@ def _quartile(taken: Sequence[int]) -> float:
 
 def print_table(comparisons: Sequence[Comparison]) -> None:
     """Print every ratio beside its reference and its control."""
-    widths = max(len(row.name) for comparison in comparisons for row in (comparison.reference, *comparison.rows)) + 2
+    rows = [row for comparison in comparisons for row in (comparison.reference, *comparison.rows)]
+    width = max(len(row.name) for row in rows) + 2
     for comparison in comparisons:
-        runs = "" if comparison.attempts == 1 else f", run {comparison.attempts}"
-        verdict = "quiet" if comparison.quiet else f"NOISY: the control is off by more than {NOISE:.0%}, do not believe"
+        item = comparison.item
         print(f"\n{comparison.title}")
-        print(f"  {'':{widths}}{'fastest':>9}{'quartile':>10}{'us/' + comparison.item:>14}")
-        reference = comparison.reference
-        print(f"  {reference.name:{widths}}{1:>9.3f}{1:>10.3f}{reference.each / 1000:>14.2f}   reference")
+        print(f"  {'':{width}}{'fastest':>9}{'quartile':>10}{'us/' + item:>14}{item + 's/s':>13}")
+        _print_row(comparison.reference, width, "   reference")
         fastest, quartile = comparison.control
-        print(
-            f"  {'the reference again':{widths}}{fastest:>9.3f}{quartile:>10.3f}{'':>14}   A/A control, {verdict}{runs}"
-        )
+        print(f"  {'the reference again':{width}}{fastest:>9.3f}{quartile:>10.3f}{'':>27}   {_worth(comparison)}")
         for row in comparison.rows:
-            print(f"  {row.name:{widths}}{row.ratio.fastest:>9.3f}{row.ratio.quartile:>10.3f}{row.each / 1000:>14.2f}")
+            _print_row(row, width)
+
+
+def _print_row(row: Row, width: int, note: str = "") -> None:
+    fastest, quartile = row.ratio
+    print(f"  {row.name:{width}}{fastest:>9.3f}{quartile:>10.3f}{row.each / 1000:>14.2f}{1e9 / row.each:>13,.0f}{note}")
+
+
+def _worth(comparison: Comparison) -> str:
+    if comparison.quiet:
+        return f"A/A control, quiet at attempt {comparison.attempts}"
+    return f"A/A control, NOISY: none of {ATTEMPTS} attempts was within {NOISE:.0%}"
