@@ -1,0 +1,177 @@
+"""What the pages say works: their Python runs, their golden sets load, their commands and links exist."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from goldspan.scoring import load_goldens
+from goldspan.scoring.errors import GoldenFileError
+from markdown_pages import as_module, blocks, dead_links, wrong_commands
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+NO_TESTS_COLLECTED = 5
+
+
+@pytest.fixture(params=PAGES, ids=lambda path: path.name)
+def page(request: pytest.FixtureRequest) -> Path:
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def receiver() -> Iterator[str]:
+    """Somewhere for the examples' OTLP to go."""
+
+    class Accepting(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class names it so
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Accepting) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+        thread.join()
+
+
+def write_files(page: str, folder: Path) -> None:
+    for block in blocks(page):
+        if block.file is not None:
+            path = folder / block.file
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(block.text, "utf-8")
+
+
+def run_python(page: str, folder: Path, endpoint: str) -> subprocess.CompletedProcess[str]:
+    """Run the page's Python in a process of its own, in a folder that holds its files and the examples."""
+    write_files(page, folder)
+    (folder / "examples").symlink_to(ROOT / "examples")
+    module = folder / "test_page.py"
+    module.write_text(as_module(page), "utf-8")
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(folder), str(module)],
+        cwd=folder,
+        env={**os.environ, "OTEL_EXPORTER_OTLP_ENDPOINT": endpoint, "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_the_python_runs(page: Path, receiver: str, tmp_path: Path) -> None:
+    text = page.read_text("utf-8")
+    if as_module(text).strip():
+        ran = run_python(text, tmp_path, receiver)
+        assert ran.returncode in {0, NO_TESTS_COLLECTED}, f"{page.name}\n{ran.stdout}\n{ran.stderr}"
+
+
+def load_golden_sets(page: str, folder: Path) -> int:
+    loaded = 0
+    for block in blocks(page):
+        if block.language == "yaml" and re.search(r"^golden_set:", block.text, re.MULTILINE):
+            path = folder / f"line-{block.line}.yaml"
+            path.write_text(block.text, "utf-8")
+            load_goldens(path)
+            loaded += 1
+    return loaded
+
+
+def test_the_golden_sets_load(page: Path, tmp_path: Path) -> None:
+    load_golden_sets(page.read_text("utf-8"), tmp_path)
+
+
+def test_the_commands_exist(page: Path) -> None:
+    assert wrong_commands(page.read_text("utf-8"), command(), make_targets()) == []
+
+
+def test_the_links_lead_somewhere(page: Path) -> None:
+    assert dead_links(page.read_text("utf-8"), page.parent) == []
+
+
+def test_the_pages_show_what_is_tested(tmp_path: Path) -> None:
+    texts = [path.read_text("utf-8") for path in PAGES]
+    assert any(as_module(text).strip() for text in texts)
+    assert any(load_golden_sets(text, tmp_path) for text in texts)
+
+
+def command():
+    from goldspan.collector_processor.cli import main  # noqa: PLC0415 - the other tests do not need it
+
+    return main
+
+
+def make_targets() -> set[str]:
+    return set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
+
+
+BROKEN = """
+A page.
+
+```python
+x = {body}
+```
+
+```python
+def test_x():
+    assert x == 1
+```
+"""
+
+
+@pytest.mark.parametrize(("body", "runs"), [("1", True), ("2", False), ("missing", False), ("(", False)])
+def test_broken_python_is_found(body: str, runs: bool, receiver: str, tmp_path: Path) -> None:
+    ran = run_python(BROKEN.format(body=body), tmp_path, receiver)
+    assert (ran.returncode == 0) is runs, ran.stdout
+    if body == "missing":
+        assert "test_page.py:5" in ran.stdout
+
+
+def test_files_of_a_page_are_there_for_its_python(receiver: str, tmp_path: Path) -> None:
+    text = (
+        "```yaml\n# file: a.yaml\nkey: 1\n```\n\n```python\nassert open('a.yaml').read().endswith('key: 1\\n')\n```\n"
+    )
+    assert run_python(text, tmp_path, receiver).returncode == NO_TESTS_COLLECTED
+
+
+def test_a_broken_golden_set_is_found(tmp_path: Path) -> None:
+    text = "```yaml\ngolden_set: x\ngoldens:\n  - session: s\n    turn: []\n```\n"
+    with pytest.raises(GoldenFileError):
+        load_golden_sets(text, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("line", "right"),
+    [
+        ("goldspan score traces.jsonl --goldens goldens.yaml | head", True),
+        ("goldspan score a b \\\n    --goldens=g.yaml --format json", True),
+        ("make test ARGS=-x", True),
+        ("goldspan scores traces.jsonl", False),
+        ("goldspan score traces.jsonl --golden goldens.yaml", False),
+        ("make tests", False),
+    ],
+)
+@pytest.mark.parametrize("fence", ["sh", "console"])
+def test_a_wrong_command_is_found(line: str, right: bool, fence: str) -> None:
+    text = f"```{fence}\n{'$ ' if fence == 'console' else ''}{line}\n```\n"
+    assert (wrong_commands(text, command(), make_targets()) == []) is right
+
+
+def test_a_dead_link_is_found(tmp_path: Path) -> None:
+    (tmp_path / "there.md").write_text("", "utf-8")
+    text = "[a](there.md#part) [b](gone.md) [c](#here) [d](https://example.com/x)\n"
+    assert dead_links(text, tmp_path) == ["gone.md"]
