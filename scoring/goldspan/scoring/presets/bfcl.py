@@ -1,0 +1,191 @@
+"""BFCL's `ast_checker` for Python functions (bfcl-eval 2026.3.23): valid or not.
+
+A golden has, for each argument, a list of alternatives; `""` among them marks an argument that may be left out. Extra
+arguments, extra calls, missing and repeated ones are always wrong. Several calls match in any order, each expected
+one in turn taking the first that fits: without going back, so that overlapping alternatives can take the wrong one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from pydantic import field_validator
+
+from goldspan.scoring.presets.bfcl_values import NESTED, TYPES, Fault, Parameter, check_argument, type_of
+from goldspan.scoring.presets.calls import InputMissingError, PlainCall, checked_arguments, plain_calls
+from goldspan.scoring.presets.options import PresetOptions
+from goldspan.scoring.presets.result import PresetResult, judged, not_evaluated
+from goldspan.scoring.presets.shapes import is_list, is_mapping
+from goldspan.scoring.results import Reason
+
+NAME = "bfcl"
+
+
+class BfclOptions(PresetOptions):
+    """The arguments of `ast_checker` that decide."""
+
+    func_description: list[Mapping[str, Any]] | None = None
+    """The functions' documentation in BFCL's format; not needed where each expected call has its `types`."""
+    test_category: str | None = None
+    """BFCL's name of the category (`parallel`, `live_multiple`, ...); told by the number of expected calls if null."""
+    language: Literal["python", "java", "javascript"] = "python"
+    """Java and JavaScript are not reproduced: their results are not evaluated."""
+    underscore_to_dot: bool = False
+    """The model cannot have dots in names: each is expected as `_`."""
+
+    @field_validator("language", mode="before")
+    @classmethod
+    def _in_lower_case(cls, value: object) -> object:
+        return value.lower() if isinstance(value, str) else value
+
+    @field_validator("func_description", mode="before")
+    @classmethod
+    def _as_list(cls, value: object) -> object:
+        return [value] if is_mapping(value) else value
+
+
+@dataclass(frozen=True, slots=True)
+class _Expected:
+    """One possible answer with what its function declares."""
+
+    name: str
+    answer: Mapping[str, Sequence[Any]]
+    parameters: Mapping[str, Parameter] = field(default_factory=dict[str, Parameter])
+    required: Sequence[str] = ()
+
+
+_Output = Mapping[str, Any]
+"""A passed call as BFCL writes it: `{name: arguments}`."""
+
+
+def score(expected: object, actual: object, options: BfclOptions) -> PresetResult:
+    """Score calls against goldens.
+
+    An expected call is `{"name", "any_of", "required", "types"}`, BFCL's `{name: {argument: alternatives}}`, or a call
+    with plain arguments, each the only alternative.
+
+    Raises:
+        InputMissingError: neither types nor documentation of a function was given.
+        IndexError, KeyError, TypeError: as BFCL, for a golden or a documentation that is not in its form.
+
+    """
+    if options.language != "python":
+        return not_evaluated(NAME, Reason.EVALUATOR_ERROR, f"BFCL's checker for {options.language} is not reproduced")
+    wanted = [_read_expected(plain, options) for plain in plain_calls(expected)]
+    outputs = [_read_output(plain) for plain in plain_calls(actual)]
+    fault = _check(wanted, outputs, options)
+    explanation: dict[str, Any] = {"valid": fault is None, "error": [] if fault is None else fault.errors}
+    if fault is not None:
+        explanation["error_type"] = fault.error_type
+    return PresetResult(NAME, float(fault is None), label=judged(passed=fault is None), explanation=explanation)
+
+
+def _check(wanted: list[_Expected], outputs: list[_Output], options: BfclOptions) -> Fault | None:
+    category = options.test_category or ("parallel" if len(wanted) > 1 else "simple")
+    if "parallel" in category:
+        return _check_any_order(wanted, outputs, options)
+    checker = "multiple_function_checker" if "multiple" in category else "simple_function_checker"
+    if len(outputs) != (len(wanted) if "multiple" in category else 1):
+        return Fault(f"{checker}:wrong_count", ["Wrong number of functions."])
+    return _check_call(wanted[0], outputs[0], options)
+
+
+def _check_any_order(wanted: list[_Expected], outputs: list[_Output], options: BfclOptions) -> Fault | None:
+    checker = "parallel_function_checker_no_order"
+    if len(outputs) != len(wanted):
+        return Fault(f"{checker}:wrong_count", ["Wrong number of functions."])
+    left = list(range(len(outputs)))
+    for position, want in enumerate(wanted):
+        errors: list[Any] = []
+        for index in left:
+            fault = _check_call(want, outputs[index], options)
+            if fault is None:
+                left.remove(index)
+                break
+            errors.append(
+                {
+                    f"Model Result Index {index}": {
+                        "sub_error": fault.errors,
+                        "sub_error_type": fault.error_type,
+                        "model_output_item": outputs[index],
+                        "possible_answer_item": {want.name: want.answer},
+                    }
+                }
+            )
+        else:
+            text = (
+                f"Could not find a matching function among index {left} of model output "
+                f"for index {position} of possible answers."
+            )
+            return Fault(f"{checker}:cannot_find_match", [text, *errors])
+    return None
+
+
+def _check_call(want: _Expected, output: _Output, options: BfclOptions) -> Fault | None:
+    checker = "simple_function_checker"
+    name = re.sub(r"\.", "_", want.name) if options.underscore_to_dot else want.name
+    if name not in output:
+        return Fault(f"{checker}:wrong_func_name", [f"Function name {name!r} not found in model output."])
+    passed = checked_arguments(name, output[name])
+    for key in want.required:
+        if key not in passed:
+            return Fault(f"{checker}:missing_required", [f"Missing required parameter: {key!r}."])
+    for key, value in passed.items():
+        if key not in want.parameters or key not in want.answer:
+            return Fault(f"{checker}:unexpected_param", [f"Unexpected parameter: {key!r}."])
+        if fault := check_argument(key, value, want.answer[key], want.parameters[key]):
+            return fault
+    for key, alternatives in want.answer.items():
+        if key not in passed and "" not in alternatives:
+            text = f"Optional parameter {key!r} not provided and not marked as optional."
+            return Fault(f"{checker}:missing_optional", [text])
+    return None
+
+
+def _read_output(plain: PlainCall) -> _Output:
+    name = plain.get("name")
+    return {name: plain.get("args", {})} if isinstance(name, str) else plain
+
+
+def _read_expected(plain: PlainCall, options: BfclOptions) -> _Expected:
+    name = plain.get("name")
+    if not isinstance(name, str):
+        name, answer = next(iter(plain.items()))
+        plain = {}
+    elif "any_of" in plain:
+        answer = plain["any_of"]
+    else:
+        answer = {key: [value] for key, value in checked_arguments(name, plain.get("args", {})).items()}
+    answer = checked_arguments(name, answer)
+    if options.func_description is not None:
+        return _documented(name, answer, options.func_description)
+    if "types" not in plain:
+        raise InputMissingError(f"tool schemas: nothing tells the types of the arguments of {name!r}")
+    types: Mapping[str, str] = checked_arguments(name, plain["types"])
+    parameters = {
+        key: Parameter(declared, _item_type(declared, answer.get(key, []))) for key, declared in types.items()
+    }
+    return _Expected(name, answer, parameters, plain.get("required") or ())
+
+
+def _documented(name: str, answer: Mapping[str, Sequence[Any]], functions: list[Mapping[str, Any]]) -> _Expected:
+    function = next((one for one in functions if one["name"] == name), None)
+    if function is None:
+        raise InputMissingError(f"tool schemas: none of the functions described is {name!r}")
+    declared = function["parameters"]
+    parameters = {
+        key: Parameter(one["type"], TYPES[one["items"]["type"]] if one["type"] in NESTED else None)
+        for key, one in declared["properties"].items()
+        if key in answer
+    }
+    return _Expected(name, answer, parameters, declared["required"])
+
+
+def _item_type(declared: str, alternatives: Sequence[Any]) -> type | None:
+    """Find the type of a list's items, told by the alternatives where the golden does not say what is declared."""
+    if declared not in NESTED:
+        return None
+    return next((type_of(one) for one in alternatives if is_list(one) and type_of(one)), None)

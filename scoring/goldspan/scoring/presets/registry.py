@@ -1,0 +1,148 @@
+"""The presets by name, and the one way to run them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, NoReturn
+
+from goldspan.scoring.errors import CriterionError
+from goldspan.scoring.presets import (
+    adk_parameter_match,
+    adk_trajectory,
+    axion,
+    bfcl,
+    langchain,
+    ragas,
+    tau2,
+    uipath,
+)
+from goldspan.scoring.presets.calls import InputMissingError, unknown_arguments
+from goldspan.scoring.presets.options import OptionsT, PresetOptions, read_options, unknown_name
+from goldspan.scoring.presets.result import PresetResult, not_evaluated, raised
+from goldspan.scoring.results import Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Preset(Generic[OptionsT]):
+    """Another system's scorer: what it is, what it wants, and the function itself."""
+
+    name: str
+    system: str
+    """What is reproduced, and of which version."""
+    options: type[OptionsT]
+    scorer: Callable[[object, object, OptionsT], PresetResult]
+    needs: tuple[str, ...] = ()
+    """What it reads beside calls; without it the result is `input_missing`."""
+    by_turn: bool = False
+    """It takes one list of calls per turn and means over them; the others take one list."""
+    reads_arguments: Callable[[OptionsT], bool] = lambda _: True
+    """Whether these options compare arguments: arguments that were not captured are then no answer, not `{}`."""
+    raises: str = "EXCEPTION"
+    """The status of a result the system would have raised an exception for."""
+
+    def score(self, expected: object, actual: object, given: Mapping[str, Any]) -> PresetResult:
+        """Score once.
+
+        Raises:
+            CriterionError: an option is unknown or has a wrong value.
+
+        """
+        options = read_options(self.name, self.options, given)
+        if self.reads_arguments(options) and (reason := unknown_arguments(actual)):
+            return not_evaluated(self.name, reason, "the arguments of a call are not known")
+        try:
+            return self.scorer(expected, actual, options)
+        except InputMissingError as missing:
+            return not_evaluated(self.name, Reason.INPUT_MISSING, f"this preset needs {missing}")
+        except Exception as problem:  # noqa: BLE001 - whatever a system raises over its input is its answer
+            return raised(self.name, problem, self.raises)
+
+
+def _reads_arguments_of_adk(options: adk_trajectory.AdkTrajectoryOptions) -> bool:
+    return not options.ignore_args
+
+
+def _reads_arguments_of_axion(options: axion.AxionOptions) -> bool:
+    return options.check_parameters and options.probe is None
+
+
+def _never(options: PresetOptions) -> bool:  # noqa: ARG001 - the answer is the same for all
+    return False
+
+
+PRESETS: Mapping[str, Preset[Any]] = {
+    preset.name: preset
+    for preset in (
+        Preset(
+            adk_parameter_match.NAME,
+            "google-adk tool_parameter_match, as in pull request 6726",
+            adk_parameter_match.AdkParameterMatchOptions,
+            adk_parameter_match.score,
+            by_turn=True,
+        ),
+        Preset(
+            adk_trajectory.NAME,
+            "google-adk 2.13.0 tool_trajectory_avg_score",
+            adk_trajectory.AdkTrajectoryOptions,
+            adk_trajectory.score,
+            by_turn=True,
+            reads_arguments=_reads_arguments_of_adk,
+        ),
+        Preset(
+            axion.NAME,
+            "axion 7ab96dc ToolCorrectness",
+            axion.AxionOptions,
+            axion.score,
+            reads_arguments=_reads_arguments_of_axion,
+        ),
+        Preset(
+            bfcl.NAME,
+            "bfcl-eval 2026.3.23 ast_checker, Python",
+            bfcl.BfclOptions,
+            bfcl.score,
+            needs=("tool schemas, or the types of the arguments in the golden",),
+        ),
+        Preset(
+            langchain.NAME,
+            "agentevals 0.0.9 create_trajectory_match_evaluator",
+            langchain.LangChainOptions,
+            langchain.score,
+            needs=("messages, for the mode strict",),
+        ),
+        Preset(ragas.NAME, "ragas 3e28e9d ToolCallAccuracy and ToolCallF1", ragas.RagasOptions, ragas.score),
+        Preset(tau2.NAME, "tau2-bench a2c0247 action check", tau2.Tau2Options, tau2.score),
+        Preset(
+            uipath.NAME,
+            "uipath 2.14.44 tool-call evaluators",
+            uipath.UiPathOptions,
+            uipath.score,
+            needs=("expected outputs, for the evaluator output",),
+            reads_arguments=_never,
+            raises="exception",
+        ),
+    )
+}
+"""Every preset by its name. Scores of different presets are different things: they are never averaged."""
+
+
+def score_with_preset(name: str, expected: object, actual: object, /, **options: Any) -> PresetResult:
+    """Score calls as another system does: `score_with_preset("axion", expected, actual, strict_order=True)`.
+
+    `expected` and `actual` are lists of plain mappings (`{"name": ..., "args": {...}}`), of `ExpectedCall` and of
+    `ToolCall`; the ADK presets also take a list of such lists, one per invocation, `langchain` takes messages and
+    `uipath` takes spans and its own evaluation criteria. Values are compared as the system compares them: a golden's
+    matchers are plain objects here. What the system raises over its input is a result with `error`, never an exception.
+
+    Raises:
+        CriterionError: there is no such preset, or an option is unknown or has a wrong value.
+
+    """
+    preset = PRESETS.get(name)
+    if preset is None:
+        _refuse(name)
+    return preset.score(expected, actual, options)
+
+
+def _refuse(name: str) -> NoReturn:
+    raise CriterionError(unknown_name("there is no preset", name, PRESETS))

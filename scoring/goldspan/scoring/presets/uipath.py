@@ -1,0 +1,309 @@
+"""UiPath's four tool-call evaluators (uipath 2.14.44), with the layout of their justifications.
+
+`args`: each expected call takes the first free call of its name whose arguments cover the expected ones (`==`, no
+partial credit); calls that do not are tried again for the next. `order`: the longest common subsequence of names.
+`count`: the share of satisfied comparisons. `output`: as `args`, with the output for arguments. `strict` leaves 1.0 or
+0.0. Both sides empty is 1.0, one of them 0.0. A call with a tool id is matched by it alone, any other by its sanitised
+name.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, NamedTuple
+
+from pydantic import ValidationError, field_validator
+
+from goldspan.scoring.goldens.models import ExpectedCall
+from goldspan.scoring.presets.calls import InputMissingError, PlainCall, items, plain_calls
+from goldspan.scoring.presets.options import PresetOptions
+from goldspan.scoring.presets.result import PresetResult
+from goldspan.scoring.presets.shapes import is_mapping
+from goldspan.scoring.presets.uipath_inputs import (
+    ToolCall,
+    ToolCallArgsEvaluationCriteria,
+    ToolCallCountEvaluationCriteria,
+    ToolCallOrderEvaluationCriteria,
+    ToolCallOutputEvaluationCriteria,
+    ToolOutput,
+    key_matches,
+    read_call,
+    read_output,
+    sanitized,
+    tool_spans,
+)
+
+NAME = "uipath"
+
+_Evaluator = Literal["args", "order", "count", "output"]
+_Criteria = (
+    ToolCallArgsEvaluationCriteria
+    | ToolCallOrderEvaluationCriteria
+    | ToolCallCountEvaluationCriteria
+    | ToolCallOutputEvaluationCriteria
+)
+_OPERATORS: dict[str, Callable[[int, int], bool]] = {
+    ">": operator.gt,
+    "<": operator.lt,
+    ">=": operator.ge,
+    "<=": operator.le,
+    "=": operator.eq,
+    "==": operator.eq,
+    "!=": operator.ne,
+}
+
+
+class UiPathEvaluationError(Exception):
+    """What UiPath raises over criteria."""
+
+
+class UiPathOptions(PresetOptions):
+    """Which evaluator, and its `evaluatorConfig`."""
+
+    evaluator: _Evaluator = "args"
+    """UiPath's own ids are accepted: `tool-call-args`, `uipath-tool-call-args`."""
+    strict: bool = False
+    subset: bool = False
+    """Of `args`; has no effect, as in UiPath: extra arguments pass either way."""
+    default_evaluation_criteria: Mapping[str, Any] | None = None
+    criteria: Mapping[str, Any] | None = None
+    """Evaluation criteria as UiPath writes them, instead of `expected`."""
+
+    @field_validator("evaluator", mode="before")
+    @classmethod
+    def _by_id(cls, value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        return value.lower().replace("_", "-").removeprefix("uipath-").removeprefix("tool-call-")
+
+
+class _Attempt(NamedTuple):
+    """One comparison, with the key it has in the justification."""
+
+    key: str
+    actual: object
+    expected: object
+    score: float
+
+    def __str__(self) -> str:
+        return f"Actual: {self.actual}, Expected: {self.expected}, Score: {self.score}"
+
+
+def score(expected: object, actual: object, options: UiPathOptions) -> PresetResult:
+    """Score calls, or spans, against expected calls or criteria; what goes wrong with the spans scores 0.0.
+
+    Raises:
+        InputMissingError: `output` without expected outputs.
+        UiPathEvaluationError: as UiPath, over criteria.
+
+    """
+    criteria = _criteria(expected, options)
+    try:
+        evaluated, justification, attempts = _evaluate(criteria, tool_spans(items(actual)), strict=options.strict)
+    except Exception as problem:  # noqa: BLE001 - UiPath makes a result of whatever an evaluator raises
+        text = f"Exception thrown by evaluator: {problem}"
+        return PresetResult(NAME, 0.0, status="ERROR", per_call=(), explanation=text, error=text)
+    per_call = tuple({"key": attempt.key, "score": attempt.score} for attempt in attempts)
+    return PresetResult(NAME, evaluated, status="NUMERICAL", per_call=per_call, explanation=justification)
+
+
+_Evaluated = tuple[float, dict[str, Any], list[_Attempt]]
+
+
+def _evaluate(criteria: _Criteria, spans: list[Mapping[str, Any]], *, strict: bool) -> _Evaluated:
+    if isinstance(criteria, ToolCallArgsEvaluationCriteria):
+        return _args([read_call(span, with_args=True) for span in spans], criteria.tool_calls, strict=strict)
+    if isinstance(criteria, ToolCallOutputEvaluationCriteria):
+        return _output([read_output(span) for span in spans], criteria.tool_outputs, strict=strict)
+    calls = [read_call(span, with_args=False) for span in spans]
+    if isinstance(criteria, ToolCallOrderEvaluationCriteria):
+        return _order(calls, criteria.tool_calls_order, strict=strict)
+    return _count(calls, criteria.tool_calls_count, strict=strict)
+
+
+def _args(calls: list[ToolCall], wanted: list[ToolCall], *, strict: bool) -> _Evaluated:
+    if not wanted or not calls:
+        return _empty(wanted, calls, "explained_tool_calls_args", "tool calls")
+    attempts: list[_Attempt] = []
+    used: set[int] = set()
+    tries: dict[str, int] = {}
+    for want in wanted:
+        for index, call in enumerate(calls):
+            if index in used or not _same_tool(call, want):
+                continue
+            covered = all(key in call.args and call.args[key] == value for key, value in want.args.items())
+            attempts.append(_Attempt(_next_key(call.name, tries), call.args, want.args, float(covered)))
+            if covered:
+                used.add(index)
+                break
+    justification = _justification(wanted, calls, "explained_tool_calls_args", attempts)
+    return _share(len(used), len(wanted), strict=strict), justification, attempts
+
+
+def _output(outputs: list[ToolOutput], wanted: list[ToolOutput], *, strict: bool) -> _Evaluated:
+    explained = "explained_tool_calls_outputs"
+    if not wanted or not outputs:
+        return _empty(wanted, outputs, explained, "tool calls outputs")
+    attempts: list[_Attempt] = []
+    used: set[int] = set()
+    tries: dict[str, int] = {}
+    for want in wanted:
+        for index, output in enumerate(outputs):
+            if index in used or not _same_tool(output, want):
+                continue
+            equal = output.output == want.output
+            attempts.append(_Attempt(_next_key(output.name, tries), output.output, want.output, float(equal)))
+            if equal:
+                used.add(index)
+                break
+            if strict:
+                return 0.0, _justification(wanted, outputs, explained, attempts[-1:]), attempts[-1:]
+        else:
+            if strict:
+                none = {"_result": f"No matching actual tool call found for expected {want.name}"}
+                return 0.0, {**_justification(wanted, outputs, explained, []), explained: none}, []
+    justification = _justification(wanted, outputs, explained, attempts)
+    return _share(len(used), len(wanted), strict=strict), justification, attempts
+
+
+def _order(calls: list[ToolCall], wanted: list[str], *, strict: bool) -> _Evaluated:
+    def found(common: list[str], value: float) -> _Evaluated:
+        justification = {"expected": str(wanted), "actual": str([_own_key(call) for call in calls]), "lcs": common}
+        return value, justification, []
+
+    if not wanted or not calls:
+        return found([], 0.0 if wanted or calls else 1.0)
+    if strict:
+        same = len(calls) == len(wanted) and all(map(_is_named, calls, wanted))
+        return found(wanted if same else [], float(same))
+    common = _longest_common(calls, wanted)
+    return found(common, len(common) / len(wanted))
+
+
+def _longest_common(calls: list[ToolCall], wanted: list[str]) -> list[str]:
+    """Find a longest common subsequence: of several the one UiPath finds, which on a tie drops an expected key."""
+    lengths = [[0] * (len(wanted) + 1) for _ in range(len(calls) + 1)]
+    for i, call in enumerate(calls):
+        for j, key in enumerate(wanted):
+            lengths[i + 1][j + 1] = (
+                lengths[i][j] + 1 if _is_named(call, key) else max(lengths[i][j + 1], lengths[i + 1][j])
+            )
+    common: list[str] = []
+    i, j = len(calls), len(wanted)
+    while i and j:
+        if _is_named(calls[i - 1], wanted[j - 1]):
+            common.append(wanted[j - 1])
+            i, j = i - 1, j - 1
+        elif lengths[i - 1][j] > lengths[i][j - 1]:
+            i -= 1
+        else:
+            j -= 1
+    return common[::-1]
+
+
+def _count(calls: list[ToolCall], wanted: dict[str, tuple[str, int]], *, strict: bool) -> _Evaluated:
+    explained = "explained_tool_calls_count"
+    counts: dict[str, int] = {}
+    for call in calls:
+        counts[_own_key(call)] = counts.get(_own_key(call), 0) + 1
+    if not wanted or not counts:
+        return _empty(wanted, counts, explained, "tool calls")
+    attempts: list[_Attempt] = []
+    total = 0.0
+    for tool, (comparison, number) in wanted.items():
+        count = counts[tool] if tool in counts else counts.get(sanitized(tool), 0)
+        attempts.append(_Attempt(tool, count, number, float(_OPERATORS[comparison](count, number))))
+        if strict and not attempts[-1].score:
+            return 0.0, _justification(wanted, counts, explained, attempts[-1:]), attempts[-1:]
+        total += attempts[-1].score
+    return total / len(wanted), _justification(wanted, counts, explained, attempts), attempts
+
+
+def _same_tool(actual: ToolCall | ToolOutput, want: ToolCall | ToolOutput) -> bool:
+    wanted_id = want.name if want.id is None else want.id
+    return key_matches(actual.name, actual.id, want.name if actual.id is None else wanted_id)
+
+
+def _is_named(call: ToolCall, key: str) -> bool:
+    return key_matches(call.name, call.id, key)
+
+
+def _own_key(call: ToolCall) -> str:
+    return call.name if call.id is None else call.id
+
+
+def _next_key(name: str, tries: dict[str, int]) -> str:
+    """`name_N`: N counts the comparisons with calls of that name, not the expected calls."""
+    tries[name] = tries.get(name, -1) + 1
+    return f"{name}_{tries[name]}"
+
+
+def _share(matched: int, wanted: int, *, strict: bool) -> float:
+    return float(matched == wanted) if strict else matched / wanted
+
+
+def _justification(wanted: object, actual: object, explained: str, attempts: list[_Attempt]) -> dict[str, Any]:
+    return {
+        "expected": str(wanted),
+        "actual": str(actual),
+        explained: {attempt.key: str(attempt) for attempt in attempts},
+    }
+
+
+def _empty(wanted: object, actual: object, explained: str, what: str) -> _Evaluated:
+    both = not wanted and not actual
+    result = f"{'Both expected and' if both else 'Either expected or'} actual {what} are empty"
+    justification = {**_justification(wanted, actual, explained, []), explained: {"_result": result}}
+    return float(both), justification, []
+
+
+_CRITERIA: dict[_Evaluator, tuple[type[_Criteria], str]] = {
+    "args": (ToolCallArgsEvaluationCriteria, "tool_calls"),
+    "order": (ToolCallOrderEvaluationCriteria, "tool_calls_order"),
+    "count": (ToolCallCountEvaluationCriteria, "tool_calls_count"),
+    "output": (ToolCallOutputEvaluationCriteria, "tool_outputs"),
+}
+
+
+def _criteria(expected: object, options: UiPathOptions) -> _Criteria:
+    model, field = _CRITERIA[options.evaluator]
+    default = None
+    if options.default_evaluation_criteria is not None:
+        default = _validated(model, dict(options.default_evaluation_criteria))
+    given = expected if options.criteria is None else dict(options.criteria)
+    if given is not None:
+        return _validated(model, _as_criteria(given, field, options.evaluator))
+    if default is not None:
+        return default
+    raise UiPathEvaluationError("No evaluation criteria provided and no default evaluation criteria configured")
+
+
+def _validated(model: type[_Criteria], given: object) -> _Criteria:
+    try:
+        return model.model_validate(given)
+    except ValidationError as invalid:
+        raise UiPathEvaluationError(f"Error: {invalid}") from invalid
+
+
+def _as_criteria(given: object, field: str, evaluator: _Evaluator) -> object:
+    """Turn expected calls into the criteria the evaluator wants; criteria, and what is neither, stay as they are."""
+    if is_mapping(given):
+        bare = evaluator == "count" and not {"tool_calls_count", "toolCallsCount"} & given.keys()
+        return {field: dict(given)} if bare else dict(given)
+    entries = items(given)
+    if evaluator == "output" and any(isinstance(one, ExpectedCall) for one in entries):
+        raise InputMissingError("expected outputs: a golden's calls have none")
+    texts = [one for one in entries if isinstance(one, str)]
+    if texts:
+        keys = texts
+    else:
+        calls = plain_calls(entries)
+        if evaluator in {"args", "output"}:
+            return {field: calls}
+        keys = _names(calls)
+    return {field: keys if evaluator == "order" else {key: ("==", keys.count(key)) for key in keys}}
+
+
+def _names(calls: list[PlainCall]) -> list[Any]:
+    return [call.get("name") for call in calls]
