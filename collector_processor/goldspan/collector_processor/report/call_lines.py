@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from rich.cells import cell_len
 
+from goldspan.collector_processor.hints import CAPTURE_WORDS
 from goldspan.collector_processor.report.layout import (
     EXTRA,
     MARKS,
@@ -28,19 +29,12 @@ from goldspan.collector_processor.report.values import (
     shorten,
 )
 from goldspan.scoring.results import ArgumentResult, CallResult, Label, Outcome
-from goldspan.scoring.sessions import Capture, JsonValue, ToolCall
+from goldspan.scoring.sessions import JsonValue, ToolCall
 
 CALL_INDENT = 4
 _DETAIL_INDENT = CALL_INDENT + 8
 _MOST_DIFFERENCES = 4
 _WRONG = (Outcome.MISMATCHED, Outcome.MISSING)
-_CAPTURE_TEXTS = {
-    Capture.CAPTURED: "value not known",
-    Capture.NOT_CAPTURED: "not captured",
-    Capture.REDACTED: "redacted",
-    Capture.TRUNCATED: "cut off by a length limit",
-    Capture.UNPARSABLE: "not readable",
-}
 
 
 def call_lines(page: Page, call: CallResult) -> None:
@@ -125,10 +119,10 @@ def _aside(page: Page, mark: str, call: ToolCall, what: str) -> None:
 def known_arguments(call: ToolCall) -> str:
     """Put the call's arguments in text, or in words why they are not known."""
     if call.arguments is None:
-        return f"arguments {_CAPTURE_TEXTS[call.capture]}"
+        return f"arguments {CAPTURE_WORDS[call.capture]}"
     hidden = call.argument_captures
     shown = {name: value for name, value in call.arguments.items() if name not in hidden}
-    words = [f"{printable(name)} {_CAPTURE_TEXTS[capture]}" for name, capture in hidden.items()]
+    words = [f"{printable(name)} {CAPTURE_WORDS[capture]}" for name, capture in hidden.items()]
     return ", ".join(filter(None, [arguments_text(shown), *words]))
 
 
@@ -148,12 +142,12 @@ def _note(call: CallResult) -> str:
         if call.extra_arguments:
             return "not called; the nearest call passed more:"
         if call.actual.arguments is None:
-            return f"not called, unless by one with arguments {_CAPTURE_TEXTS[call.actual.capture]}"
+            return f"not called, unless by one with arguments {CAPTURE_WORDS[call.actual.capture]}"
         return "called, but out of order"
     if call.expected is not None and call.expected.forbidden and call.aligned:
         return "forbidden, but called"
     if call.actual is not None and call.verdict.label is Label.NOT_EVALUATED and call.actual.arguments is None:
-        return f"arguments {_CAPTURE_TEXTS[call.actual.capture]}"
+        return f"arguments {CAPTURE_WORDS[call.actual.capture]}"
     if call.actual is not None and call.actual.error is not None:
         return f"(the call failed: {shorten(printable(call.actual.error), 40)})"
     return ""
@@ -171,7 +165,7 @@ def _rows(argument: ArgumentResult, actual: ToolCall | None) -> Iterable[_Row]:
         yield from _mismatch(name, argument)
     elif argument.outcome is Outcome.UNKNOWN and actual is not None and actual.arguments is not None:
         capture = actual.argument_captures.get(argument.name, actual.capture)
-        yield name, "expected ", one_line(argument.expected), f", {_CAPTURE_TEXTS[capture]}", "", ""
+        yield name, "expected ", one_line(argument.expected), f", {CAPTURE_WORDS[capture]}", "", ""
 
 
 def _mismatch(name: str, argument: ArgumentResult) -> Iterable[_Row]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from goldspan.collector_processor.hints import WORDS
 from goldspan.collector_processor.report.call_lines import (
     CALL_INDENT,
     call_lines,
@@ -12,7 +13,6 @@ from goldspan.collector_processor.report.call_lines import (
     unexpected_line,
     unknown_mark,
 )
-from goldspan.collector_processor.report.hints import WORDS
 from goldspan.collector_processor.report.layout import (
     MARKS,
     STYLES,
@@ -22,6 +22,8 @@ from goldspan.collector_processor.report.layout import (
     listed,
     score_text,
 )
+from goldspan.collector_processor.report.score_summary import summary
+from goldspan.collector_processor.report.totals import Judgement, totals
 from goldspan.collector_processor.report.values import printable, shorten
 from goldspan.scoring.results import Label, Reason, RunResult, SessionResult, TurnResult
 
@@ -30,7 +32,15 @@ _MOST_IN_BRIEF = 10
 _MOST_ASIDES = 6
 
 
-def session_pages(page: Page, result: RunResult, *, verbose: bool) -> None:
+def score_page(
+    page: Page, result: RunResult, judgement: Judgement, advice: Mapping[str, str], *, verbose: bool
+) -> None:
+    """Add the sessions, then the sums and the verdict; `advice` says per dialect how to have arguments captured."""
+    _sessions(page, result, verbose=verbose)
+    summary(page, result, totals(result), judgement, advice)
+
+
+def _sessions(page: Page, result: RunResult, *, verbose: bool) -> None:
     """Add every session that has a golden, worst label first, each label in the order of the input."""
     runs = _run_names(result.sessions)
     with_golden = [(name, session) for name, session in zip(runs, result.sessions, strict=True) if _belongs(session)]

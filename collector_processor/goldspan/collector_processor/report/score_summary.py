@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 
-from goldspan.collector_processor.report.hints import ADVICE, WORDS
+from goldspan.collector_processor.hints import HELP, WORDS
+from goldspan.collector_processor.report.closing import advice_rows, problem_rows
 from goldspan.collector_processor.report.layout import BAD, GOOD, STYLES, Page, counted, listed, score_text
 from goldspan.collector_processor.report.totals import Judgement, Totals
-from goldspan.collector_processor.report.values import printable, shorten
-from goldspan.scoring.errors import Problem
+from goldspan.collector_processor.report.values import printable
 from goldspan.scoring.results import Label, Reason, RunResult
 
 _LABEL = 12
@@ -25,35 +24,13 @@ def summary(page: Page, result: RunResult, sums: Totals, judgement: Judgement, a
         _row(page, "mistakes", listed((name for name, times in sums.wrong for _ in range(times)), 4))
     if sums.seen or sums.never_seen:
         _row(page, "goldens", _goldens(result, sums))
-    problem_rows(page, result.problems)
+    problem_rows(page, result.problems, label=_LABEL)
     _unknown(page, result, sums, advice)
     page.blank()
     good = judgement.exit_code == 0
     mark = GOOD if good else BAD
     text = "; ".join(judgement.because) if judgement.because else _passed(sums)
     page.paragraph(f"{text}.", label=f"{mark} {'passed' if good else 'failed'}: ", style=STYLES[mark])
-
-
-def problem_rows(page: Page, problems: Sequence[Problem]) -> None:
-    """Add what could not be read: counts by code, and the first of each."""
-    if not problems:
-        return
-    counts = Counter(problem.code for problem in problems)
-    _row(page, "problems", ", ".join(f"{code} {count:,}" for code, count in counts.most_common()))
-    shown: Counter[str] = Counter()
-    for problem in problems:
-        shown[problem.code] += 1
-        if shown[problem.code] <= 2 and shown.total() <= 8:
-            page.line((shorten(printable(str(problem)), max(page.width - _LABEL, 60)), "dim"), indent=_LABEL)
-
-
-def advice_rows(page: Page, lines: Iterable[tuple[str, str]]) -> None:
-    """Add what to do: pairs of what was seen and what helps."""
-    for index, (seen, helps) in enumerate(dict.fromkeys(lines)):
-        if index == 0:
-            page.blank()
-            page.line(("what to do", "bold"))
-        page.paragraph(f"{seen}: {helps}" if seen else helps, label="- ", indent=2)
 
 
 def _row(page: Page, label: str, text: str) -> None:
@@ -99,13 +76,13 @@ def _goldens(result: RunResult, sums: Totals) -> str:
 def _unknown(page: Page, result: RunResult, sums: Totals, advice: Mapping[str, str]) -> None:
     lines: list[tuple[str, str]] = []
     for reason, count in sums.unknown.items():
-        if reason in ADVICE:
-            texts = _dialect_advice(result, reason, advice) or [ADVICE[reason]]
+        if reason in HELP:
+            texts = _dialect_advice(result, reason, advice) or [HELP[reason]]
             lines += [(f"{WORDS[reason]} ({count:,})", text) for text in texts]
     if sums.never_seen:
-        lines.append((WORDS[Reason.GOLDEN_NEVER_SEEN], ADVICE[Reason.GOLDEN_NEVER_SEEN]))
+        lines.append((WORDS[Reason.GOLDEN_NEVER_SEEN], HELP[Reason.GOLDEN_NEVER_SEEN]))
     if not sums.seen and sums.without_golden:
-        lines.append(("no session has a golden", ADVICE[Reason.GOLDEN_NEVER_SEEN]))
+        lines.append(("no session has a golden", HELP[Reason.GOLDEN_NEVER_SEEN]))
     advice_rows(page, lines)
 
 

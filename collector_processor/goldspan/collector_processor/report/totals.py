@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 
-from goldspan.collector_processor.report.hints import WORDS
+from goldspan.collector_processor.hints import WORDS
 from goldspan.collector_processor.report.layout import counted, listed
 from goldspan.collector_processor.report.values import printable
 from goldspan.scoring.results import CallResult, Label, Outcome, Reason, RunResult, SessionResult

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, TypeGuard
+from typing import Any
 
 from rich.cells import cell_len, set_cell_size
 
+from goldspan.mappers.json_shapes import is_list, is_object
+from goldspan.scoring.rendering import plain
 from goldspan.scoring.sessions import JsonValue
 
 _DEEPEST = 12
@@ -39,11 +41,7 @@ def printable(text: str) -> str:
 
 def one_line(value: JsonValue) -> str:
     """Write the value as JSON on one line."""
-    try:
-        text = json.dumps(value, ensure_ascii=False, default=str)
-    except (ValueError, RecursionError):
-        return f"({type(value).__name__} too deep to show)"
-    return printable(text)
+    return printable(json.dumps(plain(value), ensure_ascii=False))
 
 
 def shorten(text: str, width: int) -> str:
@@ -74,7 +72,7 @@ def differences(expected: JsonValue, actual: JsonValue, *, casefold: bool = Fals
 
 
 def _differences(expected: Any, actual: Any, path: str, depth: int, *, casefold: bool) -> Iterator[Difference]:
-    if depth and _is_object(expected) and _is_object(actual) and not _is_matcher(expected):
+    if depth and is_object(expected) and is_object(actual) and not _is_matcher(expected):
         for key in expected | actual:
             inner = f"{path}.{key}" if path else key
             if key not in actual:
@@ -83,19 +81,11 @@ def _differences(expected: Any, actual: Any, path: str, depth: int, *, casefold:
                 yield Difference(inner, ABSENT, actual[key])
             else:
                 yield from _differences(expected[key], actual[key], inner, depth - 1, casefold=casefold)
-    elif depth and _is_list(expected) and _is_list(actual) and len(expected) == len(actual):
+    elif depth and is_list(expected) and is_list(actual) and len(expected) == len(actual):
         for index, (mine, its) in enumerate(zip(expected, actual, strict=True)):
             yield from _differences(mine, its, f"{path}[{index}]", depth - 1, casefold=casefold)
     elif not _same(expected, actual, casefold=casefold):
         yield Difference(path, expected, actual)
-
-
-def _is_object(value: object) -> TypeGuard[dict[str, Any]]:
-    return isinstance(value, dict)
-
-
-def _is_list(value: object) -> TypeGuard[list[Any]]:
-    return isinstance(value, list)
 
 
 def _is_matcher(value: dict[str, Any]) -> bool:

@@ -9,8 +9,8 @@ read into problems beside everything it can.
 
 from __future__ import annotations
 
-from goldspan.mappers.readers.files import read_documents, read_files
+from goldspan.mappers.readers.files import OnBytes, read_documents, read_files
 from goldspan.mappers.readers.memory import views
 from goldspan.mappers.readers.sdk import SdkReader
 
-__all__ = ["SdkReader", "read_documents", "read_files", "views"]
+__all__ = ["OnBytes", "SdkReader", "read_documents", "read_files", "views"]

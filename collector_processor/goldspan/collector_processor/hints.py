@@ -1,8 +1,9 @@
-"""Why something was not evaluated, in words, and what to do about it."""
+"""Why something was not evaluated, in words, and what helps."""
 
 from __future__ import annotations
 
 from goldspan.scoring.results import Reason
+from goldspan.scoring.sessions import Capture
 
 WORDS: dict[Reason, str] = {
     Reason.NO_GOLDEN: "no golden names this session",
@@ -22,21 +23,43 @@ WORDS: dict[Reason, str] = {
     Reason.EVALUATOR_ERROR: "the metric failed",
 }
 
-ADVICE: dict[Reason, str] = {
+CAPTURE_WORDS: dict[Capture, str] = {
+    Capture.CAPTURED: "captured",
+    Capture.NOT_CAPTURED: "not captured",
+    Capture.REDACTED: "redacted",
+    Capture.TRUNCATED: "cut off by a length limit",
+    Capture.UNPARSABLE: "not readable",
+}
+
+CAPTURE_REASONS: dict[Capture, Reason] = {
+    Capture.NOT_CAPTURED: Reason.ARGUMENTS_NOT_CAPTURED,
+    Capture.REDACTED: Reason.ARGUMENTS_REDACTED,
+    Capture.TRUNCATED: Reason.ARGUMENTS_TRUNCATED,
+    Capture.UNPARSABLE: Reason.ARGUMENTS_UNPARSABLE,
+}
+
+NAME_THE_SESSION = (
+    "Goldens are joined by session id. Where the framework has a setting for it, use that; anywhere else run each turn "
+    'inside `with session_scope("ID"):` (from goldspan.collector_processor), or set gen_ai.conversation.id on the '
+    "agent's span."
+)
+
+HELP: dict[Reason, str] = {
     Reason.ARGUMENTS_NOT_CAPTURED: "Let the instrumentation write tool arguments on its spans.",
     Reason.ARGUMENTS_REDACTED: "Let whatever redacts them pass the arguments that goldens name.",
     Reason.ARGUMENTS_TRUNCATED: (
         "Raise the limit on attribute values: OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT, and its variant for spans, "
         "OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT."
     ),
-    Reason.ARGUMENTS_UNPARSABLE: "`goldspan inspect` shows what was recorded; it has to be a JSON object.",
+    Reason.ARGUMENTS_UNPARSABLE: "Arguments have to be recorded as a JSON object.",
     Reason.CALLS_NOT_VISIBLE: "Add an instrumentation that writes a span for each tool.",
     Reason.GOLDEN_NEVER_SEEN: (
         "`goldspan inspect` lists the session ids that are in the traces; a golden is joined by the very same id."
     ),
     Reason.AMBIGUOUS_GOLDEN: "Give the session a golden with its exact id, or make one of the patterns narrower.",
-    Reason.SESSION_AMBIGUOUS: 'Put one session id on each agent span, or wrap each turn in session_scope("ID").',
+    Reason.SESSION_AMBIGUOUS: NAME_THE_SESSION,
     Reason.SAMPLED_OUT: "Sample every trace while goldens are scored: OTEL_TRACES_SAMPLER=always_on.",
     Reason.INCOMPLETE: "Give all files of the session in one reading.",
-    Reason.EVALUATOR_ERROR: "This is a mistake in the metric, not in the traces.",
+    Reason.EVALUATOR_ERROR: "The mistake is the metric's, not the traces'.",
 }
+"""A fallback where a dialect has no better advice. Reasons that are no fault of the telemetry have none."""

@@ -1,0 +1,140 @@
+"""What was recognised, as a person reads it: sessions, turns and calls, then what to switch on."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from rich.cells import cell_len
+
+from goldspan.collector_processor.inspection import Inspection, user_text
+from goldspan.collector_processor.report.call_lines import known_arguments
+from goldspan.collector_processor.report.closing import advice_rows, problem_rows
+from goldspan.collector_processor.report.layout import Page, counted
+from goldspan.collector_processor.report.values import printable, shorten
+from goldspan.scoring.sessions import Capture, Session, ToolCall, Turn
+
+_MOST_SESSIONS = 20
+_MOST_CALLS = 30
+_MOST_SCOPES = 6
+_LABEL = 16
+
+
+def inspect_page(page: Page, found: Inspection, *, verbose: bool) -> None:
+    """Add everything a newcomer wants to know first."""
+    most = len(found.sessions) if verbose else _MOST_SESSIONS
+    for session in found.sessions[:most]:
+        _session(page, session, verbose=verbose)
+        page.blank()
+    if len(found.sessions) > most:
+        page.line((f"... and {counted(len(found.sessions) - most, 'more session')}; -v shows all", "dim"))
+        page.blank()
+    _counts(page, found)
+    problem_rows(page, found.problems, label=_LABEL)
+    advice_rows(page, found.advice)
+    page.blank()
+    _last_word(page, found)
+
+
+def _session(page: Page, session: Session, *, verbose: bool) -> None:
+    if session.ambiguous:
+        source = ("several session ids were found; named after its trace", "yellow")
+    elif session.id_source == "trace_id":
+        source = ("no session id was found; named after its trace", "yellow")
+    elif session.id_source == "input":
+        source = ("spans without any id, taken as one session", "yellow")
+    else:
+        source = (f"from {printable(session.id_source)}", "dim")
+    page.line((printable(session.id), "bold"), "  ", source, ("  incomplete" if session.incomplete else "", "yellow"))
+    for index, turn in enumerate(session.turns):
+        _turn(page, index, turn, verbose=verbose)
+
+
+def _turn(page: Page, index: int, turn: Turn, *, verbose: bool) -> None:
+    said = user_text(turn.user_text)
+    head = f"turn {index + 1}"
+    agent = f"  {printable(turn.agent)}" if turn.agent else ""
+    room = page.width - 2 - len(head) - cell_len(agent) - 2
+    text = f"  {shorten(printable(' '.join(said.split())), room)}" if said and said.strip() and room > 16 else ""
+    page.line(head, (agent, "cyan"), (text, "dim italic"), indent=2)
+    if verbose:
+        page.line((f"trace {', '.join(turn.trace_ids) or '-'}", "dim"), indent=4)
+    calls = turn.calls if verbose else turn.calls[:_MOST_CALLS]
+    for call, bracket in zip(calls, _brackets(calls), strict=True):
+        _call(page, call, bracket, verbose=verbose)
+    if len(turn.calls) > len(calls):
+        page.line((f"... and {counted(len(turn.calls) - len(calls), 'more call')}", "dim"), indent=6)
+    if not turn.calls:
+        text, style = (
+            ("no call", "dim") if turn.calls_visible else ("tools ran, but no span shows their calls", "yellow")
+        )
+        page.line((text, style), indent=6)
+
+
+def _brackets(calls: Sequence[ToolCall]) -> list[str]:
+    """Mark calls that were asked for at once."""
+    marks: list[str] = []
+    for index, call in enumerate(calls):
+        above = index > 0 and call.batch != 0 and calls[index - 1].batch == call.batch
+        below = index + 1 < len(calls) and call.batch != 0 and calls[index + 1].batch == call.batch
+        marks.append("│" if above and below else "└" if above else "┌" if below else " ")
+    return marks
+
+
+def _call(page: Page, call: ToolCall, bracket: str, *, verbose: bool) -> None:
+    name = printable(call.name)
+    notes: list[str] = []
+    if call.error is not None:
+        notes.append(f"failed: {shorten(printable(call.error), 40)}")
+    if call.rejected:
+        notes.append("asked for, never executed")
+    elif call.requested:
+        notes.append("seen as a request only")
+    note = f"  ({'; '.join(notes)})" if notes else ""
+    known = call.capture is Capture.CAPTURED
+    text = known_arguments(call) or "no arguments"
+    # A very long error leaves no room beside it; arguments are what one came to see.
+    room = max(page.width - 8 - cell_len(name) - cell_len(note), 24)
+    page.line(
+        (bracket, "dim"),
+        " ",
+        (name, "bold"),
+        (f"  {text if verbose else shorten(text, room)}", "" if known else "yellow"),
+        (note, "yellow"),
+        indent=4,
+    )
+
+
+def _counts(page: Page, found: Inspection) -> None:
+    if found.calls or found.sessions:
+        turns = sum(len(session.turns) for session in found.sessions)
+        known = sum(call.capture is Capture.CAPTURED and not call.argument_captures for call in found.calls)
+        text = (
+            f"{counted(len(found.sessions), 'session')}, {counted(turns, 'turn')}, {counted(len(found.calls), 'call')}"
+        )
+        if found.calls:
+            text += f", {known if known < len(found.calls) else 'all'} with arguments"
+        page.paragraph(text, label=f"{'found':<{_LABEL}}")
+    others = found.spans - found.recognised
+    if found.dialects:
+        text = f"{found.recognised:,} of {counted(found.spans, 'span')}: {_most(found.dialects)}"
+        page.paragraph(text, label=f"{'recognised':<{_LABEL}}")
+    if others:
+        page.paragraph(
+            f"{counted(others, 'span')}, by scope: {_most(found.not_recognised)}", label=f"{'not recognised':<{_LABEL}}"
+        )
+    if any(bracket != " " for session in found.sessions for turn in session.turns for bracket in _brackets(turn.calls)):
+        page.paragraph("calls asked for at once are joined by ┌ └", label=f"{'legend':<{_LABEL}}", style="dim")
+
+
+def _most(counts: Mapping[str, int]) -> str:
+    texts = [f"{printable(name)} {count:,}" for name, count in Counter(counts).most_common()]
+    if len(texts) > _MOST_SCOPES + 1:
+        texts[_MOST_SCOPES:] = [f"and {len(texts) - _MOST_SCOPES} more"]
+    return ", ".join(texts)
+
+
+def _last_word(page: Page, found: Inspection) -> None:
+    if found.advice or not found.calls:
+        return
+    page.paragraph("Nothing is missing: `goldspan score` can judge every one of these calls.", style="green")

@@ -1,0 +1,39 @@
+"""How far the reading of long input is, on standard error and only where a person sits in front of it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Generator, Iterator
+
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+from goldspan.collector_processor.trace_files import TraceFiles
+from goldspan.mappers.spans import SpanView
+
+_WORTH_A_BAR = 4_000_000
+_STEP = 250_000
+
+
+@contextlib.contextmanager
+def reading(files: TraceFiles) -> Generator[Iterator[SpanView]]:
+    """Give the spans of these files, under a progress bar where they take more than a moment to read."""
+    console = Console(stderr=True)
+    total = sum(path.stat().st_size for path in files.paths)
+    if not console.is_terminal or total < _WORTH_A_BAR:
+        yield files.spans()
+        return
+    columns = (TextColumn("reading"), BarColumn(), TaskProgressColumn(), DownloadColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task("reading", total=total)
+        waiting = 0
+
+        def advance(count: int) -> None:
+            # The bar takes a lock each time: far too slow to be told of every line.
+            nonlocal waiting
+            waiting += count
+            if waiting >= _STEP:
+                progress.advance(task, waiting)
+                waiting = 0
+
+        yield files.spans(advance)

@@ -1,0 +1,99 @@
+"""The traces a user names on a command line: files, directories of files, and standard input."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import IO
+
+from goldspan.mappers.readers import OnBytes, read_documents, read_files
+from goldspan.mappers.spans import SpanView
+from goldspan.scoring.errors import Mistake, Problem, TraceFileError
+
+STDIN = "-"
+_ENDINGS = (".json", ".jsonl", ".ndjson", ".json.gz", ".jsonl.gz", ".ndjson.gz")
+
+
+@dataclass(slots=True)
+class TraceFiles:
+    """Trace files in the order they were named, and everything that was wrong with them."""
+
+    paths: tuple[Path, ...]
+    problems: list[Problem] = field(default_factory=list[Problem])
+    mistakes: list[Mistake] = field(default_factory=list[Mistake])
+    """Named files that yielded no record, known once everything was read."""
+    _found: frozenset[Path] = frozenset()
+    _stdin: Path | None = None
+
+    def spans(self, on_bytes: OnBytes | None = None) -> Iterator[SpanView]:
+        """Read every span. Raises `TraceFileError` where not one could be read from a named file."""
+        started = False
+        try:
+            for view in read_files(self.paths, self._on_problem, on_bytes):
+                started = True
+                yield view
+        except TraceFileError as error:
+            named: list[Mistake] = []
+            for mistake in error.mistakes:
+                if Path(mistake.file) in self._found:
+                    self.problems.append(Problem("no_record", mistake.message, mistake.file))
+                else:
+                    named.append(replace(mistake, file=self._name(mistake.file)))
+            if named and not started:
+                raise TraceFileError(*named) from None
+            self.mistakes += named
+
+    def documents(self) -> Iterator[object]:
+        """Read every JSON document once more, as it came; what is wrong in them is already known."""
+        for path in self.paths:
+            yield from read_documents(path, lambda _: None)
+
+    def _on_problem(self, problem: Problem) -> None:
+        self.problems.append(replace(problem, source=self._name(problem.source)))
+
+    def _name(self, source: str) -> str:
+        return source if self._stdin is None else source.replace(str(self._stdin), "standard input")
+
+
+@contextmanager
+def trace_files(names: Sequence[str], stdin: IO[bytes] | None = None) -> Generator[TraceFiles]:
+    """Find the files behind these names; standard input is kept in a temporary file, since it may be read twice.
+
+    A directory stands for every trace file under it, in the order of their names. Raises `TraceFileError`, naming
+    everything that is not there at once.
+    """
+    paths: list[Path] = []
+    found: set[Path] = set()
+    missing: list[Mistake] = []
+    with tempfile.TemporaryDirectory(prefix="goldspan-") as folder:
+        spooled: Path | None = None
+        for name in names:
+            path = Path(name)
+            if name == STDIN:
+                if spooled is None:
+                    spooled = Path(folder) / "stdin"
+                    with spooled.open("wb") as copy:
+                        shutil.copyfileobj(stdin or sys.stdin.buffer, copy)
+                    paths.append(spooled)
+            elif path.is_dir():
+                inside = sorted(p for p in path.rglob("*") if p.is_file() and p.name.lower().endswith(_ENDINGS))
+                found.update(inside)
+                paths += inside
+                if not inside:
+                    missing.append(
+                        Mistake(name, "", f"holds no trace file; expected one ending in {', '.join(_ENDINGS)}")
+                    )
+            elif not path.exists():
+                missing.append(
+                    Mistake(name, "", "no such file or directory; name a trace file, a directory, or - for stdin")
+                )
+            else:
+                paths.append(path)
+        if missing:
+            raise TraceFileError(*missing)
+        yield TraceFiles(tuple(dict.fromkeys(paths)), _found=frozenset(found), _stdin=spooled)
