@@ -1,0 +1,10 @@
+"""Spans in, sessions out.
+
+    read_sessions(files, SDK spans, OTLP messages or objects) -> sessions of turns of tool calls
+"""
+
+from __future__ import annotations
+
+from goldspan.mappers.session_reader import read_sessions
+
+__all__ = ["read_sessions"]

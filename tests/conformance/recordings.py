@@ -1,0 +1,128 @@
+"""Every recording held against what the recorded agents are known to have done. Run it for the table.
+
+python tests/conformance/recordings.py [NAME ...]
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from goldspan.mappers import read_sessions
+from goldspan.scoring import Capture, Session, ToolCall
+
+FOLDER = Path(__file__).parent.parent / "fixtures" / "recordings"
+TRUTH: dict[str, Any] = json.loads((FOLDER / "truth.json").read_text())
+NAMES = sorted(TRUTH["files"])
+
+STRAY_CALL = {"langfuse-observe", "uipath-traced", "traceloop-decorators", "mlflow-otlp", "mlflow-otlp-genai"}
+"""After the conversation these call one tool more, under a root of its own."""
+
+
+@dataclass
+class Row:
+    """What was found in one recording, and what of it is wrong."""
+
+    name: str
+    sessions: list[Session]
+    wrong: list[str] = field(default_factory=list)
+
+    @property
+    def turns(self) -> list[tuple[ToolCall, ...]]:
+        turns = sorted((turn for session in self.sessions for turn in session.turns), key=lambda turn: turn.start)
+        return [tuple(call for call in turn.calls if not call.rejected) for turn in turns]
+
+
+def read(name: str) -> Row:
+    """Read one recording, with its log records where there are some, and check it."""
+    paths = [FOLDER / f"{name}.otlp.json", FOLDER / f"{name}.logs.json"]
+    row = Row(name, read_sessions([path for path in paths if path.exists()]))
+    truth = TRUTH["files"][name]
+    turns = [turn for turn in row.turns if turn or truth["turns"] != "raw"]
+    if name in STRAY_CALL:
+        check_stray(row, turns.pop() if len(turns) > 2 else ())
+    expected = TRUTH["turns"]["dup" if truth["turns"] == "dup" else "standard"]
+    one_trace_a_call = truth["turns"] == "raw" and truth["session_id"] is None
+    split_turn = "split" in truth.get("note", "")
+    if one_trace_a_call or split_turn:
+        turns = [tuple(call for turn in turns for call in turn)]
+        expected = [[{**call, "batch": call["batch"] + 10 * n} for n, turn in enumerate(expected) for call in turn]]
+    if len(turns) != len(expected):
+        row.wrong.append(f"{len(turns)} turns, expected {len(expected)}")
+    for number, (turn, calls) in enumerate(zip(turns, expected, strict=False), start=1):
+        check_turn(row, number, turn, calls, truth)
+    check_session(row, truth)
+    return row
+
+
+def check_turn(row: Row, number: int, turn: tuple[ToolCall, ...], expected: list[dict[str, Any]], truth: Any) -> None:
+    """Compare names, arguments, capture and errors; order inside a parallel batch means nothing."""
+    if len(turn) != len(expected):
+        row.wrong.append(f"turn {number}: calls {[call.name for call in turn]}, expected {len(expected)}")
+        return
+    at = 0
+    for batch in sorted({call["batch"] for call in expected}):
+        wanted = [call for call in expected if call["batch"] == batch]
+        left = list(turn[at : at + len(wanted)])
+        at += len(wanted)
+        for call in wanted:
+            partner = next((one for one in left if fits(one, call, truth["arguments"])), None)
+            if partner is None:
+                found = [(one.name, one.arguments, one.capture.value) for one in left]
+                row.wrong.append(f"turn {number}: no {call['name']} {call['args']} in {found}")
+                continue
+            left.remove(partner)
+            # Raw SDKs write no result but as the next request's message; one file loses the failed span altogether.
+            seen = truth["turns"] != "raw" and truth.get("error") not in ("text", "missing")
+            if seen and bool(partner.error) != bool(call.get("error")):
+                row.wrong.append(f"turn {number}: {call['name']} error is {partner.error!r}")
+
+
+def fits(call: ToolCall, wanted: dict[str, Any], arguments: str) -> bool:
+    """Compare one call with the truth, as far as the recording can show it."""
+    if call.name != wanted["name"]:
+        return False
+    if arguments in ("not_captured", "redacted") or (arguments == "truncated" and wanted["name"] == "book_table"):
+        return call.capture.value == arguments and call.arguments is None
+    return call.capture is Capture.CAPTURED and call.arguments == wanted["args"]
+
+
+def check_stray(row: Row, calls: tuple[ToolCall, ...]) -> None:
+    """The call after the conversation: its city was passed by position, so that some dialects cannot name it."""
+    if [call.name for call in calls] != ["get_weather"]:
+        row.wrong.append(f"stray call: {[call.name for call in calls]}")
+
+
+def check_session(row: Row, truth: Any) -> None:
+    """Every turn of the conversation is in the session, or honestly in its trace's."""
+    found = {(session.id, session.id_source) for session in row.sessions}
+    if truth["session_id"] is None:
+        if {source for _, source in found} - {"trace_id", "logs"}:
+            row.wrong.append(f"sessions {sorted(found)}, expected none")
+    elif truth["session_id"] not in {session_id for session_id, _ in found}:
+        row.wrong.append(f"sessions {sorted(found)}, expected {truth['session_id']}")
+    elif len(found) > 1 + (row.name in STRAY_CALL):
+        row.wrong.append(f"sessions {sorted(found)}, expected only {truth['session_id']}")
+
+
+def main(names: list[str]) -> int:
+    """Print the table; exit 1 if a line of it is wrong."""
+    rows = [read(name) for name in names or NAMES]
+    for row in rows:
+        calls = [call for turn in row.turns for call in turn]
+        sources = ",".join(sorted({session.id_source for session in row.sessions})) or "-"
+        captures = ",".join(sorted({call.capture.value for call in calls})) or "-"
+        verdict = "ok" if not row.wrong else "WRONG"
+        print(f"{verdict:5} {row.name:42} {len(row.turns)} turns {len(calls)} calls  {captures:24} {sources}")
+        for line in row.wrong:
+            print(f"      {line}")
+    wrong = sum(bool(row.wrong) for row in rows)
+    print(f"{len(rows) - wrong} of {len(rows)} recordings right")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
