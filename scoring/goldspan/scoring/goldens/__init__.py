@@ -2,6 +2,19 @@
 
 from __future__ import annotations
 
+from goldspan.scoring.goldens.loading import load_criterion, load_goldens
+from goldspan.scoring.goldens.matching import Ambiguous, GoldenIndex, is_turn_of, split_runs
 from goldspan.scoring.goldens.models import ExpectedCall, Golden, GoldenSet, GoldenTurn
 
-__all__ = ["ExpectedCall", "Golden", "GoldenSet", "GoldenTurn"]
+__all__ = [
+    "Ambiguous",
+    "ExpectedCall",
+    "Golden",
+    "GoldenIndex",
+    "GoldenSet",
+    "GoldenTurn",
+    "is_turn_of",
+    "load_criterion",
+    "load_goldens",
+    "split_runs",
+]

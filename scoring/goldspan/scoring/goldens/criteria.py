@@ -59,6 +59,15 @@ class CriterionShape:
                 notes.add((*where, name), f"does not apply to {self.level}: say it for the golden or the golden set")
 
     def schema(self) -> JsonSchema:
+        """Return a reference to the same as JSON Schema."""
+        return {"$ref": f"#/$defs/{self.name}"}
+
+    @property
+    def name(self) -> str:
+        """What it is called among the schema's definitions."""
+        return f"criterion of {self.level}".replace(" ", "_")
+
+    def definition(self) -> JsonSchema:
         """Return the same as JSON Schema, with both spellings of each field."""
         properties: JsonSchema = {}
         for name in self.fields:

@@ -9,7 +9,6 @@ beyond all bounds, ends a file at once (`Unreadable`).
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -144,8 +143,3 @@ def _plain(value: object, where: Where, notes: Notes) -> JsonValue:
 def is_list(value: object) -> TypeGuard[list[Any]]:
     """Whether a value is a list, for type checkers too."""
     return isinstance(value, list)
-
-
-def is_finite(value: JsonValue) -> bool:
-    """Whether a value is a number JSON can write, or no number."""
-    return not isinstance(value, float) or math.isfinite(value)

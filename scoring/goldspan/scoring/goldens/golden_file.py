@@ -66,14 +66,11 @@ GOLDEN_SET = Fields(
 )
 
 
-def read_golden_set(document: JsonValue, notes: Notes, defaults: Said) -> GoldenSet | None:
-    """Make a golden set of a document, or note everything that is wrong with it."""
+def read_golden_set(document: JsonValue, notes: Notes, defaults: Said) -> GoldenSet:
+    """Make a golden set of a document; what is wrong with it is noted, and the result then of no use."""
     GOLDEN_SET.check(document, (), notes)
-    if not is_mapping(document):
-        return None
     # Building goes on beside mistakes: criteria are checked while they are merged.
-    built = _Builder(notes).golden_set(document, defaults)
-    return None if notes.mistakes else built
+    return _Builder(notes).golden_set(document if is_mapping(document) else {}, defaults)
 
 
 def content_digest(document: JsonValue) -> str:

@@ -31,14 +31,7 @@ class GoldenIndex:
     def __init__(self, sets: Iterable[GoldenSet] = ()) -> None:
         self.sets = tuple(sets)
         self.goldens = tuple(golden for one in self.sets for golden in one.goldens)
-        mistakes = _twice((one.label, one.source, "golden set") for one in self.sets)
-        mistakes += _twice((one.session, one.source, "golden for the session") for one in self.goldens if one.session)
-        mistakes += _twice(
-            (one.session_pattern, one.source, "golden for the session pattern")
-            for one in self.goldens
-            if one.session_pattern
-        )
-        if mistakes:
+        if mistakes := twice_in(self.sets):
             raise GoldenFileError(*mistakes)
         self._exact = {golden.session: golden for golden in self.goldens if golden.session is not None}
         self._patterns = [
@@ -65,17 +58,23 @@ class GoldenIndex:
         return tuple(golden for golden in self.goldens if (golden.golden_set, golden.key) not in met)
 
 
-def _twice(named: Iterable[tuple[str, str, str]]) -> list[Mistake]:
-    first: dict[str, str] = {}
+def twice_in(sets: Sequence[GoldenSet]) -> list[Mistake]:
+    """List what there may be only once: a session or a pattern among all goldens, a set's name and version."""
+    goldens = [golden for one in sets for golden in one.goldens]
+    named: list[tuple[str, object, str]] = [("golden set", one.label, one.source) for one in sets]
+    named += [("golden for the session", one.session, one.source) for one in goldens]
+    named += [("golden for the session pattern", one.session_pattern, one.source) for one in goldens]
+    first: dict[tuple[str, str], str] = {}
     mistakes: list[Mistake] = []
-    for name, source, what in named:
-        if name in first:
+    for what, name, source in named:
+        if not name or not isinstance(name, str):
+            continue
+        if (what, name) in first:
             file, _, line = source.rpartition(":")
-            place = (file, int(line)) if line.isdigit() else (source, None)
-            message = f"a second {what} `{name}` (the first: {first[name]}): remove or rename one of them"
+            place = (file, int(line)) if file and line.isdigit() else (source, None)
+            message = f"a second {what} {name}, the first is {first[what, name]}: remove or rename one of them"
             mistakes.append(Mistake(place[0], "", message, place[1]))
-        else:
-            first[name] = source
+        first.setdefault((what, name), source)
     return mistakes
 
 

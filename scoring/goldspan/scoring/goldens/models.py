@@ -11,25 +11,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
+from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.sessions import JsonValue
-
-if TYPE_CHECKING:
-    from goldspan.scoring.criterion import Criterion
 
 _NOTHING: Mapping[str, JsonValue] = MappingProxyType({})
 
 
 def _nothing() -> Mapping[str, JsonValue]:
     return _NOTHING
-
-
-def _default_criterion() -> Criterion:
-    # Imported when first needed: building a pydantic model is slow, and expected calls alone do not need one.
-    from goldspan.scoring.criterion import Criterion  # noqa: PLC0415 - see above
-
-    return Criterion()
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +69,7 @@ class Golden:
     """Not None: every call of the session in one list, whatever the turn (session scope); `turns` is then empty."""
     session_pattern: str | None = None
     """A glob that matches whole session ids, case-sensitive: `nightly-*-weather`."""
-    criterion: Criterion = field(default_factory=_default_criterion)
+    criterion: Criterion = field(default_factory=Criterion)
     golden_set: str = ""
     """`name@version` of the set it comes from; the name alone where the set has no version."""
     digest: str = ""
@@ -103,7 +93,7 @@ class GoldenSet:
     version: str | None = None
     digest: str = ""
     """16 hex digits: a hash of the content, whatever the formatting and the order of keys."""
-    criterion: Criterion = field(default_factory=_default_criterion)
+    criterion: Criterion = field(default_factory=Criterion)
     """What its goldens inherit."""
     goldens: tuple[Golden, ...] = ()
     source: str = ""

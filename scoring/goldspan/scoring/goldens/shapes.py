@@ -5,12 +5,13 @@ A shape checks everything it can see and notes every mistake; it changes nothing
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from goldspan.scoring.criterion_fields import is_mapping
-from goldspan.scoring.goldens.documents import Notes, Where, is_finite, is_list, nearest
+from goldspan.scoring.goldens.documents import Notes, Where, is_list, nearest
 from goldspan.scoring.rendering import shown
 from goldspan.scoring.sessions import JsonValue
 
@@ -33,6 +34,18 @@ class Shape(Protocol):
 def found(value: JsonValue) -> str:
     """Say what was found where something else was expected."""
     return f"found {shown(value, _LONGEST)}"
+
+
+def check_finite(value: JsonValue, where: Where, notes: Notes) -> None:
+    """Note every number that JSON cannot write, however deep it stands."""
+    if is_list(value):
+        for index, item in enumerate(value):
+            check_finite(item, (*where, index), notes)
+    elif is_mapping(value):
+        for name, item in value.items():
+            check_finite(item, (*where, name), notes)
+    elif isinstance(value, float) and not math.isfinite(value):
+        notes.add(where, f"{found(value)}, expected a JSON value: quote it if it is text")
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +131,8 @@ class Arguments:
                 return
             for name, item in value.items():
                 self._value(item, (*where, name), notes)
-        elif not is_finite(value):
-            notes.add(where, f"{found(value)}, expected a JSON value: quote it if it is text")
+        else:
+            check_finite(value, where, notes)
 
     def schema(self) -> JsonSchema:
         """Return the same as JSON Schema."""
@@ -199,6 +212,15 @@ class Fields:
         return f"unknown field: {advice}"
 
     def schema(self) -> JsonSchema:
+        """Return a reference to the same as JSON Schema."""
+        return {"$ref": f"#/$defs/{self.name}"}
+
+    @property
+    def name(self) -> str:
+        """What it is called among the schema's definitions."""
+        return self.what.split()[-1]
+
+    def definition(self) -> JsonSchema:
         """Return the same as JSON Schema."""
         properties = {name: {"description": one.about, **one.shape.schema()} for name, one in self.fields.items()}
         schema: JsonSchema = {"type": "object", "properties": properties, "additionalProperties": False}

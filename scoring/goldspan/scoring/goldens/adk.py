@@ -1,0 +1,126 @@
+"""ADK's eval sets as golden sets: one golden for each eval case, literal, nothing in it has a meaning of goldspan's.
+
+Read are the fields that ADK 2.13 writes, in snake_case or camelCase: `eval_cases[].conversation[]` with tool calls in
+`intermediate_data.tool_uses[]` or in `intermediate_data.invocation_events[].content.parts[].function_call`. A case
+belongs to the session that its `session_input.session_id` pins, else to the session that has its `eval_id`. Everything
+else in the file is ADK's own business and passed over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from pydantic.alias_generators import to_camel
+
+from goldspan.scoring.criterion import Criterion
+from goldspan.scoring.criterion_fields import is_mapping
+from goldspan.scoring.goldens.criteria import Said
+from goldspan.scoring.goldens.documents import Notes, Where, is_list
+from goldspan.scoring.goldens.golden_file import content_digest
+from goldspan.scoring.goldens.models import ExpectedCall, Golden, GoldenSet, GoldenTurn
+from goldspan.scoring.goldens.shapes import check_finite, found
+from goldspan.scoring.sessions import JsonValue
+
+HAND_OFFS = frozenset({"transfer_to_agent"})
+"""Calls that ADK writes for itself; in traces they are not tool calls either."""
+
+OLD_TEST_FILE = (
+    "found a list, as in ADK's test files before eval sets: let ADK convert it with "
+    "AgentEvaluator.migrate_eval_data_to_new_schema, or write a golden set"
+)
+
+
+def is_eval_set(document: JsonValue) -> bool:
+    """Whether a document is meant as an ADK eval set."""
+    return is_mapping(document) and ("eval_cases" in document or "evalCases" in document)
+
+
+def read_eval_set(document: JsonValue, notes: Notes, defaults: Said) -> GoldenSet:
+    """Make a golden set of an ADK eval set; what is wrong with it is noted, and the result then of no use."""
+    top = _Object(document, (), notes)
+    criterion = Criterion() if notes.mistakes else Criterion.parse(defaults)
+    name = top.text("eval_set_id", required=True) or ""
+    digest = "" if notes.mistakes else content_digest(document)
+    goldens = [
+        Golden(
+            session=_session(case),
+            turns=tuple(map(_turn, case.objects("conversation"))),
+            criterion=criterion,
+            golden_set=name,
+            digest=digest,
+            source=notes.source(case.where),
+        )
+        for case in top.objects("eval_cases")
+    ]
+    return GoldenSet(name, None, digest, criterion, tuple(goldens), notes.source(()))
+
+
+def _session(case: _Object) -> str | None:
+    eval_id = case.text("eval_id", required=True)
+    pinned = case.object("session_input")
+    return (pinned and pinned.text("session_id")) or eval_id
+
+
+def _turn(invocation: _Object) -> GoldenTurn:
+    content = invocation.object("user_content")
+    texts = [text for part in content.objects("parts") if (text := part.text("text"))] if content else []
+    data = invocation.object("intermediate_data")
+    calls = (_call(one) for one in _function_calls(data)) if data else ()
+    return GoldenTurn(tuple(call for call in calls if call.name not in HAND_OFFS), user="\n".join(texts) or None)
+
+
+def _function_calls(data: _Object) -> Iterator[_Object]:
+    yield from data.objects("tool_uses")
+    for event in data.objects("invocation_events"):
+        if content := event.object("content"):
+            for part in content.objects("parts"):
+                if call := part.object("function_call"):
+                    yield call
+
+
+def _call(given: _Object) -> ExpectedCall:
+    args = given.object("args")
+    if args is not None:
+        check_finite(args.value, args.where, args.notes)
+    return ExpectedCall(given.text("name", required=True) or "", args.value if args else {})
+
+
+class _Object(NamedTuple):
+    """An object in the document, read field by field; null is the same as absent, as for ADK."""
+
+    value: Any
+    where: Where
+    notes: Notes
+
+    def text(self, name: str, *, required: bool = False) -> str | None:
+        where, value = self._field(name)
+        if isinstance(value, str) and (value or not required):
+            return value
+        if value is not None:
+            self.notes.add(where, f"{found(value)}, expected text")
+        elif required:
+            self.notes.add(self.where, f"`{name}` is missing")
+        return None
+
+    def object(self, name: str) -> _Object | None:
+        where, value = self._field(name)
+        if value is None or is_mapping(value):
+            return None if value is None else _Object(value, where, self.notes)
+        self.notes.add(where, f"{found(value)}, expected an object")
+        return None
+
+    def objects(self, name: str) -> list[_Object]:
+        where, value = self._field(name)
+        if not is_list(value):
+            if value is not None:
+                self.notes.add(where, f"{found(value)}, expected a list")
+            return []
+        for index, item in enumerate(value):
+            if not is_mapping(item):
+                self.notes.add((*where, index), f"{found(item)}, expected an object")
+        return [_Object(item, (*where, index), self.notes) for index, item in enumerate(value) if is_mapping(item)]
+
+    def _field(self, name: str) -> tuple[Where, JsonValue]:
+        written = name if name in self.value or to_camel(name) not in self.value else to_camel(name)
+        return (*self.where, written), self.value.get(written)

@@ -1,0 +1,139 @@
+"""Files, directories and mappings as goldens and criteria: read whole, or refused with every mistake."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from goldspan.scoring.criterion import Criterion
+from goldspan.scoring.criterion_fields import is_mapping
+from goldspan.scoring.errors import CriterionFileError, GoldenFileError, Mistake
+from goldspan.scoring.goldens.adk import OLD_TEST_FILE, is_eval_set, read_eval_set
+from goldspan.scoring.goldens.criteria import OF_A_SET, Said, inherit, said_by
+from goldspan.scoring.goldens.documents import Notes, Unreadable, Where, is_list, plain, read_text
+from goldspan.scoring.goldens.golden_file import read_golden_set
+from goldspan.scoring.goldens.json_text import read_json
+from goldspan.scoring.goldens.matching import GoldenIndex, twice_in
+from goldspan.scoring.goldens.models import GoldenSet
+from goldspan.scoring.goldens.shapes import found
+from goldspan.scoring.goldens.yaml_text import read_yaml
+from goldspan.scoring.sessions import JsonValue
+
+METRIC = "tool_parameter_match"
+GIVEN_IN_CODE = "<in code>"
+"""The file name of what came from no file."""
+
+_READERS = {".json": read_json, ".yaml": read_yaml, ".yml": read_yaml}
+_COMPANIONS = frozenset({"test_config.json"})
+"""Files that ADK keeps beside its eval sets and that hold no goldens."""
+
+Source = str | Path | Mapping[str, Any] | GoldenSet
+
+
+def load_goldens(*sources: Source, criterion: Criterion | Mapping[str, Any] | None = None) -> GoldenIndex:
+    """Read golden sets and ADK eval sets and index their goldens by session.
+
+    A source is a `.yaml`, `.yml` or `.json` file, a directory (every such file in it and below, hidden ones and ADK's
+    `test_config.json` left out), a mapping that looks like a file, or a golden set made in code. What a set in a file
+    or a mapping does not say about its criterion, it inherits from `criterion`.
+
+    Raises:
+        GoldenFileError: everything wrong with all of the sources, each mistake with file, line and field.
+        CriterionError: `criterion` is wrong.
+
+    """
+    defaults = said_by(criterion)
+    mistakes: list[Mistake] = []
+    sets: list[GoldenSet] = []
+    for source in _expanded(sources, mistakes):
+        if isinstance(source, GoldenSet):
+            sets.append(source)
+            continue
+        notes = Notes(GIVEN_IN_CODE if isinstance(source, Mapping) else str(source))
+        with suppress(Unreadable):
+            sets.append(_golden_set(_document(source, notes), notes, defaults))
+        mistakes += notes.in_order()
+    if mistakes := mistakes + twice_in(sets):
+        raise GoldenFileError(*sorted(mistakes, key=lambda mistake: (mistake.file, mistake.line or 0)))
+    return GoldenIndex(sets)
+
+
+def load_criterion(source: str | Path | Mapping[str, Any]) -> Criterion:
+    """Read a criterion from a `.yaml`, `.yml` or `.json` file, or a mapping that looks like one.
+
+    Besides the fields themselves it may be ADK's `{criteria: {tool_parameter_match: ...}}`, where a number stands for
+    the threshold and other metrics are passed over, or `{metric: tool_parameter_match, criterion: ...}` as in ADK
+    issue 5643.
+
+    Raises:
+        CriterionFileError: everything wrong with it, each mistake with file, line and field.
+
+    """
+    notes = Notes(GIVEN_IN_CODE if isinstance(source, Mapping) else str(source))
+    said: Said = {}
+    with suppress(Unreadable):
+        where, value = _criterion_in(_document(source, notes), notes)
+        OF_A_SET.check(value, where, notes)
+        said = inherit({}, value, where, notes)
+    if notes.mistakes:
+        raise CriterionFileError(*notes.in_order())
+    return Criterion.parse(said)
+
+
+def _expanded(sources: Iterable[Source], mistakes: list[Mistake]) -> Iterable[Path | Mapping[str, Any] | GoldenSet]:
+    for source in sources:
+        if isinstance(source, GoldenSet | Mapping):
+            yield source
+        elif (path := Path(source)).is_dir():
+            inside = sorted(one for one in path.rglob("*") if _is_golden_file(one.relative_to(path)) and one.is_file())
+            if not inside:
+                message = f"holds no golden files ({', '.join(sorted(_READERS))})"
+                mistakes.append(Mistake(str(path), "", message))
+            yield from inside
+        else:
+            yield path
+
+
+def _is_golden_file(path: Path) -> bool:
+    hidden = any(part.startswith(".") for part in path.parts)
+    return path.suffix.lower() in _READERS and path.name not in _COMPANIONS and not hidden
+
+
+def _document(source: str | Path | Mapping[str, Any], notes: Notes) -> JsonValue:
+    if isinstance(source, Mapping):
+        return plain(source, notes)
+    path = Path(source)
+    read = _READERS.get(path.suffix.lower())
+    if read is None:
+        raise notes.unreadable(f"expected a file whose name ends in {', '.join(sorted(_READERS))}")
+    return read(read_text(path, notes), notes)
+
+
+def _golden_set(document: JsonValue, notes: Notes, defaults: Said) -> GoldenSet:
+    if is_eval_set(document):
+        return read_eval_set(document, notes, defaults)
+    if is_list(document) and any(is_mapping(item) and {"data", "query"} & item.keys() for item in document):
+        raise notes.unreadable(OLD_TEST_FILE)
+    return read_golden_set(document, notes, defaults)
+
+
+def _criterion_in(document: JsonValue, notes: Notes) -> tuple[Where, JsonValue]:
+    """Find the criterion itself in a document, and the way to it."""
+    if not is_mapping(document):
+        raise notes.unreadable(f"{found(document)}, expected an object with the fields of a criterion")
+    if "criteria" in document:
+        metrics = document["criteria"]
+        if not is_mapping(metrics) or METRIC not in metrics:
+            raise notes.unreadable(f"{found(metrics)}, expected an object with {METRIC}", where=("criteria",))
+        value = metrics[METRIC]
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        return ("criteria", METRIC), {"threshold": value} if is_number else value
+    if "metric" not in document:
+        return (), document
+    if document["metric"] != METRIC:
+        notes.add(("metric",), f"{found(document['metric'])}, expected {METRIC}")
+    for name in document.keys() - {"metric", "criterion"}:
+        notes.add((name,), "unknown field: beside `metric` stands `criterion` alone")
+    return ("criterion",), document.get("criterion")
