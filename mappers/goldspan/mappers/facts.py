@@ -1,6 +1,6 @@
 """What is kept of a span: a skeleton of every one, and the facts a dialect read from those it recognised.
 
-    SpanView -> dialects -> SpanFacts -> assembly -> Session
+SpanView -> dialects -> SpanFacts -> assembly -> Session
 """
 
 from __future__ import annotations
@@ -31,6 +31,10 @@ class Request:
     name: str
     arguments: Content
     call_id: str | None = None
+    argument_captures: Mapping[str, Capture] | None = None
+    """Single arguments whose value is hidden, by name."""
+    pseudo: bool = False
+    """Asks for something the framework does by itself, such as a hand-off: no call where no execution answers it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,3 +134,9 @@ class SpanFacts:
     def ref(self) -> SpanRef:
         """The span's identity."""
         return SpanRef(self.trace_id, self.span_id)
+
+    def supersedes(self, other: SpanFacts) -> bool:
+        """Say whether this is the version of a span to keep (R4): by `version`, and between equals by content."""
+        if self.version != other.version:
+            return self.version > other.version
+        return self != other and repr(self) > repr(other)

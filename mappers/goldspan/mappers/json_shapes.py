@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeGuard
 
 
@@ -16,9 +16,9 @@ def is_list(value: object) -> TypeGuard[list[Any]]:
     return isinstance(value, list)
 
 
-def is_sequence(value: object) -> TypeGuard[list[Any] | tuple[Any, ...]]:
-    """Tell arrays, which the SDK keeps as tuples."""
-    return isinstance(value, list | tuple)
+def is_sequence(value: object) -> TypeGuard[Sequence[Any]]:
+    """Tell arrays, which the SDK keeps as tuples; texts are none."""
+    return isinstance(value, list | tuple) or (isinstance(value, Sequence) and not isinstance(value, str | bytes))
 
 
 def is_mapping(value: object) -> TypeGuard[Mapping[str, Any]]:

@@ -1,0 +1,66 @@
+"""What a dialect is: one instrumentation's way of writing tool calls (R1, R2)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+from goldspan.mappers.facts import ContextFacts, ModelFacts, Role, ToolFacts
+from goldspan.mappers.spans import SpanView
+from goldspan.scoring.sessions import NO_CONTENT, Content
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What one dialect read of one span. Without a role it only adds to what another dialect recognised."""
+
+    role: Role | None = None
+    agent: str | None = None
+    tool: ToolFacts | None = None
+    """Set exactly where the role is `tool`."""
+    model: ModelFacts | None = None
+    """Set only where the role is `model`."""
+    user_text: Content = NO_CONTENT
+    """The user message that this span's agent or model was given; goldens join on it."""
+    context: Callable[[], ContextFacts] | None = None
+    """Reads the rest of the context; called only where someone wants it."""
+    session_keys: tuple[tuple[str, str], ...] = ()
+    """Session attributes that only this dialect knows, such as `group_id`; the well-known ones are read by all."""
+    turn_id: str | None = None
+    no_turn: bool = False
+    hides_calls: bool = False
+
+
+@runtime_checkable
+class Dialect(Protocol):
+    """Reads the spans of one instrumentation. Register your own in the entry-point group `goldspan.dialects`.
+
+    `read` sees every span that has one of the `markers` among its attribute keys, and returns none for those that
+    are not its own. It checks types before it believes them; what it raises all the same is counted, not passed on.
+    """
+
+    @property
+    def name(self) -> str:
+        """A word for reports and for `ToolCall.dialect`."""
+        ...
+
+    @property
+    def markers(self) -> frozenset[str]:
+        """Attribute keys, any one of which makes a span worth reading."""
+        ...
+
+    def read(self, span: SpanView) -> Reading | None:
+        """Read one span."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """What a user must switch on where a recording lacks something: exact variables and calls."""
+
+    arguments: str = ""
+    session: str = ""
+
+
+NO_ADVICE = Advice()

@@ -1,0 +1,42 @@
+"""Which dialects there are: goldspan's own, in order, and those of other packages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from importlib.metadata import entry_points
+
+from goldspan.mappers.dialects.dialect import Dialect
+from goldspan.mappers.dialects.google_adk import GOOGLE_ADK
+from goldspan.mappers.dialects.openinference import OPENINFERENCE
+from goldspan.mappers.dialects.otel_genai import OTEL_GENAI
+from goldspan.scoring.errors import Problem
+
+ENTRY_POINT_GROUP = "goldspan.dialects"
+
+_BUILT_IN: tuple[Dialect, ...] = (GOOGLE_ADK, OPENINFERENCE, OTEL_GENAI)
+"""The more particular before the more general: the first that recognises a span's role names the dialect."""
+
+
+def built_in_dialects() -> tuple[Dialect, ...]:
+    """Return goldspan's own dialects in their order of precedence."""
+    return _BUILT_IN
+
+
+def third_party_dialects(on_problem: Callable[[Problem], object]) -> Iterator[Dialect]:
+    """Yield the dialects that other packages registered: an object each, or a callable that makes one.
+
+    A registration that does not load, or loads no dialect, is a problem and nothing more.
+    """
+    for entry_point in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda point: point.name):
+        try:
+            loaded = entry_point.load()
+            made = loaded if isinstance(loaded, Dialect) and not isinstance(loaded, type) else loaded()
+        except Exception as error:  # noqa: BLE001 - another package's code
+            message = f"the dialect {entry_point.name!r} ({entry_point.value}) does not load: {error}"
+            on_problem(Problem("bad_dialect", message, entry_point.name))
+            continue
+        if isinstance(made, Dialect):
+            yield made
+        else:
+            message = f"{entry_point.value} makes a {type(made).__name__}; a dialect has a name, markers and read(span)"
+            on_problem(Problem("bad_dialect", message, entry_point.name))

@@ -1,0 +1,84 @@
+"""Messages written as span events, before semantic conventions 1.37 and by those who still do so.
+
+`gen_ai.user.message`, `gen_ai.assistant.message`, `gen_ai.tool.message`, `gen_ai.system.message` are a model's input,
+`gen_ai.choice` its output. Strands writes content as JSON text of Bedrock's blocks.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, overload
+
+from goldspan.mappers.json_shapes import is_mapping, is_sequence
+from goldspan.mappers.spans import EventView, SpanView
+
+_CHOICE = "gen_ai.choice"
+_ROLES = {
+    "gen_ai.system.message": "system",
+    "gen_ai.user.message": "user",
+    "gen_ai.assistant.message": "assistant",
+    "gen_ai.tool.message": "tool",
+}
+
+
+class EventMessages(Sequence[Mapping[str, Any]]):
+    """The messages of span events, each decoded when it is looked at."""
+
+    def __init__(self, events: Sequence[EventView]) -> None:
+        self._events = events
+
+    def __len__(self) -> int:
+        return len(self._events)
+
+    @overload
+    def __getitem__(self, index: int) -> Mapping[str, Any]: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Mapping[str, Any]]: ...
+    def __getitem__(self, index: int | slice) -> Mapping[str, Any] | Sequence[Mapping[str, Any]]:
+        if isinstance(index, slice):
+            return EventMessages(self._events[index])
+        return _message(self._events[index])
+
+
+def output_events(span: SpanView, _: Mapping[str, Any]) -> EventMessages | None:
+    """Return a model's output as far as events hold it."""
+    return _of(span, (_CHOICE,))
+
+
+def input_events(span: SpanView, _: Mapping[str, Any]) -> EventMessages | None:
+    """Return a model's input as far as events hold it."""
+    return _of(span, _ROLES)
+
+
+def _of(span: SpanView, names: Collection[str]) -> EventMessages | None:
+    events = [event for event in span.events if event.name in names]
+    return EventMessages(events) if events else None
+
+
+def _message(event: EventView) -> Mapping[str, Any]:
+    attributes = event.attributes
+    body = _decoded(attributes.get("gen_ai.event.content"))
+    held: Mapping[str, Any] = body if is_mapping(body) else attributes
+    role = "assistant" if event.name == _CHOICE else _ROLES.get(event.name, "")
+    inner = _decoded(held.get("message"))
+    if is_mapping(inner):
+        return {"role": role, **inner}
+    content = _decoded(held.get("content")) if inner is None else inner
+    message: dict[str, Any] = {"role": role, "content": content if content is not None else ""}
+    if calls := _decoded(held.get("tool_calls")):
+        message["tool_calls"] = calls
+    if role == "tool" and isinstance(call_id := held.get("id"), str):
+        message["tool_call_id"] = call_id
+    return message
+
+
+def _decoded(value: object) -> object:
+    """Decode JSON text of an object or an array; other text is text."""
+    if isinstance(value, str) and value[:1] in {"{", "["}:
+        try:
+            decoded: object = json.loads(value)
+        except (ValueError, RecursionError):
+            return value
+        return decoded if is_mapping(decoded) or is_sequence(decoded) else value
+    return value

@@ -1,0 +1,89 @@
+"""Google's Agent Development Kit, both schemas of its own telemetry.
+
+Schema 2 writes OpenTelemetry's conventions and adds its invocation id; schema 1 (ADK 1.x, and 2.x by
+ADK_TELEMETRY_SCHEMA_VERSION_OPT_IN=1) writes content under `gcp.vertex.agent.*`, and `{}` where content is off.
+https://google.github.io/adk-docs/observability/
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from goldspan.mappers.dialects.dialect import Advice
+from goldspan.mappers.dialects.table import Affixes, DialectTable, Elision, Rule, Source
+from goldspan.mappers.facts import Role
+from goldspan.mappers.json_shapes import is_object
+
+_OPERATION = "gen_ai.operation.name"
+_EVENT_ID = "gcp.vertex.agent.event_id"
+_CONTENTS = '"contents": '
+_decode = json.JSONDecoder().raw_decode
+
+
+def _unless_elided(value: Any) -> Any:
+    return None if value in ("{}", "<not specified>", "N/A") or value == {} else value
+
+
+def _contents(request: Any) -> Any:
+    """Take the messages out of an `LlmRequest`, parsing the rest of it only where they do not stand last."""
+    if isinstance(request, str) and (start := request.rfind(_CONTENTS)) >= 0:
+        text = request[start + len(_CONTENTS) :].rstrip()
+        if text.startswith("[") and text.endswith("]}"):
+            # Only the outermost object ends so; text of that shape further inside does not parse by itself.
+            return text[:-1]
+    whole = _whole(request)
+    return whole.get("contents") if whole is not None else None
+
+
+def _declared_tools(request: Any) -> Any:
+    whole = _whole(request)
+    config = whole.get("config") if whole is not None else None
+    return config.get("tools") if is_object(config) else None
+
+
+def _whole(request: Any) -> dict[str, Any] | None:
+    if isinstance(request, str):
+        try:
+            request = json.loads(request)
+        except (ValueError, RecursionError):
+            return None
+    return request if is_object(request) else None
+
+
+GOOGLE_ADK = DialectTable(
+    name="google_adk",
+    title="Google Agent Development Kit",
+    docs="https://google.github.io/adk-docs/observability/",
+    advice=Advice(
+        arguments=(
+            "Set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY: ADK 2.x writes no arguments without "
+            "it. With schema 1 leave ADK_CAPTURE_MESSAGE_CONTENT_IN_SPANS on."
+        ),
+        session="ADK writes its session id by itself: Runner.run_async(session_id=...).",
+    ),
+    rules=(
+        Rule(Role.TOOL, _OPERATION, frozenset({"execute_tool"}), also=(_EVENT_ID,)),
+        Rule(Role.TOOL, "gcp.vertex.agent.tool_call_args"),
+        # OpenInference's instrumentation writes a model call's attributes over those of the agent it runs in.
+        Rule(Role.AGENT, _EVENT_ID, name_prefix="invoke_agent "),
+        Rule(Role.MODEL, _OPERATION, frozenset({"generate_content"}), also=("gcp.vertex.agent.invocation_id",)),
+        Rule(Role.MODEL, "gcp.vertex.agent.llm_request"),
+    ),
+    tool_name=("gen_ai.tool.name",),
+    span_name_affixes=Affixes(prefixes=("execute_tool ",)),
+    arguments=(Source("gcp.vertex.agent.tool_call_args"),),
+    elision=Elision(witness="gcp.vertex.agent.tool_response"),
+    call_id=(Source("gen_ai.tool.call.id"),),
+    result=(Source("gcp.vertex.agent.tool_response", take=_unless_elided),),
+    pseudo_tools=frozenset({"transfer_to_agent"}),
+    merged_tools=frozenset({"(merged tools)"}),
+    output=(Source("gcp.vertex.agent.llm_response", take=_unless_elided), Source("gen_ai.output.messages")),
+    input=(Source("gcp.vertex.agent.llm_request", take=_contents), Source("gen_ai.input.messages")),
+    tool_definitions=(
+        Source("gcp.vertex.agent.llm_request", take=_declared_tools),
+        Source("gen_ai.tool.definitions"),
+    ),
+    agent=("gen_ai.agent.name",),
+    turn_id=("gcp.vertex.agent.invocation_id",),
+)

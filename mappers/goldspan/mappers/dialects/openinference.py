@@ -1,0 +1,131 @@
+"""OpenInference, the conventions of Arize's instrumentations and of UiPath's traces.
+
+https://arize-ai.github.io/openinference/spec/semantic_conventions.html . The arguments of a tool are `input.value`;
+`tool.parameters` holds arguments in some instrumentations and the tool's JSON schema in others.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from goldspan.mappers.dialects.capture import Unwrap
+from goldspan.mappers.dialects.dialect import Advice
+from goldspan.mappers.dialects.envelopes import args_and_kwargs, kwargs_only
+from goldspan.mappers.dialects.flattened import flat_messages, flat_texts
+from goldspan.mappers.dialects.messages import last_answer, last_user_text
+from goldspan.mappers.dialects.table import Affixes, DialectTable, Rule, Source
+from goldspan.mappers.facts import Role
+from goldspan.mappers.json_shapes import is_list, is_object
+
+_KIND = "openinference.span.kind"
+_ENVELOPES: dict[str, Unwrap] = {
+    "openinference.instrumentation.dspy": kwargs_only,
+    "openinference.instrumentation.llama_index": kwargs_only,
+    "openinference.instrumentation.smolagents": args_and_kwargs,
+}
+_SCHEMA_WORDS = frozenset({"type", "description", "anyOf", "allOf", "oneOf", "$ref", "enum", "title"})
+
+
+def _unless_schema(parameters: Any) -> Any:
+    """Take `tool.parameters` only where it is no JSON schema; an empty object may be either, and says nothing."""
+    value = _object(parameters)
+    if value is None:
+        return parameters
+    if is_object(value.get("properties")):
+        return None
+    described = all(is_object(inner) and not _SCHEMA_WORDS.isdisjoint(inner) for inner in value.values())
+    return None if described else parameters
+
+
+def _call_id_in_result(result: Any) -> Any:
+    """Take the call id out of the LangChain message that is a tool's result."""
+    if not isinstance(result, str) or '"tool_call_id"' not in result:
+        return None
+    value = _object(result) or {}
+    for holder in (value, value.get("data"), value.get("kwargs")):
+        if is_object(holder) and isinstance(call_id := holder.get("tool_call_id"), str):
+            return call_id
+    return None
+
+
+def _asked(given: Any) -> Any:
+    """Take the user's text out of an agent's input: plain text, smolagents' task, ADK's message, CrewAI's tasks."""
+    if not isinstance(given, str) or given[:1] not in {"{", "["}:
+        return given
+    value = _object(given)
+    if value is None:
+        return _first_task(given)
+    if isinstance(value.get("task"), str):
+        return value["task"]
+    return last_user_text([value.get("new_message")]).value
+
+
+def _first_task(tasks: str) -> Any:
+    try:
+        value = json.loads(tasks)
+    except (ValueError, RecursionError):
+        return tasks
+    first = value[0] if is_list(value) and value else None
+    return first.get("description") if is_object(first) else None
+
+
+def _said(result: Any) -> Any:
+    """Take the answer out of an agent's output: plain text, CrewAI's raw answer, ADK's last event."""
+    value = _object(result)
+    if value is None:
+        return result
+    return value.get("raw") or last_answer(value).value
+
+
+def _object(value: Any) -> dict[str, Any] | None:
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            return None
+    return value if is_object(value) else None
+
+
+OPENINFERENCE = DialectTable(
+    name="openinference",
+    title="OpenInference",
+    docs="https://arize-ai.github.io/openinference/spec/semantic_conventions.html",
+    advice=Advice(
+        arguments="Leave OPENINFERENCE_HIDE_INPUTS unset (or TraceConfig(hide_inputs=False)).",
+        session='Wrap the turn in `with using_session("..."):` of openinference.instrumentation.',
+    ),
+    rules=(
+        Rule(Role.TOOL, _KIND, frozenset({"TOOL"}), name_prefix="handoff to ", without=("tool.name",), pseudo=True),
+        Rule(Role.TOOL, _KIND, frozenset({"TOOL"})),
+        Rule(Role.MODEL, _KIND, frozenset({"LLM"})),
+        Rule(Role.AGENT, _KIND, frozenset({"AGENT"})),
+        # A crew's kick-off runs one agent after the other, an ADK invocation all of its agents.
+        Rule(Role.AGENT, _KIND, frozenset({"CHAIN"}), also=("crew_key",)),
+        Rule(Role.AGENT, _KIND, frozenset({"CHAIN"}), also=("user.id", "session.id"), name_prefix="invocation ["),
+        Rule(Role.TOOL, "tool.name", also=("input.value",), without=(_KIND,)),
+    ),
+    tool_name=("tool.name",),
+    span_name_affixes=Affixes(
+        prefixes=("execute_tool ",), suffixes=(".run", ".__call__", ".acall", ".call", ".invoke", ".ainvoke")
+    ),
+    arguments=(
+        Source("input.value", unwrap_by_scope=_ENVELOPES, python_repr=True),
+        Source("tool.parameters", take=_unless_schema),
+    ),
+    call_id=(
+        Source("tool.call_id"),
+        Source("tool.id"),
+        Source("tool_call.id"),
+        Source("output.value", take=_call_id_in_result),
+    ),
+    result=(Source("output.value"),),
+    pseudo_tools=frozenset({"final_answer", "finish"}),
+    pseudo_requests=("transfer_to_",),
+    output=(Source(compute=flat_messages("llm.output_messages.")),),
+    input=(Source(compute=flat_messages("llm.input_messages.")),),
+    user_text=(Source("crew_tasks", take=_asked), Source("input.value", take=_asked)),
+    answer=(Source("output.value", take=_said),),
+    tool_definitions=(Source(compute=flat_texts("llm.tools.", ".tool.json_schema")),),
+    agent=("agent.name", "gen_ai.agent.name"),
+)

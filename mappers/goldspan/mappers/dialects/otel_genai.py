@@ -1,0 +1,81 @@
+"""OpenTelemetry's semantic conventions for generative AI, current and as far back as span events.
+
+https://opentelemetry.io/docs/specs/semconv/gen-ai/ . Written natively by Strands, pydantic-ai, Agent Framework,
+Semantic Kernel, AutoGen, Vercel AI 7, and by the OpenTelemetry instrumentations of provider SDKs and frameworks.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from goldspan.mappers.dialects.dialect import Advice
+from goldspan.mappers.dialects.event_messages import input_events, output_events
+from goldspan.mappers.dialects.messages import requests_in
+from goldspan.mappers.dialects.table import Affixes, DialectTable, Rule, Source
+from goldspan.mappers.facts import Role
+from goldspan.mappers.json_shapes import is_list, is_object
+
+_OPERATION = "gen_ai.operation.name"
+_DETAILS = "gen_ai.client.inference.operation.details"
+
+
+def _only_request(messages: Any) -> Any:
+    """Take the arguments out of messages that hold one tool call: Strands repeats an execution's input so."""
+    if not is_list(messages):
+        return None
+    requests = requests_in([{**message, "role": "assistant"} for message in messages if is_object(message)])
+    return requests[0].arguments.value if len(requests) == 1 else None
+
+
+OTEL_GENAI = DialectTable(
+    name="otel_genai",
+    title="OpenTelemetry GenAI semantic conventions",
+    docs="https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-spans/",
+    advice=Advice(
+        arguments=(
+            "Switch on content capture: OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY with "
+            "OTEL_SEMCONV_STABILITY_OPT_IN=gen_ai_latest_experimental for OpenTelemetry's instrumentations, "
+            "ENABLE_SENSITIVE_DATA=true for Agent Framework, InstrumentationSettings(include_content=True) for "
+            "pydantic-ai."
+        ),
+        session=(
+            "Set gen_ai.conversation.id: agent.run(..., conversation_id=...) in pydantic-ai, "
+            'Agent(..., trace_attributes={"gen_ai.conversation.id": ...}) in Strands, thread_id in LangGraph, '
+            "group_id in the OpenAI Agents SDK; or wrap the turn in goldspan's session_scope(...)."
+        ),
+    ),
+    rules=(
+        Rule(Role.TOOL, _OPERATION, frozenset({"execute_tool"})),
+        Rule(Role.AGENT, _OPERATION, frozenset({"invoke_agent", "invoke_workflow"})),
+        Rule(Role.MODEL, _OPERATION, frozenset({"chat", "generate_content", "text_completion"})),
+        Rule(Role.AGENT, _OPERATION, frozenset({"create_agent"}), no_turn=True),
+        Rule(Role.TOOL, "gen_ai.tool.name", without=(_OPERATION,), name_prefix="execute_tool "),
+        Rule(Role.TOOL, "gen_ai.tool.name", without=(_OPERATION,), also=("gen_ai.tool.call.arguments",)),
+        Rule(Role.TOOL, "gen_ai.tool.name", without=(_OPERATION,), also=("gen_ai.tool.call.id",)),
+    ),
+    tool_name=("gen_ai.tool.name",),
+    span_name_affixes=Affixes(prefixes=("execute_tool ",)),
+    arguments=(
+        Source("gen_ai.tool.call.arguments"),
+        Source("gen_ai.tool.input"),
+        Source("content", event="gen_ai.tool.message"),
+        Source("gen_ai.input.messages", unwrap=_only_request),
+        Source("gen_ai.input.messages", event=_DETAILS, unwrap=_only_request),
+    ),
+    flattened_arguments="gen_ai.tool.call.arguments.",
+    call_id=(Source("gen_ai.tool.call.id"), Source("id", event="gen_ai.tool.message")),
+    result=(Source("gen_ai.tool.call.result"), Source("gen_ai.tool.output"), Source("message", event="gen_ai.choice")),
+    error_flags=(("gen_ai.tool.status", "error"),),
+    output=(
+        Source("gen_ai.output.messages"),
+        Source("gen_ai.output.messages", event=_DETAILS),
+        Source(compute=output_events),
+    ),
+    input=(
+        Source("gen_ai.input.messages"),
+        Source("gen_ai.input.messages", event=_DETAILS),
+        Source(compute=input_events),
+    ),
+    tool_definitions=(Source("gen_ai.tool.definitions"), Source("gen_ai.tool.definitions", event=_DETAILS)),
+    agent=("gen_ai.agent.name", "gen_ai.workflow.name"),
+)

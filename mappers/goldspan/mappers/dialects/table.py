@@ -1,0 +1,361 @@
+"""A dialect said in a table: which attribute means what.
+
+    rules            -> role of the span
+    name, arguments, call_id, result, error flags  -> ToolFacts
+    output, input    -> ModelFacts
+    user_text, answer, messages, tool_definitions  -> context
+
+What a table cannot say goes into its hooks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from goldspan.mappers.dialects.capture import (
+    NO_ARGUMENTS,
+    REDACTION_TOKENS,
+    Arguments,
+    Unwrap,
+    read_arguments,
+    read_content,
+)
+from goldspan.mappers.dialects.dialect import NO_ADVICE, Advice, Reading
+from goldspan.mappers.dialects.messages import InputEnd, end_of_input, last_answer, last_user_text, requests_in
+from goldspan.mappers.facts import ContextFacts, ModelFacts, Role, ToolFacts
+from goldspan.mappers.json_shapes import is_mapping
+from goldspan.mappers.spans import STATUS_ERROR, SpanView
+from goldspan.scoring.sessions import Capture, Content
+
+Attributes = Mapping[str, Any]
+_MAX_ERROR = 200
+_TRACEBACK = "Traceback (most recent call last)"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A condition on a span and the role it gives; the first rule of a table that holds is the span's."""
+
+    role: Role | None
+    key: str
+    """An attribute that must be there."""
+    values: frozenset[str] | None = None
+    """Its value must be one of these texts; any value, where none."""
+    also: tuple[str, ...] = ()
+    """Attributes that must be there too."""
+    without: tuple[str, ...] = ()
+    """Attributes that must not be there."""
+    name_prefix: str = ""
+    """How the span's name must begin."""
+    no_turn: bool = False
+    hides_calls: bool = False
+    pseudo: bool = False
+    """A tool span that is no call of the user's (R5)."""
+
+    def holds(self, span: SpanView, attributes: Attributes) -> bool:
+        """Say whether this rule holds."""
+        value = attributes.get(self.key)
+        if value is None or (self.values is not None and not (isinstance(value, str) and value in self.values)):
+            return False
+        if self.name_prefix and not span.name.startswith(self.name_prefix):
+            return False
+        if any(key not in attributes for key in self.also):
+            return False
+        return not any(key in attributes for key in self.without)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a value stands: an attribute, an attribute of a span event, or several that must be put together."""
+
+    key: str = ""
+    event: str = ""
+    """The event's name; of several events of this name the last that has the attribute."""
+    compute: Callable[[SpanView, Attributes], Any] | None = None
+    """Puts the value together from several attributes or events; takes the place of `key`."""
+    when: tuple[str, str] | None = None
+    """Another attribute, and the text it must have."""
+    take: Callable[[Any], Any] | None = None
+    """Takes what is wanted out of what stands there; none where it is something else."""
+    unwrap: Unwrap | None = None
+    """The envelope around arguments."""
+    unwrap_by_scope: Mapping[str, Unwrap] | None = None
+    """Envelopes that only these instrumentation scopes use."""
+    python_repr: bool = False
+    """The value may be a Python literal where JSON is expected."""
+
+    def value(self, span: SpanView, attributes: Attributes) -> Any:
+        """Return the value, or none."""
+        if self.when is not None and attributes.get(self.when[0]) != self.when[1]:
+            return None
+        if self.compute is not None:
+            found = self.compute(span, attributes)
+        elif self.event:
+            found = self._in_events(span)
+        else:
+            found = attributes.get(self.key)
+        return found if found is None or self.take is None else self.take(found)
+
+    def _in_events(self, span: SpanView) -> Any:
+        for event in reversed(span.events):
+            if event.name == self.event and (value := event.attributes.get(self.key)) is not None:
+                return value
+        return None
+
+    def envelope(self, span: SpanView) -> Unwrap | None:
+        """Return the envelope this span's instrumentation uses."""
+        if self.unwrap_by_scope:
+            return self.unwrap_by_scope.get(span.scope_name, self.unwrap)
+        return self.unwrap
+
+
+Sources = tuple[Source, ...]
+
+
+def attributes_named(*keys: str) -> Sources:
+    """Return the sources of these attributes, in this order."""
+    return tuple(Source(key) for key in keys)
+
+
+@dataclass(frozen=True, slots=True)
+class Affixes:
+    """What a dialect adds to a tool's name."""
+
+    prefixes: tuple[str, ...] = ()
+    suffixes: tuple[str, ...] = ()
+
+    def strip(self, name: str) -> str:
+        """Return the name as the framework's user knows it (R9); never an empty one."""
+        for prefix in self.prefixes:
+            name = name.removeprefix(prefix) or name
+        for suffix in self.suffixes:
+            name = name.removesuffix(suffix) or name
+        return name
+
+
+@dataclass(frozen=True, slots=True)
+class Elision:
+    """When `{}` for arguments means that content was switched off: a witness is `{}` too, or is not there."""
+
+    witness: str
+
+
+@dataclass(frozen=True, slots=True)
+class DialectTable:
+    """A dialect as a table; it is a `Dialect`."""
+
+    name: str
+    rules: tuple[Rule, ...]
+    title: str = ""
+    docs: str = ""
+    advice: Advice = NO_ADVICE
+
+    tool_name: tuple[str, ...] = ()
+    """Attributes that name the tool, in order; where none does, the span's name."""
+    name_affixes: Affixes = Affixes()
+    """Affixes of the attribute's value."""
+    span_name_affixes: Affixes = Affixes()
+    """Affixes of the span's name."""
+    arguments: Sources = ()
+    flattened_arguments: str = ""
+    """A prefix under which single arguments are attributes of their own."""
+    elision: Elision | None = None
+    redaction_tokens: frozenset[str] = REDACTION_TOKENS
+    call_id: Sources = ()
+    result: Sources = ()
+    error_flags: tuple[tuple[str, object], ...] = ()
+    """Attributes that say by their value that the call failed, whatever the status says (R12)."""
+    pseudo_tools: frozenset[str] = frozenset()
+    merged_tools: frozenset[str] = frozenset()
+    """Names of synthetic spans that repeat others (R5)."""
+
+    pseudo_requests: tuple[str, ...] = ()
+    """How names begin under which a model asks for what the framework does by itself, such as a hand-off."""
+
+    output: Sources = ()
+    """A model's output messages."""
+    input: Sources = ()
+    """A model's input messages."""
+    user_text: Sources = ()
+    """Texts, for spans whose input holds no user message."""
+    answer: Sources = ()
+    """Texts, for spans whose output holds no message."""
+    messages: Sources = ()
+    """The whole conversation; where none is there, the input."""
+    tool_definitions: Sources = ()
+
+    agent: tuple[str, ...] = ()
+    turn_id: tuple[str, ...] = ()
+    session_keys: tuple[str, ...] = ()
+    extra_markers: frozenset[str] = frozenset()
+
+    tool_hook: Callable[[SpanView, Attributes, ToolFacts], ToolFacts] | None = None
+    """Changes or completes what was read of a tool span."""
+
+    markers: frozenset[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        keys = {rule.key for rule in self.rules}.union(self.turn_id, self.session_keys)
+        object.__setattr__(self, "markers", frozenset(keys) | self.extra_markers)
+
+    def read(self, span: SpanView) -> Reading | None:
+        """Read one span; none where no rule holds and nothing else of this dialect is on it."""
+        attributes = span.attributes
+        rule = next((rule for rule in self.rules if rule.holds(span, attributes)), None)
+        role = rule.role if rule is not None else None
+        turn_id = _text(attributes, self.turn_id) if self.turn_id else None
+        session_keys = tuple(_sessions(attributes, self.session_keys)) if self.session_keys else ()
+        if role is None:
+            return Reading(turn_id=turn_id, session_keys=session_keys) if turn_id or session_keys else None
+        agent = _text(attributes, self.agent)
+        if role is Role.TOOL:
+            tool = self._tool(span, attributes, pseudo=rule is not None and rule.pseudo)
+            return Reading(role, agent, tool, session_keys=session_keys, turn_id=turn_id)
+        output = _first(self.output, span, attributes)
+        given = _first(self.input, span, attributes)
+        end = end_of_input(given) if role is Role.MODEL else InputEnd(user_text=self._asked(span, attributes, given))
+        return Reading(
+            role,
+            agent,
+            model=self._model(output, end) if role is Role.MODEL else None,
+            user_text=end.user_text,
+            context=lambda: self._context(span, attributes, output, given),
+            session_keys=session_keys,
+            turn_id=turn_id,
+            no_turn=rule is not None and rule.no_turn,
+            hides_calls=rule is not None and rule.hides_calls,
+        )
+
+    def _tool(self, span: SpanView, attributes: Attributes, *, pseudo: bool) -> ToolFacts:
+        named = _text(attributes, self.tool_name)
+        name = self.name_affixes.strip(named) if named else self.span_name_affixes.strip(span.name)
+        arguments = self._arguments(span, attributes)
+        tool = ToolFacts(
+            name,
+            arguments.content,
+            arguments.captures,
+            _identifier(_first(self.call_id, span, attributes)),
+            read_content(_first(self.result, span, attributes), self.redaction_tokens),
+            error_of(span, attributes, self.error_flags),
+            pseudo or name in self.pseudo_tools,
+            name in self.merged_tools,
+        )
+        return tool if self.tool_hook is None else self.tool_hook(span, attributes, tool)
+
+    def _arguments(self, span: SpanView, attributes: Attributes) -> Arguments:
+        best = NO_ARGUMENTS
+        for source in self.arguments:
+            raw = source.value(span, attributes)
+            if raw is None:
+                continue
+            arguments = read_arguments(
+                raw,
+                attributes,
+                unwrap=source.envelope(span),
+                python_repr=source.python_repr,
+                tokens=self.redaction_tokens,
+            )
+            if arguments.content.capture is Capture.CAPTURED:
+                return NO_ARGUMENTS if self._elided(arguments.content, attributes) else arguments
+            if best.content.capture is Capture.NOT_CAPTURED:
+                best = arguments
+        if self.flattened_arguments and best.content.capture is Capture.NOT_CAPTURED:
+            start = len(self.flattened_arguments)
+            single = {
+                key[start:]: value
+                for key, value in attributes.items()
+                if isinstance(key, str) and key.startswith(self.flattened_arguments)  # pyright: ignore
+            }
+            if single:
+                return read_arguments(single, attributes, tokens=self.redaction_tokens)
+        return best
+
+    def _elided(self, content: Content, attributes: Attributes) -> bool:
+        if self.elision is None or content.raw != {}:
+            return False
+        witness = attributes.get(self.elision.witness)
+        return witness is None or witness == "{}" or (is_mapping(witness) and not witness)
+
+    def _model(self, output: Any, end: InputEnd) -> ModelFacts:
+        requests = requests_in(output)
+        if self.pseudo_requests:
+            requests = tuple(
+                replace(request, pseudo=True) if request.name.startswith(self.pseudo_requests) else request
+                for request in requests
+            )
+        return ModelFacts(requests, end.answered, end.new_user_message)
+
+    def _asked(self, span: SpanView, attributes: Attributes, given: Any) -> Content:
+        text = last_user_text(given)
+        if text.capture is Capture.NOT_CAPTURED and self.user_text:
+            return read_content(_first(self.user_text, span, attributes), self.redaction_tokens)
+        return text
+
+    def _context(self, span: SpanView, attributes: Attributes, output: Any, given: Any) -> ContextFacts:
+        answer = last_answer(output)
+        if answer.capture is Capture.NOT_CAPTURED:
+            answer = read_content(_first(self.answer, span, attributes), self.redaction_tokens)
+        messages = _first(self.messages, span, attributes)
+        return ContextFacts(
+            answer=answer,
+            messages=read_content(given if messages is None else messages, self.redaction_tokens),
+            tool_definitions=read_content(_first(self.tool_definitions, span, attributes), self.redaction_tokens),
+        )
+
+
+def error_of(span: SpanView, attributes: Attributes, flags: tuple[tuple[str, object], ...] = ()) -> str | None:
+    """Return why the span failed: `error.type`, else the status message, else an exception's type (R12)."""
+    error_type = attributes.get("error.type")
+    named = error_type if isinstance(error_type, str) and error_type else None
+    if span.status_code != STATUS_ERROR:
+        if named is not None or any(_is_flag(attributes.get(key), value) for key, value in flags):
+            return named or "error"
+        return None
+    if named is not None:
+        return named
+    if message := span.status_message.strip():
+        return message.partition(_TRACEBACK)[0].partition("\n")[0].strip()[:_MAX_ERROR] or "error"
+    for event in span.events:
+        raised = event.attributes.get("exception.type")
+        if isinstance(raised, str) and raised:
+            return raised
+    return "error"
+
+
+def _is_flag(found: object, expected: object) -> bool:
+    return type(found) is type(expected) and found == expected
+
+
+def _first(sources: Sources, span: SpanView, attributes: Attributes) -> Any:
+    for source in sources:
+        if (value := source.value(span, attributes)) is not None:
+            return value
+    return None
+
+
+def _text(attributes: Attributes, keys: tuple[str, ...]) -> str | None:
+    for key in keys:
+        value = attributes.get(key)
+        if isinstance(value, str) and value:
+            return value
+    return None
+
+
+def _identifier(value: object) -> str | None:
+    """Return an id as text; numbers count as ids, other types do not."""
+    if isinstance(value, str):
+        return value or None
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _sessions(attributes: Attributes, keys: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    for key in keys:
+        if (value := _identifier(attributes.get(key))) is not None and value.strip():
+            yield key, value
+
+
+def with_arguments(tool: ToolFacts, arguments: Arguments) -> ToolFacts:
+    """Return the tool with other arguments, for hooks."""
+    return replace(tool, arguments=arguments.content, argument_captures=arguments.captures)
