@@ -87,28 +87,12 @@ def run() -> list[Comparison]:
     pin()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
+        small = "score a session, 2 turns of 4 calls"
+        large = "score a session, 2 turns of 20 calls of 4 tools"
         return [
-            workload(
-                "score a session, 2 turns of 4 calls, all as expected",
-                folder,
-                rounds=4,
-                wrong=False,
-                greedy_is_right=True,
-            ),
-            workload(
-                "score a session, 2 turns of 4 calls, a quarter with mistakes",
-                folder,
-                rounds=4,
-                wrong=True,
-                greedy_is_right=False,
-            ),
-            workload(
-                "score a session, 2 turns of 20 calls of 4 tools, a quarter with mistakes",
-                folder,
-                rounds=20,
-                wrong=True,
-                greedy_is_right=False,
-            ),
+            workload(f"{small}, all as expected", folder, rounds=4, wrong=False, greedy_is_right=True),
+            workload(f"{small}, a quarter with mistakes", folder, rounds=4, wrong=True, greedy_is_right=False),
+            workload(f"{large}, a quarter with mistakes", folder, rounds=20, wrong=True, greedy_is_right=False),
         ]
 
 

@@ -6,9 +6,7 @@ import os
 import re
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -16,6 +14,7 @@ import pytest
 from goldspan.scoring import load_goldens
 from goldspan.scoring.errors import GoldenFileError
 from markdown_pages import as_module, blocks, dead_links, wrong_commands
+from otlp_receiver import otlp_receiver
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -30,22 +29,8 @@ def page(request: pytest.FixtureRequest) -> Path:
 @pytest.fixture(scope="module")
 def receiver() -> Iterator[str]:
     """Somewhere for the examples' OTLP to go."""
-
-    class Accepting(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            self.rfile.read(int(self.headers["Content-Length"]))
-            self.send_response(200)
-            self.end_headers()
-
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class names it so
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Accepting) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-        server.shutdown()
-        thread.join()
+    with otlp_receiver() as receiver:
+        yield receiver.endpoint
 
 
 def write_files(page: str, folder: Path) -> None:
