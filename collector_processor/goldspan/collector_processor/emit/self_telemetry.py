@@ -8,6 +8,7 @@ from opentelemetry.metrics import Counter, Meter, MeterProvider, UpDownCounter, 
 
 from goldspan.collector_processor.emit import names
 from goldspan.collector_processor.emit.scope import NO_SPAN, SCOPE, scope_version
+from goldspan.scoring.errors import GoldspanError
 
 _logger = logging.getLogger("goldspan")
 _CAUSES = 100
@@ -55,6 +56,12 @@ class SelfTelemetry:
             self._logged.add(cause)
             _logger.warning("%s failed; later failures of this kind are counted only", where, exc_info=error)
         self._add(self._failures, 1, where)
+
+    def unusable_goldens(self, error: BaseException) -> None:
+        """Log why nothing will be scored, and count it."""
+        unexpected = None if isinstance(error, GoldspanError) else error
+        _logger.warning("the goldens cannot be used, so nothing is scored: %s", error, exc_info=unexpected)
+        self._add(self._failures, 1, "goldens")
 
     def _add(self, counter: Counter | UpDownCounter, amount: int, reason: str | None = None) -> None:
         if not amount:

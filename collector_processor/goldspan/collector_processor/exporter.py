@@ -1,0 +1,239 @@
+"""The in-process door as a span exporter, around the exporter of the user's choice."""
+
+from __future__ import annotations
+
+import logging
+import time
+import weakref
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from inspect import signature
+from pathlib import Path
+from typing import Literal, TypedDict, cast
+
+from opentelemetry._logs import LoggerProvider
+from opentelemetry.metrics import MeterProvider
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
+
+from goldspan.collector_processor.emit.events import EventEmitter
+from goldspan.collector_processor.emit.metrics import MetricEmitter
+from goldspan.collector_processor.emit.self_telemetry import SelfTelemetry
+from goldspan.collector_processor.engine import Engine
+from goldspan.collector_processor.engine_settings import EngineSettings
+from goldspan.collector_processor.in_process.pipeline import Holding, Pipeline
+from goldspan.mappers.assembly.settings import AssemblySettings
+from goldspan.mappers.dialects import DialectRegistry
+from goldspan.mappers.facts import SpanFacts
+from goldspan.mappers.readers.sdk import SdkReader
+from goldspan.scoring.criterion import Criterion
+from goldspan.scoring.errors import SettingsError
+from goldspan.scoring.goldens import GoldenIndex, GoldenSet, load_goldens
+from goldspan.scoring.goldens.loading import Source
+
+_logger = logging.getLogger("goldspan")
+
+Goldens = Source | Iterable[Source] | GoldenIndex
+"""What `load_goldens` takes, one or several, or what it returned."""
+
+
+MAX_KNOWN_SPANS = 100_000
+"""Spans whose skeletons are remembered at once, some tens of megabytes; beyond it the oldest session is dropped."""
+
+
+class ExporterOptions(TypedDict, total=False):
+    """The options of the in-process door beside its goldens; `ToolParameterMatchExporter` says what they mean."""
+
+    criterion: Criterion | None
+    hold: Literal["on", "off"] | bool
+    hold_timeout: float
+    settle: float
+    run_idle: float
+    session_gap: float
+    max_held_spans: int
+    max_held_bytes: int
+    include_values: bool
+    agent_names: Collection[str]
+    logger_provider: LoggerProvider | None
+    meter_provider: MeterProvider | None
+
+
+class ToolParameterMatchExporter(SpanExporter):
+    """Scores the tool calls in the spans it is given and exports them, by `inner`, with the scores on them.
+
+    For places that take an exporter only; where a span processor can be set, `ToolParameterMatchSpanProcessor` does
+    more. Nothing here raises but the constructor, and that for options that cannot be (`SettingsError`), never for
+    goldens: without usable goldens there is one warning, and every span is passed on as it came.
+    """
+
+    def __init__(
+        self,
+        inner: SpanExporter,
+        *,
+        goldens: Goldens,
+        criterion: Criterion | None = None,
+        hold: Literal["on", "off"] | bool = "on",
+        hold_timeout: float = 20.0,
+        settle: float = 1.0,
+        run_idle: float = 60.0,
+        session_gap: float = 3600.0,
+        max_held_spans: int = 10_000,
+        max_held_bytes: int = 64 * 1024 * 1024,
+        include_values: bool = False,
+        agent_names: Collection[str] = (),
+        logger_provider: LoggerProvider | None = None,
+        meter_provider: MeterProvider | None = None,
+    ) -> None:
+        """Wrap `inner`.
+
+        Args:
+            inner: The exporter that gets every span, once.
+            goldens: A golden file or directory, several of them, or what `load_goldens` returned.
+            criterion: What a golden file inherits where it says nothing itself.
+            hold: `off`: hold nothing, so that results are events and metrics only. YAML's booleans are understood.
+            hold_timeout: Seconds a span waits for its turn's result at most.
+            settle: Seconds without news of a turn whose root has ended, after which it is scored.
+            run_idle: Seconds without news of a session after which it is judged as a whole.
+            session_gap: Seconds between two turns of one session id that make the second the start of another run.
+            max_held_spans: Spans that wait at once; beyond it the oldest leave without their result.
+            max_held_bytes: Likewise, the memory they take, estimated.
+            include_values: Explanations hold the arguments' values, not only their names.
+            agent_names: Agents that may be named in metrics.
+            logger_provider: Where events go; None: to the global one.
+            meter_provider: Where metric points go; None: to the global one.
+
+        """
+        _check_above_zero(
+            hold_timeout=hold_timeout,
+            settle=settle,
+            run_idle=run_idle,
+            session_gap=session_gap,
+            max_held_spans=max_held_spans,
+            max_held_bytes=max_held_bytes,
+        )
+        telemetry = SelfTelemetry(meter_provider)
+        settings = EngineSettings(
+            settle=settle,
+            hold_timeout=hold_timeout,
+            run_idle=run_idle,
+            max_spans=MAX_KNOWN_SPANS,
+            remote_callers=False,
+            include_values=include_values,
+            assembly=AssemblySettings(session_gap=session_gap),
+        )
+        self._inner = inner
+        self._shut_down = False
+        self._pipeline = Pipeline(
+            inner,
+            read=_reader(telemetry),
+            new_engine=None if self._is_second_door() else _engines(goldens, criterion, settings, telemetry),
+            holding=Holding(_is_on(hold), hold_timeout, max_held_spans, max_held_bytes),
+            events=EventEmitter(logger_provider),
+            metrics=MetricEmitter(meter_provider, agent_names=agent_names),
+            telemetry=telemetry,
+        )
+        _doors.add(self)
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        """Pass on at once what need not wait; the result is the inner exporter's answer to that."""
+        return self._pipeline.export(spans)
+
+    def force_flush(self, timeout_millis: int = 30_000) -> bool:
+        """Score what there is, let every held span go and flush the inner exporter."""
+        until = time.monotonic() + timeout_millis / 1000
+        flushed = self._pipeline.flush(timeout_millis / 1000)
+        try:
+            answer = self._inner.force_flush(max(0, int((until - time.monotonic()) * 1000)))
+        except Exception as error:  # noqa: BLE001 - the inner exporter is the user's
+            self._pipeline.failed("export", error)
+            return False
+        return flushed and answer is not False  # many exporters answer nothing
+
+    def finish(self) -> None:
+        """Score and export everything as if nothing more would come; more may come."""
+        self._pipeline.flush(30.0, end_of_input=True)
+
+    def shutdown(self, timeout_millis: float = 30_000) -> None:
+        """Score and export everything, and shut the inner exporter down. May be called again."""
+        if self._shut_down:
+            return
+        self._shut_down = True
+        until = time.monotonic() + timeout_millis / 1000
+        self._pipeline.close(timeout_millis / 1000)
+        try:
+            shutdown: Callable[..., None] = self._inner.shutdown
+            if "timeout_millis" in signature(shutdown).parameters:
+                shutdown(timeout_millis=max(0.0, (until - time.monotonic()) * 1000))
+            else:
+                shutdown()
+        except Exception as error:  # noqa: BLE001 - the inner exporter is the user's
+            self._pipeline.failed("export", error)
+
+    def _is_second_door(self) -> bool:
+        """Warn of two doors on one path; True if this one must not score."""
+        if isinstance(self._inner, ToolParameterMatchExporter):
+            _logger.warning(
+                "a ToolParameterMatchExporter was wrapped in another one: the outer one only passes spans on. "
+                "Give ToolParameterMatchSpanProcessor the plain exporter."
+            )
+            return True
+        for door in list(_doors):
+            if not door._shut_down and _same_target(door._inner, self._inner):  # noqa: SLF001 - its own kind
+                _logger.warning(
+                    "two goldspan exporters send to %s: on one tracer provider, every span would be exported and "
+                    "every result counted twice. Keep one of them.",
+                    _target(self._inner) or type(self._inner).__qualname__,
+                )
+                break
+        return False
+
+
+_doors: weakref.WeakSet[ToolParameterMatchExporter] = weakref.WeakSet()
+
+
+def _same_target(one: SpanExporter, other: SpanExporter) -> bool:
+    target = _target(other)
+    return one is other or (target is not None and type(one) is type(other) and _target(one) == target)
+
+
+def _target(exporter: SpanExporter) -> str | None:
+    # No exporter says publicly where it sends to; the OTLP ones all keep it under this name.
+    endpoint = getattr(exporter, "_endpoint", None)
+    return endpoint if isinstance(endpoint, str) else None
+
+
+def _check_above_zero(**options: object) -> None:
+    for name, value in options.items():
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
+            raise SettingsError(f"{name}: found {value!r}, expected a number above 0")
+
+
+def _is_on(hold: object) -> bool:
+    if hold not in ("on", "off", True, False):
+        raise SettingsError(f"hold: found {hold!r}, expected 'on' or 'off'")
+    return hold in ("on", True)
+
+
+def _reader(telemetry: SelfTelemetry) -> Callable[[ReadableSpan], SpanFacts]:
+    registry = DialectRegistry(on_problem=lambda problem: telemetry.problems(1, problem.code))
+    views = SdkReader()
+    return lambda span: registry.read(views.view(span), content=False)
+
+
+def _engines(
+    goldens: Goldens, criterion: Criterion | None, settings: EngineSettings, telemetry: SelfTelemetry
+) -> Callable[[], Engine] | None:
+    """Return what makes an engine for these goldens, or none where they cannot be used: an agent runs without."""
+    try:
+        index = _index(goldens, criterion)
+    except Exception as error:  # noqa: BLE001 - whatever is wrong with a file, the agent must start
+        telemetry.unusable_goldens(error)
+        return None
+    return lambda: Engine(index, settings)
+
+
+def _index(goldens: Goldens, criterion: Criterion | None) -> GoldenIndex:
+    if isinstance(goldens, GoldenIndex):
+        return goldens
+    one = isinstance(goldens, (str, Path, Mapping, GoldenSet))
+    sources = cast("Iterable[Source]", (goldens,) if one else goldens)
+    return load_goldens(*sources, criterion=criterion)

@@ -1,0 +1,105 @@
+"""The spans that wait for their turn's result, within bounds."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import cast
+
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.util.types import AttributeValue
+
+from goldspan.collector_processor.in_process.scored_span import ScoredSpan
+from goldspan.scoring.sessions import SpanRef
+
+
+@dataclass(slots=True)
+class HeldSpan:
+    """A span that waits, and what it will carry when it leaves."""
+
+    span: ReadableSpan
+    since: float
+    size: int
+    attributes: dict[str, AttributeValue] = field(default_factory=dict[str, AttributeValue])
+
+    def leave(self) -> ReadableSpan:
+        """Return the span to export: a copy with attributes, or the very span where there are none."""
+        return ScoredSpan(self.span, self.attributes) if self.attributes else self.span
+
+
+class HeldSpans:
+    """Spans by their ids, in the order they came. Not thread-safe: its owner is."""
+
+    def __init__(self, max_spans: int, max_bytes: int) -> None:
+        self._max_spans = max_spans
+        self._max_bytes = max_bytes
+        self._held: dict[SpanRef, HeldSpan] = {}
+        self.size = 0
+        """Estimated bytes of all of them."""
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def add(self, ref: SpanRef, span: ReadableSpan, now: float) -> bool:
+        """Hold a span; False if a span of these ids waits already, so that the second is not lost."""
+        if ref in self._held:
+            return False
+        held = HeldSpan(span, now, estimated_size(span))
+        self._held[ref] = held
+        self.size += held.size
+        return True
+
+    def annotate(self, ref: SpanRef | None, attributes: Mapping[str, AttributeValue]) -> None:
+        """Add attributes to a span that waits; one that has left, or never came, stays as it is."""
+        if ref is not None and (held := self._held.get(ref)) is not None:
+            held.attributes.update(attributes)
+
+    def take(self, refs: Iterable[SpanRef]) -> list[HeldSpan]:
+        """Stop holding these, as far as they are held."""
+        return [self._pop(ref) for ref in refs if ref in self._held]
+
+    def take_all(self) -> list[HeldSpan]:
+        """Stop holding anything."""
+        return self.take(list(self._held))
+
+    def take_older(self, since: float) -> list[HeldSpan]:
+        """Stop holding what came at `since` or before."""
+        return self.take([ref for ref, held in self._held.items() if held.since <= since])
+
+    def take_excess(self) -> tuple[list[HeldSpan], str]:
+        """Stop holding the oldest ones beyond the bounds; name the bound that was hit."""
+        excess: list[HeldSpan] = []
+        bound = ""
+        while self._held and (len(self._held) > self._max_spans or self.size > self._max_bytes):
+            bound = "max_held_spans" if len(self._held) > self._max_spans else "max_held_bytes"
+            excess.append(self._pop(next(iter(self._held))))
+        return excess, bound
+
+    def oldest(self) -> float | None:
+        """Return when the longest waiting span came."""
+        return next((held.since for held in self._held.values()), None)
+
+    def _pop(self, ref: SpanRef) -> HeldSpan:
+        held = self._held.pop(ref)
+        self.size -= held.size
+        return held
+
+
+_SPAN_OVERHEAD = 2_000
+"""Bytes of an SDK span without its attributes and events, measured on CPython 3.11."""
+_DEEPEST = 8
+
+
+def estimated_size(span: ReadableSpan) -> int:
+    """Estimate the memory a span keeps alive, in bytes."""
+    size = _SPAN_OVERHEAD + _content(dict(span.attributes or {}), 0)
+    return size + sum(500 + _content(dict(event.attributes or {}), 0) for event in span.events)
+
+
+def _content(value: object, depth: int) -> int:
+    size = sys.getsizeof(value, 64)
+    if depth >= _DEEPEST or not isinstance(value, (Mapping, list, tuple)):
+        return size
+    parts = cast("Iterable[object]", [*value, *value.values()] if isinstance(value, Mapping) else value)
+    return size + sum(_content(part, depth + 1) for part in parts)

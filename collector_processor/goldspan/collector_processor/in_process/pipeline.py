@@ -1,0 +1,248 @@
+"""From ended spans to the inner exporter, by way of the engine: the in-process door without its public face."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
+
+from goldspan.collector_processor.emit.attributes import span_attributes
+from goldspan.collector_processor.emit.events import EventEmitter
+from goldspan.collector_processor.emit.metrics import MetricEmitter
+from goldspan.collector_processor.emit.scope import suppressed_instrumentation
+from goldspan.collector_processor.emit.self_telemetry import SelfTelemetry
+from goldspan.collector_processor.engine import Engine
+from goldspan.collector_processor.engine_settings import EngineStats
+from goldspan.collector_processor.evaluation import Handout
+from goldspan.collector_processor.in_process.alarm import Alarm
+from goldspan.collector_processor.in_process.held_spans import HeldSpan, HeldSpans
+from goldspan.mappers.facts import SpanFacts
+
+PATIENCE = 30.0
+"""Seconds to wait for another thread that is exporting. Beyond it the inner exporter is stuck."""
+BATCH = 512
+"""Spans per call of the inner exporter at most, as BatchSpanProcessor's default."""
+_GRACE = 1.0
+"""Seconds beyond `hold_timeout` after which a span leaves even if the engine still claims it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """How much may wait for results, and for how long."""
+
+    enabled: bool = True
+    timeout: float = 20.0
+    max_spans: int = 10_000
+    max_bytes: int = 64 * 1024 * 1024
+
+
+class Pipeline:
+    """Reads spans, feeds the engine, holds what may get attributes, and gives everything to the inner exporter.
+
+    One re-entrant lock is around all of it, because the inner exporter must not be called by two threads at once; who
+    waits for it waits `PATIENCE` at most. The engine is never in the middle of a step while code of others runs, so a
+    call that comes back on the same thread is safe. Every exception is contained and counted; what a failure touched
+    is passed on as it came.
+    """
+
+    def __init__(
+        self,
+        inner: SpanExporter,
+        *,
+        read: Callable[[ReadableSpan], SpanFacts],
+        new_engine: Callable[[], Engine] | None,
+        holding: Holding,
+        events: EventEmitter,
+        metrics: MetricEmitter,
+        telemetry: SelfTelemetry,
+    ) -> None:
+        """Wrap `inner`. Without `new_engine` everything is passed on as it comes."""
+        self._inner = inner
+        self._read = read
+        self._new_engine = new_engine
+        self._holding = holding
+        self._events = events
+        self._metrics = metrics
+        self._telemetry = telemetry
+        self._closed = False
+        self._said_held = (0, 0)
+        self._start_over()
+        if hasattr(os, "register_at_fork"):
+            # A child leaves the parent's spans to the parent, and its locks and threads with them.
+            again = weakref.WeakMethod(self._start_over)
+            os.register_at_fork(after_in_child=lambda: (start_over := again()) and start_over())
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        """Pass on at once what need not be held. Returns what the inner exporter said of it."""
+        if self._closed:
+            self._telemetry.dropped(len(spans), "shutdown")
+            return SpanExportResult.FAILURE
+        if not self._lock.acquire(timeout=PATIENCE):
+            self._telemetry.dropped(len(spans), "export_timeout")
+            return SpanExportResult.FAILURE
+        try:
+            with suppressed_instrumentation():
+                return self._export(spans)
+        finally:
+            self._lock.release()
+
+    def flush(self, timeout: float, *, end_of_input: bool = False) -> bool:
+        """Hand out everything and hold nothing any more; False if another thread was exporting all that time."""
+        if not self._lock.acquire(timeout=max(0.0, timeout)):
+            return False
+        try:
+            with suppressed_instrumentation():
+                now = time.monotonic()
+                self._hand_out(lambda engine: engine.flush(now, end_of_input=end_of_input))
+                self._leave(self._held.take_all())
+                self._end_step()
+        finally:
+            self._lock.release()
+        return True
+
+    def close(self, timeout: float) -> None:
+        """Flush for the last time; what comes later is refused."""
+        flushed = self.flush(timeout, end_of_input=True)
+        self._closed = True
+        self._alarm.set(None)
+        if not flushed:
+            self._telemetry.dropped(len(self._held), "shutdown")
+
+    def failed(self, where: str, error: Exception) -> None:
+        """Count an exception that was contained outside, and log the first of its kind."""
+        self._telemetry.failure(where, error)
+
+    def _export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        now = time.monotonic()
+        passing = [span for span in spans if not self._hold(span, now)]
+        result = self._give(passing) if passing or not spans else SpanExportResult.SUCCESS
+        self._step(now)
+        return result
+
+    def _ring(self) -> None:
+        """Do what is due; called by the alarm."""
+        if not self._lock.acquire(timeout=PATIENCE):
+            self._alarm.set(time.monotonic() + PATIENCE)
+            return
+        try:
+            with suppressed_instrumentation():
+                self._step(time.monotonic())
+        finally:
+            self._lock.release()
+
+    def _step(self, now: float) -> None:
+        self._hand_out(lambda engine: engine.poll(now))
+        excess, bound = self._held.take_excess()
+        self._leave(excess, bound)
+        self._leave(self._held.take_older(now - self._holding.timeout - _GRACE), "hold_timeout")
+        self._end_step()
+
+    def _hold(self, span: ReadableSpan, now: float) -> bool:
+        """Feed a span to the engine; True if it is kept back."""
+        if self._engine is None:
+            return False
+        try:
+            facts = self._read(span)
+        except Exception as error:  # noqa: BLE001 - a span we cannot read is still the user's
+            self._telemetry.failure("read", error)
+            return False
+        try:
+            wanted = self._engine.feed(facts, now)
+        except Exception as error:  # noqa: BLE001 - likewise
+            self._telemetry.failure("engine", error)
+            return False
+        if not (wanted and self._holding.enabled) or facts.scored or not facts.span_id:
+            return False
+        return self._held.add(facts.ref, span, now)
+
+    def _hand_out(self, step: Callable[[Engine], Handout]) -> None:
+        """Take one step of the engine and emit what it gives; a failure lets go of everything instead."""
+        if self._engine is None:
+            return
+        try:
+            handout = step(self._engine)
+            self._count(handout, self._engine.stats)
+        except Exception as error:  # noqa: BLE001 - the engine's state is not to be trusted any more; the spans are
+            self._telemetry.failure("engine", error)
+            self._leave(self._held.take_all(), "failure")
+            self._renew_engine()
+            return
+        for evaluation in handout.evaluations:
+            try:
+                self._held.annotate(evaluation.target, span_attributes(evaluation))
+                self._events.emit(evaluation)
+            except Exception as error:  # noqa: BLE001 - processors of log records are the user's
+                self._telemetry.failure("events", error)
+            try:
+                self._metrics.record(evaluation)
+            except Exception as error:  # noqa: BLE001 - so are meter providers
+                self._telemetry.failure("metrics", error)
+        released = self._held.take(handout.released)
+        before = time.monotonic() - self._holding.timeout
+        self._telemetry.released_early(
+            sum(one.since <= before and not one.attributes for one in released), "hold_timeout"
+        )
+        self._leave(released)
+
+    def _count(self, handout: Handout, stats: EngineStats) -> None:
+        for problem in handout.problems:
+            self._telemetry.problems(1, problem.code)
+        before = self._counted
+        self._counted = dataclasses.replace(stats)
+        self._telemetry.problems(stats.repeated - before.repeated, "repeated_span")
+        self._telemetry.problems(stats.late - before.late, "late_span")
+        self._telemetry.problems(stats.evicted_sessions - before.evicted_sessions, "evicted_session")
+        if unmatched := stats.sessions_without_golden - before.sessions_without_golden:
+            self._metrics.record_no_golden(unmatched)
+
+    def _leave(self, leaving: Iterable[HeldSpan], early: str = "") -> None:
+        """Give spans that were held to the inner exporter, with what they carry."""
+        held = list(leaving)
+        if early:
+            self._telemetry.released_early(len(held), early)
+        for start in range(0, len(held), BATCH):
+            self._give([one.leave() for one in held[start : start + BATCH]])
+
+    def _give(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        """Export, whatever the inner exporter does."""
+        try:
+            result = self._inner.export(spans)
+        except Exception as error:  # noqa: BLE001 - the inner exporter is the user's
+            self._telemetry.failure("export", error)
+            result = SpanExportResult.FAILURE
+        if result is SpanExportResult.FAILURE:
+            self._telemetry.dropped(len(spans), "export_failed")
+        return result
+
+    def _end_step(self) -> None:
+        """Say how much is held now, and see to it that the next step comes in time."""
+        spans, size = self._said_held
+        self._said_held = (len(self._held), self._held.size)
+        self._telemetry.held(len(self._held) - spans, self._held.size - size)
+        if self._engine is None or self._closed:
+            return
+        try:
+            deadline = self._engine.deadline()
+        except Exception as error:  # noqa: BLE001 - the oldest held span has a time of its own
+            self._telemetry.failure("engine", error)
+            deadline = None
+        oldest = self._held.oldest()
+        times = [deadline, None if oldest is None else oldest + self._holding.timeout + _GRACE]
+        self._alarm.set(min((when for when in times if when is not None), default=None))
+
+    def _start_over(self) -> None:
+        self._lock = threading.RLock()
+        self._held = HeldSpans(self._holding.max_spans, self._holding.max_bytes)
+        self._alarm = Alarm(self._ring, "goldspan-timer")
+        self._renew_engine()
+
+    def _renew_engine(self) -> None:
+        self._engine = None if self._new_engine is None else self._new_engine()
+        self._counted: EngineStats = EngineStats()

@@ -1,0 +1,197 @@
+"""What is held, for how long, and what it carries when it leaves."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+import pytest
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.trace.export import SpanExportResult
+
+from in_process_rig import Inner, Rig, scores, until
+from scripted_agent import CONVERT, PARIS, ROME, golden, golden_set, run_turn
+
+MakeRig = Callable[..., Rig]
+TURN = {"chat test-model", "GET 0", "execute_tool get_weather 0", "invoke_agent weather"}
+
+
+def test_tool_spans_and_turn_roots_wait_for_their_result_and_carry_it(rig: Rig) -> None:
+    rig.turn()
+    assert set(rig.exported()) == {"chat test-model", "GET 0"}
+    until(lambda: len(rig.inner.spans) == 4)
+    spans = rig.exported()
+    assert scores(spans["execute_tool get_weather 0"]) == {
+        "tool_parameter_match.score": 0.5,
+        "tool_parameter_match.label": "fail",
+        "tool_parameter_match.golden": "wanted",
+        "tool_parameter_match.golden_set": "weather@3",
+        "tool_parameter_match.revision": 1,
+        "tool_parameter_match.expected_call": "0.0",
+        "tool_parameter_match.mismatched_arguments": ("city",),
+        "tool_parameter_match.unexpected": False,
+    }
+    assert scores(spans["invoke_agent weather"]) == {
+        "tool_parameter_match.turn.score": 0.5,
+        "tool_parameter_match.turn.label": "fail",
+        "tool_parameter_match.turn.golden": "wanted",
+        "tool_parameter_match.turn.golden_set": "weather@3",
+        "tool_parameter_match.turn.revision": 1,
+        "tool_parameter_match.turn.expected_calls": 1,
+        "tool_parameter_match.turn.evaluated_calls": 1,
+        "tool_parameter_match.turn.matched_calls": 1,
+        "tool_parameter_match.turn.missing_calls": 0,
+        "tool_parameter_match.turn.unexpected_calls": 0,
+    }
+
+
+def test_a_session_that_no_golden_wants_passes_at_once_and_is_one_count(rig: Rig) -> None:
+    rig.turn("unwanted")
+    assert set(rig.exported()) == TURN
+    assert all(not scores(span) for span in rig.inner.spans)
+    rig.door.force_flush()
+    assert rig.events() == []
+    [point] = rig.points("tool_parameter_match.not_evaluated")
+    assert (point.value, point.attributes["tool_parameter_match.reason"]) == (1, "no_golden")
+    assert rig.points("tool_parameter_match.score") == []
+
+
+def test_spans_of_no_agent_pass_at_once(rig: Rig) -> None:
+    with rig.tracer.start_as_current_span("GET /health"), rig.tracer.start_as_current_span("SELECT"):
+        pass
+    assert set(rig.exported()) == {"GET /health", "SELECT"}
+
+
+def test_every_span_leaves_once_whatever_it_was(rig: Rig) -> None:
+    for session in ("wanted", "unwanted", None, "wanted"):
+        rig.turn(session, [PARIS, CONVERT])
+    rig.door.force_flush()
+    assert len(rig.inner.spans) == 4 * 6
+    assert len({(span.context.trace_id, span.context.span_id) for span in rig.inner.spans}) == 4 * 6
+
+
+def test_held_off_every_span_passes_at_once_and_results_are_events_and_points(make_rig: MakeRig) -> None:
+    rig = make_rig(hold="off")
+    rig.turn()
+    assert set(rig.exported()) == TURN
+    until(lambda: len(rig.events()) == 2)
+    assert all(not scores(span) for span in rig.inner.spans)
+    assert {record.attributes["tool_parameter_match.level"] for record in rig.events()} == {"call", "turn"}
+    assert len(rig.points("tool_parameter_match.score")) == 2
+    assert rig.points("goldspan.spans.held") == []
+
+
+def test_flush_lets_go_with_results(make_rig: MakeRig) -> None:
+    rig = make_rig(settle=3600)
+    rig.turn()
+    assert set(rig.exported()) == {"chat test-model", "GET 0"}
+    assert rig.door.force_flush()
+    assert rig.score("execute_tool get_weather 0") == 0.5
+    assert rig.inner.calls[-1] == "force_flush"
+
+
+def test_a_turn_that_runs_longer_than_the_hold_is_scored_by_events_and_points(make_rig: MakeRig) -> None:
+    rig = make_rig(hold_timeout=0.1)
+    with rig.tracer.start_as_current_span("invoke_agent slow", attributes={"gen_ai.operation.name": "invoke_agent"}):
+        run_turn(rig.tracer, "wanted", [ROME], name="inner agent")
+        until(lambda: "execute_tool get_weather 0" in rig.exported())
+        assert scores(rig.exported()["execute_tool get_weather 0"]) == {}
+        assert rig.events() == []
+    until(lambda: len(rig.events()) == 2)
+    assert scores(rig.exported()["execute_tool get_weather 0"]) == {}
+    assert scores(rig.exported()["invoke_agent slow"])["tool_parameter_match.turn.score"] == 0.5
+    assert rig.counted("goldspan.spans.released_early")["hold_timeout"] >= 1
+
+
+@pytest.mark.parametrize(
+    ("bound", "reason"), [({"max_held_spans": 1}, "max_held_spans"), ({"max_held_bytes": 5_000}, "max_held_bytes")]
+)
+def test_beyond_a_bound_the_oldest_leave_unscored_and_results_follow(
+    make_rig: MakeRig, bound: dict[str, int], reason: str
+) -> None:
+    rig = make_rig(settle=3600, goldens=golden_set(golden("wanted", [PARIS, PARIS, PARIS])), **bound)
+    rig.turn(calls=[PARIS, ROME, PARIS])
+    early = [name for name in rig.exported() if name.startswith("execute_tool")]
+    assert early[:2] == ["execute_tool get_weather 0", "execute_tool get_weather 1"]
+    assert all(not scores(span) for span in rig.inner.spans)
+    assert rig.counted("goldspan.spans.released_early") == {reason: len(early)}
+    rig.door.force_flush()
+    assert len(rig.inner.spans) == 8
+    levels = [record.attributes["tool_parameter_match.level"] for record in rig.events()]
+    assert sorted(levels)[:3] == ["call"] * 3
+
+
+def test_what_is_held_is_said(make_rig: MakeRig) -> None:
+    rig = make_rig(settle=3600)
+    rig.turn()
+    assert rig.points("goldspan.spans.held")[0].value == 2
+    assert rig.points("goldspan.spans.held_bytes")[0].value > 4_000
+    rig.door.force_flush()
+    assert rig.points("goldspan.spans.held")[0].value == 0
+    assert rig.points("goldspan.spans.held_bytes")[0].value == 0
+
+
+def test_spans_that_carry_scores_are_passed_as_they_are(rig: Rig, inner: Inner) -> None:
+    rig.turn()
+    rig.door.force_flush()
+    scored = inner.spans
+    again = Inner()
+    second = Rig(again, settle=3600)
+    assert second.door.export(scored) is SpanExportResult.SUCCESS
+    second.close()
+    stamped = {span.name for span in scored if scores(span)}
+    assert stamped == {"execute_tool get_weather 0", "invoke_agent weather"}
+    assert {id(span) for span in again.spans if span.name in stamped} == {id(s) for s in scored if s.name in stamped}
+
+
+def test_a_span_with_a_nan_and_one_without_ids_leave_as_they_came(rig: Rig) -> None:
+    rig.tracer.start_span("nan", attributes={"gen_ai.operation.name": "execute_tool", "x": float("nan")}).end()
+    by_hand = ReadableSpan("by hand", attributes={"tool.name": "t", "input.value": "{}"})
+    assert rig.door.export([by_hand]) is SpanExportResult.SUCCESS
+    rig.door.force_flush()
+    assert set(rig.exported()) == {"nan", "by hand"}
+    assert rig.exported()["by hand"] is by_hand
+
+
+def test_no_thread_runs_while_nothing_waits(make_rig: MakeRig) -> None:
+    rig = make_rig(goldens=[])
+    before = threading.active_count()
+    with rig.tracer.start_as_current_span("GET /health"):
+        pass
+    rig.door.force_flush()
+    until(lambda: threading.active_count() == before)
+
+
+class Slow(Inner):
+    """Takes its time with every batch."""
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        self.inside += 1
+        self.most_inside = max(self.most_inside, self.inside)
+        time.sleep(0.002)
+        self.batches.append(list(spans))
+        self.inside -= 1
+        return SpanExportResult.SUCCESS
+
+
+def test_many_threads_lose_nothing_and_never_meet_in_the_inner_exporter(make_rig: MakeRig) -> None:
+    slow = Slow()
+    goldens = golden_set(*(golden(f"s{number}", [PARIS]) for number in range(8)))
+    rig = make_rig(inner=slow, settle=0.01, goldens=goldens)
+
+    def agent(number: int) -> None:
+        for _ in range(3):
+            rig.turn(f"s{number}")
+            rig.door.force_flush()
+
+    threads = [threading.Thread(target=agent, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    rig.door.shutdown()
+    assert slow.most_inside == 1
+    assert len(slow.spans) == 8 * 3 * 4
+    ids = [(span.context.trace_id, span.context.span_id) for span in slow.spans]
+    assert len(set(ids)) == len(ids)
