@@ -88,7 +88,8 @@ def requirements() -> list[str]:
 @cache
 def declared() -> set[str]:
     names = requirements()
-    return {"opentelemetry" if n.startswith("opentelemetry") else IMPORT_OF_DISTRIBUTION.get(n, n) for n in names}
+    tops = {"opentelemetry" if n.startswith("opentelemetry") else IMPORT_OF_DISTRIBUTION.get(n, n) for n in names}
+    return tops | {"pydantic_core"}  # the other half of pydantic
 
 
 def modules(room: str) -> list[Path]:

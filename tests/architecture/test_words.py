@@ -13,8 +13,10 @@ BINARY = {".gif", ".gz", ".ico", ".jpg", ".pb", ".png", ".svg", ".zst"}
 PUBLIC_HOSTS = {
     "127.0.0.1",
     "0.0.0.0",
+    "arize-ai.github.io",
     "collector",
     "github.com",
+    "google.github.io",
     "json-schema.org",
     "localhost",
     "opentelemetry.io",
@@ -30,7 +32,10 @@ FORBIDDEN = {
     "an unpublished document": re.compile(r"DESIG[N]\.md|\bfact[s]/[a-z-]+\.md"),
     "an issue number": re.compile(r"\b[Ii]ssue[s]? #?(?!5643)\d+\b"),
     "a package registry": re.compile(r"pypi\.or[g]|pythonhosted\.or[g]|npmjs\.co[m]"),
-    "a machine's identity": re.compile(r'"(host\.nam[e]|host\.i[d]|process\.owne[r]|process\.executable\.pat[h])"'),
+    "a machine's identity": re.compile(
+        r'"(host\.nam[e]|host\.i[d]|process\.owne[r]|process\.executable\.pat[h])",'
+        r'\s*"value": ?\{\s*"stringValue": ?"(?!host\.example\.com"|0+")'
+    ),
 }
 URL = re.compile(r"https?://([A-Za-z0-9.-]+)")
 
@@ -74,7 +79,7 @@ def test_tracked_files_name_no_machine_host_or_history() -> None:
         "as DESIGN" + ".md says",
         "fixes issue" + " #12",
         "https:" + "//files.pythonhosted" + ".org/x",
-        '{"key": "host' + '.name"}',
+        '{"key": "host' + '.name", "value": {"stringValue": "build-7"}}',
         "POST https:" + "//intra.corp.net/v1",
     ],
 )
