@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from goldspan.mappers.assembly import assemble
-from goldspan.mappers.facts import SpanFacts
+from goldspan.mappers.facts import LogFacts, ModelFacts, Request, SpanFacts, ToolFacts
 from goldspan.scoring.sessions import Capture, Content, ToolCall
 from span_facts import agent, captured, model, tool
 
@@ -192,3 +192,31 @@ def test_a_redacted_copy_is_better_than_none_and_worse_than_a_captured_one() -> 
     (call,) = calls(asking("m", 0.5, ("f", {"x": 1}, "c")), redacted)
     assert call.capture is Capture.CAPTURED
     assert captured({"x": 1}).value == call.arguments
+
+
+class TestLogs:
+    """Content that stands in log records only (R11)."""
+
+    def test_a_models_output_in_a_log_lends_the_executions_their_arguments(self) -> None:
+        record = LogFacts("t", "m", "1", model=ModelFacts((Request("f", captured({"x": 1}), "c"),)))
+        (session,) = assemble([agent("t", "root", end=9), asking("m", 1), run("x", 2, "f", None, "c"), record])
+        assert [call.arguments for call in session.turns[0].calls] == [{"x": 1}]
+
+    def test_a_log_about_an_execution_finds_it_by_call_id(self) -> None:
+        record = LogFacts("t", "elsewhere", "1", tools=(ToolFacts("f", captured({"x": 2}), call_id="c", error="boom"),))
+        (call,) = calls_with(record, run("x", 2, "f", None, "c"))
+        assert (call.arguments, call.error) == ({"x": 2}, "boom")
+
+    def test_what_the_span_wrote_itself_is_not_counted_twice(self) -> None:
+        record = LogFacts("t", "m", "1", model=ModelFacts((Request("f", captured({"x": 1}), "c"),)))
+        assert len(calls_with(record, asking("m", 1, ("f", {"x": 1}, "c")))) == 1
+
+    def test_logs_are_the_last_place_to_look_for_a_session(self) -> None:
+        record = LogFacts("t", "root", "1", session_keys=(("session.id", "from-log"),))
+        (session,) = assemble([agent("t", "root"), record])
+        assert (session.id, session.id_source) == ("from-log", "session.id")
+
+
+def calls_with(record: LogFacts, *records: SpanFacts) -> tuple[ToolCall, ...]:
+    (session,) = assemble([agent("t", "root", start=0, end=100), *records, record])
+    return session.turns[0].calls

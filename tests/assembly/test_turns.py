@@ -168,3 +168,9 @@ def test_times_are_kept_and_never_invented() -> None:
     assert (session.turns[0].start, session.turns[0].end, session.turns[0].calls[0].start) == (0, 0, 0)
     (session,) = assemble([agent("t", "r", start=3, end=7)])
     assert (session.turns[0].start, session.turns[0].end) == (3 * SECOND, 7 * SECOND)
+
+
+def test_two_versions_that_differ_in_content_only_give_one_result_in_either_order() -> None:
+    one, two = (tool("t", "x", name="x", args={"n": n}, start=1, end=2) for n in (1, 2))
+    first, second = (assemble(records)[0].turns[0].calls[0].arguments for records in ([one, two], [two, one]))
+    assert first == second

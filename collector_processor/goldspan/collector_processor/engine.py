@@ -16,6 +16,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from goldspan.scoring.goldens.matching import GoldenIndex, split_runs
+from goldspan.scoring.goldens.models import Golden
 from goldspan.scoring.score import score_session
 
 from goldspan.collector_processor.engine_settings import EngineSettings, EngineStats
@@ -33,7 +34,7 @@ from goldspan.mappers.assembly import (
     turns_of,
     without_ids,
 )
-from goldspan.mappers.facts import Role, SpanFacts
+from goldspan.mappers.facts import LogFacts, Role, SpanFacts
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.results import SessionResult
 from goldspan.scoring.sessions import Session, SpanRef, Turn
@@ -58,6 +59,19 @@ class Engine:
         self._held: dict[SpanRef, float] = {}
         self._evicted = _Step()
 
+    def feed_log(self, fact: LogFacts, now: float) -> None:
+        """Take in one log record; what belongs to no trace cannot be joined to anything."""
+        now = self._tick(now)
+        if not fact.trace_id or self._store.is_buried(fact.trace_id, fact.span_id) is not None:
+            return
+        trace = self._open(fact.trace_id, now)
+        if fact.identity not in trace.logs:
+            trace.logs[fact.identity] = fact
+            self._kept += 1
+            self._changed(trace, now)
+        if self._kept > self.settings.max_spans:
+            self._evict(now)
+
     def feed(self, fact: SpanFacts, now: float) -> bool:
         """Take in one span. True: a door that stamps attributes should hold it until a handout releases it."""
         now = self._tick(now)
@@ -72,10 +86,7 @@ class Engine:
             elif fact.role is not None:
                 self.stats.late += 1
             return False
-        trace = self._store.trace(fact.trace_id)
-        if trace is None:
-            trace = TraceState(fact.trace_id, last=now, incomplete=self._store.was_forgotten(fact.trace_id))
-            self._store.add_trace(trace)
+        trace = self._open(fact.trace_id, now)
         old = trace.spans.get(fact.span_id)
         if newer(old, fact) is old:
             self.stats.repeated += 1
@@ -84,12 +95,9 @@ class Engine:
             self._kept += 1
             trace.recognised += fact.role is not None
         trace.spans[fact.span_id] = fact
-        trace.fragments = None
-        trace.last = now
         if fact.session_keys:
             trace.session_hint = fact.session_keys[0][1]
-        self._store.touch_trace(fact.trace_id)
-        self._look_at_trace(trace, now + self.settings.settle)
+        self._changed(trace, now)
         hold = self._holds(trace, fact)
         if hold:
             self._held[fact.ref] = now
@@ -152,6 +160,19 @@ class Engine:
             times.append(self._now)
         return min(times, default=None)
 
+    def _open(self, trace_id: str, now: float) -> TraceState:
+        trace = self._store.trace(trace_id)
+        if trace is None:
+            trace = TraceState(trace_id, last=now, incomplete=self._store.was_forgotten(trace_id))
+            self._store.add_trace(trace)
+        return trace
+
+    def _changed(self, trace: TraceState, now: float) -> None:
+        trace.fragments = None
+        trace.last = now
+        self._store.touch_trace(trace.trace_id)
+        self._look_at_trace(trace, now + self.settings.settle)
+
     def _tick(self, now: float) -> float:
         """Let time move forward only, whatever the door's clock does."""
         self._now = max(self._now, now)
@@ -200,7 +221,7 @@ class Engine:
 
     def _fragments(self, trace: TraceState) -> list[Fragment]:
         if trace.fragments is None:
-            trace.fragments, problems = read_trace(trace.spans, self.settings.assembly)
+            trace.fragments, problems = read_trace(trace.spans, self.settings.assembly, trace.logs.values())
             self._evicted.problems += problems
         return trace.fragments
 
@@ -249,7 +270,7 @@ class Engine:
                 session.traces.pop(trace.trace_id, None)
                 if not session.traces:
                     self._store.drop_session(session_id)
-        self._kept -= len(trace.spans)
+        self._kept -= trace.size
         self._store.forget(trace.trace_id)
 
     def _join(self, fragment: Fragment, trace: TraceState, now: float) -> None:
@@ -293,7 +314,7 @@ class Engine:
         for session in sessions:
             for trace_id in session.traces:
                 trace = self._store.trace(trace_id)
-                self._kept -= len(trace.spans) if trace is not None else 0
+                self._kept -= trace.size if trace is not None else 0
                 self._store.bury([trace_id], now)
             session.traces.clear()
             session.results.clear()
@@ -307,7 +328,7 @@ class Engine:
         for fragment in oldest.ready:
             self._join(fragment, oldest, now)
         if not oldest.ready:
-            self._kept -= len(oldest.spans)
+            self._kept -= oldest.size
             self._store.forget(oldest.trace_id)
             return
         group: dict[str, SessionState] = {}
@@ -371,7 +392,10 @@ class Engine:
             return turn
 
         sessions = [build_session(run, turn_of) for run in runs_of(turns, self.settings.assembly)]
-        runs = [run for session in sessions for run in split_runs(session, self.goldens.find(session))]
+        runs: list[Session] = []
+        for session in sessions:
+            golden = self.goldens.find(session)
+            runs += split_runs(session, golden) if isinstance(golden, Golden) else [session]
         return [replace(run, incomplete=True) if self._lacks_spans(run) else run for run in runs]
 
     def _lacks_spans(self, run: Session) -> bool:

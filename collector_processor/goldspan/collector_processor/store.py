@@ -12,7 +12,7 @@ from typing import Protocol
 
 from goldspan.collector_processor.evaluation import Evaluation
 from goldspan.mappers.assembly import Fragment, TurnFragments
-from goldspan.mappers.facts import SpanFacts
+from goldspan.mappers.facts import LogFacts, SpanFacts
 from goldspan.scoring.sessions import Turn
 
 
@@ -24,6 +24,8 @@ class TraceState:
     last: float
     """When something new last came, in the door's seconds."""
     spans: dict[str, SpanFacts] = field(default_factory=dict[str, SpanFacts])
+    logs: dict[str, LogFacts] = field(default_factory=dict[str, LogFacts])
+    """Log records by identity."""
     recognised: int = 0
     fragments: list[Fragment] | None = None
     """What the trace holds of turns; none while it must be read again."""
@@ -35,6 +37,11 @@ class TraceState:
     """A session id seen on one of its spans: good enough to decide what to hold, not to score."""
     incomplete: bool = False
     """Recognised spans of it were forgotten before the newest came."""
+
+    @property
+    def size(self) -> int:
+        """How many records are kept of it."""
+        return len(self.spans) + len(self.logs)
 
 
 @dataclass(slots=True)

@@ -140,3 +140,26 @@ class SpanFacts:
         if self.version != other.version:
             return self.version > other.version
         return self != other and repr(self) > repr(other)
+
+
+@dataclass(frozen=True, slots=True)
+class LogFacts:
+    """What a dialect read of a log record that belongs to a span: content that the span itself does not hold (R11)."""
+
+    trace_id: str
+    span_id: str
+    """The span in whose context it was written; `""` where only the trace is known."""
+    identity: str
+    """Tells log records apart and puts them in order where times do not: a digest of the record."""
+    time: int = 0
+    dialect: str = ""
+    model: ModelFacts | None = None
+    tools: tuple[ToolFacts, ...] = ()
+    """Executions of tools, joined to their spans by call id."""
+    context: ContextFacts = NO_CONTEXT
+    session_keys: tuple[tuple[str, str], ...] = ()
+    turn_id: str | None = None
+
+
+Record = SpanFacts | LogFacts
+"""What the engine and assembly take in."""

@@ -1,18 +1,19 @@
-"""Span facts in, sessions out: a pure function of a set of spans.
+"""Span and log facts in, sessions out: a pure function of a set of records.
 
 facts -> one version of each span -> trace trees -> fragments -> turns -> runs
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from goldspan.mappers.assembly.fragments import Fragment, fragment_without_ids, fragments_of
+from goldspan.mappers.assembly.logs import session_keys_of, with_logs
 from goldspan.mappers.assembly.runs import TurnFragments, build_session, build_turn, runs_of, turns_of
 from goldspan.mappers.assembly.settings import DEFAULT_ASSEMBLY, DEFAULT_SESSION_KEYS, PSEUDO_TOOLS, AssemblySettings
 from goldspan.mappers.assembly.trace_tree import TraceTree
-from goldspan.mappers.facts import SpanFacts
+from goldspan.mappers.facts import LogFacts, Record, SpanFacts
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.sessions import Session
 
@@ -35,19 +36,22 @@ __all__ = [
 
 def newer(old: SpanFacts | None, new: SpanFacts) -> SpanFacts:
     """Return the version of a span to keep: later end, then more attributes, then the greater content (R4)."""
-    return new if old is None or new.version > old.version else old
+    if old is None or new.version > old.version:
+        return new
+    if new.version < old.version or new == old:
+        return old
+    return max(old, new, key=repr)
 
 
 def read_trace(
-    spans: dict[str, SpanFacts], settings: AssemblySettings = DEFAULT_ASSEMBLY
+    spans: Mapping[str, SpanFacts], settings: AssemblySettings = DEFAULT_ASSEMBLY, logs: Iterable[LogFacts] = ()
 ) -> tuple[list[Fragment], list[Problem]]:
     """Cut one trace, given by span id, into fragments. The trace with the id `""` holds the spans without ids."""
-    tree = TraceTree(spans)
+    records = list(logs)
+    tree = TraceTree(with_logs(spans, records) if records else spans, session_keys_of(records))
     trace_id = next(iter(spans.values())).trace_id if spans else ""
     problems = [
-        Problem(
-            "parent_cycle", "the parents of this span lead back to it; it was read as a root", f"{trace_id}/{span_id}"
-        )
+        Problem("parent_cycle", "its parents lead back to this span; it was read as a root", f"{trace_id}/{span_id}")
         for span_id in tree.cut
     ]
     if not trace_id:
@@ -56,19 +60,23 @@ def read_trace(
 
 
 def assemble(
-    facts: Iterable[SpanFacts],
+    records: Iterable[Record],
     settings: AssemblySettings = DEFAULT_ASSEMBLY,
     on_problem: Callable[[Problem], object] | None = None,
 ) -> list[Session]:
-    """Rebuild every session, one value for each run, in the order of time. The order of `facts` never matters."""
+    """Rebuild every session, one value for each run, in the order of time. The order of `records` never matters."""
     traces: dict[str, dict[str, SpanFacts]] = {}
-    for fact in facts:
-        named = fact if fact.trace_id and fact.span_id else without_ids(fact, len(traces.get("", ())))
+    logs: dict[str, dict[str, LogFacts]] = {}
+    for record in records:
+        if isinstance(record, LogFacts):
+            logs.setdefault(record.trace_id, {})[record.identity] = record
+            continue
+        named = record if record.trace_id and record.span_id else without_ids(record, len(traces.get("", ())))
         trace = traces.setdefault(named.trace_id, {})
         trace[named.span_id] = newer(trace.get(named.span_id), named)
     by_session: dict[str, list[Fragment]] = {}
-    for trace in traces.values():
-        fragments, problems = read_trace(trace, settings)
+    for trace_id, trace in traces.items():
+        fragments, problems = read_trace(trace, settings, logs.get(trace_id, {}).values())
         if on_problem is not None:
             for problem in problems:
                 on_problem(problem)

@@ -296,5 +296,5 @@ def _requested_call(ask: _Asked, *, rejected: bool, error: str | None) -> ToolCa
 
 
 def _mapping(arguments: Content) -> dict[str, object] | None:
-    """Captured arguments are a dict: the registry of dialects sees to it."""
+    """Return captured arguments, which are a dict: the registry of dialects sees to it."""
     return cast("dict[str, object]", arguments.raw) if arguments.capture is Capture.CAPTURED else None

@@ -6,7 +6,7 @@ earliest span. Nothing here recurses, so that a chain of ten thousand spans is o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from goldspan.mappers.facts import Role, SpanFacts
 
@@ -19,9 +19,12 @@ def time_order(span: SpanFacts) -> tuple[int, int, str]:
 class TraceTree:
     """Who stands above whom in one trace."""
 
-    def __init__(self, spans: Mapping[str, SpanFacts]) -> None:
-        """Take the spans of one trace by span id, one version of each."""
+    def __init__(
+        self, spans: Mapping[str, SpanFacts], log_session_keys: Sequence[tuple[tuple[str, str], ...]] = ()
+    ) -> None:
+        """Take the spans of one trace by span id, one version of each, and the session attributes of its logs."""
         self.spans = spans
+        self.log_session_keys = log_session_keys
         self.cut: list[str] = []
         """Span ids whose parent was ignored because it led back to them."""
         self._parents = self._without_cycles()
