@@ -12,32 +12,20 @@ are counted as late, since nothing is left to correct.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
-
-from goldspan.scoring.goldens.matching import GoldenIndex, split_runs
-from goldspan.scoring.goldens.models import Golden
-from goldspan.scoring.score import score_session
 
 from goldspan.collector_processor.engine_settings import EngineSettings, EngineStats
-from goldspan.collector_processor.evaluation import Evaluation, Handout
-from goldspan.collector_processor.evaluations import evaluations_of, revise
+from goldspan.collector_processor.evaluation import Handout
+from goldspan.collector_processor.judging import Judge, Step
 from goldspan.collector_processor.store import MemoryStore, SessionState, Store, TraceState
 from goldspan.mappers.assembly import (
     Fragment,
-    TurnFragments,
-    build_session,
-    build_turn,
     newer,
     read_trace,
-    runs_of,
-    turns_of,
     without_ids,
 )
 from goldspan.mappers.facts import LogFacts, Role, SpanFacts
-from goldspan.scoring.errors import Problem
-from goldspan.scoring.results import SessionResult
-from goldspan.scoring.sessions import Session, SpanRef, Turn
+from goldspan.scoring.goldens.matching import GoldenIndex
+from goldspan.scoring.sessions import SpanRef
 
 
 class Engine:
@@ -51,13 +39,14 @@ class Engine:
         self.settings = settings or EngineSettings()
         self.stats = EngineStats()
         self._store: Store = store if store is not None else MemoryStore()
+        self._judge = Judge(goldens, self.settings, self.stats, self._store)
         self._now = 0.0
         self._kept = 0
         self._due: list[tuple[float, int, str, str]] = []
         self._pushed = 0
         self._glances: dict[str, None] = {}
         self._held: dict[SpanRef, float] = {}
-        self._evicted = _Step()
+        self._evicted = Step()
 
     def feed_log(self, fact: LogFacts, now: float) -> None:
         """Take in one log record; what belongs to no trace cannot be joined to anything."""
@@ -108,7 +97,7 @@ class Engine:
     def poll(self, now: float) -> Handout:
         """Hand out what is due at this time."""
         now = self._tick(now)
-        step = _Step()
+        step = Step()
         for trace_id in self._glances:
             trace = self._store.trace(trace_id)
             if trace is not None:
@@ -127,7 +116,7 @@ class Engine:
                     session.due = None
                     self._rest(session, now, step)
         for session_id in step.touched:
-            self._evaluate(session_id, step)
+            self._judge.judge(session_id, step)
         for ref, since in self._held.items():
             if now - since < self.settings.hold_timeout:
                 break
@@ -142,12 +131,12 @@ class Engine:
         middle of a conversation does not make the turns to come missing ones.
         """
         now = self._tick(now)
-        step = _Step()
+        step = Step()
         for trace in self._store.traces():
             self._settle(trace, now, step, at_once=True, end_of_input=end_of_input)
         for session in self._store.sessions():
             if end_of_input or session.id in step.touched:
-                self._evaluate(session.id, step, flushed=True, over=end_of_input)
+                self._judge.judge(session.id, step, flushed=True, over=end_of_input)
         step.released.update(self._held)
         return self._handout(step)
 
@@ -191,11 +180,11 @@ class Engine:
         if session.due is None or session.due > when:
             session.due = self._push(when, "session", session.id)
 
-    def _handout(self, step: _Step) -> Handout:
+    def _handout(self, step: Step) -> Handout:
         released = step.released & self._held.keys()
         for ref in released:
             del self._held[ref]
-        evicted, self._evicted = self._evicted, _Step()
+        evicted, self._evicted = self._evicted, Step()
         return Handout(
             evaluations=(*evicted.evaluations, *step.evaluations),
             released=frozenset(released),
@@ -226,7 +215,7 @@ class Engine:
         return trace.fragments
 
     def _settle(
-        self, trace: TraceState, now: float, step: _Step, *, at_once: bool = False, end_of_input: bool = False
+        self, trace: TraceState, now: float, step: Step, *, at_once: bool = False, end_of_input: bool = False
     ) -> None:
         """Find out what of a trace is ready to be handed out, and when to look at it again."""
         settled_at = trace.last + self.settings.settle
@@ -257,7 +246,7 @@ class Engine:
             return self.settings.caller_timeout
         return self.settings.hold_timeout if fragment.waits_for_remote and self.settings.remote_callers else 0.0
 
-    def _let_go(self, trace: TraceState, now: float, step: _Step) -> None:
+    def _let_go(self, trace: TraceState, now: float, step: Step) -> None:
         """Forget a quiet trace that no golden is interested in, without a tombstone: nothing was said of it."""
         quiet_at = trace.last + self.settings.trace_retention
         if now < quiet_at:
@@ -266,7 +255,7 @@ class Engine:
         for session_id in {fragment.session.id for fragment in trace.ready}:
             session = self._store.session(session_id)
             if session is not None:
-                self._evaluate(session_id, step, over=True)
+                self._judge.judge(session_id, step, over=True)
                 session.traces.pop(trace.trace_id, None)
                 if not session.traces:
                     self._store.drop_session(session_id)
@@ -278,7 +267,7 @@ class Engine:
         if session is None:
             session = SessionState(fragment.session.id, last=now)
             self._store.add_session(session)
-        if self._is_late(fragment, session):
+        if self._judge.is_late(fragment, session):
             self.stats.late += len(fragment.spans)
             return
         session.traces[trace.trace_id] = None
@@ -286,12 +275,12 @@ class Engine:
         session.judged = False
         self._look_at_session(session, now + self.settings.run_idle)
 
-    def _rest(self, session: SessionState, now: float, step: _Step) -> None:
+    def _rest(self, session: SessionState, now: float, step: Step) -> None:
         """Judge the runs of a session that went quiet, later drop its state, later the memory of it."""
         if now < session.last + self.settings.run_idle:
             self._look_at_session(session, session.last + self.settings.run_idle)
         elif not session.judged:
-            self._evaluate(session.id, step, over=True)
+            self._judge.judge(session.id, step, over=True)
             self._look_at_session(session, session.last + self.settings.retention)
         elif session.traces and now < session.last + self.settings.retention:
             self._look_at_session(session, session.last + self.settings.retention)
@@ -342,89 +331,7 @@ class Engine:
             pending += [fragment.session.id for trace in traces if trace is not None for fragment in trace.ready]
         for session in group.values():
             self.stats.evicted_sessions += self.goldens.wants(session.id)
-            self._evaluate(session.id, self._evicted, over=True, incomplete=True)
+            self._judge.judge(session.id, self._evicted, over=True, incomplete=True)
         self._drop(list(group.values()), now)
         for session in group.values():
             self._look_at_session(session, now + self.settings.tombstone_ttl)
-
-    def _evaluate(
-        self, session_id: str, step: _Step, *, over: bool = False, flushed: bool = False, incomplete: bool = False
-    ) -> None:
-        """Score a session's runs anew and hand out what differs from what was said before."""
-        state = self._store.session(session_id)
-        if state is None:
-            return
-        state.judged = state.judged or over
-        wanted = self.goldens.wants(session_id)
-        if not wanted and not state.counted:
-            state.counted = True
-            self.stats.sessions_without_golden += 1
-        if not wanted and not (over and self.settings.report_unmatched):
-            return
-        results: dict[str, Evaluation] = {}
-        for session in self._runs(state):
-            run = replace(session, incomplete=True) if incomplete else session
-            result = score_session(self.goldens.find(run), run, final=True)
-            if over or (flushed and _saw_every_turn(result)):
-                state.over.add(run.run)
-            whole = run.run in state.over
-            if whole:
-                step.sessions.append(result)
-            else:
-                result = score_session(self.goldens.find(run), run, final=False)
-            for evaluation in evaluations_of(result, whole=whole, include_values=self.settings.include_values):
-                results[evaluation.id] = evaluation
-        step.evaluations += revise(state.results, results)
-
-    def _runs(self, state: SessionState) -> list[Session]:
-        """Build the runs of a session from what is ready, each turn once."""
-        fragments: list[Fragment] = []
-        for trace_id in state.traces:
-            trace = self._store.trace(trace_id)
-            mine = [one for one in trace.ready if one.session.id == state.id] if trace is not None else []
-            fragments += [one for one in mine if not self._is_late(one, state)]
-        turns = turns_of(fragments)
-        known, state.turns = state.turns, {}
-
-        def turn_of(parts: TurnFragments) -> Turn:
-            turn = known.get(parts) or build_turn(parts, self.settings.assembly)
-            state.turns[parts] = turn
-            return turn
-
-        sessions = [build_session(run, turn_of) for run in runs_of(turns, self.settings.assembly)]
-        runs: list[Session] = []
-        for session in sessions:
-            golden = self.goldens.find(session)
-            runs += split_runs(session, golden) if isinstance(golden, Golden) else [session]
-        return [replace(run, incomplete=True) if self._lacks_spans(run) else run for run in runs]
-
-    def _lacks_spans(self, run: Session) -> bool:
-        traces = (self._store.trace(trace_id) for turn in run.turns for trace_id in turn.trace_ids)
-        return any(trace is not None and trace.incomplete for trace in traces)
-
-    def _is_late(self, fragment: Fragment, state: SessionState) -> bool:
-        if not state.dropped_until or not fragment.start:
-            return False
-        return fragment.start <= state.dropped_until + self.settings.assembly.session_gap_ns
-
-
-def _saw_every_turn(result: SessionResult) -> bool:
-    golden = result.golden
-    return golden is not None and golden.calls is None and all(turn.turn is not None for turn in result.turns)
-
-
-@dataclass(slots=True)
-class _Step:
-    """What one call gathers for its handout."""
-
-    evaluations: list[Evaluation] = field(default_factory=list[Evaluation])
-    sessions: list[SessionResult] = field(default_factory=list[SessionResult])
-    problems: list[Problem] = field(default_factory=list[Problem])
-    released: set[SpanRef] = field(default_factory=set[SpanRef])
-    touched: dict[str, None] = field(default_factory=dict[str, None])
-
-    def release(self, fragments: Iterable[Fragment]) -> None:
-        """Let the spans of these fragments go."""
-        for fragment in fragments:
-            self.released.add(fragment.root)
-            self.released.update(span.ref for span in fragment.spans)
