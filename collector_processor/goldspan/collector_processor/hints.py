@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from goldspan.mappers.dialects import Advice, Dialect, DialectRegistry
 from goldspan.scoring.results import Reason
 from goldspan.scoring.sessions import Capture
 
@@ -39,10 +40,11 @@ CAPTURE_REASONS: dict[Capture, Reason] = {
 }
 
 NAME_THE_SESSION = (
-    "Goldens are joined by session id. Where the framework has a setting for it, use that; anywhere else run each turn "
-    'inside `with session_scope("ID"):` (from goldspan.collector_processor), or set gen_ai.conversation.id on the '
+    "Goldens are joined by session id. With goldspan's span processor in the agent's process, run each turn inside "
+    '`with session_scope("ID"):` (from goldspan.collector_processor); without, set gen_ai.conversation.id on the '
     "agent's span."
 )
+"""What helps whatever the framework."""
 
 HELP: dict[Reason, str] = {
     Reason.ARGUMENTS_NOT_CAPTURED: "Let the instrumentation write tool arguments on its spans.",
@@ -63,3 +65,14 @@ HELP: dict[Reason, str] = {
     Reason.EVALUATOR_ERROR: "The mistake is the metric's, not the traces'.",
 }
 """A fallback where a dialect has no better advice. Reasons that are no fault of the telemetry have none."""
+
+
+def advice_of(dialect: Dialect | None) -> Advice:
+    """Return what a dialect says must be switched on; other packages' dialects need not say anything."""
+    advice = getattr(dialect, "advice", None)
+    return advice if isinstance(advice, Advice) else Advice()
+
+
+def argument_advice(registry: DialectRegistry) -> dict[str, str]:
+    """Return, by dialect, what must be switched on to have arguments captured."""
+    return {dialect.name: text for dialect in registry.dialects if (text := advice_of(dialect).arguments)}

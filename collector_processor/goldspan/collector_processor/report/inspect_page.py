@@ -23,20 +23,24 @@ _LABEL = 16
 def inspect_page(page: Page, found: Inspection, *, verbose: bool) -> None:
     """Add everything a newcomer wants to know first."""
     most = len(found.sessions) if verbose else _MOST_SESSIONS
+    runs = Counter(session.id for session in found.sessions)
+    shown: Counter[str] = Counter()
     for session in found.sessions[:most]:
-        _session(page, session, verbose=verbose)
+        shown[session.id] += 1
+        run = f"  run {shown[session.id]} of {runs[session.id]}" if runs[session.id] > 1 else ""
+        _session(page, session, run, verbose=verbose)
         page.blank()
     if len(found.sessions) > most:
         page.line((f"... and {counted(len(found.sessions) - most, 'more session')}; -v shows all", "dim"))
         page.blank()
     _counts(page, found)
     problem_rows(page, found.problems, label=_LABEL)
-    advice_rows(page, found.advice)
+    advice_rows(page, found.hints)
     page.blank()
     _last_word(page, found)
 
 
-def _session(page: Page, session: Session, *, verbose: bool) -> None:
+def _session(page: Page, session: Session, run: str, *, verbose: bool) -> None:
     if session.ambiguous:
         source = ("several session ids were found; named after its trace", "yellow")
     elif session.id_source == "trace_id":
@@ -45,7 +49,7 @@ def _session(page: Page, session: Session, *, verbose: bool) -> None:
         source = ("spans without any id, taken as one session", "yellow")
     else:
         source = (f"from {printable(session.id_source)}", "dim")
-    page.line((printable(session.id), "bold"), "  ", source, ("  incomplete" if session.incomplete else "", "yellow"))
+    page.line((printable(session.id), "bold"), run, "  ", source)
     for index, turn in enumerate(session.turns):
         _turn(page, index, turn, verbose=verbose)
 
@@ -83,26 +87,18 @@ def _brackets(calls: Sequence[ToolCall]) -> list[str]:
 
 def _call(page: Page, call: ToolCall, bracket: str, *, verbose: bool) -> None:
     name = printable(call.name)
-    notes: list[str] = []
-    if call.error is not None:
-        notes.append(f"failed: {shorten(printable(call.error), 40)}")
-    if call.rejected:
-        notes.append("asked for, never executed")
-    elif call.requested:
-        notes.append("seen as a request only")
-    note = f"  ({'; '.join(notes)})" if notes else ""
     known = call.capture is Capture.CAPTURED
     text = known_arguments(call) or "no arguments"
-    # A very long error leaves no room beside it; arguments are what one came to see.
-    room = max(page.width - 8 - cell_len(name) - cell_len(note), 24)
-    page.line(
-        (bracket, "dim"),
-        " ",
-        (name, "bold"),
-        (f"  {text if verbose else shorten(text, room)}", "" if known else "yellow"),
-        (note, "yellow"),
-        indent=4,
-    )
+    if not verbose:
+        text = shorten(text, 3 * max(page.width - 8 - cell_len(name), 24))
+    style = "" if known else "yellow"
+    page.paragraph(text, indent=4, label=((bracket, "dim"), " ", (name, "bold"), "  "), style=style)
+    if call.error is not None:
+        page.line((f"failed: {shorten(printable(call.error), page.width - 16)}", "red"), indent=8)
+    if call.rejected:
+        page.line(("asked for, never executed", "yellow"), indent=8)
+    elif call.requested and verbose:
+        page.line(("known from the model's request only: no span shows its execution", "dim"), indent=8)
 
 
 def _counts(page: Page, found: Inspection) -> None:
@@ -114,6 +110,9 @@ def _counts(page: Page, found: Inspection) -> None:
         )
         if found.calls:
             text += f", {known if known < len(found.calls) else 'all'} with arguments"
+        requested = sum(call.requested and not call.rejected for call in found.calls)
+        if requested:
+            text += f"; {requested} known from the model's requests only, no span shows them executed"
         page.paragraph(text, label=f"{'found':<{_LABEL}}")
     others = found.spans - found.recognised
     if found.dialects:
@@ -135,6 +134,5 @@ def _most(counts: Mapping[str, int]) -> str:
 
 
 def _last_word(page: Page, found: Inspection) -> None:
-    if found.advice or not found.calls:
-        return
-    page.paragraph("Nothing is missing: `goldspan score` can judge every one of these calls.", style="green")
+    if not found.hints and found.calls:
+        page.paragraph("Nothing is missing: `goldspan score` can judge every one of these calls.", style="green")

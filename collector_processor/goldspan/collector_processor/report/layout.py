@@ -40,15 +40,15 @@ class Page:
         if self.lines and self.lines[-1].plain:
             self.lines.append(Text())
 
-    def paragraph(self, text: str, *, indent: int = 0, label: str = "", style: str = "") -> None:
+    def paragraph(self, text: str, *, indent: int = 0, label: str | tuple[Part, ...] = "", style: str = "") -> None:
         """Add text that wraps at spaces only; what follows the first line hangs under it."""
-        hanging = indent + (cell_len(label) if label else 0)
-        lines = textwrap.wrap(
-            text, max(self.width - hanging, 24), break_long_words=False, break_on_hyphens=False
-        ) or [""]  # fmt: skip
-        for index, part in enumerate(lines):
-            head: Part = (label, "bold") if index == 0 else " " * (hanging - indent)
-            self.line(head, (part, style), indent=indent)
+        head = ((label, "bold"),) if isinstance(label, str) else label
+        width = sum(cell_len(part if isinstance(part, str) else part[0]) for part in head)
+        room = max(self.width - indent - width, 24)
+        lines = textwrap.wrap(text, room, break_long_words=False, break_on_hyphens=False)
+        self.line(*head, (lines[0] if lines else "", style), indent=indent)
+        for line in lines[1:]:
+            self.line((line, style), indent=indent + width)
 
     def __str__(self) -> str:
         """Return every line without style, as it looks in a pipe."""
