@@ -1,0 +1,232 @@
+"""Which actual call stands for which expected one.
+
+Of all alignments one to one, the one with the highest total score; of those, with the most pairs, then with the most
+pairs whose arguments are known, then with the most successful calls; of those, the one in which each expected call in
+turn has the earliest actual call. Pairs first would be wrong: f1, f2, f3 against f2, f3, f9 is worth 2/3, not 0.
+
+The result is exact for up to `LIMIT` pairs of calls that could be looked at. Beyond, calls are aligned in exact
+portions, one after the other, and the alignment is marked as approximate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from math import lcm
+from typing import NamedTuple
+
+from goldspan.scoring.assignment import Assignment, BestMatchings
+from goldspan.scoring.batches import align_batches
+
+LIMIT = 200 * 200
+_PORTION = 200
+_LARGEST_SCALE = 1 << 4096
+
+
+class Pair(NamedTuple):
+    """What it is worth to let an actual call stand for an expected one."""
+
+    score: Fraction
+    known: bool = True
+    """No expected argument's value is unknown."""
+    successful: bool = True
+    """The actual call did not fail."""
+    likeness: Fraction = Fraction(0)
+    """Breaks ties between pairs whose score says little; 0 to 1."""
+
+    @property
+    def perfect(self) -> bool:
+        """No other pair can be better."""
+        return self.score == 1 and self.known and self.successful
+
+
+class Alignment(NamedTuple):
+    """The actual call, by position, that stands for each expected one."""
+
+    partners: tuple[int | None, ...]
+    approximate: bool = False
+
+
+Judge = Callable[[int, int], Pair | None]
+"""What the pair of an expected and an actual call of one name, by position, is worth; None: may not be aligned."""
+
+
+def align(
+    expected: Sequence[str],
+    actual: Sequence[str],
+    judge: Judge,
+    *,
+    ordered: bool = True,
+    batches: Sequence[int] | None = None,
+) -> Alignment:
+    """Align calls by their names and what `judge` says of pairs of one name.
+
+    `batches` has a number for each actual call: order is free among those with the same number, except 0, which
+    stands for no batch. Without `batches`, or if not `ordered`, they do not matter.
+    """
+    names = set(expected)
+    columns = [index for index, name in enumerate(actual) if name in names]
+    ranks = _ranks(columns, batches) if ordered else dict.fromkeys(columns, 0)
+    table = _Table(expected, actual, judge)
+    partners: list[int | None] = [None] * len(expected)
+    if len(expected) * len(columns) <= LIMIT:
+        exact = _align_exactly(table, range(len(expected)), columns, ranks, partners)
+        return Alignment(tuple(partners), approximate=not exact)
+    used, reached = set[int](), 0
+    for first in range(0, len(expected), _PORTION):
+        rows = range(first, min(first + _PORTION, len(expected)))
+        wanted = {expected[row] for row in rows}
+        left = [column for column in columns if column not in used and ranks[column] >= reached]
+        candidates = _first_of_each([c for c in left if actual[c] in wanted], actual, ordered=ordered)
+        _align_exactly(table, rows, candidates, ranks, partners)
+        taken = [partner for row in rows if (partner := partners[row]) is not None]
+        used.update(taken)
+        reached = max((ranks[column] for column in taken), default=reached)
+    return Alignment(tuple(partners), approximate=True)
+
+
+class _Table:
+    """What pairs are worth, each looked at once."""
+
+    def __init__(self, expected: Sequence[str], actual: Sequence[str], judge: Judge) -> None:
+        self.expected, self.actual, self._judge = expected, actual, judge
+        self._known: dict[tuple[int, int], Pair | None] = {}
+
+    def pair(self, row: int, column: int) -> Pair | None:
+        if self.expected[row] != self.actual[column]:
+            return None
+        place = (row, column)
+        if place not in self._known:
+            self._known[place] = self._judge(row, column)
+        return self._known[place]
+
+
+def _ranks(columns: Sequence[int], batches: Sequence[int] | None) -> dict[int, int]:
+    """Give batches numbers by their first call; a call in no batch is one of its own."""
+    ranks: dict[int, int] = {}
+    rank_of: dict[tuple[int, int], int] = {}
+    for column in columns:
+        batch = batches[column] if batches else 0
+        key = (batch, 0) if batch else (0, column)
+        ranks[column] = rank_of.setdefault(key, len(rank_of))
+    return ranks
+
+
+def _first_of_each(columns: Sequence[int], actual: Sequence[str], *, ordered: bool) -> list[int]:
+    if ordered:
+        return list(columns[:_PORTION])
+    by_name: dict[str, list[int]] = {}
+    for column in columns:
+        by_name.setdefault(actual[column], []).append(column)
+    return sorted(column for named in by_name.values() for column in named[:_PORTION])
+
+
+def _align_exactly(
+    table: _Table, rows: range, columns: Sequence[int], ranks: dict[int, int], partners: list[int | None]
+) -> bool:
+    """Fill in the partners of some rows; whether that is exact."""
+    if not rows or not columns:
+        return True
+    perfect = _first_perfect(table, rows, columns, ranks)
+    if perfect is not None:
+        partners[rows.start : rows.stop] = perfect
+        return True
+    weights, exact = _weights([[table.pair(row, column) for column in columns] for row in rows])
+    batches: dict[int, list[int]] = {}
+    for position, column in enumerate(columns):
+        batches.setdefault(ranks[column], []).append(position)
+    if len(batches) == 1:
+        found = _in_any_order(weights, [table.expected[row] for row in rows], [table.actual[c] for c in columns])
+    elif len(batches) == len(columns):
+        found = _in_order(weights)
+    else:
+        found = align_batches(weights, list(batches.values()))
+    partners[rows.start : rows.stop] = [None if position is None else columns[position] for position in found]
+    return exact
+
+
+def _first_perfect(
+    table: _Table, rows: range, columns: Sequence[int], ranks: dict[int, int]
+) -> list[int | None] | None:
+    """Give each row the first perfect partner, if there is one for every row: then nothing can be better."""
+    if len(rows) > len(columns):
+        return None
+    found: list[int | None] = []
+    free, reached = list(columns), 0
+    for row in rows:
+        for column in free:
+            if ranks[column] >= reached and (pair := table.pair(row, column)) is not None and pair.perfect:
+                break
+        else:
+            return None
+        found.append(column)
+        free.remove(column)
+        reached = ranks[column]
+    return found
+
+
+def _weights(pairs: Sequence[Sequence[Pair | None]]) -> tuple[list[list[int]], bool]:
+    """Fold all that makes one alignment better than another into one number for each pair; 0 where there is none.
+
+    A sum of such numbers is greater exactly where the alignment is better; second, whether they are exact.
+    """
+    some = [pair for row in pairs for pair in row if pair is not None]
+    scale = lcm(*{pair.score.denominator for pair in some})
+    fine = lcm(*{pair.likeness.denominator for pair in some})
+    exact = scale < _LARGEST_SCALE and fine < _LARGEST_SCALE
+    scale, fine = min(scale, _LARGEST_SCALE), min(fine, _LARGEST_SCALE)
+    most = min(len(pairs), len(pairs[0])) + 1
+    folded: dict[Pair, int] = {}
+    for pair in some:
+        if pair not in folded:
+            score = pair.score.numerator * scale // pair.score.denominator
+            likeness = pair.likeness.numerator * fine // pair.likeness.denominator
+            ranked = ((score * most + 1) * most + pair.known) * most + pair.successful
+            folded[pair] = ranked * most * fine + likeness
+    return [[0 if pair is None else folded[pair] for pair in row] for row in pairs], exact
+
+
+def _in_order(weights: Sequence[Sequence[int]]) -> list[int | None]:
+    """Align by dynamic programming from the end, then walk from the start."""
+    columns = len(weights[0])
+    best = [[0] * (columns + 1)]
+    for row in reversed(weights):
+        below, here = best[-1], [0] * (columns + 1)
+        for column in range(columns - 1, -1, -1):
+            value = max(here[column + 1], below[column])
+            weight = row[column]
+            if weight and (paired := weight + below[column + 1]) > value:
+                value = paired
+            here[column] = value
+        best.append(here)
+    best.reverse()
+    found: list[int | None] = []
+    start = 0
+    for number, row in enumerate(weights):
+        here, below = best[number], best[number + 1]
+        partner: int | None = None
+        for column in range(start, columns):
+            if here[column] < here[start]:
+                break
+            if row[column] and row[column] + below[column + 1] == here[start]:
+                partner = column
+                break
+        found.append(partner)
+        start = start if partner is None else partner + 1
+    return found
+
+
+def _in_any_order(weights: Sequence[Sequence[int]], expected: Sequence[str], actual: Sequence[str]) -> list[int | None]:
+    """Align each name by itself: calls of different names never compete."""
+    found: list[int | None] = [None] * len(weights)
+    for name in dict.fromkeys(expected):
+        rows = [row for row, other in enumerate(expected) if other == name]
+        columns = [column for column, other in enumerate(actual) if other == name]
+        matching = Assignment(len(columns))
+        for row in rows:
+            matching.add([weights[row][column] for column in columns])
+        best = BestMatchings(matching)
+        for number, row in enumerate(rows):
+            position = best.take_lowest(number)
+            found[row] = None if position is None else columns[position]
+    return found

@@ -1,0 +1,206 @@
+"""Alignment: what is best, by exhaustive search, and the traps that greedy ways fall into."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from fractions import Fraction
+from itertools import product
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from goldspan.scoring.alignment import LIMIT, Alignment, Pair, align
+
+NAMES = "fg"
+Scores = dict[tuple[int, int], Pair | None]
+
+
+def by_exhaustion(
+    expected: Sequence[str], actual: Sequence[str], pairs: Scores, ordered: bool, batches: Sequence[int] | None
+) -> tuple[int | None, ...]:
+    """The rule as it is worded, over every alignment there is."""
+    rank = {}
+    for index in range(len(actual)):
+        batch = batches[index] if batches else 0
+        rank[index] = next((rank[i] for i in range(index) if batches and batch and batches[i] == batch), index)
+
+    def allowed(partners: tuple[int | None, ...]) -> bool:
+        taken = [partner for partner in partners if partner is not None]
+        ranks = [rank[partner] for partner in taken]
+        return len(set(taken)) == len(taken) and (not ordered or ranks == sorted(ranks))
+
+    def worth(partners: tuple[int | None, ...]) -> tuple[object, ...]:
+        chosen = [pairs[row, column] for row, column in enumerate(partners) if column is not None]
+        found = [pair for pair in chosen if pair is not None]
+        return (
+            -sum(pair.score for pair in found),
+            -len(found),
+            -sum(pair.known for pair in found),
+            -sum(pair.successful for pair in found),
+            -sum(pair.likeness for pair in found),
+            [len(actual) if partner is None else partner for partner in partners],
+        )
+
+    choices = [
+        [None, *(c for c, name in enumerate(actual) if name == wanted and pairs[row, c] is not None)]
+        for row, wanted in enumerate(expected)
+    ]
+    return min(filter(allowed, product(*choices)), key=worth)
+
+
+scores = st.sampled_from([Fraction(0), Fraction(1, 3), Fraction(1, 2), Fraction(2, 3), Fraction(1)])
+pairs_of_calls = st.none() | st.builds(
+    Pair, scores, st.booleans(), st.booleans(), st.sampled_from([Fraction(0), Fraction(1, 2)])
+)
+
+
+@st.composite
+def problems(draw: st.DrawFn, most: int = 5) -> tuple[list[str], list[str], Scores, list[int]]:
+    names = st.lists(st.sampled_from(NAMES), max_size=most)
+    expected, actual = draw(names), draw(names)
+    pairs = {place: draw(pairs_of_calls) for place in product(range(len(expected)), range(len(actual)))}
+    batches: list[int] = []
+    for _ in actual:
+        joins = draw(st.booleans())
+        previous = batches[-1] if batches else 0
+        batches.append(draw(st.sampled_from([0, len(batches) + 1])) if not joins or not previous else previous)
+    return expected, actual, pairs, batches
+
+
+@given(problems(), st.booleans(), st.booleans())
+@settings(max_examples=1500, deadline=None)
+def test_the_best_alignment_is_found_in_every_mode(
+    problem: tuple[list[str], list[str], Scores, list[int]], ordered: bool, in_batches: bool
+) -> None:
+    expected, actual, pairs, numbers = problem
+    batches = numbers if in_batches else None
+    found = align(expected, actual, lambda row, column: pairs[row, column], ordered=ordered, batches=batches)
+    assert found == Alignment(by_exhaustion(expected, actual, pairs, ordered, batches), approximate=False)
+
+
+@given(st.data())
+@settings(max_examples=300, deadline=None)
+def test_large_batches_are_aligned_like_small_ones(data: st.DataObject) -> None:
+    """Beyond six calls a batch is matched as a whole: another algorithm, the same alignment."""
+    sizes = data.draw(st.lists(st.sampled_from([1, 7, 8]), min_size=1, max_size=3))
+    batches = [number for number, size in enumerate(sizes, 1) for _ in range(size)]
+    rows = data.draw(st.integers(0, 4))
+    some = st.sampled_from([None, Pair(Fraction(0)), Pair(Fraction(1, 2)), Pair(Fraction(1))])
+    # Few calls that may be aligned at all keep the exhaustive search short.
+    eligible = set(data.draw(st.lists(st.integers(0, len(batches) - 1), max_size=6)))
+    pairs = {
+        (row, column): data.draw(some) if column in eligible else None
+        for row, column in product(range(rows), range(len(batches)))
+    }
+    names = ["f"] * rows, ["f"] * len(batches)
+    found = align(*names, lambda row, column: pairs[row, column], batches=batches)
+    assert found.partners == by_exhaustion(*names, pairs, True, batches)
+
+
+def aligned(table: list[list[int | None]], **options: object) -> tuple[int | None, ...]:
+    """Align by a table of scores in quarters."""
+    rows, columns = len(table), len(table[0])
+
+    def judge(row: int, column: int) -> Pair | None:
+        quarters = table[row][column]
+        return None if quarters is None else Pair(Fraction(quarters, 4))
+
+    return align(["f"] * rows, ["f"] * columns, judge, **options).partners  # type: ignore[arg-type]
+
+
+def test_the_total_counts_before_the_number_of_pairs() -> None:
+    # f1, f2, f3 against f2, f3, f9
+    assert aligned([[0, 0, 0], [4, 0, 0], [0, 4, 0]]) == (None, 0, 1)
+
+
+def test_in_any_order_the_first_partner_is_not_always_the_best() -> None:
+    # f(1,1), f(1,2) against f(1,2), f(1,9)
+    assert aligned([[2, 2], [4, 2]], ordered=False) == (1, 0)
+    assert aligned([[2, 2], [4, 2]]) == (0, 1)
+
+
+def test_a_retry_does_not_hide_the_call_that_was_right() -> None:
+    assert aligned([[1, 4]]) == (1,)
+
+
+def test_of_two_equal_calls_the_successful_one_is_chosen_else_the_first() -> None:
+    def judge(row: int, column: int) -> Pair:
+        return Pair(Fraction(1), successful=column != 0)
+
+    assert align(["f"], ["f", "f", "f"], judge).partners == (1,)
+    assert align(["f"], ["f", "f", "f"], lambda *_: Pair(Fraction(1))).partners == (0,)
+
+
+def test_unknown_arguments_come_after_known_ones() -> None:
+    def judge(row: int, column: int) -> Pair:
+        return Pair(Fraction(0), known=column == 1)
+
+    assert align(["f"], ["f", "f"], judge).partners == (1,)
+
+
+def test_order_is_free_inside_a_batch_only() -> None:
+    swapped: list[list[int | None]] = [[None, 4], [4, None]]
+    assert aligned(swapped, batches=[7, 7]) == (1, 0)
+    assert aligned(swapped, batches=[7, 8]) == (1, None)
+    assert aligned(swapped, batches=[0, 0]) == (1, None)
+
+
+def adversarial(row: int, column: int) -> Fraction:
+    return Fraction((row * column) % 13, 12)
+
+
+LARGE = 200
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 5, 7, 20, 66, 200], ids="batches_of_{}".format)
+@pytest.mark.parametrize("ordered", [True, False], ids=["ordered", "any_order"])
+def test_two_hundred_by_two_hundred_is_exact_and_quick(size: int, ordered: bool) -> None:
+    batches = [1 + index // size if size else 0 for index in range(LARGE)]
+    started = time.process_time()
+    found = align(
+        ["f"] * LARGE,
+        ["f"] * LARGE,
+        lambda row, column: Pair(adversarial(row, column)),
+        ordered=ordered,
+        batches=batches,
+    )
+    assert not found.approximate
+    assert time.process_time() - started < 5  # about 0.3 s on an idle machine
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+def test_beyond_the_limit_alignment_is_bounded_and_says_so(ordered: bool) -> None:
+    calls = 1_000
+    assert calls * calls > LIMIT
+    names = [f"tool{index % 3}" for index in range(calls)]
+    judged = 0
+
+    def judge(row: int, column: int) -> Pair:
+        nonlocal judged
+        judged += 1
+        return Pair(Fraction(row == column))
+
+    found = align(names, names, judge, ordered=ordered)
+    assert found.approximate
+    assert found.partners == tuple(range(calls))
+    assert judged < 10 * LIMIT
+
+
+def test_calls_of_other_tools_never_count_towards_the_limit() -> None:
+    actual = ["other"] * 100_000 + ["f"]
+    assert align(["f"], actual, lambda *_: Pair(Fraction(1))) == Alignment((100_000,), approximate=False)
+
+
+def test_scores_without_a_small_common_denominator_are_bounded_and_say_so() -> None:
+    primes = [p for p in range(3, 6_000) if all(p % q for q in range(2, int(p**0.5) + 1))]
+    rows = 30
+
+    def judge(row: int, column: int) -> Pair:
+        prime = primes[(row * rows + column) % len(primes)]
+        return Pair(Fraction(prime - 1, prime))
+
+    found = align(["f"] * rows, ["f"] * rows, judge, ordered=False)
+    assert len(set(found.partners)) == rows
+    assert found.approximate is True
