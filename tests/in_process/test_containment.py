@@ -58,7 +58,7 @@ def test_an_inner_exporter_that_raises_is_counted_and_logged_once(make_rig: Make
     rig.door.shutdown()
     assert len(rig.inner.spans) == 8
     assert rig.counted("goldspan.spans.dropped") == {"export_failed": 8}
-    assert len(rig.events()) == 2
+    assert len(rig.events()) == 3
     assert warnings_logged() == ["export failed; later failures of this kind are counted only"]
 
 
@@ -165,8 +165,8 @@ def test_providers_that_raise_do_not_keep_spans_or_each_other(make_rig: MakeRig)
     rig.turn()
     rig.door.force_flush()
     assert rig.score("execute_tool get_weather 0") == 0.5
-    assert len(rig.points("tool_parameter_match.score")) == 2
-    assert rig.counted("goldspan.failures") == {"events": 2}
+    assert len(rig.points("tool_parameter_match.score")) == 3
+    assert rig.counted("goldspan.failures") == {"events": 3}
 
 
 def test_exporting_and_emitting_are_not_traced(make_rig: MakeRig) -> None:

@@ -154,13 +154,18 @@ def test_a_span_with_a_nan_and_one_without_ids_leave_as_they_came(rig: Rig) -> N
     assert rig.exported()["by hand"] is by_hand
 
 
-def test_no_thread_runs_while_nothing_waits(make_rig: MakeRig) -> None:
-    rig = make_rig(goldens=[])
-    before = threading.active_count()
-    with rig.tracer.start_as_current_span("GET /health"):
-        pass
-    rig.door.force_flush()
-    until(lambda: threading.active_count() == before)
+def test_a_thread_runs_only_while_there_is_something_to_wait_for(make_rig: MakeRig) -> None:
+    def timers() -> int:
+        return sum(thread.name == "goldspan-timer" for thread in threading.enumerate())
+
+    until(lambda: timers() == 0)
+    rig = make_rig(settle=3600)
+    rig.door.export([])
+    assert timers() == 0
+    rig.turn()
+    assert timers() == 1
+    rig.door.shutdown()
+    until(lambda: timers() == 0)
 
 
 class Slow(Inner):

@@ -73,6 +73,7 @@ class Pipeline:
         self._telemetry = telemetry
         self._closed = False
         self._said_held = (0, 0)
+        self._counted = EngineStats()
         self._start_over()
         if hasattr(os, "register_at_fork"):
             # A child leaves the parent's spans to the parent, and its locks and threads with them.
@@ -245,4 +246,4 @@ class Pipeline:
 
     def _renew_engine(self) -> None:
         self._engine = None if self._new_engine is None else self._new_engine()
-        self._counted: EngineStats = EngineStats()
+        self._counted = EngineStats()
