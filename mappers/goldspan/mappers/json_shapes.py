@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeGuard
 
+_NO_MAPPING = (str, int, float, bytes, list, tuple, type(None))
+_NO_SEQUENCE = (str, int, float, bytes, dict, type(None))
+
 
 def is_object(value: object) -> TypeGuard[dict[str, Any]]:
     """Tell JSON objects; keys of parsed JSON are strings."""
@@ -18,9 +21,10 @@ def is_list(value: object) -> TypeGuard[list[Any]]:
 
 def is_sequence(value: object) -> TypeGuard[Sequence[Any]]:
     """Tell arrays, which the SDK keeps as tuples; texts are none."""
-    return isinstance(value, list | tuple) or (isinstance(value, Sequence) and not isinstance(value, str | bytes))
+    # Abstract classes are slow to ask: what is common is told before.
+    return isinstance(value, list | tuple) or (not isinstance(value, _NO_SEQUENCE) and isinstance(value, Sequence))
 
 
 def is_mapping(value: object) -> TypeGuard[Mapping[str, Any]]:
     """Tell objects, which the SDK may keep as read-only mappings."""
-    return isinstance(value, Mapping)
+    return isinstance(value, dict) or (not isinstance(value, _NO_MAPPING) and isinstance(value, Mapping))

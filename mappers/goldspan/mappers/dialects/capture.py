@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from goldspan.mappers.json_shapes import is_list, is_mapping, is_object, is_sequence
+from goldspan.mappers.quick import quick_constructor
 from goldspan.scoring.sessions import NO_CONTENT, Capture, Content
 
 REDACTION_TOKENS = frozenset(
@@ -32,6 +33,7 @@ _CUT_MARKS = ("...", "\N{HORIZONTAL ELLIPSIS}", "[truncated]", "<truncated>", "(
 _LITERALS = ("true", "false", "null", "NaN", "Infinity", "-Infinity")
 _MAX_DEPTH = 100
 _MAX_LITERAL = 1_000_000
+_content = quick_constructor(Content)
 
 Unwrap = Callable[[Any], Any]
 """Takes the decoded value and returns the arguments inside its envelope, or none where it is no such envelope."""
@@ -88,7 +90,7 @@ def read_arguments(
     if not is_mapping(value):
         return Arguments(Content(raw, Capture.UNPARSABLE))
     arguments: dict[str, Any] = value if is_object(value) and isinstance(raw, str) else plain(value)
-    return Arguments(Content(arguments, Capture.CAPTURED), _hidden(arguments, tokens))
+    return Arguments(_content(arguments, Capture.CAPTURED), _hidden(arguments, tokens))
 
 
 def read_content(raw: object, tokens: frozenset[str] = REDACTION_TOKENS) -> Content:
@@ -97,8 +99,8 @@ def read_content(raw: object, tokens: frozenset[str] = REDACTION_TOKENS) -> Cont
         return NO_CONTENT
     if isinstance(raw, str):
         hidden = raw in tokens or raw.startswith(_SCRUBBED)
-        return Content(raw, Capture.REDACTED if hidden else Capture.CAPTURED)
-    return Content(plain(raw), Capture.CAPTURED)
+        return _content(raw, Capture.REDACTED if hidden else Capture.CAPTURED)
+    return _content(plain(raw), Capture.CAPTURED)
 
 
 def plain(value: Any, depth: int = 0) -> Any:
@@ -120,8 +122,11 @@ def _literal(text: str) -> object:
 
 
 def _hidden(arguments: Mapping[str, Any], tokens: frozenset[str]) -> Mapping[str, Capture] | None:
-    hidden = [name for name, value in arguments.items() if _holds_token(value, tokens)]
-    return dict.fromkeys(hidden, Capture.REDACTED) if hidden else None
+    hidden: dict[str, Capture] = {}
+    for name, value in arguments.items():
+        if _holds_token(value, tokens):
+            hidden[name] = Capture.REDACTED
+    return hidden or None
 
 
 def _holds_token(value: Any, tokens: frozenset[str], depth: int = 0) -> bool:

@@ -35,9 +35,18 @@ class InputEnd(NamedTuple):
     """The text of the user message it ends with."""
 
 
+def parsed_if_asking(output: object) -> object:
+    """Parse JSON text of output that may ask for tools; other text stays text, and is cheap."""
+    if isinstance(output, str) and any(mark in output for mark in _REQUEST_MARKS):
+        return _parsed(output)
+    return output
+
+
 def requests_in(output: object) -> tuple[Request, ...]:
     """Return the tool calls that a model's output asks for, in its order."""
-    if isinstance(output, str) and not any(mark in output for mark in _REQUEST_MARKS):
+    if isinstance(output, str):
+        output = parsed_if_asking(output)
+    if isinstance(output, str):
         return ()
     found: list[Request] = []
     for message in _messages(output):

@@ -10,7 +10,7 @@ What a table cannot say goes into its hooks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -23,13 +23,26 @@ from goldspan.mappers.dialects.capture import (
     read_content,
 )
 from goldspan.mappers.dialects.dialect import NO_ADVICE, Advice, Reading
-from goldspan.mappers.dialects.messages import InputEnd, end_of_input, last_answer, last_user_text, requests_in
+from goldspan.mappers.dialects.identifiers import identifier
+from goldspan.mappers.dialects.messages import (
+    InputEnd,
+    end_of_input,
+    last_answer,
+    last_user_text,
+    parsed_if_asking,
+    requests_in,
+)
 from goldspan.mappers.facts import ContextFacts, ModelFacts, Role, ToolFacts
 from goldspan.mappers.json_shapes import is_mapping
+from goldspan.mappers.quick import quick_constructor
 from goldspan.mappers.spans import STATUS_ERROR, SpanView
 from goldspan.scoring.sessions import Capture, Content
 
 Attributes = Mapping[str, Any]
+_reading = quick_constructor(Reading)
+_tool_facts = quick_constructor(ToolFacts)
+_model_facts = quick_constructor(ModelFacts)
+_context_facts = quick_constructor(ContextFacts)
 _MAX_ERROR = 200
 _TRACEBACK = "Traceback (most recent call last)"
 
@@ -44,7 +57,7 @@ class Rule:
     values: frozenset[str] | None = None
     """Its value must be one of these texts; any value, where none."""
     also: tuple[str, ...] = ()
-    """Attributes that must be there too."""
+    """Attributes that must be there too. The first of them, where there is one, is the marker of this rule."""
     without: tuple[str, ...] = ()
     """Attributes that must not be there."""
     name_prefix: str = ""
@@ -59,11 +72,13 @@ class Rule:
         value = attributes.get(self.key)
         if value is None or (self.values is not None and not (isinstance(value, str) and value in self.values)):
             return False
-        if self.name_prefix and not span.name.startswith(self.name_prefix):
-            return False
-        if any(key not in attributes for key in self.also):
-            return False
-        return not any(key in attributes for key in self.without)
+        for key in self.also:
+            if key not in attributes:
+                return False
+        for key in self.without:
+            if key in attributes:
+                return False
+        return not self.name_prefix or span.name.startswith(self.name_prefix)
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,46 +212,54 @@ class DialectTable:
     markers: frozenset[str] = field(init=False)
 
     def __post_init__(self) -> None:
-        keys = {rule.key for rule in self.rules}.union(self.turn_id, self.session_keys)
+        keys = {rule.also[0] if rule.also else rule.key for rule in self.rules}.union(self.turn_id, self.session_keys)
         object.__setattr__(self, "markers", frozenset(keys) | self.extra_markers)
 
     def read(self, span: SpanView) -> Reading | None:
         """Read one span; none where no rule holds and nothing else of this dialect is on it."""
         attributes = span.attributes
-        rule = next((rule for rule in self.rules if rule.holds(span, attributes)), None)
+        rule = None
+        for candidate in self.rules:
+            if candidate.holds(span, attributes):
+                rule = candidate
+                break
         role = rule.role if rule is not None else None
         turn_id = _text(attributes, self.turn_id) if self.turn_id else None
-        session_keys = tuple(_sessions(attributes, self.session_keys)) if self.session_keys else ()
+        session_keys = self._sessions(attributes) if self.session_keys else ()
         if role is None:
             return Reading(turn_id=turn_id, session_keys=session_keys) if turn_id or session_keys else None
         agent = _text(attributes, self.agent)
         if role is Role.TOOL:
             tool = self._tool(span, attributes, pseudo=rule is not None and rule.pseudo)
-            return Reading(role, agent, tool, session_keys=session_keys, turn_id=turn_id)
-        output = _first(self.output, span, attributes)
+            return _reading(role, agent, tool, session_keys=session_keys, turn_id=turn_id)
+        output = parsed_if_asking(_first(self.output, span, attributes))
         given = _first(self.input, span, attributes)
         end = end_of_input(given) if role is Role.MODEL else InputEnd(user_text=self._asked(span, attributes, given))
-        return Reading(
+        return _reading(
             role,
             agent,
             model=self._model(output, end) if role is Role.MODEL else None,
             user_text=end.user_text,
-            context=lambda: self._context(span, attributes, output, given),
+            context=lambda: self._context(span, attributes, output, given, end.user_text),
             session_keys=session_keys,
             turn_id=turn_id,
             no_turn=rule is not None and rule.no_turn,
             hides_calls=rule is not None and rule.hides_calls,
         )
 
+    def _sessions(self, attributes: Attributes) -> tuple[tuple[str, str], ...]:
+        found = ((key, identifier(attributes.get(key))) for key in self.session_keys)
+        return tuple((key, value) for key, value in found if value is not None)
+
     def _tool(self, span: SpanView, attributes: Attributes, *, pseudo: bool) -> ToolFacts:
         named = _text(attributes, self.tool_name)
         name = self.name_affixes.strip(named) if named else self.span_name_affixes.strip(span.name)
         arguments = self._arguments(span, attributes)
-        tool = ToolFacts(
+        tool = _tool_facts(
             name,
             arguments.content,
             arguments.captures,
-            _identifier(_first(self.call_id, span, attributes)),
+            identifier(_first(self.call_id, span, attributes)),
             read_content(_first(self.result, span, attributes), self.redaction_tokens),
             error_of(span, attributes, self.error_flags),
             pseudo or name in self.pseudo_tools,
@@ -285,7 +308,7 @@ class DialectTable:
                 replace(request, pseudo=True) if request.name.startswith(self.pseudo_requests) else request
                 for request in requests
             )
-        return ModelFacts(requests, end.answered, end.new_user_message)
+        return _model_facts(requests, end.answered, end.new_user_message)
 
     def _asked(self, span: SpanView, attributes: Attributes, given: Any) -> Content:
         text = last_user_text(given)
@@ -293,15 +316,18 @@ class DialectTable:
             return read_content(_first(self.user_text, span, attributes), self.redaction_tokens)
         return text
 
-    def _context(self, span: SpanView, attributes: Attributes, output: Any, given: Any) -> ContextFacts:
+    def _context(
+        self, span: SpanView, attributes: Attributes, output: Any, given: Any, user_text: Content
+    ) -> ContextFacts:
         answer = last_answer(output)
         if answer.capture is Capture.NOT_CAPTURED:
             answer = read_content(_first(self.answer, span, attributes), self.redaction_tokens)
         messages = _first(self.messages, span, attributes)
-        return ContextFacts(
-            answer=answer,
-            messages=read_content(given if messages is None else messages, self.redaction_tokens),
-            tool_definitions=read_content(_first(self.tool_definitions, span, attributes), self.redaction_tokens),
+        return _context_facts(
+            user_text,
+            answer,
+            read_content(given if messages is None else messages, self.redaction_tokens),
+            read_content(_first(self.tool_definitions, span, attributes), self.redaction_tokens),
         )
 
 
@@ -341,19 +367,6 @@ def _text(attributes: Attributes, keys: tuple[str, ...]) -> str | None:
         if isinstance(value, str) and value:
             return value
     return None
-
-
-def _identifier(value: object) -> str | None:
-    """Return an id as text; numbers count as ids, other types do not."""
-    if isinstance(value, str):
-        return value or None
-    return str(value) if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def _sessions(attributes: Attributes, keys: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-    for key in keys:
-        if (value := _identifier(attributes.get(key))) is not None and value.strip():
-            yield key, value
 
 
 def with_arguments(tool: ToolFacts, arguments: Arguments) -> ToolFacts:

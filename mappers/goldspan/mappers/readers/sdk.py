@@ -54,12 +54,17 @@ class SdkSpan:
     @property
     def kind(self) -> int:
         # The SDK counts from 0 (internal), OTLP from 1.
-        value = getattr(self._span.kind, "value", None)
-        return value + 1 if isinstance(value, int) else 0
+        try:
+            return int(self._span.kind.value) + 1
+        except (AttributeError, TypeError, ValueError):
+            return 0
 
     @property
     def status_code(self) -> int:
-        value = getattr(getattr(self._span.status, "status_code", None), "value", None)
+        try:
+            value = self._span.status.status_code.value
+        except AttributeError:
+            return 0
         return value if isinstance(value, int) else 0
 
     @property
