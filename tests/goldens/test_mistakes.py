@@ -1,0 +1,317 @@
+"""Golden files with mistakes: each is named with its line, its field and what to do, and all of them at once."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from goldspan.scoring.errors import GoldenFileError, Mistake
+from goldspan.scoring.goldens import load_goldens
+
+GOOD = """\
+format: 1
+golden_set: weather
+version: "3"
+criterion: {threshold: 0.8}
+goldens:
+  - session: s-1
+    turns:
+      - user: Hello
+        calls:
+          - name: get_weather
+            args:
+              city: Paris
+              days: 3
+  - session: s-2
+    calls: []
+"""
+
+
+def mistakes_in(path: Path, text: str) -> list[Mistake]:
+    path.write_text(text, "utf-8")
+    with pytest.raises(GoldenFileError) as caught:
+        load_goldens(path)
+    return list(caught.value.mistakes)
+
+
+def test_the_text_the_mistakes_are_made_in_is_right(tmp_path: Path) -> None:
+    (path := tmp_path / "goldens.yaml").write_text(GOOD, "utf-8")
+    assert [golden.key for golden in load_goldens(path).goldens] == ["s-1", "s-2"]
+
+
+G0, T0 = "goldens[0]", "goldens[0].turns[0]"
+C0 = f"{T0}.calls[0]"
+ONE_MISTAKE = {
+    "unknown field of a set": ("version:", "verzion:", 3, "verzion", "did you mean `version`?"),
+    "unknown field like no other": ("version:", "zzz:", 3, "zzz", "a golden set has format, golden_set, version"),
+    "camelCase": ("golden_set:", "goldenSet:", 2, "goldenSet", "did you mean `golden_set`?"),
+    "misspelled needed field": ("- name:", "- nane:", 10, f"{C0}.nane", "did you mean `name`?"),
+    "misspelled choice": ("    turns:", "    turn:", 7, f"{G0}.turn", "did you mean `turns`?"),
+    "no name": ("golden_set: weather\n", "", 1, "", "`golden_set` is missing"),
+    "number for text": ('"3"', "1.10", 3, "version", "found 1.1, expected text: put it in quotes"),
+    "null for text": ('"3"', "", 3, "version", "found null, expected text"),
+    "blank text": ("session: s-1", 'session: " "', 6, f"{G0}.session", "expected text that is not blank"),
+    "another format": ("format: 1", "format: 2", 1, "format", "found 2, expected 1: a newer goldspan"),
+    "format as text": ("format: 1", 'format: "1"', 1, "format", 'found "1", expected 1'),
+    "format as a truth": ("format: 1", "format: true", 1, "format", "found true, expected 1"),
+    "object for a list": (
+        "    calls: []",
+        "    calls: {}",
+        15,
+        "goldens[1].calls",
+        "expected a list of calls",
+    ),
+    "text for an object": ("  - session: s-1", "  - s-0\n  - session: s-1", 6, G0, 'found "s-0", expected a golden'),
+    "turns and calls": ("    turns:", "    calls: []\n    turns:", 6, G0, "found both `turns` and `calls`"),
+    "neither turns nor calls": (
+        "    calls: []\n",
+        "",
+        14,
+        "goldens[1]",
+        "`turns` or `calls`, and neither",
+    ),
+    "two keys": (
+        "session: s-2",
+        "session: s-2\n    session_pattern: s-*",
+        14,
+        "goldens[1]",
+        "found both `session`",
+    ),
+    "no key": ("  - session: s-2\n    calls", "  - calls", 14, "goldens[1]", "a golden has `session` or"),
+    "nameless call": ("- name: get_weather\n            args", "- args", 10, C0, "`name` is missing: the tool's name"),
+    "arguments as a list": (
+        "args:\n              city: Paris\n              days: 3",
+        "args: [Paris]",
+        11,
+        f"{C0}.args",
+        'found ["Paris"], expected an object of arguments by name',
+    ),
+    "no arguments given": ("\n              city: Paris\n              days: 3", "", 11, f"{C0}.args", "found null"),
+    "not a number": ("days: 3", "days: .nan", 13, f"{C0}.args.days", "expected a JSON value: quote it if it is text"),
+    "infinite": ("days: 3", "days: [1, 1e999]", 13, f"{C0}.args.days[1]", "found"),
+    "matcher": ("city: Paris", "city: {$any_of: [a, b]}", 12, f"{C0}.args.city", "no matchers yet"),
+    "matcher deep inside": ("days: 3", "days: [{a: {$x: 1}}]", 13, f"{C0}.args.days[0].a", 'key "$x"'),
+    "duplicate key": ("days: 3", "city: Nice", 13, f"{C0}.args.city", "stands twice in one object (first on line 12)"),
+    "key that is a number": ("days: 3", "3: 1", 13, f"{C0}.args", "found the key 3, expected text: put it in quotes"),
+    "key that is null": ("days: 3", "~: 1", 13, f"{C0}.args", "found the key null"),
+    "key that is a list": ("days: 3", "? [a]\n              : 1", 13, f"{C0}.args", 'found the key ["a"]'),
+    "merge key": ("days: 3", "<<: {a: 1}", 13, f"{C0}.args", "YAML 1.2 does not have: write the fields out"),
+    "tag": ("city: Paris", "city: !!python/name:x Paris", 12, f"{C0}.args.city", "found the tag"),
+    "core tag": ("days: 3", "days: !!str 3", 13, f"{C0}.args.days", "leave it out; quote what is text"),
+    "unknown alias": ("days: 3", "days: *x", 13, f"{C0}.args.days", "the alias *x names no anchor above"),
+    "alias of itself": ("days: 3", "days: &x [*x]", 13, f"{C0}.args.days[0]", "the alias *x stands within what it"),
+    "huge integer": ("days: 3", f"days: {'9' * 5000}", 13, f"{C0}.args.days", "found a number that cannot be used"),
+    "later: optional": (
+        "- name: get_weather",
+        "- name: x\n            optional: true",
+        11,
+        f"{C0}.optional",
+        "cannot do",
+    ),
+    "later: repeat": ("    calls: []", "    calls: []\n    repeat: {}", 16, "goldens[1].repeat", "cannot do this yet"),
+    "unknown field of a criterion": (
+        "{threshold: 0.8}",
+        "{orderd: 1}",
+        4,
+        "criterion.orderd",
+        "did you mean `ordered`",
+    ),
+    "wrong value in a criterion": ("0.8", "8", 4, "criterion.threshold", "found 8, expected a number from 0 to 1"),
+    "criterion as text": ("{threshold: 0.8}", "strict", 4, "criterion", 'found "strict", expected an object such as'),
+    "camelCase in a criterion": (
+        "{threshold: 0.8}",
+        "{perArgStrategies:\n  {x: near}}",
+        5,
+        "criterion.perArgStrategies.x",
+        'found "near", expected `exact`',
+    ),
+    "both spellings": (
+        "{threshold: 0.8}",
+        "{match_mode: name_only, matchMode: name_only}",
+        4,
+        "criterion",
+        "`match_mode` is given twice",
+    ),
+    "criterion of a call": (
+        "- name: get_weather",
+        "- name: x\n            criterion: {ordered: true}",
+        11,
+        f"{C0}.criterion.ordered",
+        "does not apply to a call: say it for the golden",
+    ),
+    "criterion of a turn": (
+        "- user: Hello",
+        "- user: Hello\n        criterion: {turnJoin: key}",
+        9,
+        f"{T0}.criterion.turnJoin",
+        "does not apply to a turn",
+    ),
+    "not YAML": ("{threshold: 0.8}", "{threshold: 0.8", 5, "", "not YAML: "),
+    "tab": ("              days", "\t\tdays", 13, "", "not YAML: "),
+    "two documents": ("format: 1", "format: 1\n---\nformat: 1", 2, "", "found a second document"),
+    "YAML 1.1": ("format: 1", "%YAML 1.1\n---\nformat: 1", 2, "", "expected YAML 1.2"),
+    "too deep": ("days: 3", f"days: {'[' * 101}{']' * 101}", 13, "", "nested more than 100 levels deep"),
+    "duplicate session": ("s-2", "s-1", 14, "", "a second golden for the session s-1, the first is"),
+}
+
+
+@pytest.mark.parametrize("example", ONE_MISTAKE.values(), ids=ONE_MISTAKE)
+def test_one_mistake_is_reported_once_where_it_stands(tmp_path: Path, example: tuple[str, str, int, str, str]) -> None:
+    right, wrong, line, field, words = example
+    assert right in GOOD
+    mistakes = mistakes_in(tmp_path / "goldens.yaml", GOOD.replace(right, wrong, 1))
+    assert [(mistake.line, mistake.path) for mistake in mistakes] == [(line, field)]
+    assert words in mistakes[0].message
+    assert str(mistakes[0]).startswith(f"{tmp_path / 'goldens.yaml'}:{line}: ")
+
+
+def test_eleven_mistakes_are_eleven(tmp_path: Path) -> None:
+    text = """\
+    format: 7
+    golden_set: 12
+    verzion: x
+    criterion: {ordred: true}
+    goldens:
+      - session: a
+        calls:
+          - {nam: f}
+          - {name: f, args: [1]}
+          - {name: f, args: {x: {$regex: y}, z: .inf}}
+      - session: a
+        turns: []
+        calls: []
+      - 3
+    """
+    mistakes = mistakes_in(tmp_path / "goldens.yaml", dedent(text))
+    assert [(mistake.line, mistake.path) for mistake in mistakes] == [
+        (1, "format"),
+        (2, "golden_set"),
+        (3, "verzion"),
+        (4, "criterion.ordred"),
+        (8, "goldens[0].calls[0].nam"),
+        (9, "goldens[0].calls[1].args"),
+        (10, "goldens[0].calls[2].args.x"),
+        (10, "goldens[0].calls[2].args.z"),
+        (11, "goldens[1]"),
+        (11, ""),
+        (14, "goldens[2]"),
+    ]
+
+
+def test_mistakes_of_every_file_come_together(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text("golden_set: a\ngoldens: [1]\n", "utf-8")
+    (tmp_path / "b.json").write_text('{"golden_set": "b",\n "goldens": 2}\n', "utf-8")
+    (tmp_path / "c.yaml").write_text("{", "utf-8")
+    with pytest.raises(GoldenFileError) as caught:
+        load_goldens(tmp_path)
+    assert [(Path(one.file).name, one.line, one.path) for one in caught.value.mistakes] == [
+        ("a.yaml", 2, "goldens[0]"),
+        ("b.json", 2, "goldens"),
+        ("c.yaml", 1, ""),
+    ]
+
+
+JSON_MISTAKES = {
+    "not JSON": ('{"golden_set": "x",\n oops', 2, "", "not JSON: "),
+    "cut": ('{"golden_set": "x", "goldens": [', 1, "", "not JSON: "),
+    "duplicate key": (
+        '{"golden_set": "x",\n "goldens": [{"session": "a", "calls": [\n'
+        '  {"name": "f", "args": {"a{": "}",\n "a{": 1}}]}]}',
+        4,
+        'goldens[0].calls[0].args["a{"]',
+        "first on line 3",
+    ),
+    "NaN": (
+        '{"golden_set": "x", "goldens": [{"session": "a",\n"calls": [{"name": "f", "args": {"x":\nNaN}}]}]}',
+        2,
+        "goldens[0].calls[0].args.x",
+        "expected a JSON value",
+    ),
+    "too deep": ('{"a":\n' + "[" * 200 + "]" * 200 + "}", 2, "", "nested more than 100"),
+    "far too deep": ("[" * 100_000 + "]" * 100_000, None, "", "nested more than 100"),
+    "huge integer": ("9" * 5000, None, "", "not usable"),
+    "not an object": ("[]", 1, "", "found [], expected a golden set: an object with golden_set, goldens"),
+    "ADK's older test file": ('[{"query": "hi", "expected_tool_use": []}]', 1, "", "migrate_eval_data_to_new_schema"),
+    "blank": ("  ", 1, "", "not JSON"),
+}
+
+
+@pytest.mark.parametrize(("text", "line", "field", "words"), JSON_MISTAKES.values(), ids=JSON_MISTAKES)
+def test_mistakes_in_json_have_lines_too(tmp_path: Path, text: str, line: int | None, field: str, words: str) -> None:
+    [mistake] = mistakes_in(tmp_path / "goldens.json", text)
+    assert (mistake.line, mistake.path) == (line, field)
+    assert words in mistake.message
+
+
+def test_duplicates_name_both_places(tmp_path: Path) -> None:
+    text = "golden_set: {}\ngoldens:\n- session: s\n  calls: []\n- session_pattern: 'x*'\n  calls: []\n"
+    (tmp_path / "a.yaml").write_text(text.format("a"), "utf-8")
+    (tmp_path / "b.yaml").write_text(text.format("b"), "utf-8")
+    with pytest.raises(GoldenFileError) as caught:
+        load_goldens(tmp_path / "a.yaml", tmp_path / "b.yaml")
+    first, second = caught.value.mistakes
+    assert (Path(first.file).name, first.line) == ("b.yaml", 3)
+    assert f"session s, the first is {tmp_path / 'a.yaml'}:3" in first.message
+    assert f"session pattern x*, the first is {tmp_path / 'a.yaml'}:5" in second.message
+
+
+def test_two_sets_of_one_name_and_version_are_refused() -> None:
+    with pytest.raises(GoldenFileError, match="a second golden set w@1"):
+        load_goldens(*({"golden_set": "w", "version": "1", "goldens": []} for _ in range(2)))
+    assert len(load_goldens(*({"golden_set": "w", "version": v, "goldens": []} for v in "12")).sets) == 2
+
+
+UNREADABLE = {
+    "absent": ("none.yaml", None, "there is no such file"),
+    "unknown kind": ("goldens.txt", b"golden_set: x", "ends in .json, .yaml, .yml"),
+    "not text": ("goldens.yaml", b"golden_set: x\nversion: \xff\xfe", "not UTF-8 text"),
+    "control characters": ("goldens.yaml", b"golden_set: \x00", "not YAML: "),
+    "empty": ("goldens.yaml", b"", "found null, expected a golden set"),
+}
+
+
+@pytest.mark.parametrize(("name", "content", "words"), UNREADABLE.values(), ids=UNREADABLE)
+def test_files_that_cannot_be_read_are_named(tmp_path: Path, name: str, content: bytes | None, words: str) -> None:
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(GoldenFileError) as caught:
+        load_goldens(tmp_path / name)
+    [mistake] = caught.value.mistakes
+    assert mistake.file == str(tmp_path / name)
+    assert words in mistake.message
+
+
+def test_a_directory_without_goldens_is_a_mistake(tmp_path: Path) -> None:
+    (tmp_path / "readme.txt").write_text("x", "utf-8")
+    with pytest.raises(GoldenFileError, match="holds no golden files"):
+        load_goldens(tmp_path)
+
+
+def test_aliases_cannot_grow_without_bound(tmp_path: Path) -> None:
+    levels = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    levels += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 30)]
+    mistakes = mistakes_in(tmp_path / "goldens.yaml", "\n".join(levels))
+    assert [(one.line, one.message) for one in mistakes] == [
+        (6, "holds more than 1000000 values, aliases counted: split the file")
+    ]
+
+
+def test_values_given_in_code_are_checked_too() -> None:
+    def goldens(args: object) -> dict[str, object]:
+        return {"golden_set": "x", "goldens": ({"session": "s", "calls": [{"name": "f", "args": args}]},)}
+
+    assert load_goldens(goldens({"a": (1, 2)})).goldens[0].calls[0].args == {"a": [1, 2]}  # type: ignore[index]
+    for wrong, words in (
+        ({"a": {1, 2}}, "found a set, expected a JSON value"),
+        ({1: 2}, "found the key 1, expected text"),
+        ({"a": json.loads("[" * 200 + "]" * 200)}, "nested more than 100 levels deep"),
+    ):
+        with pytest.raises(GoldenFileError) as caught:
+            load_goldens(goldens(wrong))
+        [mistake] = caught.value.mistakes
+        assert words in mistake.message
+        assert mistake.line is None
+        assert mistake.file == "<in code>"
