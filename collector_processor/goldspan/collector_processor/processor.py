@@ -15,7 +15,7 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
 
 from goldspan.collector_processor.emit.names import SESSION_ID
 from goldspan.collector_processor.exporter import ExporterOptions, Goldens, ToolParameterMatchExporter
-from goldspan.collector_processor.session_context import scoped_session
+from goldspan.collector_processor.session_context import scoped_session, session_scope
 
 _logger = logging.getLogger("goldspan")
 
@@ -57,9 +57,10 @@ class ToolParameterMatchSpanProcessor(BatchSpanProcessor):
         try:
             if self._at_exit is None:
                 self._register_exit()
-            session = scoped_session(parent_context)
-            if session is not None and SESSION_ID not in (span.attributes or {}):
-                span.set_attribute(SESSION_ID, session)
+            if session_scope.ever_opened:
+                session = scoped_session(parent_context)
+                if session is not None and SESSION_ID not in (span.attributes or {}):
+                    span.set_attribute(SESSION_ID, session)
         except Exception:
             _logger.debug("a session could not be stamped", exc_info=True)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextvars import Token
 from types import TracebackType
+from typing import ClassVar
 
 from opentelemetry.context import Context, attach, create_key, detach, get_value, set_value
 
@@ -18,12 +19,16 @@ class session_scope:  # noqa: N801 - it is used like a function: `with session_s
     goldspan's keeps it. Scopes nest, and the inner one counts. What is no string is written as one.
     """
 
+    ever_opened: ClassVar[bool] = False
+    """Whether any scope was opened in this process: without one, starting a span need not look for it."""
+
     def __init__(self, session_id: str) -> None:
         self._session_id = str(session_id)
         self._tokens: list[Token[Context]] = []
 
     def __enter__(self) -> str:
         """Open the scope; gives the session id back."""
+        session_scope.ever_opened = True
         self._tokens.append(attach(set_value(_KEY, self._session_id)))
         return self._session_id
 
