@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from pathlib import Path
 from textwrap import dedent
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from goldspan.scoring.errors import GoldenFileError, Mistake
 from goldspan.scoring.goldens import load_goldens
@@ -150,6 +153,7 @@ ONE_MISTAKE = {
         "does not apply to a turn",
     ),
     "not YAML": ("{threshold: 0.8}", "{threshold: 0.8", 5, "", "not YAML: "),
+    "escape of no character": ("city: Paris", 'city: "\\UFFFFFFFF"', None, "", "not YAML: "),
     "tab": ("              days", "\t\tdays", 13, "", "not YAML: "),
     "two documents": ("format: 1", "format: 1\n---\nformat: 1", 2, "", "found a second document"),
     "YAML 1.1": ("format: 1", "%YAML 1.1\n---\nformat: 1", 2, "", "expected YAML 1.2"),
@@ -159,13 +163,15 @@ ONE_MISTAKE = {
 
 
 @pytest.mark.parametrize("example", ONE_MISTAKE.values(), ids=ONE_MISTAKE)
-def test_one_mistake_is_reported_once_where_it_stands(tmp_path: Path, example: tuple[str, str, int, str, str]) -> None:
+def test_one_mistake_is_reported_once_where_it_stands(
+    tmp_path: Path, example: tuple[str, str, int | None, str, str]
+) -> None:
     right, wrong, line, field, words = example
     assert right in GOOD
     mistakes = mistakes_in(tmp_path / "goldens.yaml", GOOD.replace(right, wrong, 1))
     assert [(mistake.line, mistake.path) for mistake in mistakes] == [(line, field)]
     assert words in mistakes[0].message
-    assert str(mistakes[0]).startswith(f"{tmp_path / 'goldens.yaml'}:{line}: ")
+    assert str(mistakes[0]).startswith(f"{tmp_path / 'goldens.yaml'}:{line or ''}")
 
 
 def test_eleven_mistakes_are_eleven(tmp_path: Path) -> None:
@@ -297,6 +303,42 @@ def test_aliases_cannot_grow_without_bound(tmp_path: Path) -> None:
     assert [(one.line, one.message) for one in mistakes] == [
         (6, "holds more than 1000000 values, aliases counted: split the file")
     ]
+
+
+PIECES = [
+    "{",
+    "}",
+    "[",
+    "]",
+    ":",
+    ": ",
+    "- ",
+    "? ",
+    "&a",
+    "*a",
+    "!t ",
+    "|",
+    ">",
+    "'",
+    '"',
+    "\\U",
+    "#",
+    "%",
+    "---",
+    "\t",
+    "<<",
+    "\n ",
+]
+
+
+@given(pieces=st.lists(st.sampled_from(PIECES) | st.text(max_size=3), max_size=12), at=st.integers(0, len(GOOD)))
+def test_any_text_is_read_or_refused(tmp_path_factory: pytest.TempPathFactory, pieces: list[str], at: int) -> None:
+    text = GOOD[:at] + "".join(pieces) + GOOD[at:]
+    for suffix in ("yaml", "json"):
+        path = tmp_path_factory.getbasetemp() / f"any.{suffix}"
+        path.write_text(text, "utf-8")
+        with suppress(GoldenFileError):
+            assert load_goldens(path).sets
 
 
 def test_values_given_in_code_are_checked_too() -> None:

@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
+from goldspan.scoring.errors import GoldenFileError
 from goldspan.scoring.goldens import load_goldens
 
 YAML_VALUES = {
@@ -100,13 +101,16 @@ def no_matcher(value: dict[str, Any]) -> bool:
     return not (len(value) == 1 and next(iter(value)).startswith("$"))
 
 
-LEAVES = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
+CHARACTERS = st.characters(exclude_categories=["Cs"], exclude_characters="\x85\u2028\u2029")
+TEXT = st.text(CHARACTERS)
+KEYS = st.text(CHARACTERS, max_size=60)  # YAML takes no more than 1024 characters, escapes counted, for a key
+LEAVES = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | TEXT
 VALUES = st.recursive(
     LEAVES,
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4).filter(no_matcher),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(KEYS, inner, max_size=4).filter(no_matcher),
     max_leaves=12,
 )
-ARGUMENTS = st.dictionaries(st.text(), VALUES, max_size=5)
+ARGUMENTS = st.dictionaries(KEYS, VALUES, max_size=5)
 
 
 def in_yaml(document: object) -> str:
@@ -130,6 +134,15 @@ def test_any_arguments_survive_being_written_and_read(args_in: Callable[[str, st
         found = args_in(name, text)
         # Compared as text: in Python 1, 1.0 and true are equal.
         assert json.dumps(found, sort_keys=True) == json.dumps(args, sort_keys=True), name
+
+
+@pytest.mark.parametrize("character", ["\x85", "\u2028", "\u2029"])
+def test_line_breaks_of_old_yaml_are_never_changed(args_in: Callable[[str, str], Any], character: str) -> None:
+    document = {"golden_set": "x", "goldens": [{"session": "s", "calls": [{"name": "f", "args": {"a": character}}]}]}
+    assert args_in("escaped.yaml", json.dumps(document)) == {"a": character}
+    assert args_in("raw.json", json.dumps(document, ensure_ascii=False)) == {"a": character}
+    with pytest.raises(GoldenFileError, match=f"found the character U.{ord(character):04X}.* write"):
+        args_in("raw.yaml", json.dumps(document, ensure_ascii=False))
 
 
 def test_the_digest_tells_content_from_formatting(tmp_path: Path) -> None:

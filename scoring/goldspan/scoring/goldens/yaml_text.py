@@ -26,23 +26,30 @@ _WORDS: dict[str, JsonValue] = {
 }
 _INTEGERS = ((re.compile(r"[-+]?[0-9]+"), 10), (re.compile(r"0o[0-7]+"), 8), (re.compile(r"0x[0-9a-fA-F]+"), 16))
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_OLD_BREAK = re.compile("[\x85\u2028\u2029]")
+"""Line breaks in YAML 1.1 and plain characters in 1.2; ruamel turns them into other white space."""
 
 
 def read_yaml(text: str, notes: Notes) -> JsonValue:
     """Read one YAML document; an empty one is null.
 
     Raises:
-        Unreadable: it is not YAML, more than one document, nested too deep or grows too large by its aliases.
+        Unreadable: it is not YAML, holds a character YAML readers disagree about, is more than one document,
+            is nested too deep or grows too large by its aliases.
 
     """
     # Imported when the first file is read: most of its weight is of no use to a process that reads none.
     from ruamel.yaml import YAML  # noqa: PLC0415
     from ruamel.yaml.error import YAMLError  # noqa: PLC0415
 
+    if old_break := _OLD_BREAK.search(text):
+        code = f"\\u{ord(old_break.group()):04x}"
+        message = f'found the character U+{code[2:].upper()}, which YAML readers disagree about: write "{code}"'
+        raise notes.unreadable(message, line=text.count("\n", 0, old_break.start()) + 1)
     yaml: Any = YAML(typ="safe", pure=True)
     try:
         return _Reader(yaml.parse(text), notes).document()
-    except YAMLError as error:
+    except (YAMLError, OverflowError, ValueError) as error:  # the last two for escapes of no character
         raise _not_yaml(error, notes) from None
 
 
