@@ -5,7 +5,6 @@ python docs/generate_dialect_advice.py
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 from goldspan.collector_processor.hints import advice_of
@@ -16,15 +15,15 @@ PAGE = Path(__file__).with_name("why-nothing-is-scored.md")
 
 def filled(text: str) -> str:
     """Return the page with its tables as the dialects are now."""
-    for subject, head in (("sessions", "what to do for a session id"), ("arguments", "what to switch on for arguments")):
+    for subject, head in (
+        ("sessions", "what to do for a session id"),
+        ("arguments", "what to switch on for arguments"),
+    ):
         rows = [f"| dialect | {head} |", "|---|---|", *_rows(subject)]
-        made = f"<!-- {subject}: made by docs/generate_dialect_advice.py -->"
-        text = re.sub(
-            f"{re.escape(made)}.*?<!-- end -->",
-            lambda _, table="\n".join([made, "", *rows, "", "<!-- end -->"]): table,
-            text,
-            flags=re.DOTALL,
-        )
+        start, end = f"<!-- {subject}: made by docs/generate_dialect_advice.py -->", "<!-- end -->"
+        before, _, rest = text.partition(start)
+        table = "\n".join([start, "", *rows, "", end])
+        text = before + table + rest.partition(end)[2]
     return text
 
 

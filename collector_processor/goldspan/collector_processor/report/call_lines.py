@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from rich.cells import cell_len
 
-from goldspan.collector_processor.hints import CAPTURE_WORDS
+from goldspan.collector_processor.hints import CAPTURE_WORDS, WORDS
 from goldspan.collector_processor.report.layout import (
     EXTRA,
     MARKS,
@@ -133,6 +133,8 @@ def arguments_text(arguments: Mapping[str, JsonValue]) -> str:
 
 def _note(call: CallResult) -> str:
     if call.missing:
+        if call.verdict.reason is not None:
+            return WORDS[call.verdict.reason]
         if call.actual is None:
             return "never called"
         if any(argument.outcome in _WRONG for argument in call.arguments):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from rich.cells import cell_len
+
 from goldspan.collector_processor.hints import WORDS
 from goldspan.collector_processor.report.call_lines import (
     CALL_INDENT,
@@ -102,12 +104,16 @@ def _headline(page: Page, name: str, result: SessionResult) -> None:
         notes.append("a trace id: no span names a session")
     if result.session is not None and result.session.incomplete:
         notes.append("incomplete")
+    text = " · ".join(notes)
+    beside = 8 + cell_len(name) + 2 + cell_len(text) <= page.width
     page.line(
         (f"{mark} {score_text(result.verdict.exact)}", f"bold {STYLES[mark]}"),
         "  ",
         (name, "bold"),
-        (f"  {' · '.join(notes)}" if notes else "", "dim"),
+        (f"  {text}" if text and beside else "", "dim"),
     )
+    if not beside:
+        page.paragraph(text, indent=8, style="dim")
 
 
 def _turn(page: Page, turn: TurnResult, *, whole: bool, verbose: bool) -> None:

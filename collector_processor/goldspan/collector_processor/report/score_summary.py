@@ -53,17 +53,18 @@ def _sessions(sums: Totals) -> str:
 
 def _calls(sums: Totals) -> str:
     partly = sums.calls_evaluated - sums.calls_matched - sums.calls_missing
-    parts = [f"{sums.calls_expected:,} expected", f"{sums.calls_matched:,} right"]
-    for count, word in (
+    expected = _some(
+        (sums.calls_matched, "right"),
         (partly, "with wrong arguments"),
         (sums.calls_missing, "never made"),
         (sums.calls_expected - sums.calls_evaluated, "not evaluated"),
-        (sums.calls_unexpected, "not expected"),
-        (sums.calls_rejected, "asked for but never executed"),
-    ):
-        if count > 0:
-            parts.append(f"{count:,} {word}")
-    return f"{parts[0]}: {', '.join(parts[1:])}"
+    )
+    others = _some((sums.calls_unexpected, "not expected"), (sums.calls_rejected, "asked for but never executed"))
+    return f"{sums.calls_expected:,} expected: {expected}" + (f"; beside these {others}" if others else "")
+
+
+def _some(*counts: tuple[int, str]) -> str:
+    return ", ".join(f"{count:,} {what}" for count, what in counts if count > 0)
 
 
 def _goldens(result: RunResult, sums: Totals) -> str:

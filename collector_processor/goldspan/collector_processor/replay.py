@@ -1,0 +1,129 @@
+"""Door 3: recorded spans through the engine, as fast as they can be read, and one result at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from goldspan.collector_processor.engine import Engine
+from goldspan.collector_processor.engine_settings import EngineSettings
+from goldspan.collector_processor.evaluation import Evaluation, Handout
+from goldspan.mappers.dialects import DialectRegistry
+from goldspan.mappers.spans import SpanView
+from goldspan.scoring.errors import Problem
+from goldspan.scoring.goldens import Ambiguous, Golden, GoldenIndex
+from goldspan.scoring.results import RunResult, SessionResult
+
+SPANS_A_SECOND = 1_000.0
+"""How the clock of a replay runs: by spans read, so that the same files give the same results on any machine."""
+QUIET_SPANS = 100_000
+"""A session that none of so many spans in a row belongs to is judged, and its spans are forgotten."""
+_POLL_EVERY = 10_000
+_QUIET = QUIET_SPANS / SPANS_A_SECOND
+
+REPLAY_SETTINGS = EngineSettings(
+    settle=_QUIET,
+    hold_timeout=_QUIET,
+    caller_timeout=_QUIET,
+    run_idle=_QUIET,
+    retention=_QUIET,
+    trace_retention=_QUIET,
+    tombstone_ttl=100 * _QUIET,
+    max_spans=5 * QUIET_SPANS,
+    include_values=False,
+    report_unmatched=True,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """What a replay found."""
+
+    result: RunResult
+    spans: int
+    """How many spans were read."""
+    recognised: int
+    """How many of them stand for an agent, a model call or a tool."""
+
+
+def replay(
+    views: Iterable[SpanView],
+    goldens: GoldenIndex,
+    registry: DialectRegistry,
+    *,
+    problems: list[Problem],
+    on_evaluation: Callable[[Evaluation], object] | None = None,
+    settings: EngineSettings = REPLAY_SETTINGS,
+) -> Replay:
+    """Score recorded spans in the order they come.
+
+    Memory is bounded by the spans of sessions that are still active and by the results. `problems` is the list that the
+    reader of `views` adds to; what the engine finds is added too. `on_evaluation` is given every evaluation as it is
+    handed out.
+    """
+    engine = Engine(goldens, settings)
+    results: dict[tuple[str, str], SessionResult] = {}
+    read = recognised = 0
+
+    def take(handout: Handout) -> None:
+        for result in handout.sessions:
+            if result.session is not None:
+                results[result.session.id, result.session.run] = result
+        problems.extend(handout.problems)
+        if on_evaluation is not None:
+            for evaluation in handout.evaluations:
+                on_evaluation(evaluation)
+
+    for read, view in enumerate(views, 1):
+        fact = registry.read(view, content=False)
+        recognised += fact.role is not None
+        engine.feed(fact, read / SPANS_A_SECOND)
+        if read % _POLL_EVERY == 0:
+            take(engine.poll(read / SPANS_A_SECOND))
+    take(engine.flush(read / SPANS_A_SECOND, end_of_input=True))
+    problems.extend(_bounds(engine))
+    return Replay(_run_result(list(results.values()), goldens, problems), read, recognised)
+
+
+def _bounds(engine: Engine) -> Iterable[Problem]:
+    stats = engine.stats
+    if stats.evicted_sessions:
+        message = (
+            f"{stats.evicted_sessions} sessions were judged before all of their spans were read, since more than "
+            f"{engine.settings.max_spans:,} spans were open at once; sort the input by time, or score it in parts"
+        )
+        yield Problem("evicted", message)
+    if stats.late:
+        message = (
+            f"{stats.late} spans came more than {QUIET_SPANS:,} spans after the rest of their session and were left "
+            "out; sort the input by time"
+        )
+        yield Problem("late", message)
+
+
+def _run_result(results: Sequence[SessionResult], goldens: GoldenIndex, problems: Sequence[Problem]) -> RunResult:
+    seen = [golden for result in results for golden in _goldens_of(result, goldens)]
+    ordered = sorted(results, key=_place)
+    return RunResult(
+        sessions=tuple(ordered),
+        never_seen=goldens.never_seen(seen),
+        problems=tuple(problems),
+        golden_sets={one.label: one.digest for one in goldens.sets},
+    )
+
+
+def _goldens_of(result: SessionResult, goldens: GoldenIndex) -> tuple[Golden, ...]:
+    """Return the goldens that wanted this session, also where none of several could be chosen."""
+    if result.golden is not None:
+        return (result.golden,)
+    found = None if result.session is None else goldens.find(result.session)
+    return found.goldens if isinstance(found, Ambiguous) else ()
+
+
+def _place(result: SessionResult) -> tuple[bool, int, str, str]:
+    """Put sessions with a golden first, each part in the order of time, whatever the order of the files."""
+    session = result.session
+    if session is None:
+        return True, 0, "", ""
+    started = min((turn.start for turn in session.turns if turn.start), default=0)
+    return result.golden is None, started, session.id, session.run

@@ -1,0 +1,148 @@
+"""What a build sees of `goldspan score`: an exit code, and the sentence that explains it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from click.testing import Result
+
+from trace_requests import plain_request, turn_request, write_lines
+
+Run = Callable[..., Result]
+
+RIGHT = {"city": "Paris", "days": 3}
+GOOD = turn_request("sess-1", ("get_weather", RIGHT))
+WRONG = turn_request("sess-1", ("get_weather", {"city": "Paris", "days": 5}))
+HALF = turn_request("sess-1", ("get_weather", {"city": "Paris", "days": 5}))
+UNKNOWN = turn_request("sess-1", ("get_weather", None))
+OTHER = turn_request("sess-x", ("get_weather", RIGHT))
+TORN = json.dumps(WRONG)[:300]
+NO_GOLDENS_FILE = "no-such-goldens.yaml"
+
+
+class Case(NamedTuple):
+    lines: tuple[object, ...] | None
+    options: tuple[str, ...]
+    exit_code: int
+    says: str
+
+
+CASES = {
+    "all passed": Case((GOOD,), (), 0, "✓ passed: 1 session of 1."),
+    "other sessions do not matter": Case((GOOD, OTHER), (), 0, "1 without a golden (sess-x)"),
+    "a session failed": Case((WRONG,), (), 1, "days  expected 3, got 5"),
+    "failed, whatever the coverage": Case((WRONG,), ("--coverage", "lenient"), 1, "✗ failed: 1 of 1 session failed."),
+    "below the mean asked for": Case((GOOD,), ("--criterion", "half.yaml", "--fail-under", "1"), 0, "passed"),
+    "mean": Case(
+        (HALF,), ("--criterion", "half.yaml", "--fail-under", "0.6"), 1, "a mean score of 0.5, where at least 0.6"
+    ),
+    "mean reached": Case((HALF,), ("--criterion", "half.yaml", "--fail-under", "0.5"), 0, "passed"),
+    "not captured": Case((UNKNOWN,), (), 1, "1 session could not be evaluated (arguments not captured)"),
+    "not captured, lenient": Case((UNKNOWN,), ("--coverage", "lenient"), 0, "nothing was evaluated either"),
+    "never seen": Case((OTHER,), (), 1, "1 golden was never seen (sess-1)"),
+    "never seen, lenient": Case((OTHER,), ("--coverage", "lenient"), 1, "1 golden was never seen (sess-1)"),
+    "nothing recognised": Case(
+        (plain_request(),), (), 1, "no span was recognised as an agent's, a model's or a tool's"
+    ),
+    "nothing recognised, lenient": Case((plain_request(),), ("--coverage", "lenient"), 1, "no span was recognised"),
+    "no such file": Case(None, (), 2, "goldspan: traces.jsonl: no such file or directory"),
+    "an empty file": Case((), (), 2, "goldspan: traces.jsonl: is empty"),
+    "not JSON": Case(("time,name", "1,get_weather"), (), 2, "found text that starts with 'time,name'"),
+    "JSON without spans": Case(({"name of": "something"},), (), 2, "goldspan: traces.jsonl: "),
+    "a torn line beside good ones": Case((GOOD, TORN, OTHER), (), 0, "traces.jsonl:2: is not whole JSON"),
+    "a truncated file": Case((json.dumps(GOOD)[:-3],), (), 0, "is not whole JSON"),
+    "an unknown field in a criterion": Case((GOOD,), ("--criterion", "unknown.yaml"), 2, "unknown.yaml:1: treshold: "),
+    "no such criterion": Case((GOOD,), ("--criterion", "none.yaml"), 2, "goldspan: none.yaml: there is no such file"),
+    "a bad golden": Case((GOOD,), ("--goldens", "bad.yaml"), 2, "bad.yaml:3: goldens[0].calls: "),
+    "no such goldens": Case(
+        (GOOD,), ("--goldens", NO_GOLDENS_FILE), 2, f"goldspan: {NO_GOLDENS_FILE}: there is no such"
+    ),
+    "a golden twice": Case((GOOD,), ("--goldens", "again.yaml"), 2, "sess-1"),
+    "no number": Case((GOOD,), ("--fail-under", "80%"), 2, "'80%' is not a number from 0 to 1"),
+    "metrics to nowhere": Case((GOOD,), ("--metrics",), 2, "--metrics needs --otlp-endpoint"),
+    "no URL": Case((GOOD,), ("--otlp-endpoint", "localhost:4318"), 2, "expected a URL such as"),
+    "an unknown option": Case((GOOD,), ("--nope",), 2, "No such option"),
+    "output over input": Case((GOOD,), ("--enriched", "traces.jsonl"), 2, "is one of the traces that are read"),
+    "output to nowhere": Case(
+        (GOOD,), ("--enriched", "none/enriched.jsonl"), 2, "none/enriched.jsonl: cannot be written"
+    ),
+}
+
+
+@pytest.fixture
+def files(tmp_path: Path, goldens: Path) -> None:
+    (tmp_path / "half.yaml").write_text("threshold: 0.5\n")
+    (tmp_path / "unknown.yaml").write_text("treshold: 0.5\n")
+    (tmp_path / "bad.yaml").write_text("format: 1\ngolden_set: bad\ngoldens: [{session: s, calls: 5}]\n")
+    (tmp_path / "again.yaml").write_text(goldens.read_text().replace("golden_set: weather", "golden_set: again"))
+
+
+@pytest.mark.usefixtures("files")
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_score_exits_as_promised_and_says_why(case: Case, run: Run, goldens: Path, tmp_path: Path) -> None:
+    if case.lines is not None:
+        write_lines(tmp_path / "traces.jsonl", *case.lines)  # type: ignore[arg-type]
+    result = run("score", "traces.jsonl", "--goldens", goldens, *case.options)
+    assert case.says in result.output, result.output
+    assert result.exit_code == case.exit_code
+    assert "Traceback" not in result.output
+
+
+def test_mistakes_of_several_files_are_named_at_once(run: Run, goldens: Path) -> None:
+    result = run("score", "one.jsonl", "two.jsonl", "--goldens", goldens)
+    assert result.exit_code == 2
+    assert [line.split(": ")[1] for line in result.stderr.splitlines()] == ["one.jsonl", "two.jsonl"]
+
+
+def test_what_is_good_beside_a_file_without_records_is_still_scored(run: Run, goldens: Path, tmp_path: Path) -> None:
+    write_lines(tmp_path / "good.jsonl", GOOD)
+    write_lines(tmp_path / "empty.jsonl")
+    result = run("score", "good.jsonl", "empty.jsonl", "--goldens", goldens)
+    assert result.exit_code == 2
+    assert "1.00  sess-1" in result.stdout
+    assert result.stderr.startswith("goldspan: empty.jsonl: is empty")
+
+
+def test_a_file_without_records_in_a_directory_is_only_a_problem(run: Run, goldens: Path, tmp_path: Path) -> None:
+    (tmp_path / "traces").mkdir()
+    write_lines(tmp_path / "traces" / "good.jsonl", GOOD)
+    write_lines(tmp_path / "traces" / "notes.json", '"nothing"')
+    result = run("score", "traces", "--goldens", goldens)
+    assert result.exit_code == 0
+    assert "no_record 1" in result.stdout
+
+
+def test_a_directory_without_traces_is_wrong_usage(run: Run, goldens: Path, tmp_path: Path) -> None:
+    (tmp_path / "traces").mkdir()
+    result = run("score", "traces", "--goldens", goldens)
+    assert result.exit_code == 2
+    assert "traces: holds no trace file" in result.stderr
+
+
+def test_standard_input_is_named_as_such(run: Run, goldens: Path) -> None:
+    line = json.dumps(GOOD).encode()
+    good = run("score", "-", "--goldens", goldens, stdin=line + b"\n" + line[:200] + b"\n")
+    assert good.exit_code == 0
+    assert "standard input:2: is not whole JSON" in good.stdout
+    empty = run("score", "-", "--goldens", goldens, stdin=b"")
+    assert empty.exit_code == 2
+    assert empty.stderr.startswith("goldspan: standard input: is empty")
+
+
+@pytest.mark.parametrize(("line", "code"), [(GOOD, 0), (WRONG, 1), (None, 2)])
+def test_the_installed_command_gives_the_process_its_exit_code(
+    line: dict[str, object] | None, code: int, goldens: Path, tmp_path: Path
+) -> None:
+    if line is not None:
+        write_lines(tmp_path / "traces.jsonl", line)
+    command = [Path(sys.executable).with_name("goldspan"), "score", "traces.jsonl", "--goldens", goldens]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, encoding="utf-8")
+    assert ended.returncode == code
+    assert "Traceback" not in ended.stderr
+    assert (ended.stdout == "") == (code == 2)

@@ -1,0 +1,171 @@
+"""What a replay writes beside its table: a document, enriched spans, events and metric points."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+from jsonschema import Draft202012Validator
+
+from goldspan.mappers import read_sessions
+from otlp_receiver import attributes, otlp_receiver
+from trace_requests import plain_request, turn_request, write_lines
+
+ROOT = Path(__file__).resolve().parents[2]
+RECORDINGS = sorted((ROOT / "tests/fixtures/recordings").glob("*.otlp.json"))
+SCHEMA = Draft202012Validator(json.loads((ROOT / "config/score.schema.json").read_text("utf-8")))
+RIGHT, WRONG = {"city": "Paris", "days": 3}, {"city": "Paris", "days": 5}
+Run = Callable[..., Result]
+
+
+def scored(run: Run, *arguments: object) -> dict[str, Any]:
+    result = run("score", *arguments, "--format", "json")
+    assert result.stderr == ""
+    document: dict[str, Any] = json.loads(result.stdout_bytes)
+    SCHEMA.validate(document)
+    return document
+
+
+@pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: path.name.removesuffix(".otlp.json"))
+def test_the_document_of_every_recording_is_as_published(path: Path, run: Run, tmp_path: Path) -> None:
+    goldens = tmp_path / "goldens.json"
+    calls = [{"name": "get_weather", "args": {"city": "Paris"}}, {"name": "book_table", "args": {"people": 3}}]
+    one = {"session": "sess-weather-1", "turns": [{"calls": calls}, {"calls": []}]}
+    goldens.write_text(json.dumps({"format": 1, "golden_set": "g", "goldens": [one]}))
+    scored(run, path, "--goldens", goldens)
+
+
+def test_a_document_holds_what_the_table_says(run: Run, goldens: Path, tmp_path: Path) -> None:
+    lines = [turn_request("sess-1", ("get_weather", WRONG)), turn_request("sess-2", ("f", {}))]
+    document = scored(run, write_lines(tmp_path / "traces.jsonl", *lines, "{"), "--goldens", goldens)
+    judged, other = document["sessions"]
+    assert (judged["score"], judged["label"], judged["reason"]) == (0.5, "fail", None)
+    assert (other["score"], other["label"], other["reason"]) == (None, "not_evaluated", "no_golden")
+    [call] = judged["turns"][0]["calls"]
+    assert [(a["name"], a["outcome"]) for a in call["arguments"]] == [("city", "matched"), ("days", "mismatched")]
+    assert len(document["problems"]) == 1
+
+
+def stamped(path: Path, goldens: Path, run: Run, out: Path) -> list[dict[str, Any]]:
+    run("score", path, "--goldens", goldens, "--enriched", out)
+    text = gzip.decompress(out.read_bytes()).decode() if out.suffix == ".gz" else out.read_text("utf-8")
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def span_attributes(document: dict[str, Any]) -> list[dict[str, Any]]:
+    spans = [span for source in document["resourceSpans"] for scope in source["scopeSpans"] for span in scope["spans"]]
+    return [{pair["key"]: next(iter(pair["value"].values())) for pair in span["attributes"]} for span in spans]
+
+
+@pytest.mark.parametrize("name", ["enriched.jsonl", "enriched.jsonl.gz"])
+def test_judged_spans_are_enriched_and_all_others_stay_as_they_came(
+    name: str, run: Run, goldens: Path, tmp_path: Path
+) -> None:
+    other, plain = turn_request("sess-2", ("f", {})), plain_request()
+    plain["resourceSpans"][0]["x-unknown"] = {"kept": [1, 2.5, "\u00e9", None]}
+    judged = turn_request("sess-1", ("get_weather", WRONG), ("lookup", {}))
+    source = write_lines(tmp_path / "traces.jsonl", plain, judged, other)
+    first, second, third = stamped(source, goldens, run, tmp_path / name)
+    assert (first, third) == (plain, other)
+    root, call, unexpected = span_attributes(second)
+    assert call["tool_parameter_match.score"] == 0.5
+    assert call["tool_parameter_match.label"] == "fail"
+    assert call["tool_parameter_match.mismatched_arguments"] == {"values": [{"stringValue": "days"}]}
+    assert call["tool_parameter_match.expected_call"] == "0.0"
+    assert unexpected["tool_parameter_match.unexpected"] is True
+    assert root["tool_parameter_match.turn.score"] == 0.5
+    assert root["tool_parameter_match.turn.expected_calls"] == "1"
+    assert not list(tmp_path.glob("*.partial"))
+
+
+@pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: path.name.removesuffix(".otlp.json"))
+def test_enriched_spans_tell_the_same_sessions(path: Path, run: Run, tmp_path: Path) -> None:
+    before = read_sessions(path)
+    goldens = tmp_path / "goldens.json"
+    ids = dict.fromkeys(session.id for session in before)
+    listed = [{"session": name, "turns": [{"calls": [{"name": "get_weather", "args": {"days": 3}}]}]} for name in ids]
+    goldens.write_text(json.dumps({"format": 1, "golden_set": "g", "goldens": listed}))
+    out = tmp_path / "enriched.jsonl"
+    run("score", path, "--goldens", goldens, "--enriched", out)
+    assert read_sessions(out) == before
+    again = tmp_path / "again.jsonl"
+    run("score", out, "--goldens", goldens, "--enriched", again)
+    assert again.read_bytes() == out.read_bytes()
+
+
+def test_standard_input_can_be_enriched(run: Run, goldens: Path, tmp_path: Path) -> None:
+    line = json.dumps(turn_request("sess-1", ("get_weather", RIGHT)))
+    run("score", "-", "--goldens", goldens, "--enriched", "enriched.jsonl", stdin=line.encode())
+    [document] = map(json.loads, (tmp_path / "enriched.jsonl").read_text("utf-8").splitlines())
+    assert span_attributes(document)[1]["tool_parameter_match.score"] == 1.0
+
+
+def test_events_point_at_the_spans_they_judge(run: Run, goldens: Path, tmp_path: Path) -> None:
+    request = turn_request("sess-1", ("get_weather", WRONG))
+    request["resourceSpans"][0]["resource"] = {
+        "attributes": [{"key": "service.name", "value": {"stringValue": "weather"}}]
+    }
+    source = write_lines(tmp_path / "traces.jsonl", request)
+    with otlp_receiver() as receiver:
+        result = run("score", source, "--goldens", goldens, "--otlp-endpoint", receiver.endpoint)
+    assert (result.exit_code, result.stderr) == (1, "")
+    call, turn, session = sorted(receiver.events(), key=lambda event: attributes(event)["tool_parameter_match.level"])
+    root, tool = request["resourceSpans"][0]["scopeSpans"][0]["spans"]
+    assert {event.event_name for event in (call, turn, session)} == {"gen_ai.evaluation.result"}
+    assert (call.trace_id.hex(), call.span_id.hex()) == (tool["traceId"], tool["spanId"])
+    assert call.time_unix_nano == int(tool["endTimeUnixNano"])
+    assert attributes(call)["gen_ai.evaluation.score.value"] == 0.5
+    assert attributes(call)["gen_ai.conversation.id"] == "sess-1"
+    assert {event.span_id.hex() for event in (turn, session)} == {root["spanId"]}
+    [resource] = {
+        entry.value.string_value
+        for received in receiver.requests["/v1/logs"]
+        for source_logs in received.resource_logs
+        for entry in source_logs.resource.attributes
+        if entry.key == "service.name"
+    }
+    assert resource == "weather"
+    assert not receiver.requests["/v1/metrics"]
+
+
+def test_metrics_are_sent_on_request(run: Run, goldens: Path, tmp_path: Path) -> None:
+    source = write_lines(tmp_path / "traces.jsonl", turn_request("sess-1", ("get_weather", WRONG)))
+    with otlp_receiver() as receiver:
+        run("score", source, "--goldens", goldens, "--otlp-endpoint", f"{receiver.endpoint}/", "--metrics")
+    levels = {
+        attributes(point)["tool_parameter_match.level"] for point in receiver.points("tool_parameter_match.score")
+    }
+    assert levels == {"call", "turn", "session"}
+    [mismatch] = receiver.points("tool_parameter_match.argument_mismatches")
+    assert attributes(mismatch)["tool_parameter_match.argument"] == "days"
+
+
+def test_more_events_than_a_queue_holds_all_arrive(run: Run, tmp_path: Path) -> None:
+    goldens = tmp_path / "goldens.json"
+    names = [f"sess-{number}" for number in range(900)]
+    calls = [{"name": "f", "args": {"x": 1}}]
+    listed = [{"session": name, "turns": [{"calls": calls}]} for name in names]
+    goldens.write_text(json.dumps({"format": 1, "golden_set": "g", "goldens": listed}))
+    source = write_lines(tmp_path / "traces.jsonl", *(turn_request(name, ("f", {"x": 1})) for name in names))
+    with otlp_receiver() as receiver:
+        result = run("score", source, "--goldens", goldens, "--otlp-endpoint", receiver.endpoint)
+    assert result.exit_code == 0
+    assert len({attributes(event)["tool_parameter_match.result.id"] for event in receiver.events()}) == 3 * len(names)
+
+
+def test_an_endpoint_that_takes_nothing_is_said_after_the_result(
+    run: Run, goldens: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "1")
+    source = write_lines(tmp_path / "traces.jsonl", turn_request("sess-1", ("get_weather", RIGHT)))
+    with otlp_receiver() as receiver:
+        endpoint = receiver.endpoint
+    result = run("score", source, "--goldens", goldens, "--otlp-endpoint", endpoint)
+    assert result.exit_code == 2
+    assert "1.00  sess-1" in result.stdout
+    assert result.stderr == f"goldspan: {endpoint} did not take 3 of 3 events; expected an OTLP/HTTP receiver there\n"
