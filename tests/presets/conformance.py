@@ -2,8 +2,9 @@
 
     python tests/presets/conformance.py [VECTORS...]
 
-VECTORS are files (or folders of them) of recorded answers, told apart by their content; without any, those in `vectors/`
-and, where it is there, the benchmark data that does not belong to the repository. Exit code 1: something differs.
+VECTORS are files (or folders of them) of recorded answers, told apart by their content; without any, those in
+`vectors/` and, where it is there, the benchmark data that does not belong to the repository. Exit code 1: something
+differs.
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from goldspan.scoring.presets import score_with_preset
 from rich.console import Console
 from rich.table import Table
+
+from goldspan.scoring.presets import score_with_preset
 
 HERE = Path(__file__).resolve().parent
 VECTORS = HERE / "vectors"
@@ -28,17 +30,6 @@ DATA = HERE.parents[2] / "shared" / "data"
 
 PYDANTIC_LINK = re.compile(r"\n +For further information visit \S+")
 """Depends on the release of pydantic, whichever system it is installed for."""
-
-CONTRADICTORY_GOLDENS = {
-    "parallel_multiple_12",
-    "parallel_multiple_26",
-    "live_simple_106-63-0",
-    "live_simple_112-68-0",
-    "live_multiple_507-149-4",
-    "live_multiple_862-181-3",
-    "live_multiple_964-207-0",
-}
-"""BFCL goldens that do not pass BFCL's own checker."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +63,7 @@ class Row:
 def comparable(value: Any) -> Any:
     if isinstance(value, str):
         return PYDANTIC_LINK.sub("", value)
-    return value or None if isinstance(value, list | tuple) else value
+    return None if value in ((), []) else value
 
 
 def read_cases(path: Path) -> list[Case]:
@@ -94,10 +85,15 @@ def vector_cases(document: Mapping[str, Any]) -> Iterator[Case]:
         "google-adk-pr6726": adk_case,
         "uipath": uipath_case,
         "axion": axion_case,
+        "bfcl-eval": bfcl_case,
     }.get(str(system))
     if reader is not None:
         for vector in document["vectors"]:
             yield reader(vector)
+
+
+def recorded(vector: Mapping[str, Any], fields: Iterable[str]) -> dict[str, Any]:
+    return {key: vector[key] for key in fields if key in vector}
 
 
 def adk_case(vector: Mapping[str, Any]) -> Case:
@@ -111,7 +107,7 @@ def adk_case(vector: Mapping[str, Any]) -> Case:
 
     fields = ("score", "status", "explanation", "per_call", "per_invocation")
     name = f"{vector['case_id']} {vector['config']}"
-    return Case(f"{preset} ({vector['version']})", name, {key: vector[key] for key in fields}, ask)
+    return Case(f"{preset} ({vector['version']})", name, recorded(vector, fields), ask)
 
 
 def uipath_case(vector: Mapping[str, Any]) -> Case:
@@ -123,9 +119,9 @@ def uipath_case(vector: Mapping[str, Any]) -> Case:
             "uipath", expected, actual, evaluator=vector["evaluator"], **vector["config"]
         ).to_json()
 
-    recorded = {key: vector[key] for key in ("score", "explanation", "per_call")} | {"status": vector["score_type"]}
+    answer = recorded(vector, ("score", "explanation", "per_call")) | {"status": vector["score_type"]}
     name = f"{vector['evaluator']} {vector['case_id']} {vector['config']} {vector.get('input_encoding', '')}"
-    return Case(f"uipath {vector['evaluator']} ({vector['version']})", name, recorded, ask)
+    return Case(f"uipath {vector['evaluator']} ({vector['version']})", name, answer, ask)
 
 
 def axion_case(vector: Mapping[str, Any]) -> Case:
@@ -136,8 +132,18 @@ def axion_case(vector: Mapping[str, Any]) -> Case:
     def ask() -> Mapping[str, Any]:
         return score_with_preset("axion", expected, actual, **vector["config"]).to_json()
 
-    recorded = {key: vector[key] for key in ("score", "explanation", "per_call")}
-    return Case(f"axion ({vector['version']})", f"{vector['case_id']} {vector['config']}", recorded, ask)
+    answer = recorded(vector, ("score", "explanation", "per_call"))
+    return Case(f"axion ({vector['version']})", f"{vector['case_id']} {vector['config']}", answer, ask)
+
+
+def bfcl_case(vector: Mapping[str, Any]) -> Case:
+    def ask() -> Mapping[str, Any]:
+        return score_with_preset(
+            "bfcl", vector["possible_answer"], vector["model_output"], **vector["config"]
+        ).to_json()
+
+    fields = ("score",) if vector["raises"] else ("score", "explanation")
+    return Case("bfcl with documentation", vector["case_id"], recorded(vector, fields), ask)
 
 
 def langchain_cases(rows: list[dict[str, Any]], path: Path) -> Iterator[Case]:
@@ -168,7 +174,8 @@ def tau2_cases(rows: list[dict[str, Any]], path: Path) -> Iterator[Case]:
         return answer
 
     for row in rows:
-        for index, verdict in enumerate((row.get("official") or {}).get("action_match") or []):
+        official: dict[str, Any] = row["official"]
+        for index, verdict in enumerate(official.get("action_match") or []):
             yield Case("tau2", f"{row['session_id']} {index}", {"action_match": verdict}, ask(row, index))
 
 
@@ -176,21 +183,22 @@ def bfcl_cases(rows: list[dict[str, Any]], path: Path) -> Iterator[Case]:
     """Verdicts on calls made from goldens, which lie in a file beside."""
     goldens = {
         golden["session_id"].removeprefix("bfcl/"): golden["expected"]
-        for golden in map(json.loads, gzip.decompress((path.parent / "bfcl-goldens.jsonl.gz").read_bytes()).splitlines())
+        for golden in map(
+            json.loads, gzip.decompress((path.parent / "bfcl-goldens.jsonl.gz").read_bytes()).splitlines()
+        )
     }
 
     def ask(row: Mapping[str, Any]) -> Callable[[], Mapping[str, Any]]:
         def answer() -> Mapping[str, Any]:
             result = score_with_preset("bfcl", goldens[row["id"]], row["calls"], test_category=row["cat"])
-            said = result.explanation if isinstance(result.explanation, Mapping) else {}
-            return {"valid": said.get("valid"), "error_type": said.get("error_type")}
+            if not isinstance(result.explanation, Mapping):
+                return {}
+            return {key: result.explanation.get(key) for key in ("valid", "error_type")}
 
         return answer
 
     for row in rows:
-        if row["id"] not in CONTRADICTORY_GOLDENS:
-            recorded = {key: row[key] for key in ("valid", "error_type")}
-            yield Case("bfcl", f"{row['id']} {row['kind']}", recorded, ask(row))
+        yield Case("bfcl", f"{row['id']} {row['kind']}", recorded(row, ("valid", "error_type")), ask(row))
 
 
 READERS: tuple[tuple[tuple[str, ...], Callable[[list[dict[str, Any]], Path], Iterable[Case]]], ...] = (

@@ -34,7 +34,9 @@ def plain_call(call: object) -> PlainCall:
     if isinstance(call, ExpectedCall):
         return {"name": call.name, "args": dict(call.args)}
     if isinstance(call, ToolCall):
-        plain: PlainCall = {"name": call.name, "args": None if call.arguments is None else dict(call.arguments)}
+        plain: PlainCall = {"name": call.name}
+        if call.arguments is not None:
+            plain["args"] = dict(call.arguments)
         if call.result.capture is Capture.CAPTURED:
             plain["output"] = call.result.raw
         return plain

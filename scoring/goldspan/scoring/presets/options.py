@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -51,17 +52,7 @@ def read_options(preset: str, model: type[OptionsT], given: Mapping[str, Any]) -
 def unknown_name(what: str, name: str, known: Iterable[str]) -> str:
     """Write `what 'nmae': did you mean 'name'? It has to be one of name, other`."""
     choices = sorted(known)
-    nearest = min(choices, key=lambda choice: _edits(name.lower(), choice.lower()))
-    close = _edits(name.lower(), nearest.lower()) <= max(2, len(name) // 3)
-    hint = f": did you mean {nearest!r}?" if close else "."
-    return f"{what} {name!r}{hint} It has to be one of {', '.join(choices)}"
-
-
-def _edits(first: str, second: str) -> int:
-    """Count the characters to insert, delete or replace to make one of the other (Levenshtein)."""
-    row = list(range(len(second) + 1))
-    for i, a in enumerate(first, 1):
-        diagonal, row[0] = row[0], i
-        for j, b in enumerate(second, 1):
-            diagonal, row[j] = row[j], min(diagonal + (a != b), row[j] + 1, row[j - 1] + 1)
-    return row[-1]
+    near = get_close_matches(name, choices, n=1)
+    hint = f": did you mean {near[0]!r}?" if near else "."
+    ruled = f" It has to be one of {', '.join(choices)}" if choices else " It takes none"
+    return f"{what} {name!r}{hint}{ruled}"

@@ -126,7 +126,7 @@ PRESETS: Mapping[str, Preset[Any]] = {
 """Every preset by its name. Scores of different presets are different things: they are never averaged."""
 
 
-def score_with_preset(name: str, expected: object, actual: object, /, **options: Any) -> PresetResult:
+def score_with_preset(name: str, expected: Any, actual: Any, /, **options: Any) -> PresetResult:
     """Score calls as another system does: `score_with_preset("axion", expected, actual, strict_order=True)`.
 
     `expected` and `actual` are lists of plain mappings (`{"name": ..., "args": {...}}`), of `ExpectedCall` and of

@@ -19,7 +19,7 @@ from goldspan.scoring.goldens.models import ExpectedCall
 from goldspan.scoring.presets.calls import InputMissingError, PlainCall, items, plain_calls
 from goldspan.scoring.presets.options import PresetOptions
 from goldspan.scoring.presets.result import PresetResult
-from goldspan.scoring.presets.shapes import is_mapping
+from goldspan.scoring.presets.shapes import is_mapping, is_sequence
 from goldspan.scoring.presets.uipath_inputs import (
     ToolCall,
     ToolCallArgsEvaluationCriteria,
@@ -75,7 +75,8 @@ class UiPathOptions(PresetOptions):
     def _by_id(cls, value: object) -> object:
         if not isinstance(value, str):
             return value
-        return value.lower().replace("_", "-").removeprefix("uipath-").removeprefix("tool-call-")
+        kind = value.lower().replace("_", "-").removeprefix("uipath-").removeprefix("tool-call-")
+        return kind if kind in _CRITERIA else value
 
 
 class _Attempt(NamedTuple):
@@ -291,7 +292,9 @@ def _as_criteria(given: object, field: str, evaluator: _Evaluator) -> object:
     if is_mapping(given):
         bare = evaluator == "count" and not {"tool_calls_count", "toolCallsCount"} & given.keys()
         return {field: dict(given)} if bare else dict(given)
-    entries = items(given)
+    if not is_sequence(given):
+        return given
+    entries = list(given)
     if evaluator == "output" and any(isinstance(one, ExpectedCall) for one in entries):
         raise InputMissingError("expected outputs: a golden's calls have none")
     texts = [one for one in entries if isinstance(one, str)]

@@ -152,4 +152,4 @@ def _content(output: object) -> object:
         except ValueError:
             return output
         return parsed.get("content", "") if is_dict(parsed) else output
-    return output.get("content", "") if is_dict(output) else output
+    return output.get("content", "") if is_dict(output) else str(output)
