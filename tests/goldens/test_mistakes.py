@@ -152,6 +152,13 @@ ONE_MISTAKE = {
         f"{T0}.criterion.turnJoin",
         "does not apply to a turn",
     ),
+    "criterion of a turn of a whole session": (
+        "turns:\n      - user: Hello",
+        "criterion: {scope: session}\n    turns:\n      - criterion: {call_score: all, turnScore: all}",
+        9,
+        f"{T0}.criterion.turnScore",
+        "does not apply to a turn with `scope: session`",
+    ),
     "not YAML": ("{threshold: 0.8}", "{threshold: 0.8", 5, "", "not YAML: "),
     "escape of no character": ("city: Paris", 'city: "\\UFFFFFFFF"', None, "", "not YAML: "),
     "tab": ("              days", "\t\tdays", 13, "", "not YAML: "),

@@ -82,6 +82,14 @@ OF_A_TURN = CriterionShape("a turn", _OF_A_TURN)
 OF_A_CALL = CriterionShape("a call", _OF_A_CALL)
 
 
+def check_turn_of_whole_session(own: JsonValue, where: Where, notes: Notes) -> None:
+    """Note what a turn may not say where its golden is judged as a whole (`scope: session`): it has no turns."""
+    if is_mapping(own):
+        for name in own:
+            if to_snake(name) in _OF_A_TURN and to_snake(name) not in _OF_A_CALL:
+                notes.add((*where, name), "does not apply to a turn with `scope: session`: say it for the golden")
+
+
 def inherit(above: Said, own: JsonValue, where: Where, notes: Notes) -> Said:
     """Merge what a level says into what it inherits, noting what is wrong with its own part.
 

@@ -10,7 +10,15 @@ from typing import Any
 
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.criterion_fields import is_mapping
-from goldspan.scoring.goldens.criteria import OF_A_CALL, OF_A_GOLDEN, OF_A_SET, OF_A_TURN, Said, inherit
+from goldspan.scoring.goldens.criteria import (
+    OF_A_CALL,
+    OF_A_GOLDEN,
+    OF_A_SET,
+    OF_A_TURN,
+    Said,
+    check_turn_of_whole_session,
+    inherit,
+)
 from goldspan.scoring.goldens.documents import Notes, Where, is_list
 from goldspan.scoring.goldens.models import ExpectedCall, Golden, GoldenSet, GoldenTurn
 from goldspan.scoring.goldens.shapes import Arguments, Field, Fields, ListOf, Number, Text
@@ -110,6 +118,8 @@ class _Builder:
 
     def turn(self, given: Given, above: Said, where: Where) -> GoldenTurn:
         said = self.said(given, above, where)
+        if above.get("scope") == "session":
+            check_turn_of_whole_session(given.get("criterion"), (*where, "criterion"), self.notes)
         return GoldenTurn(
             calls=self.calls(given, said, where),
             user=given.get("user"),
