@@ -5,11 +5,11 @@ Absent, elided, redacted, cut off and unparsable are different facts, and none o
 
 from __future__ import annotations
 
-import ast
 import json
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from goldspan.mappers.dialects.python_reprs import literal
 from goldspan.mappers.json_shapes import is_list, is_mapping, is_object, is_sequence
 from goldspan.mappers.quick import quick_constructor
 from goldspan.scoring.sessions import NO_CONTENT, Capture, Content
@@ -32,7 +32,6 @@ _SCRUBBED = "[Scrubbed due to"
 _CUT_MARKS = ("...", "\N{HORIZONTAL ELLIPSIS}", "[truncated]", "<truncated>", "(truncated)", "[TRUNCATED]")
 _LITERALS = ("true", "false", "null", "NaN", "Infinity", "-Infinity")
 _MAX_DEPTH = 100
-_MAX_LITERAL = 1_000_000
 _content = quick_constructor(Content)
 
 Unwrap = Callable[[Any], Any]
@@ -79,10 +78,9 @@ def read_arguments(
         try:
             value = json.loads(text)
         except (ValueError, RecursionError) as error:
-            literal = _literal(text) if python_repr else None
-            if literal is None:
+            value = literal(text) if python_repr else None
+            if value is None:
                 return Arguments(Content(raw, _why_unparsable(text, error, beside)))
-            value = literal
     if value is None:
         return NO_ARGUMENTS
     if unwrap is not None and (inner := unwrap(plain(value))) is not None:
@@ -110,15 +108,6 @@ def plain(value: Any, depth: int = 0) -> Any:
     if is_sequence(value):
         return [plain(inner, depth + 1) for inner in value] if depth < _MAX_DEPTH else None
     return value
-
-
-def _literal(text: str) -> object:
-    if len(text) > _MAX_LITERAL:
-        return None
-    try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
-        return None
 
 
 def _hidden(arguments: Mapping[str, Any], tokens: frozenset[str]) -> Mapping[str, Capture] | None:

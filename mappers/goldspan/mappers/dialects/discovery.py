@@ -5,15 +5,47 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from importlib.metadata import entry_points
 
+from goldspan.mappers.dialects.claude_code import CLAUDE_CODE
 from goldspan.mappers.dialects.dialect import Dialect
 from goldspan.mappers.dialects.google_adk import GOOGLE_ADK
+from goldspan.mappers.dialects.haystack import HAYSTACK
+from goldspan.mappers.dialects.langfuse import LANGFUSE
+from goldspan.mappers.dialects.langsmith import LANGSMITH
+from goldspan.mappers.dialects.logfire import LOGFIRE
+from goldspan.mappers.dialects.mcp import MCP
+from goldspan.mappers.dialects.mlflow import MLFLOW
 from goldspan.mappers.dialects.openinference import OPENINFERENCE
+from goldspan.mappers.dialects.openinference_haystack import OPENINFERENCE_HAYSTACK
+from goldspan.mappers.dialects.openlit import OPENLIT
+from goldspan.mappers.dialects.openllmetry import OPENLLMETRY
 from goldspan.mappers.dialects.otel_genai import OTEL_GENAI
+from goldspan.mappers.dialects.pydantic_ai import PYDANTIC_AI
+from goldspan.mappers.dialects.semantic_kernel import SEMANTIC_KERNEL
+from goldspan.mappers.dialects.uipath import UIPATH
+from goldspan.mappers.dialects.vercel_ai import VERCEL_AI
 from goldspan.scoring.errors import Problem
 
 ENTRY_POINT_GROUP = "goldspan.dialects"
 
-_BUILT_IN: tuple[Dialect, ...] = (GOOGLE_ADK, OPENINFERENCE, OTEL_GENAI)
+_BUILT_IN: tuple[Dialect, ...] = (
+    GOOGLE_ADK,
+    PYDANTIC_AI,
+    OPENLLMETRY,
+    LANGSMITH,
+    VERCEL_AI,
+    LOGFIRE,
+    LANGFUSE,
+    MLFLOW,
+    HAYSTACK,
+    CLAUDE_CODE,
+    SEMANTIC_KERNEL,
+    UIPATH,
+    OPENLIT,
+    MCP,
+    OPENINFERENCE_HAYSTACK,
+    OPENINFERENCE,
+    OTEL_GENAI,
+)
 """The more particular before the more general: the first that recognises a span's role names the dialect."""
 
 

@@ -12,17 +12,14 @@ from goldspan.mappers.json_shapes import is_list, is_object
 
 def kwargs_only(value: Any) -> Any:
     """`{"kwargs": {...}}`, as of a bound Python call."""
-    return args_and_kwargs(value) if is_object(value) and set(value) == {"kwargs"} else None
+    return value["kwargs"] if is_object(value) and set(value) == {"kwargs"} and is_object(value["kwargs"]) else None
 
 
 def args_and_kwargs(value: Any) -> Any:
     """`{"args": [], "kwargs": {...}}`; positional arguments have no names, so that they stay a list."""
-    if not is_object(value) or not is_object(value.get("kwargs")):
+    if not is_object(value) or not is_list(value.get("args")) or not is_object(value.get("kwargs")):
         return None
-    positional = value.get("args")
-    if is_list(positional) and positional:
-        return [*positional, value["kwargs"]]
-    return value["kwargs"]
+    return [*value["args"], value["kwargs"]] if value["args"] else value["kwargs"]
 
 
 def name_and_arguments(value: Any) -> Any:

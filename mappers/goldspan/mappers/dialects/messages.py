@@ -212,8 +212,8 @@ def _request(part: Mapping[str, Any]) -> Request | None:
     if part.get("type") in {"tool_call", "tool_use", "function_call", "tool-call", "function"} or "toolName" in part:
         call_id = part.get("call_id") or part.get("toolCallId") or part.get("id")
         return _made(part.get("name") or part.get("toolName") or part.get("tool_name"), part, call_id)
-    if "tool_name" in part and "arguments" in part:
-        return _made(part.get("tool_name"), part, part.get("id"))
+    if "arguments" in part:
+        return _made(part.get("tool_name") or part.get("name"), part, part.get("id"))
     return None
 
 
@@ -244,8 +244,13 @@ def _id(part: Mapping[str, Any]) -> str:
     for key in ("toolUseId", "tool_use_id", "tool_call_id", "toolCallId", "call_id", "id"):
         if isinstance(call_id := part.get(key), str):
             return call_id
-    return ""
+    origin = part.get("origin")
+    return _id(origin) if is_mapping(origin) and "origin" not in origin else ""
 
 
 def _failed(answer: Mapping[str, Any]) -> bool:
-    return answer.get("is_error") is True or answer.get("isError") is True or answer.get("status") == "error"
+    if any(answer.get(key) is True for key in ("is_error", "isError", "error")):
+        return True
+    output = answer.get("output")
+    kind = output.get("type") if is_mapping(output) else None
+    return answer.get("status") == "error" or (isinstance(kind, str) and kind.startswith("error"))

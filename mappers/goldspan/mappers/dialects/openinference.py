@@ -19,10 +19,11 @@ from goldspan.mappers.facts import Role
 from goldspan.mappers.json_shapes import is_list, is_object
 
 _KIND = "openinference.span.kind"
+_SCOPE = "openinference.instrumentation."
 _ENVELOPES: dict[str, Unwrap] = {
-    "openinference.instrumentation.dspy": kwargs_only,
-    "openinference.instrumentation.llama_index": kwargs_only,
-    "openinference.instrumentation.smolagents": args_and_kwargs,
+    f"{_SCOPE}dspy": kwargs_only,
+    f"{_SCOPE}llama_index": kwargs_only,
+    f"{_SCOPE}smolagents": args_and_kwargs,
 }
 _SCHEMA_WORDS = frozenset({"type", "description", "anyOf", "allOf", "oneOf", "$ref", "enum", "title"})
 
@@ -103,6 +104,10 @@ OPENINFERENCE = DialectTable(
         # A crew's kick-off runs one agent after the other, an ADK invocation all of its agents.
         Rule(Role.AGENT, _KIND, frozenset({"CHAIN"}), also=("crew_key",)),
         Rule(Role.AGENT, _KIND, frozenset({"CHAIN"}), also=("user.id", "session.id"), name_prefix="invocation ["),
+        # Frameworks whose instrumentation has a chain stand over a whole turn.
+        Rule(Role.AGENT, _KIND, frozenset({"CHAIN"}), scope=f"{_SCOPE}llama_index", name_suffix=".run"),
+        Rule(Role.AGENT, _KIND, frozenset({"CHAIN"}), scope=f"{_SCOPE}autogen_agentchat", name_suffix=".run_stream"),
+        Rule(Role.AGENT, _KIND, frozenset({"CHAIN"}), scope=f"{_SCOPE}dspy", name_suffix="ReAct.forward"),
         Rule(Role.TOOL, "tool.name", also=("input.value",), without=(_KIND,)),
     ),
     tool_name=("tool.name",),

@@ -70,6 +70,7 @@ class DialectRegistry:
         self._join_attributes = tuple(join_attributes)
         known = {*self._session_keys, *self._join_attributes, *RUN_ID_KEYS, *_SCORED}
         self._keys = frozenset(known.union(*(dialect.markers for dialect in self.dialects)))
+        self._bare_scopes = frozenset[str]().union(*(_bare_scopes(dialect) for dialect in self.dialects))
         self._plans: dict[frozenset[str], _Plan] = {}
         self._resources: dict[int, tuple[ResourceView, ResourceFacts]] = {}
 
@@ -80,8 +81,11 @@ class DialectRegistry:
         and scoring arguments needs none of them.
         """
         try:
-            hits = self._keys.intersection(view.attributes)
-            return self._facts(view, hits, content=content) if hits else self._skeleton(view)
+            attributes = view.attributes
+            hits = self._keys.intersection(attributes)
+            if not hits and (attributes or view.scope_name not in self._bare_scopes):
+                return self._skeleton(view)
+            return self._facts(view, hits, content=content)
         except Exception as error:  # noqa: BLE001 - a broken view must never reach the agent
             self._failed("reader", error, view)
             return SpanFacts("", "", "", 0, 0)
@@ -101,7 +105,7 @@ class DialectRegistry:
 
     def _facts(self, view: SpanView, hits: frozenset[str], *, content: bool) -> SpanFacts:
         attributes = view.attributes
-        plan = self._plans.get(hits) or self._plan(hits)
+        plan = (self._plans.get(hits) or self._plan(hits)) if hits else self._bare_plan(view.scope_name)
         readings = [
             (name, reading) for name, read in plan.readers if (reading := self._reading(name, read, view)) is not None
         ]
@@ -146,6 +150,11 @@ class DialectRegistry:
             self._plans.clear()
         self._plans[hits] = plan
         return plan
+
+    def _bare_plan(self, scope: str) -> _Plan:
+        """Plan for a span without attributes: those dialects that know its scope are all there is to go by."""
+        readers = tuple((one.name, one.read) for one in self.dialects if scope in _bare_scopes(one))
+        return _Plan(readers, (), (), (), scored=False)
 
     def _reading(self, name: str, read: Callable[[SpanView], Reading | None], view: SpanView) -> Reading | None:
         try:
@@ -198,6 +207,11 @@ class DialectRegistry:
 def default_dialects(on_problem: Callable[[Problem], object] = _ignore) -> tuple[Dialect, ...]:
     """Return the installed dialects in their order of precedence: third parties' first, then goldspan's."""
     return (*third_party_dialects(on_problem), *built_in_dialects())
+
+
+def _bare_scopes(dialect: Dialect) -> frozenset[str]:
+    scopes = getattr(dialect, "bare_scopes", None)
+    return scopes if isinstance(scopes, frozenset) else frozenset()  # pyright: ignore[reportUnknownVariableType]
 
 
 def _check(reading: Reading) -> None:

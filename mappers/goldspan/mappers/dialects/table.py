@@ -52,33 +52,55 @@ class Rule:
     """A condition on a span and the role it gives; the first rule of a table that holds is the span's."""
 
     role: Role | None
-    key: str
-    """An attribute that must be there."""
+    key: str = ""
+    """An attribute that must be there; none for a rule about spans without any attribute."""
     values: frozenset[str] | None = None
     """Its value must be one of these texts; any value, where none."""
     also: tuple[str, ...] = ()
     """Attributes that must be there too. The first of them, where there is one, is the marker of this rule."""
     without: tuple[str, ...] = ()
     """Attributes that must not be there."""
+    scope: str = ""
+    """How the name of the instrumentation scope must begin, where attributes do not tell dialects apart."""
     name_prefix: str = ""
     """How the span's name must begin."""
+    name_suffix: str = ""
+    """How the span's name must end."""
+    kind: int = 0
+    """The span's kind, where it says more than the attributes: 2 is a server's side."""
+    parent: bool | None = None
+    """Whether the span must have a parent, or must have none."""
     no_turn: bool = False
     hides_calls: bool = False
+    speaks: bool = False
+    """An agent's span that holds what its models asked for, and no other span does."""
     pseudo: bool = False
     """A tool span that is no call of the user's (R5)."""
 
     def holds(self, span: SpanView, attributes: Attributes) -> bool:
         """Say whether this rule holds."""
-        value = attributes.get(self.key)
-        if value is None or (self.values is not None and not (isinstance(value, str) and value in self.values)):
-            return False
+        if self.key:
+            value = attributes.get(self.key)
+            if value is None or (self.values is not None and not (isinstance(value, str) and value in self.values)):
+                return False
         for key in self.also:
             if key not in attributes:
                 return False
         for key in self.without:
             if key in attributes:
                 return False
-        return not self.name_prefix or span.name.startswith(self.name_prefix)
+        return self._fits(span)
+
+    def _fits(self, span: SpanView) -> bool:
+        if self.name_prefix and not span.name.startswith(self.name_prefix):
+            return False
+        if self.name_suffix and not span.name.endswith(self.name_suffix):
+            return False
+        if self.scope and not span.scope_name.startswith(self.scope):
+            return False
+        if self.parent is not None and self.parent is not bool(span.parent_id):
+            return False
+        return not self.kind or span.kind == self.kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +111,7 @@ class Source:
     event: str = ""
     """The event's name; of several events of this name the last that has the attribute."""
     compute: Callable[[SpanView, Attributes], Any] | None = None
-    """Puts the value together from several attributes or events; takes the place of `key`."""
+    """Puts the value together from several attributes or events; `key` then only names it for people."""
     when: tuple[str, str] | None = None
     """Another attribute, and the text it must have."""
     take: Callable[[Any], Any] | None = None
@@ -206,14 +228,20 @@ class DialectTable:
     session_keys: tuple[str, ...] = ()
     extra_markers: frozenset[str] = frozenset()
 
+    request_name: Callable[[str], str] | None = None
+    """Names a tool that a model asks for as its user knows it (R9)."""
     tool_hook: Callable[[SpanView, Attributes, ToolFacts], ToolFacts] | None = None
     """Changes or completes what was read of a tool span."""
 
     markers: frozenset[str] = field(init=False)
+    bare_scopes: frozenset[str] = field(init=False)
+    """Scopes whose spans are worth reading even without any attribute."""
 
     def __post_init__(self) -> None:
         keys = {rule.also[0] if rule.also else rule.key for rule in self.rules}.union(self.turn_id, self.session_keys)
-        object.__setattr__(self, "markers", frozenset(keys) | self.extra_markers)
+        object.__setattr__(self, "markers", frozenset(keys - {""}) | self.extra_markers)
+        bare = {rule.scope for rule in self.rules if not (rule.key or rule.also)}
+        object.__setattr__(self, "bare_scopes", frozenset(bare))
 
     def read(self, span: SpanView) -> Reading | None:
         """Read one span; none where no rule holds and nothing else of this dialect is on it."""
@@ -231,20 +259,23 @@ class DialectTable:
         agent = _text(attributes, self.agent)
         if role is Role.TOOL:
             tool = self._tool(span, attributes, pseudo=rule is not None and rule.pseudo)
-            return _reading(role, agent, tool, session_keys=session_keys, turn_id=turn_id)
+            no_turn = rule is not None and rule.no_turn
+            return _reading(role, agent, tool, session_keys=session_keys, turn_id=turn_id, no_turn=no_turn)
         output = parsed_if_asking(_first(self.output, span, attributes))
         given = _first(self.input, span, attributes)
         end = end_of_input(given) if role is Role.MODEL else InputEnd(user_text=self._asked(span, attributes, given))
+        speaks = role is Role.MODEL or (rule is not None and rule.speaks)
+        model = self._model(output, end) if speaks else None
         return _reading(
             role,
             agent,
-            model=self._model(output, end) if role is Role.MODEL else None,
+            model=model,
             user_text=end.user_text,
             context=lambda: self._context(span, attributes, output, given, end.user_text),
             session_keys=session_keys,
             turn_id=turn_id,
             no_turn=rule is not None and rule.no_turn,
-            hides_calls=rule is not None and rule.hides_calls,
+            hides_calls=rule is not None and rule.hides_calls and not (model is not None and model.requests),
         )
 
     def _sessions(self, attributes: Attributes) -> tuple[tuple[str, str], ...]:
@@ -303,6 +334,8 @@ class DialectTable:
 
     def _model(self, output: Any, end: InputEnd) -> ModelFacts:
         requests = requests_in(output)
+        if self.request_name is not None:
+            requests = tuple(replace(request, name=self.request_name(request.name)) for request in requests)
         if self.pseudo_requests:
             requests = tuple(
                 replace(request, pseudo=True) if request.name.startswith(self.pseudo_requests) else request

@@ -1,0 +1,39 @@
+"""Langfuse's Python SDK: observations by type, inputs as the decorated function was called.
+
+https://langfuse.com/docs/observability/sdk/instrumentation
+"""
+
+from __future__ import annotations
+
+from goldspan.mappers.dialects.dialect import Advice
+from goldspan.mappers.dialects.envelopes import args_and_kwargs
+from goldspan.mappers.dialects.table import DialectTable, Rule, Source
+from goldspan.mappers.dialects.taking import only_text, plain_text
+from goldspan.mappers.facts import Role
+
+_TYPE = "langfuse.observation.type"
+
+LANGFUSE = DialectTable(
+    name="langfuse",
+    title="Langfuse SDK",
+    docs="https://langfuse.com/docs/observability/sdk/instrumentation",
+    advice=Advice(
+        arguments=(
+            'Use @observe(as_type="tool") with capture_input=True, and call the tool with named arguments: '
+            "positional ones have no names in the span."
+        ),
+        session='Run the turn inside `with propagate_attributes(session_id="..."):`.',
+    ),
+    rules=(
+        Rule(Role.TOOL, _TYPE, frozenset({"tool"})),
+        Rule(Role.MODEL, _TYPE, frozenset({"generation"})),
+        Rule(Role.AGENT, _TYPE, frozenset({"agent"})),
+    ),
+    arguments=(Source("langfuse.observation.input", unwrap=args_and_kwargs),),
+    result=(Source("langfuse.observation.output"),),
+    error_flags=(("langfuse.observation.level", "ERROR"),),
+    output=(Source("langfuse.observation.output"),),
+    input=(Source("langfuse.observation.input"),),
+    user_text=(Source("langfuse.observation.input", take=only_text),),
+    answer=(Source("langfuse.observation.output", take=plain_text),),
+)

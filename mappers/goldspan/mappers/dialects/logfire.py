@@ -1,0 +1,73 @@
+"""Logfire's instrumentations of the OpenAI Agents SDK and of provider SDKs, told by their message templates.
+
+https://logfire.pydantic.dev/docs/integrations/llms/openai/ . Attribute names are those of the template's fields.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from goldspan.mappers.dialects.dialect import Advice
+from goldspan.mappers.dialects.table import DialectTable, Rule, Source
+from goldspan.mappers.dialects.taking import at, decoded
+from goldspan.mappers.facts import Role
+from goldspan.mappers.json_shapes import is_mapping, is_sequence
+
+_TEMPLATE = "logfire.msg_template"
+_EVENT_ROLES = {"gen_ai.user.message", "gen_ai.system.message", "gen_ai.tool.message", "gen_ai.assistant.message"}
+
+
+def _choices(events: Any) -> Any:
+    """Take a model's output out of recorded events."""
+    found = decoded(events)
+    return [event for event in found if _name(event) == "gen_ai.choice"] or None if is_sequence(found) else None
+
+
+def _given(events: Any) -> Any:
+    """Take a model's input out of recorded events."""
+    found = decoded(events)
+    return [event for event in found if _name(event) in _EVENT_ROLES] or None if is_sequence(found) else None
+
+
+def _name(event: Any) -> Any:
+    return event.get("event.name") if is_mapping(event) else None
+
+
+LOGFIRE = DialectTable(
+    name="logfire",
+    title="Logfire (OpenAI Agents SDK, provider SDKs)",
+    docs="https://logfire.pydantic.dev/docs/integrations/llms/openai/",
+    advice=Advice(
+        arguments="Arguments are written by default; a scrubbing pattern may hide them.",
+        session='Give the run a group: RunConfig(group_id="...") or trace(..., group_id="...").',
+    ),
+    rules=(
+        Rule(Role.TOOL, _TEMPLATE, frozenset({"Function: {name}"})),
+        Rule(Role.AGENT, _TEMPLATE, frozenset({"OpenAI Agents trace: {name}", "Agent run: {name!r}"})),
+        Rule(
+            Role.MODEL,
+            _TEMPLATE,
+            frozenset(
+                {
+                    "Chat completion with {gen_ai.request.model!r}",
+                    "Responses API with {gen_ai.request.model!r}",
+                    "Chat Completion with {request_data[model]!r}",
+                    "Message with {request_data[model]!r}",
+                }
+            ),
+        ),
+    ),
+    tool_name=("name",),
+    arguments=(Source("input"),),
+    result=(Source("output"),),
+    output=(
+        Source("output"),
+        Source("events", take=_choices),
+        Source("response_data", take=at("message")),
+    ),
+    input=(Source("input"), Source("events", take=_given), Source("request_data", take=at("messages"))),
+    tool_definitions=(Source("request_data", take=at("tools")),),
+    agent=("agent_name",),
+    session_keys=("group_id",),
+    pseudo_requests=("transfer_to_",),
+)

@@ -1,0 +1,33 @@
+"""The Model Context Protocol: clients and servers that write spans of their own.
+
+https://opentelemetry.io/docs/specs/semconv/gen-ai/mcp/ . A server's span is a call's inner side; where its caller is
+not traced it makes no turn.
+"""
+
+from __future__ import annotations
+
+from goldspan.mappers.dialects.dialect import Advice
+from goldspan.mappers.dialects.table import Affixes, DialectTable, Rule, Source
+from goldspan.mappers.facts import Role
+
+_METHOD = "mcp.method.name"
+_SERVER = 2
+
+MCP = DialectTable(
+    name="mcp",
+    title="Model Context Protocol",
+    docs="https://opentelemetry.io/docs/specs/semconv/gen-ai/mcp/",
+    advice=Advice(
+        arguments="MCP servers write no arguments: capture them where the agent calls the tool.",
+        session="mcp.session.id is a transport's session: set gen_ai.conversation.id on the agent's span.",
+    ),
+    rules=(
+        Rule(Role.TOOL, _METHOD, frozenset({"tools/call"}), kind=_SERVER, no_turn=True),
+        Rule(Role.TOOL, _METHOD, frozenset({"tools/call"})),
+    ),
+    tool_name=("gen_ai.tool.name", "mcp.tool.name"),
+    span_name_affixes=Affixes(prefixes=("tools/call ",)),
+    arguments=(Source("gen_ai.tool.call.arguments"),),
+    call_id=(Source("gen_ai.tool.call.id"),),
+    result=(Source("gen_ai.tool.call.result"),),
+)

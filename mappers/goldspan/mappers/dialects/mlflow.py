@@ -1,0 +1,46 @@
+"""MLflow Tracing over OTLP, before it is told to translate to OpenTelemetry's conventions.
+
+https://mlflow.org/docs/latest/genai/tracing/ . Every attribute is JSON text, single strings too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from goldspan.mappers.dialects.dialect import Advice
+from goldspan.mappers.dialects.table import Attributes, DialectTable, Rule, Source
+from goldspan.mappers.dialects.taking import at, only_text, plain_text
+from goldspan.mappers.facts import Role, ToolFacts
+from goldspan.mappers.spans import SpanView
+
+_TYPE = "mlflow.spanType"
+
+
+def _function_name(_: SpanView, attributes: Attributes, tool: ToolFacts) -> ToolFacts:
+    """Name the tool by its function: span names of repeated calls get numbers in some versions."""
+    name = plain_text(attributes.get("mlflow.spanFunctionName"))
+    return replace(tool, name=name) if name else tool
+
+
+MLFLOW = DialectTable(
+    name="mlflow",
+    title="MLflow Tracing",
+    docs="https://mlflow.org/docs/latest/genai/tracing/",
+    advice=Advice(
+        arguments="Arguments are written by default.",
+        session="MLflow does not export its session: wrap the turn in goldspan's session_scope(...).",
+    ),
+    rules=(
+        Rule(Role.TOOL, _TYPE, frozenset({'"TOOL"', "TOOL"})),
+        Rule(Role.MODEL, _TYPE, frozenset({'"CHAT_MODEL"', "CHAT_MODEL", '"LLM"', "LLM"})),
+        Rule(Role.AGENT, _TYPE, frozenset({'"AGENT"', "AGENT"})),
+    ),
+    arguments=(Source("mlflow.spanInputs"),),
+    result=(Source("mlflow.spanOutputs"),),
+    output=(Source("mlflow.spanOutputs", take=at("choices")),),
+    input=(Source("mlflow.spanInputs", take=at("messages")),),
+    user_text=(Source("mlflow.spanInputs", take=only_text),),
+    answer=(Source("mlflow.spanOutputs", take=plain_text),),
+    tool_definitions=(Source("mlflow.chat.tools"),),
+    tool_hook=_function_name,
+)

@@ -1,0 +1,103 @@
+"""OpenLLMetry: Traceloop's SDK decorators and instrumentations of frameworks and provider SDKs.
+
+https://www.traceloop.com/docs/openllmetry . Newer ones write OpenTelemetry's conventions beside `traceloop.*`; older
+ones flatten a model's messages under `gen_ai.prompt.` and `gen_ai.completion.`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any
+
+from goldspan.mappers.dialects.capture import Unwrap
+from goldspan.mappers.dialects.dialect import Advice
+from goldspan.mappers.dialects.envelopes import args_and_kwargs, inputs, kwargs_only, name_and_arguments
+from goldspan.mappers.dialects.flattened import flat_messages
+from goldspan.mappers.dialects.python_reprs import literal_at
+from goldspan.mappers.dialects.table import Affixes, Attributes, DialectTable, Rule, Source
+from goldspan.mappers.dialects.taking import at, first_of, only_text, plain_text, text_at
+from goldspan.mappers.facts import Role, ToolFacts
+from goldspan.mappers.json_shapes import is_list
+from goldspan.mappers.spans import SpanView
+
+_KIND = "traceloop.span.kind"
+_HISTORY = re.compile(r"\bmessages=(?=\[)")
+_ENVELOPES: dict[str, Unwrap] = {
+    "traceloop.tracer": args_and_kwargs,
+    "opentelemetry.instrumentation.mcp.instrumentation": name_and_arguments,
+    "opentelemetry.instrumentation.llamaindex": kwargs_only,
+    "opentelemetry.instrumentation.langchain": inputs,
+}
+
+
+def _failure_in_output(_: SpanView, attributes: Attributes, tool: ToolFacts) -> ToolFacts:
+    """Agno's failed calls end with status OK; only the repr of their result tells."""
+    output = attributes.get("traceloop.entity.output")
+    if tool.error is None and isinstance(output, str) and output.startswith("status='failure'"):
+        return replace(tool, error="failure")
+    return tool
+
+
+def _first_message(value: Any) -> Any:
+    """Take the user's text out of LangGraph's input, whose messages are pairs of role and text."""
+    return text_at("inputs", "messages", -1, 1)(value)
+
+
+def _crew_history(outputs: Any) -> Any:
+    """Take the messages of all tasks out of the repr of their outputs."""
+    if not isinstance(outputs, str):
+        return None
+    histories = (literal_at(outputs, found.end())[0] for found in _HISTORY.finditer(outputs))
+    return [message for history in histories if is_list(history) for message in history] or None
+
+
+OPENLLMETRY = DialectTable(
+    name="openllmetry",
+    title="OpenLLMetry (Traceloop)",
+    docs="https://www.traceloop.com/docs/openllmetry/tracing/annotations",
+    advice=Advice(
+        arguments="Leave TRACELOOP_TRACE_CONTENT unset, or set it to true.",
+        session=(
+            'Call Traceloop.set_association_properties({"session_id": ...}) in each turn, or give LangGraph a '
+            "thread_id; the instrumentation of the OpenAI Agents SDK drops group_id."
+        ),
+    ),
+    rules=(
+        Rule(Role.TOOL, _KIND, frozenset({"tool"})),
+        # LlamaIndex marks its tool runs as tasks.
+        Rule(Role.TOOL, "tool.name", also=("tool.arguments",)),
+        # CrewAI: what its crews call is neither in spans of tools nor of models, only in the history of their tasks.
+        Rule(Role.AGENT, "crewai.crew.tasks", hides_calls=True, speaks=True),
+        Rule(Role.AGENT, _KIND, frozenset({"agent", "workflow"})),
+        Rule(Role.MODEL, "llm.request.type", frozenset({"chat", "completion"})),
+    ),
+    tool_name=("gen_ai.tool.name", "tool.name", "traceloop.entity.name"),
+    name_affixes=Affixes(suffixes=(".tool",)),
+    span_name_affixes=Affixes(prefixes=("execute_tool ",), suffixes=(".tool",)),
+    arguments=(
+        Source("gen_ai.tool.call.arguments", unwrap_by_scope=_ENVELOPES),
+        Source("tool.arguments"),
+        Source("traceloop.entity.input", unwrap_by_scope=_ENVELOPES),
+    ),
+    call_id=(
+        Source("gen_ai.tool.call.id"),
+        Source("gen_ai.tool.call.arguments", take=text_at("kwargs", "tool_call_id")),
+        Source("traceloop.entity.output", take=text_at("tool_id")),
+    ),
+    result=(Source("gen_ai.tool.call.result"), Source("traceloop.entity.output")),
+    output=(
+        Source("gen_ai.output.messages"),
+        Source(compute=flat_messages("gen_ai.completion.")),
+        Source("crewai.crew.tasks_output", take=_crew_history),
+    ),
+    input=(Source("gen_ai.input.messages"), Source(compute=flat_messages("gen_ai.prompt."))),
+    user_text=(
+        Source("traceloop.entity.input", take=first_of(only_text, _first_message)),
+        Source("crewai.crew.tasks", take=text_at(0, "description")),
+    ),
+    answer=(Source("traceloop.entity.output", take=plain_text), Source("crewai.crew.result", take=plain_text)),
+    tool_definitions=(Source("gen_ai.tool.definitions"), Source("llm.request.functions", take=at())),
+    agent=("gen_ai.agent.name",),
+    tool_hook=_failure_in_output,
+)

@@ -1,0 +1,43 @@
+"""pydantic-ai's own telemetry, versions 2 to 6 of its instrumentation.
+
+https://ai.pydantic.dev/logfire/ . OpenTelemetry's conventions, with an id of each agent run; version 2 has names of its
+own for a tool's arguments and result.
+"""
+
+from __future__ import annotations
+
+from goldspan.mappers.dialects.dialect import Advice
+from goldspan.mappers.dialects.table import Affixes, DialectTable, Rule, Source
+from goldspan.mappers.facts import Role
+
+_OPERATION = "gen_ai.operation.name"
+_RUN = "gen_ai.agent.call.id"
+
+PYDANTIC_AI = DialectTable(
+    name="pydantic_ai",
+    title="pydantic-ai",
+    docs="https://ai.pydantic.dev/logfire/",
+    advice=Advice(
+        arguments="Use InstrumentationSettings(include_content=True), the default.",
+        session='Pass agent.run(..., conversation_id="...").',
+    ),
+    rules=(
+        Rule(Role.TOOL, _OPERATION, frozenset({"execute_tool"}), also=(_RUN,)),
+        Rule(Role.MODEL, _OPERATION, frozenset({"chat"}), also=(_RUN,)),
+        Rule(Role.AGENT, _OPERATION, frozenset({"invoke_agent"}), also=(_RUN,)),
+        Rule(Role.TOOL, "gen_ai.tool.name", also=("tool_arguments",)),
+        Rule(Role.AGENT, "agent_name", also=("pydantic_ai.all_messages",)),
+    ),
+    tool_name=("gen_ai.tool.name",),
+    span_name_affixes=Affixes(prefixes=("execute_tool ",)),
+    arguments=(Source("gen_ai.tool.call.arguments"), Source("tool_arguments")),
+    call_id=(Source("gen_ai.tool.call.id"),),
+    result=(Source("gen_ai.tool.call.result"), Source("tool_response")),
+    output=(Source("gen_ai.output.messages"),),
+    input=(Source("gen_ai.input.messages"), Source("pydantic_ai.all_messages")),
+    answer=(Source("final_result"),),
+    messages=(Source("pydantic_ai.all_messages"),),
+    tool_definitions=(Source("gen_ai.tool.definitions"), Source("model_request_parameters")),
+    agent=("gen_ai.agent.name", "agent_name"),
+    turn_id=(_RUN,),
+)

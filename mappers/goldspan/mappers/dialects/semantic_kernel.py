@@ -1,0 +1,51 @@
+"""Semantic Kernel: OpenTelemetry's conventions, with a plugin's name before the function's.
+
+https://learn.microsoft.com/semantic-kernel/concepts/enterprise-readiness/observability/ . Neither part of a name may
+hold a hyphen, so that the first one parts them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from goldspan.mappers.dialects.dialect import Advice
+from goldspan.mappers.dialects.table import Attributes, DialectTable, Rule, Source
+from goldspan.mappers.facts import Role, ToolFacts
+from goldspan.mappers.spans import SpanView
+
+_OPERATION = "gen_ai.operation.name"
+_SCOPE = "semantic_kernel."
+
+
+def _function(name: str) -> str:
+    return name.partition("-")[2] or name
+
+
+def _without_plugin(_: SpanView, __: Attributes, tool: ToolFacts) -> ToolFacts:
+    return replace(tool, name=_function(tool.name))
+
+
+SEMANTIC_KERNEL = DialectTable(
+    name="semantic_kernel",
+    title="Semantic Kernel",
+    docs="https://learn.microsoft.com/semantic-kernel/concepts/enterprise-readiness/observability/",
+    advice=Advice(
+        arguments="Set SEMANTICKERNEL_EXPERIMENTAL_GENAI_ENABLE_OTEL_DIAGNOSTICS_SENSITIVE=true.",
+        session="Semantic Kernel writes no session: wrap the turn in goldspan's session_scope(...).",
+    ),
+    rules=(
+        Rule(Role.TOOL, _OPERATION, frozenset({"execute_tool"}), scope=_SCOPE),
+        Rule(Role.MODEL, _OPERATION, frozenset({"chat", "text_completion"}), scope=_SCOPE),
+        Rule(Role.AGENT, _OPERATION, frozenset({"invoke_agent"}), scope=_SCOPE),
+    ),
+    tool_name=("gen_ai.tool.name",),
+    arguments=(Source("gen_ai.tool.call.arguments"),),
+    call_id=(Source("gen_ai.tool.call.id"),),
+    result=(Source("gen_ai.tool.call.result"),),
+    output=(Source("gen_ai.output.messages"),),
+    input=(Source("gen_ai.input.messages"),),
+    tool_definitions=(Source("gen_ai.tool.definitions"),),
+    agent=("gen_ai.agent.name",),
+    request_name=_function,
+    tool_hook=_without_plugin,
+)

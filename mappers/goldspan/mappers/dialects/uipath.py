@@ -1,0 +1,30 @@
+"""UiPath's `@traced` functions: OpenInference on tools, a type of their own on everything else.
+
+https://uipath.github.io/uipath-python/core/traced/
+"""
+
+from __future__ import annotations
+
+from goldspan.mappers.dialects.dialect import Advice
+from goldspan.mappers.dialects.table import DialectTable, Rule, Source
+from goldspan.mappers.dialects.taking import only_text, plain_text
+from goldspan.mappers.facts import Role
+
+UIPATH = DialectTable(
+    name="uipath",
+    title="UiPath traced functions",
+    docs="https://uipath.github.io/uipath-python/core/traced/",
+    advice=Advice(
+        arguments="Leave hide_input unset on @traced.",
+        session="UiPath's spans carry no session: wrap the turn in goldspan's session_scope(...).",
+    ),
+    rules=(
+        Rule(Role.TOOL, "span_type", frozenset({"tool", "TOOL"})),
+        Rule(Role.AGENT, "span_type", frozenset({"agent", "AGENT"})),
+    ),
+    tool_name=("tool.name",),
+    arguments=(Source("input.value", python_repr=True),),
+    result=(Source("output.value"),),
+    user_text=(Source("input.value", take=only_text),),
+    answer=(Source("output.value", take=plain_text),),
+)

@@ -1,0 +1,51 @@
+"""Vercel's AI SDK, versions 4 to 6 and the legacy telemetry of 7; version 7 writes OpenTelemetry's conventions.
+
+https://ai-sdk.dev/docs/ai-sdk-core/telemetry . A model's tool calls name their arguments `args` (4) or `input`, as
+text (up to 6) or as an object (7).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from goldspan.mappers.dialects.dialect import Advice
+from goldspan.mappers.dialects.messages import last_user_text
+from goldspan.mappers.dialects.table import DialectTable, Rule, Source
+from goldspan.mappers.dialects.taking import at, decoded, first_of, text_at
+from goldspan.mappers.facts import Role
+
+_OPERATION = "ai.operationId"
+
+
+def _asked(prompt: Any) -> Any:
+    """Take the user's text out of what a call was given: a prompt, or messages."""
+    return first_of(text_at("prompt"), lambda given: last_user_text(at("messages")(given)).value)(prompt)
+
+
+VERCEL_AI = DialectTable(
+    name="vercel_ai",
+    title="Vercel AI SDK",
+    docs="https://ai-sdk.dev/docs/ai-sdk-core/telemetry",
+    advice=Advice(
+        arguments="Set experimental_telemetry: {isEnabled: true, recordInputs: true}.",
+        session=(
+            'Set experimental_telemetry: {metadata: {sessionId: "..."}}; in version 7 pass the session in the '
+            "runtime context and register the integration with runtimeContext: true."
+        ),
+    ),
+    rules=(
+        Rule(Role.TOOL, _OPERATION, frozenset({"ai.toolCall"})),
+        Rule(Role.MODEL, _OPERATION, frozenset({"ai.generateText.doGenerate", "ai.streamText.doStream"})),
+        Rule(Role.AGENT, _OPERATION, frozenset({"ai.generateText", "ai.streamText"})),
+    ),
+    tool_name=("ai.toolCall.name",),
+    arguments=(Source("ai.toolCall.args"), Source("ai.toolCall.input")),
+    call_id=(Source("ai.toolCall.id"),),
+    result=(Source("ai.toolCall.result"), Source("ai.toolCall.output")),
+    output=(Source("ai.response.toolCalls", take=decoded),),
+    input=(Source("ai.prompt.messages"),),
+    user_text=(Source("ai.prompt", take=_asked),),
+    answer=(Source("ai.response.text"),),
+    tool_definitions=(Source("ai.prompt.tools"),),
+    agent=("ai.telemetry.functionId",),
+)
