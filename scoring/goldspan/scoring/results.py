@@ -1,15 +1,15 @@
 """What scoring returns. Scores are exact fractions until they are emitted; failures are data.
 
-    RunResult > SessionResult > TurnResult > CallResult > ArgumentResult
+RunResult > SessionResult > TurnResult > CallResult > ArgumentResult
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.sessions import JsonValue, Session, ToolCall, Turn
@@ -44,6 +44,13 @@ class Reason(StrEnum):
     INPUT_MISSING = "input_missing"
     INCOMPLETE = "incomplete"
     EVALUATOR_ERROR = "evaluator_error"
+
+
+_HARMLESS = frozenset({Reason.NOTHING_EXPECTED, Reason.NO_GOLDEN})
+"""Reasons that leave nothing to be desired."""
+
+Coverage = Literal["strict", "lenient"]
+"""Whether something that could not be evaluated stands in the way of passing."""
 
 
 class Outcome(StrEnum):
@@ -198,4 +205,39 @@ class RunResult:
     never_seen: tuple[Golden, ...] = ()
     problems: tuple[Problem, ...] = ()
     golden_sets: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Name to `name@version` and digest of the golden sets that were used."""
+    """`name@version` to digest of the golden sets that were used."""
+
+    @property
+    def passed(self) -> bool:
+        """Whether all passed, under strict coverage: see `passes`."""
+        return self.passes()
+
+    def passes(self, coverage: Coverage = "strict") -> bool:
+        """Return whether sessions were found and none failed.
+
+        `strict` also asks that nothing went unevaluated, on any level, for another reason than that nothing was
+        expected or no golden wanted the session, and that every golden was seen. `lenient` does not.
+        """
+        if not self.sessions or any(session.verdict.label is Label.FAIL for session in self.sessions):
+            return False
+        return coverage == "lenient" or not (self.never_seen or any(self._unevaluated()))
+
+    def _unevaluated(self) -> Iterator[Reason]:
+        """List why something was not evaluated that should have been."""
+        for session in self.sessions:
+            calls = (call.verdict for turn in session.turns for call in turn.calls)
+            turns = (turn.verdict for turn in session.turns)
+            for verdict in (session.verdict, *turns, *calls):
+                if verdict.reason is not None and verdict.reason not in _HARMLESS:
+                    yield verdict.reason
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the document that `--format json` prints: plain JSON values in a fixed order."""
+        from goldspan.scoring.document import document_of  # noqa: PLC0415 - written in terms of this module
+
+        return document_of(self)
+
+    def __str__(self) -> str:
+        from goldspan.scoring.difference import difference_of  # noqa: PLC0415 - written in terms of this module
+
+        return difference_of(self)

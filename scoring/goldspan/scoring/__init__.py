@@ -1,0 +1,118 @@
+"""Scores the arguments an agent passes to its tools: sessions in, exact and explained results out.
+
+    result = score_sessions(sessions, "goldens.yaml")
+    assert result.passed, result
+
+Pure: no OpenTelemetry, no clock, and no file but the goldens. Names are imported when they are first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from goldspan.scoring.criterion import Criterion
+    from goldspan.scoring.errors import (
+        CriterionError,
+        CriterionFileError,
+        GoldenFileError,
+        GoldspanError,
+        Mistake,
+        Problem,
+    )
+    from goldspan.scoring.explanation import explain
+    from goldspan.scoring.goldens.loading import load_criterion, load_goldens
+    from goldspan.scoring.goldens.matching import GoldenIndex
+    from goldspan.scoring.goldens.models import ExpectedCall, Golden, GoldenSet, GoldenTurn
+    from goldspan.scoring.metrics import Metric, metric, metrics, register_metric
+    from goldspan.scoring.results import (
+        ArgumentResult,
+        CallResult,
+        Label,
+        Outcome,
+        Reason,
+        RunResult,
+        SessionResult,
+        TurnResult,
+        Verdict,
+    )
+    from goldspan.scoring.score import score_session, score_sessions, score_turn
+    from goldspan.scoring.sessions import Capture, Content, Session, SpanRef, ToolCall, Turn
+
+__all__ = [
+    "ArgumentResult",
+    "CallResult",
+    "Capture",
+    "Content",
+    "Criterion",
+    "CriterionError",
+    "CriterionFileError",
+    "ExpectedCall",
+    "Golden",
+    "GoldenFileError",
+    "GoldenIndex",
+    "GoldenSet",
+    "GoldenTurn",
+    "GoldspanError",
+    "Label",
+    "Metric",
+    "Mistake",
+    "Outcome",
+    "Problem",
+    "Reason",
+    "RunResult",
+    "Session",
+    "SessionResult",
+    "SpanRef",
+    "ToolCall",
+    "Turn",
+    "TurnResult",
+    "Verdict",
+    "explain",
+    "load_criterion",
+    "load_goldens",
+    "metric",
+    "metrics",
+    "register_metric",
+    "score_session",
+    "score_sessions",
+    "score_turn",
+]
+
+_MODULES = {
+    "criterion": ("Criterion",),
+    "errors": ("CriterionError", "CriterionFileError", "GoldenFileError", "GoldspanError", "Mistake", "Problem"),
+    "explanation": ("explain",),
+    "goldens.loading": ("load_criterion", "load_goldens"),
+    "goldens.matching": ("GoldenIndex",),
+    "goldens.models": ("ExpectedCall", "Golden", "GoldenSet", "GoldenTurn"),
+    "metrics": ("Metric", "metric", "metrics", "register_metric"),
+    "results": (
+        "ArgumentResult",
+        "CallResult",
+        "Label",
+        "Outcome",
+        "Reason",
+        "RunResult",
+        "SessionResult",
+        "TurnResult",
+        "Verdict",
+    ),
+    "score": ("score_session", "score_sessions", "score_turn"),
+    "sessions": ("Capture", "Content", "Session", "SpanRef", "ToolCall", "Turn"),
+}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name (PEP 562): reading sessions should not build models that only scoring needs."""
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

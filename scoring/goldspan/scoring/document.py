@@ -1,0 +1,154 @@
+"""A result as one JSON document: sessions, turns, calls, arguments, each with score, label and reason.
+
+Every object has all of its keys, always in the same order; what there is nothing to say of is null or empty. Scores
+become floats here and nowhere before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from goldspan.scoring.explanation import explain
+from goldspan.scoring.rendering import plain
+from goldspan.scoring.results import (
+    ArgumentResult,
+    CallResult,
+    Label,
+    Outcome,
+    RunResult,
+    SessionResult,
+    TurnResult,
+    Verdict,
+)
+from goldspan.scoring.sessions import SpanRef, ToolCall
+
+if TYPE_CHECKING:
+    from goldspan.scoring.goldens.models import Golden
+
+Document = dict[str, Any]
+
+
+def document_of(run: RunResult) -> Document:
+    """Return everything one scoring of many sessions found."""
+    labels = [session.verdict.label for session in run.sessions]
+    return {
+        "passed": run.passed,
+        "totals": {
+            "sessions": len(run.sessions),
+            "passed": labels.count(Label.PASS),
+            "failed": labels.count(Label.FAIL),
+            "not_evaluated": labels.count(Label.NOT_EVALUATED),
+            "goldens_never_seen": len(run.never_seen),
+        },
+        "golden_sets": [{"golden_set": name, "digest": digest} for name, digest in run.golden_sets.items()],
+        "sessions": [_session(session) for session in run.sessions],
+        "never_seen": [_golden(golden) for golden in run.never_seen],
+        "problems": [
+            {"code": problem.code, "message": plain(problem.message), "source": plain(problem.source)}
+            for problem in run.problems
+        ],
+    }
+
+
+def _session(result: SessionResult) -> Document:
+    session, golden = result.session, result.golden
+    return {
+        "id": None if session is None else plain(session.id),
+        "id_source": None if session is None else plain(session.id_source),
+        "run": None if session is None else plain(session.run),
+        "incomplete": session is not None and session.incomplete,
+        "golden": None if golden is None else plain(golden.key),
+        "golden_set": None if golden is None else golden.golden_set,
+        "metric": result.metric,
+        "criterion": result.criterion,
+        **_verdict(result.verdict),
+        "expected_turns": result.expected,
+        "evaluated_turns": result.evaluated,
+        "explanation": explain(result),
+        "turns": [_turn(turn) for turn in result.turns],
+    }
+
+
+def _golden(golden: Golden) -> Document:
+    return {"golden": plain(golden.key), "golden_set": golden.golden_set, "source": plain(golden.source)}
+
+
+def _turn(result: TurnResult) -> Document:
+    turn = result.turn
+    return {
+        "index": result.turn_index,
+        "expected_index": result.expected_index,
+        "seen": turn is not None,
+        "trace_ids": [] if turn is None else list(turn.trace_ids),
+        "root": None if turn is None else _span(turn.root),
+        **_verdict(result.verdict),
+        "expected_calls": result.expected,
+        "evaluated_calls": result.evaluated,
+        "matched_calls": result.matched,
+        "missing_calls": result.missing,
+        "unexpected_calls": len(result.unexpected),
+        "approximate": result.approximate,
+        "explanation": explain(result),
+        "calls": [_call(call) for call in (*result.calls, *result.unexpected)],
+        "rejected": [_actual(call, None) for call in result.rejected],
+    }
+
+
+def _call(result: CallResult) -> Document:
+    return {
+        "tool": plain(_tool(result)),
+        "status": "unexpected" if result.unexpected else "missing" if result.missing else "aligned",
+        **_verdict(result.verdict),
+        "expected_index": result.expected_index,
+        "expected_arguments": None if result.expected is None else plain(dict(result.expected.args)),
+        "actual": None if result.actual is None else _actual(result.actual, result.actual_index),
+        "near_miss": result.missing and result.actual is not None,
+        "arguments": [_argument(argument) for argument in result.arguments],
+        "extra_arguments": [plain(name) for name in result.extra_arguments],
+        "explanation": explain(result),
+    }
+
+
+def _tool(result: CallResult) -> str:
+    if result.expected is not None:
+        return result.expected.name
+    return "" if result.actual is None else result.actual.name
+
+
+def _actual(call: ToolCall, index: int | None) -> Document:
+    return {
+        "name": plain(call.name),
+        "index": index,
+        "arguments": plain(dict(call.arguments)) if isinstance(call.arguments, Mapping) else None,
+        "capture": str(call.capture),
+        "call_id": plain(call.call_id),
+        "error": plain(call.error),
+        "requested": call.requested,
+        "rejected": call.rejected,
+        "span": _span(call.span),
+    }
+
+
+def _argument(argument: ArgumentResult) -> Document:
+    return {
+        "name": plain(argument.name),
+        "outcome": argument.outcome.value,
+        "score": argument.score,
+        "strategy": argument.strategy,
+        "weight": float(argument.weight),
+        "expected": plain(argument.expected),
+        "actual": plain(argument.actual) if argument.outcome in _PASSED_ARGUMENTS else None,
+    }
+
+
+_PASSED_ARGUMENTS = (Outcome.MATCHED, Outcome.MISMATCHED)
+
+
+def _verdict(verdict: Verdict) -> Document:
+    reason = verdict.reason
+    return {"score": verdict.score, "label": verdict.label.value, "reason": None if reason is None else reason.value}
+
+
+def _span(span: SpanRef | None) -> Document | None:
+    return None if span is None else {"trace_id": span.trace_id, "span_id": span.span_id}

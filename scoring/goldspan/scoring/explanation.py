@@ -1,0 +1,157 @@
+"""Results in one line of words: names and counts, and values only where they are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from goldspan.scoring.rendering import shown, shown_name
+from goldspan.scoring.results import (
+    ArgumentResult,
+    CallResult,
+    Label,
+    Outcome,
+    Reason,
+    SessionResult,
+    TurnResult,
+)
+
+REASONS: Mapping[Reason, str] = {
+    Reason.NO_GOLDEN: "no golden for this session",
+    Reason.NOTHING_EXPECTED: "nothing is expected",
+    Reason.ARGUMENTS_NOT_CAPTURED: "arguments were not captured",
+    Reason.ARGUMENTS_REDACTED: "arguments were redacted",
+    Reason.ARGUMENTS_TRUNCATED: "arguments were cut",
+    Reason.ARGUMENTS_UNPARSABLE: "arguments cannot be read",
+    Reason.CALLS_NOT_VISIBLE: "tools ran, but their spans were not written",
+    Reason.TURN_NOT_EXPECTED: "the golden has no such turn",
+    Reason.GOLDEN_NEVER_SEEN: "never seen",
+    Reason.AMBIGUOUS_GOLDEN: "several goldens want this session",
+    Reason.SESSION_AMBIGUOUS: "several session ids stand where one was looked for",
+    Reason.SAMPLED_OUT: "sampled away",
+    Reason.INPUT_MISSING: "what it takes to judge was not recorded",
+    Reason.INCOMPLETE: "spans may be missing",
+    Reason.EVALUATOR_ERROR: "the evaluator failed",
+}
+"""What each reason means, to put behind `not evaluated:`."""
+
+_MOST_NAMES = 10
+
+
+def explain(detail: CallResult | TurnResult | SessionResult, *, include_values: bool = False) -> str:
+    """Say in one line what was found: names of arguments and tools, and counts.
+
+    `include_values` adds expected and actual values, cut where they are long. Telemetry is shared more widely than
+    data, so values are left out unless somebody asks for them.
+    """
+    if isinstance(detail, CallResult):
+        return explain_call(detail, include_values=include_values)
+    return explain_turn(detail) if isinstance(detail, TurnResult) else explain_session(detail)
+
+
+def explain_call(call: CallResult, *, include_values: bool = False) -> str:
+    """Say what became of one call: `1 of 3 arguments match; mismatched: unit; missing: days`."""
+    if call.expected is None:
+        return "not expected"
+    if call.missing:
+        return "; ".join(_of_missing(call, include_values=include_values))
+    parts = [f"not evaluated: {REASONS[call.verdict.reason]}"] if call.verdict.reason is not None else []
+    if call.arguments:
+        matched = len(call.arguments_with(Outcome.MATCHED))
+        parts.append(f"{matched} of {len(call.arguments)} arguments match")
+    elif not parts:
+        parts.append("no arguments are expected")
+    parts += _differences(call, include_values=include_values)
+    if call.actual is not None and call.actual.error is not None:
+        parts.append("the call failed")
+    if call.actual is not None and call.actual.rejected:
+        parts.append("the request was not executed")
+    return "; ".join(parts)
+
+
+def explain_turn(turn: TurnResult) -> str:
+    """Say what became of the calls of a turn, by tool."""
+    if not turn.calls:
+        reason = REASONS[turn.verdict.reason or Reason.NOTHING_EXPECTED]
+        return "; ".join([f"not evaluated: {reason}", *_names("unexpected", _tools(turn.unexpected))])
+    right = sum(call.verdict.label is Label.PASS for call in turn.calls)
+    wrong = [call for call in turn.calls if call.aligned and call.verdict.label is Label.FAIL]
+    unknown = [call for call in turn.calls if call.verdict.label is Label.NOT_EVALUATED]
+    missing = [call for call in turn.calls if call.missing and call.verdict.label is Label.FAIL]
+    parts = [f"{right} of {turn.expected} calls right"]
+    if turn.turn is None:
+        parts.append("the turn was never seen")
+    else:
+        parts += _names("wrong", _tools(wrong))
+        parts += _names("missing", _tools(missing))
+    parts += _names("not evaluated", _tools(unknown))
+    parts += _names("unexpected", _tools(turn.unexpected))
+    parts += _names("not executed", [call.name for call in turn.rejected])
+    if turn.approximate:
+        parts.append("aligned approximately")
+    return "; ".join(parts)
+
+
+def explain_session(session: SessionResult) -> str:
+    """Say what became of the turns of a session, by number."""
+    if not session.expected:
+        return f"not evaluated: {REASONS[session.verdict.reason or Reason.NOTHING_EXPECTED]}"
+    parts = [f"{session.evaluated} of {session.expected} turns evaluated"]
+    failed = [turn for turn in session.turns if turn.verdict.label is Label.FAIL]
+    if failed:
+        parts.append(f"below the threshold: {', '.join(turn_name(turn) for turn in failed)}")
+    if session.verdict.label is Label.NOT_EVALUATED and session.verdict.reason is not None:
+        parts.append(f"undecided: {REASONS[session.verdict.reason]}")
+    return "; ".join(parts)
+
+
+def turn_name(turn: TurnResult) -> str:
+    """Name a turn by its position in the golden, else in the session, counted from 1."""
+    if turn.turn is not None and turn.turn_index is None:
+        return "all turns"  # of a golden for the whole session
+    index = turn.turn_index if turn.expected_index is None else turn.expected_index
+    return "turn" if index is None else f"turn {index + 1}"
+
+
+def counted(number: int, thing: str) -> str:
+    """Return `1 call` or `2 calls`."""
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+
+
+def _of_missing(call: CallResult, *, include_values: bool) -> Iterable[str]:
+    yield "not called" if call.verdict.reason is None else f"not evaluated: {REASONS[call.verdict.reason]}"
+    if call.actual is not None:
+        differences = _differences(call, include_values=include_values)
+        yield f"nearest call: {', '.join(differences) or 'right, but not where it is expected'}"
+        if call.actual.error is not None:
+            yield "that call failed"
+        if call.actual.rejected:
+            yield "that request was not executed"
+
+
+def _differences(call: CallResult, *, include_values: bool) -> list[str]:
+    found: list[str] = []
+    for outcome in (Outcome.MISMATCHED, Outcome.MISSING, Outcome.UNKNOWN):
+        arguments = [argument for argument in call.arguments if argument.outcome is outcome]
+        found += _names(outcome.value, [_argument(one, include_values=include_values) for one in arguments], raw=True)
+    return found + _names("extra", call.extra_arguments)
+
+
+def _argument(argument: ArgumentResult, *, include_values: bool) -> str:
+    name = shown_name(argument.name)
+    if not include_values:
+        return name
+    if argument.outcome is Outcome.MISMATCHED:
+        return f"{name} (expected {shown(argument.expected)}, found {shown(argument.actual)})"
+    return f"{name} (expected {shown(argument.expected)})"
+
+
+def _tools(calls: Iterable[CallResult]) -> list[str]:
+    return [(call.expected or call.actual).name for call in calls if call.expected or call.actual]  # type: ignore[union-attr]
+
+
+def _names(label: str, names: Sequence[str], *, raw: bool = False) -> list[str]:
+    if not names:
+        return []
+    some = [name if raw else shown_name(name) for name in names[:_MOST_NAMES]]
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    return [f"{label}: {', '.join(some)}{more}"]

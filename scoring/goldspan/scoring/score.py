@@ -1,0 +1,228 @@
+"""Scores: of a turn, of a session against its golden, and of many sessions against many goldens.
+
+Nothing here reads a clock, a file or the network, except that goldens may be given to `score_sessions` by their path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from goldspan.scoring.call_match import Bounds
+from goldspan.scoring.criterion import Criterion
+from goldspan.scoring.criterion_fields import is_mapping
+from goldspan.scoring.given import (
+    ActualCalls,
+    ExpectedCalls,
+    GivenGolden,
+    GivenSession,
+    actual_turn,
+    expected_calls,
+    golden_of,
+    session_of,
+)
+from goldspan.scoring.goldens.matching import Ambiguous, GoldenIndex, split_runs
+from goldspan.scoring.goldens.models import Golden, GoldenSet, GoldenTurn
+from goldspan.scoring.results import CallResult, Label, Reason, RunResult, SessionResult, TurnResult, Verdict
+from goldspan.scoring.sessions import Session, Turn
+from goldspan.scoring.turn_join import join_turns
+from goldspan.scoring.turn_score import ExpectedTurn, TurnScore, label_of, mean, score_calls
+
+GoldenSource = GoldenSet | str | Path | Mapping[str, Any]
+"""A golden set, a file or a directory of them, or a mapping that looks like a file."""
+
+
+def score_turn(
+    expected: ExpectedCalls, actual: ActualCalls, criterion: Criterion | Mapping[str, Any] | None = None
+) -> TurnResult:
+    """Score what one turn called against what it should have called.
+
+    Calls are values or plain mappings: `{"name": "get_weather", "args": {"city": "Paris"}}`. `criterion` replaces what
+    expected calls have as their own; without it those hold, else the default one.
+
+    Raises:
+        CriterionError: `criterion` is wrong.
+        TypeError: something given is no call.
+
+    """
+    override = _override(criterion)
+    calls, judging = expected_calls(expected), override or Criterion()
+    turn = ExpectedTurn(calls, judging, [override or call.criterion or judging for call in calls])
+    return score_calls(turn, actual_turn(actual), turn_index=0).result
+
+
+def score_session(
+    golden: GivenGolden | Ambiguous | None,
+    session: GivenSession,
+    criterion: Criterion | Mapping[str, Any] | None = None,
+    *,
+    final: bool = True,
+) -> SessionResult:
+    """Score one run of a session against its golden.
+
+    A golden is a value, a list of turns (each a list of calls), or one list of calls for the whole session. What
+    `GoldenIndex.find` returns is understood: None gives the reason `no_golden`, several goldens `ambiguous_golden`.
+    `criterion` replaces every criterion the golden has. `final=False` says that more turns may come: golden turns
+    without a turn are then left out, and a golden for the whole session is not judged yet.
+
+    Raises:
+        CriterionError: `criterion` is wrong.
+        TypeError: something given is no golden or no session.
+
+    """
+    override, run = _override(criterion), session_of(session)
+    if golden is None or isinstance(golden, Ambiguous):
+        reason = Reason.AMBIGUOUS_GOLDEN if golden is not None else Reason.NO_GOLDEN
+        if golden is None and run.ambiguous:
+            reason = Reason.SESSION_AMBIGUOUS
+        return SessionResult(Verdict(None, Label.NOT_EVALUATED, reason), run, None)
+    wanted = golden_of(golden)
+    judging = override or wanted.criterion
+    if wanted.calls is not None or judging.scope == "session":
+        scored = [_whole_session(wanted, run, judging, override)] if final else []
+    else:
+        scored = list(_turns(wanted, run, judging, override, final=final))
+    counted = [turn for turn in scored if turn.result.expected]
+    return SessionResult(
+        _verdict(counted, judging, final=final),
+        run,
+        wanted,
+        tuple(turn.result for turn in scored),
+        expected=len(counted),
+        evaluated=sum(turn.result.verdict.exact is not None for turn in counted),
+        criterion=judging.digest,
+    )
+
+
+def score_sessions(
+    sessions: Session | Iterable[Session],
+    goldens: GoldenIndex | GoldenSource | Iterable[GoldenSource],
+    criterion: Criterion | Mapping[str, Any] | None = None,
+) -> RunResult:
+    """Score sessions against the goldens they belong to, by session id or pattern.
+
+    `goldens` is a file or a directory, a golden set or a mapping that looks like one, several of these, or what
+    `load_goldens` returns. `criterion` replaces every criterion the goldens have. A session that goes through its
+    golden again is scored as another run.
+
+    Raises:
+        GoldenFileError: the goldens are wrong; every mistake is named.
+        CriterionError: `criterion` is wrong.
+
+    """
+    override, index = _override(criterion), _index(goldens)
+    results: list[SessionResult] = []
+    for session in [sessions] if isinstance(sessions, Session) else sessions:
+        golden = index.find(session)
+        runs = split_runs(session, golden) if isinstance(golden, Golden) else [session]
+        results += [score_session(golden, run, override) for run in runs]
+    return RunResult(
+        tuple(sorted(results, key=lambda result: result.golden is None)),
+        index.never_seen(result.golden for result in results if result.golden is not None),
+        golden_sets={one.label: one.digest for one in index.sets},
+    )
+
+
+def _override(criterion: Criterion | Mapping[str, Any] | None) -> Criterion | None:
+    return None if criterion is None else Criterion.parse(criterion)
+
+
+def _index(goldens: GoldenIndex | GoldenSource | Iterable[GoldenSource]) -> GoldenIndex:
+    if isinstance(goldens, GoldenIndex):
+        return goldens
+    from goldspan.scoring.goldens.loading import load_goldens  # noqa: PLC0415 - brings the parsers of golden files
+
+    return load_goldens(*([goldens] if isinstance(goldens, GoldenSet | str | Path) or is_mapping(goldens) else goldens))
+
+
+def _turns(
+    golden: Golden, session: Session, judging: Criterion, override: Criterion | None, *, final: bool
+) -> Iterator[TurnScore]:
+    """Score the golden's turns in its order, then list the turns it does not have."""
+    joined = join_turns(golden.turns, session.turns, judging.turn_join)
+    unseen = Reason.INCOMPLETE if session.incomplete else None
+    for index, (expected, partner) in enumerate(zip(golden.turns, joined.partners, strict=True)):
+        wanted = _expected_turn(expected, index, judging, override)
+        if partner is not None:
+            yield score_calls(wanted, session.turns[partner], turn_index=partner, unseen=unseen)
+        elif final:
+            yield score_calls(wanted, None, unseen=_why_missing(judging, session, known=index not in joined.unknown))
+    for index, turn in enumerate(session.turns):
+        if index not in joined.partners:
+            yield TurnScore(_not_expected(turn, index))
+
+
+def _expected_turn(turn: GoldenTurn, index: int, above: Criterion, override: Criterion | None) -> ExpectedTurn:
+    judging = override or turn.criterion or above
+    return ExpectedTurn(turn.calls, judging, [override or call.criterion or judging for call in turn.calls], index)
+
+
+def _whole_session(golden: Golden, session: Session, judging: Criterion, override: Criterion | None) -> TurnScore:
+    """Score all calls of a session as one turn; it ends with the session's last turn and stands at its root."""
+    turns = golden.turns if golden.calls is None else (GoldenTurn(golden.calls),)
+    parts = [_expected_turn(turn, index, judging, override) for index, turn in enumerate(turns)]
+    wanted = ExpectedTurn(
+        [call for part in parts for call in part.calls],
+        judging,
+        [criterion for part in parts for criterion in part.criteria],
+        0,
+    )
+    if not session.turns:
+        return score_calls(wanted, None, unseen=_why_missing(judging, session, known=True))
+    last = session.turns[-1]
+    whole = replace(
+        last,
+        calls=tuple(call for turn in session.turns for call in turn.calls),
+        trace_ids=tuple(dict.fromkeys(trace for turn in session.turns for trace in turn.trace_ids)),
+        turn_id=None,
+        start=session.turns[0].start,
+        calls_visible=all(turn.calls_visible for turn in session.turns),
+    )
+    batches: dict[tuple[int, int], int] = {}
+    numbers = [
+        batches.setdefault((index, call.batch), len(batches) + 1) if call.batch else 0
+        for index, turn in enumerate(session.turns)
+        for call in turn.calls
+    ]
+    return score_calls(wanted, whole, unseen=Reason.INCOMPLETE if session.incomplete else None, batches=numbers)
+
+
+def _why_missing(judging: Criterion, session: Session, *, known: bool) -> Reason | None:
+    """Say why a turn that did not come is not simply wrong, if it is not."""
+    if session.incomplete:
+        return Reason.INCOMPLETE
+    if not known:
+        return Reason.INPUT_MISSING
+    return Reason.GOLDEN_NEVER_SEEN if judging.missing_turns == "not_evaluated" else None
+
+
+def _not_expected(turn: Turn, index: int) -> TurnResult:
+    verdict = Verdict(None, Label.NOT_EVALUATED, Reason.TURN_NOT_EXPECTED)
+    return TurnResult(
+        verdict,
+        unexpected=tuple(
+            CallResult(verdict, actual=call, actual_index=place)
+            for place, call in enumerate(turn.calls)
+            if not call.rejected
+        ),
+        rejected=tuple(call for call in turn.calls if call.rejected),
+        turn=turn,
+        turn_index=index,
+    )
+
+
+def _verdict(counted: Sequence[TurnScore], judging: Criterion, *, final: bool) -> Verdict:
+    if not counted:
+        reason = Reason.NOTHING_EXPECTED if final else Reason.INCOMPLETE
+        return Verdict(None, Label.NOT_EVALUATED, reason)
+    bounds = Bounds(mean([turn.bounds.least for turn in counted]), mean([turn.bounds.most for turn in counted]))
+    label = label_of(bounds, Fraction(judging.threshold))
+    scores = [exact for turn in counted if (exact := turn.result.verdict.exact) is not None]
+    why = None
+    if label is Label.NOT_EVALUATED:
+        reasons = (call.verdict.reason for turn in counted for call in turn.result.calls)
+        why = next((one for one in reasons if one is not None), Reason.CALLS_NOT_VISIBLE)
+    return Verdict(mean(scores) if scores else None, label, why)

@@ -1,0 +1,206 @@
+"""One turn against what was expected of it: alignment, what became of each call, and the turn's own verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import NamedTuple
+
+from goldspan.scoring.alignment import align
+from goldspan.scoring.call_match import ANYTHING, FAILED, Bounds, CallMatch, Judged, extra_arguments
+from goldspan.scoring.comparison import ONE, ZERO
+from goldspan.scoring.criterion import Criterion
+from goldspan.scoring.goldens.models import ExpectedCall
+from goldspan.scoring.results import CallResult, Label, Reason, TurnResult, Verdict
+from goldspan.scoring.sessions import ToolCall, Turn
+
+NOT_EXPECTED = Verdict(None, Label.NOT_EVALUATED, Reason.NOTHING_EXPECTED)
+"""Of calls that stand for no expected one, and of turns of which nothing is expected."""
+
+_NEAREST_OF = 200
+"""How many left-over calls of a name are looked at for near misses."""
+
+
+class TurnScore(NamedTuple):
+    """A turn's result, and what the score may be once everything unknown were known."""
+
+    result: TurnResult
+    bounds: Bounds = ANYTHING
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedTurn:
+    """What is expected of a turn, and how that is judged."""
+
+    calls: Sequence[ExpectedCall]
+    criterion: Criterion
+    criteria: Sequence[Criterion]
+    """That of each call."""
+    index: int | None = None
+    """Position among the golden's turns."""
+
+
+def score_calls(
+    golden: ExpectedTurn,
+    turn: Turn | None,
+    *,
+    turn_index: int | None = None,
+    unseen: Reason | None = None,
+    batches: Sequence[int] | None = None,
+) -> TurnScore:
+    """Score a turn; without one, every expected call is missing.
+
+    `unseen` is a reason why there may be calls that were not seen: expected calls without a partner are then not
+    evaluated. `batches` replaces the batch numbers of the calls.
+    """
+    calls = turn.calls if turn is not None else ()
+    if turn is not None and not turn.calls_visible:
+        unseen = unseen or Reason.CALLS_NOT_VISIBLE
+    matches = [CallMatch(call, one) for call, one in zip(golden.calls, golden.criteria, strict=True)]
+    partners, judged, approximate = _aligned(matches, calls, golden.criterion, batches)
+    taken = {partner for partner in partners if partner is not None}
+    rejected = tuple(call for call in calls if call.rejected)
+    unexpected = tuple(
+        CallResult(NOT_EXPECTED, actual=call, actual_index=index)
+        for index, call in enumerate(calls)
+        if index not in taken and not call.rejected
+    )
+    nearest = _near_misses(matches, partners, calls, taken)
+    results: list[CallResult] = []
+    bounds: list[Bounds] = []
+    for index, (match, partner) in enumerate(zip(matches, partners, strict=True)):
+        if partner is None:
+            results.append(_missing(match, index, calls, nearest.get(index), unseen))
+            bounds.append(Bounds(ZERO, ZERO) if unseen is None else ANYTHING)
+        else:
+            found = judged.get(index) or match.judge(calls[partner])
+            results.append(
+                CallResult(
+                    found.verdict,
+                    match.expected,
+                    index,
+                    calls[partner],
+                    partner,
+                    found.arguments,
+                    found.extra,
+                    aligned=True,
+                )
+            )
+            bounds.append(found.bounds)
+    penalized = len(unexpected) if golden.criterion.extra_calls == "penalize" else 0
+    verdict, most_and_least = NOT_EXPECTED, ANYTHING
+    if matches:
+        verdict, most_and_least = _verdict(results, bounds, golden.criterion, penalized, unseen)
+    return TurnScore(
+        TurnResult(
+            verdict,
+            tuple(results),
+            unexpected,
+            rejected,
+            turn,
+            turn_index,
+            golden.index,
+            expected=len(results),
+            evaluated=sum(result.verdict.exact is not None for result in results),
+            matched=len(taken),
+            approximate=approximate,
+        ),
+        most_and_least,
+    )
+
+
+def mean(values: Sequence[Fraction], extra: int = 0) -> Fraction:
+    """Return the exact mean; every extra one counts as a 0."""
+    if not extra and all(value is ONE for value in values):
+        return ONE
+    return sum(values, ZERO) / (len(values) + extra)
+
+
+def _score_of(values: Sequence[Fraction], extra: int, how: str) -> Fraction:
+    if how == "all":
+        return ONE if not extra and all(value == 1 for value in values) else ZERO
+    return mean(values, extra)
+
+
+def label_of(bounds: Bounds, threshold: Fraction) -> Label:
+    """Judge by what the score may be: it passes or fails only if it does so whatever the unknown turns out to be."""
+    if bounds.most < threshold:
+        return Label.FAIL
+    return Label.PASS if bounds.least >= threshold else Label.NOT_EVALUATED
+
+
+def _verdict(
+    results: Sequence[CallResult], bounds: Sequence[Bounds], criterion: Criterion, extra: int, unseen: Reason | None
+) -> tuple[Verdict, Bounds]:
+    how = criterion.turn_score
+    least = _score_of([one.least for one in bounds], extra, how)
+    if unseen is not None and criterion.extra_calls == "penalize":
+        least = ZERO
+    within = Bounds(least, _score_of([one.most for one in bounds], extra, how))
+    scores = [result.verdict.exact for result in results if result.verdict.exact is not None]
+    exact = _score_of(scores, extra, how) if scores else None
+    label = label_of(within, Fraction(criterion.threshold))
+    reason = None
+    if label is Label.NOT_EVALUATED:
+        reasons = (result.verdict.reason for result in results)
+        reason = next((one for one in reasons if one is not None), unseen)
+    return Verdict(exact, label, reason), within
+
+
+def _aligned(
+    matches: Sequence[CallMatch], calls: Sequence[ToolCall], criterion: Criterion, batches: Sequence[int] | None
+) -> tuple[Sequence[int | None], dict[int, Judged], bool]:
+    """Return the partner of each expected call, what some pairs were judged as, and whether that is approximate."""
+    judged: dict[int, Judged] = {}
+    for index, (match, call) in enumerate(zip(matches, calls, strict=False)):
+        if match.expected.name != call.name:
+            break
+        found = match.judge(call)
+        if not match.is_perfect(call, found):
+            break
+        judged[index] = found
+    if len(judged) == len(matches):
+        return range(len(matches)), judged, False
+    if criterion.parallel_calls == "in_order":
+        batches = None
+    elif batches is None:
+        batches = [call.batch for call in calls]
+    alignment = align(
+        [match.expected.name for match in matches],
+        [call.name for call in calls],
+        lambda row, column: matches[row].pair(calls[column]),
+        ordered=criterion.ordered,
+        batches=batches,
+    )
+    return alignment.partners, {}, alignment.approximate
+
+
+def _near_misses(
+    matches: Sequence[CallMatch], partners: Sequence[int | None], calls: Sequence[ToolCall], taken: set[int]
+) -> dict[int, int]:
+    """Find for each expected call without a partner the left-over call of that name that is most like it."""
+    left: dict[str, list[int]] = {}
+    if len(taken) < len(matches):
+        for index, call in enumerate(calls):
+            if index not in taken:
+                left.setdefault(call.name, []).append(index)
+    nearest: dict[int, int] = {}
+    for index, (match, partner) in enumerate(zip(matches, partners, strict=True)):
+        candidates = left.get(match.expected.name)
+        if partner is None and candidates:
+            best = max(candidates[:_NEAREST_OF], key=lambda place: match.likeness(calls[place]))
+            candidates.remove(best)
+            nearest[index] = best
+    return nearest
+
+
+def _missing(
+    match: CallMatch, index: int, calls: Sequence[ToolCall], near: int | None, unseen: Reason | None
+) -> CallResult:
+    verdict = FAILED if unseen is None else Verdict(None, Label.NOT_EVALUATED, unseen)
+    if near is None:
+        return CallResult(verdict, match.expected, index)
+    call = calls[near]
+    arguments, extra = match.judge(call).arguments, extra_arguments(match.expected, call)
+    return CallResult(verdict, match.expected, index, call, near, arguments, extra)
