@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from goldspan.mappers.dialects.dialect import Advice, Dialect, Reading
 from goldspan.mappers.dialects.registry import DialectRegistry, default_dialects
-from goldspan.mappers.dialects.table import Affixes, DialectTable, Elision, Rule, Source
+from goldspan.mappers.dialects.rules import Rule
+from goldspan.mappers.dialects.sources import Source
+from goldspan.mappers.dialects.table import Affixes, DialectTable, Elision
 
 __all__ = [
     "Advice",

@@ -7,7 +7,9 @@ execution, inside the span of the call and with the same id.
 from __future__ import annotations
 
 from goldspan.mappers.dialects.dialect import Advice
-from goldspan.mappers.dialects.table import DialectTable, Rule, Source
+from goldspan.mappers.dialects.rules import Rule
+from goldspan.mappers.dialects.sources import Source
+from goldspan.mappers.dialects.table import DialectTable
 from goldspan.mappers.facts import Role
 
 _TYPE = "span.type"

@@ -11,7 +11,9 @@ import json
 from typing import Any
 
 from goldspan.mappers.dialects.dialect import Advice
-from goldspan.mappers.dialects.table import Affixes, DialectTable, Elision, Rule, Source
+from goldspan.mappers.dialects.rules import Rule
+from goldspan.mappers.dialects.sources import Source
+from goldspan.mappers.dialects.table import Affixes, DialectTable, Elision
 from goldspan.mappers.facts import Role
 from goldspan.mappers.json_shapes import is_object
 

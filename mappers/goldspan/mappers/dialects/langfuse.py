@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from goldspan.mappers.dialects.dialect import Advice
 from goldspan.mappers.dialects.envelopes import args_and_kwargs
-from goldspan.mappers.dialects.table import DialectTable, Rule, Source
+from goldspan.mappers.dialects.rules import Rule
+from goldspan.mappers.dialects.sources import Source
+from goldspan.mappers.dialects.table import DialectTable
 from goldspan.mappers.dialects.taking import only_text, plain_text
 from goldspan.mappers.facts import Role
 

@@ -14,7 +14,9 @@ from goldspan.mappers.dialects.dialect import Advice
 from goldspan.mappers.dialects.envelopes import args_and_kwargs, kwargs_only
 from goldspan.mappers.dialects.flattened import flat_messages, flat_texts
 from goldspan.mappers.dialects.messages import last_answer, last_user_text
-from goldspan.mappers.dialects.table import Affixes, DialectTable, Rule, Source
+from goldspan.mappers.dialects.rules import Rule
+from goldspan.mappers.dialects.sources import Source
+from goldspan.mappers.dialects.table import Affixes, DialectTable
 from goldspan.mappers.facts import Role
 from goldspan.mappers.json_shapes import is_list, is_object
 

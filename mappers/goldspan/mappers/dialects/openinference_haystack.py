@@ -10,7 +10,9 @@ from typing import Any
 
 from goldspan.mappers.dialects.dialect import Advice
 from goldspan.mappers.dialects.python_reprs import literal_at
-from goldspan.mappers.dialects.table import Attributes, DialectTable, Rule, Source
+from goldspan.mappers.dialects.rules import Attributes, Rule
+from goldspan.mappers.dialects.sources import Source
+from goldspan.mappers.dialects.table import DialectTable
 from goldspan.mappers.dialects.taking import at
 from goldspan.mappers.facts import Role
 from goldspan.mappers.json_shapes import is_object, is_sequence

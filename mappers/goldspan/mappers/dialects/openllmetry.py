@@ -15,7 +15,9 @@ from goldspan.mappers.dialects.dialect import Advice
 from goldspan.mappers.dialects.envelopes import args_and_kwargs, inputs, kwargs_only, name_and_arguments
 from goldspan.mappers.dialects.flattened import flat_messages
 from goldspan.mappers.dialects.python_reprs import literal_at
-from goldspan.mappers.dialects.table import Affixes, Attributes, DialectTable, Rule, Source
+from goldspan.mappers.dialects.rules import Attributes, Rule
+from goldspan.mappers.dialects.sources import Source
+from goldspan.mappers.dialects.table import Affixes, DialectTable
 from goldspan.mappers.dialects.taking import at, first_of, only_text, plain_text, text_at
 from goldspan.mappers.facts import Role, ToolFacts
 from goldspan.mappers.json_shapes import is_list

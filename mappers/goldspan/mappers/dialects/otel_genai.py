@@ -11,7 +11,9 @@ from typing import Any
 from goldspan.mappers.dialects.dialect import Advice
 from goldspan.mappers.dialects.event_messages import input_events, output_events
 from goldspan.mappers.dialects.messages import requests_in
-from goldspan.mappers.dialects.table import Affixes, DialectTable, Rule, Source
+from goldspan.mappers.dialects.rules import Rule
+from goldspan.mappers.dialects.sources import Source
+from goldspan.mappers.dialects.table import Affixes, DialectTable
 from goldspan.mappers.facts import Role
 from goldspan.mappers.json_shapes import is_list, is_object
 

@@ -7,7 +7,9 @@ own for a tool's arguments and result.
 from __future__ import annotations
 
 from goldspan.mappers.dialects.dialect import Advice
-from goldspan.mappers.dialects.table import Affixes, DialectTable, Rule, Source
+from goldspan.mappers.dialects.rules import Rule
+from goldspan.mappers.dialects.sources import Source
+from goldspan.mappers.dialects.table import Affixes, DialectTable
 from goldspan.mappers.facts import Role
 
 _OPERATION = "gen_ai.operation.name"

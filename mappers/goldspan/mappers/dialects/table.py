@@ -10,19 +10,13 @@ What a table cannot say goes into its hooks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from goldspan.mappers.dialects.capture import (
-    NO_ARGUMENTS,
-    REDACTION_TOKENS,
-    Arguments,
-    Unwrap,
-    read_arguments,
-    read_content,
-)
+from goldspan.mappers.dialects.capture import NO_ARGUMENTS, REDACTION_TOKENS, Arguments, read_arguments, read_content
 from goldspan.mappers.dialects.dialect import NO_ADVICE, Advice, Reading
+from goldspan.mappers.dialects.failures import error_of
 from goldspan.mappers.dialects.identifiers import identifier
 from goldspan.mappers.dialects.messages import (
     InputEnd,
@@ -32,128 +26,18 @@ from goldspan.mappers.dialects.messages import (
     parsed_if_asking,
     requests_in,
 )
+from goldspan.mappers.dialects.rules import Attributes, Rule
+from goldspan.mappers.dialects.sources import Sources, first_text, first_value
 from goldspan.mappers.facts import ContextFacts, ModelFacts, Role, ToolFacts
 from goldspan.mappers.json_shapes import is_mapping
 from goldspan.mappers.quick import quick_constructor
-from goldspan.mappers.spans import STATUS_ERROR, SpanView
+from goldspan.mappers.spans import SpanView
 from goldspan.scoring.sessions import Capture, Content
 
-Attributes = Mapping[str, Any]
 _reading = quick_constructor(Reading)
 _tool_facts = quick_constructor(ToolFacts)
 _model_facts = quick_constructor(ModelFacts)
 _context_facts = quick_constructor(ContextFacts)
-_MAX_ERROR = 200
-_TRACEBACK = "Traceback (most recent call last)"
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """A condition on a span and the role it gives; the first rule of a table that holds is the span's."""
-
-    role: Role | None
-    key: str = ""
-    """An attribute that must be there; none for a rule about spans without any attribute."""
-    values: frozenset[str] | None = None
-    """Its value must be one of these texts; any value, where none."""
-    also: tuple[str, ...] = ()
-    """Attributes that must be there too. The first of them, where there is one, is the marker of this rule."""
-    without: tuple[str, ...] = ()
-    """Attributes that must not be there."""
-    scope: str = ""
-    """How the name of the instrumentation scope must begin, where attributes do not tell dialects apart."""
-    name_prefix: str = ""
-    """How the span's name must begin."""
-    name_suffix: str = ""
-    """How the span's name must end."""
-    kind: int = 0
-    """The span's kind, where it says more than the attributes: 2 is a server's side."""
-    parent: bool | None = None
-    """Whether the span must have a parent, or must have none."""
-    no_turn: bool = False
-    hides_calls: bool = False
-    speaks: bool = False
-    """An agent's span that holds what its models asked for, and no other span does."""
-    pseudo: bool = False
-    """A tool span that is no call of the user's (R5)."""
-
-    def holds(self, span: SpanView, attributes: Attributes) -> bool:
-        """Say whether this rule holds."""
-        if self.key:
-            value = attributes.get(self.key)
-            if value is None or (self.values is not None and not (isinstance(value, str) and value in self.values)):
-                return False
-        for key in self.also:
-            if key not in attributes:
-                return False
-        for key in self.without:
-            if key in attributes:
-                return False
-        return self._fits(span)
-
-    def _fits(self, span: SpanView) -> bool:
-        if self.name_prefix and not span.name.startswith(self.name_prefix):
-            return False
-        if self.name_suffix and not span.name.endswith(self.name_suffix):
-            return False
-        if self.scope and not span.scope_name.startswith(self.scope):
-            return False
-        if self.parent is not None and self.parent is not bool(span.parent_id):
-            return False
-        return not self.kind or span.kind == self.kind
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """Where a value stands: an attribute, an attribute of a span event, or several that must be put together."""
-
-    key: str = ""
-    event: str = ""
-    """The event's name; of several events of this name the last that has the attribute."""
-    compute: Callable[[SpanView, Attributes], Any] | None = None
-    """Puts the value together from several attributes or events; `key` then only names it for people."""
-    when: tuple[str, str] | None = None
-    """Another attribute, and the text it must have."""
-    take: Callable[[Any], Any] | None = None
-    """Takes what is wanted out of what stands there; none where it is something else."""
-    unwrap: Unwrap | None = None
-    """The envelope around arguments."""
-    unwrap_by_scope: Mapping[str, Unwrap] | None = None
-    """Envelopes that only these instrumentation scopes use."""
-    python_repr: bool = False
-    """The value may be a Python literal where JSON is expected."""
-
-    def value(self, span: SpanView, attributes: Attributes) -> Any:
-        """Return the value, or none."""
-        if self.when is not None and attributes.get(self.when[0]) != self.when[1]:
-            return None
-        if self.compute is not None:
-            found = self.compute(span, attributes)
-        elif self.event:
-            found = self._in_events(span)
-        else:
-            found = attributes.get(self.key)
-        return found if found is None or self.take is None else self.take(found)
-
-    def _in_events(self, span: SpanView) -> Any:
-        for event in reversed(span.events):
-            if event.name == self.event and (value := event.attributes.get(self.key)) is not None:
-                return value
-        return None
-
-    def envelope(self, span: SpanView) -> Unwrap | None:
-        """Return the envelope this span's instrumentation uses."""
-        if self.unwrap_by_scope:
-            return self.unwrap_by_scope.get(span.scope_name, self.unwrap)
-        return self.unwrap
-
-
-Sources = tuple[Source, ...]
-
-
-def attributes_named(*keys: str) -> Sources:
-    """Return the sources of these attributes, in this order."""
-    return tuple(Source(key) for key in keys)
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,17 +136,17 @@ class DialectTable:
                 rule = candidate
                 break
         role = rule.role if rule is not None else None
-        turn_id = _text(attributes, self.turn_id) if self.turn_id else None
+        turn_id = first_text(attributes, self.turn_id) if self.turn_id else None
         session_keys = self._sessions(attributes) if self.session_keys else ()
         if role is None:
             return Reading(turn_id=turn_id, session_keys=session_keys) if turn_id or session_keys else None
-        agent = _text(attributes, self.agent)
+        agent = first_text(attributes, self.agent)
         if role is Role.TOOL:
             tool = self._tool(span, attributes, pseudo=rule is not None and rule.pseudo)
             no_turn = rule is not None and rule.no_turn
             return _reading(role, agent, tool, session_keys=session_keys, turn_id=turn_id, no_turn=no_turn)
-        output = parsed_if_asking(_first(self.output, span, attributes))
-        given = _first(self.input, span, attributes)
+        output = parsed_if_asking(first_value(self.output, span, attributes))
+        given = first_value(self.input, span, attributes)
         end = end_of_input(given) if role is Role.MODEL else InputEnd(user_text=self._asked(span, attributes, given))
         speaks = role is Role.MODEL or (rule is not None and rule.speaks)
         model = self._model(output, end) if speaks else None
@@ -283,15 +167,15 @@ class DialectTable:
         return tuple((key, value) for key, value in found if value is not None)
 
     def _tool(self, span: SpanView, attributes: Attributes, *, pseudo: bool) -> ToolFacts:
-        named = _text(attributes, self.tool_name)
+        named = first_text(attributes, self.tool_name)
         name = self.name_affixes.strip(named) if named else self.span_name_affixes.strip(span.name)
         arguments = self._arguments(span, attributes)
         tool = _tool_facts(
             name,
             arguments.content,
             arguments.captures,
-            identifier(_first(self.call_id, span, attributes)),
-            read_content(_first(self.result, span, attributes), self.redaction_tokens),
+            identifier(first_value(self.call_id, span, attributes)),
+            read_content(first_value(self.result, span, attributes), self.redaction_tokens),
             error_of(span, attributes, self.error_flags),
             pseudo or name in self.pseudo_tools,
             name in self.merged_tools,
@@ -346,7 +230,7 @@ class DialectTable:
     def _asked(self, span: SpanView, attributes: Attributes, given: Any) -> Content:
         text = last_user_text(given)
         if text.capture is Capture.NOT_CAPTURED and self.user_text:
-            return read_content(_first(self.user_text, span, attributes), self.redaction_tokens)
+            return read_content(first_value(self.user_text, span, attributes), self.redaction_tokens)
         return text
 
     def _context(
@@ -354,54 +238,11 @@ class DialectTable:
     ) -> ContextFacts:
         answer = last_answer(output)
         if answer.capture is Capture.NOT_CAPTURED:
-            answer = read_content(_first(self.answer, span, attributes), self.redaction_tokens)
-        messages = _first(self.messages, span, attributes)
+            answer = read_content(first_value(self.answer, span, attributes), self.redaction_tokens)
+        messages = first_value(self.messages, span, attributes)
         return _context_facts(
             user_text,
             answer,
             read_content(given if messages is None else messages, self.redaction_tokens),
-            read_content(_first(self.tool_definitions, span, attributes), self.redaction_tokens),
+            read_content(first_value(self.tool_definitions, span, attributes), self.redaction_tokens),
         )
-
-
-def error_of(span: SpanView, attributes: Attributes, flags: tuple[tuple[str, object], ...] = ()) -> str | None:
-    """Return why the span failed: `error.type`, else the status message, else an exception's type (R12)."""
-    error_type = attributes.get("error.type")
-    named = error_type if isinstance(error_type, str) and error_type else None
-    if span.status_code != STATUS_ERROR:
-        if named is not None or any(_is_flag(attributes.get(key), value) for key, value in flags):
-            return named or "error"
-        return None
-    if named is not None:
-        return named
-    if message := span.status_message.strip():
-        return message.partition(_TRACEBACK)[0].partition("\n")[0].strip()[:_MAX_ERROR] or "error"
-    for event in span.events:
-        raised = event.attributes.get("exception.type")
-        if isinstance(raised, str) and raised:
-            return raised
-    return "error"
-
-
-def _is_flag(found: object, expected: object) -> bool:
-    return type(found) is type(expected) and found == expected
-
-
-def _first(sources: Sources, span: SpanView, attributes: Attributes) -> Any:
-    for source in sources:
-        if (value := source.value(span, attributes)) is not None:
-            return value
-    return None
-
-
-def _text(attributes: Attributes, keys: tuple[str, ...]) -> str | None:
-    for key in keys:
-        value = attributes.get(key)
-        if isinstance(value, str) and value:
-            return value
-    return None
-
-
-def with_arguments(tool: ToolFacts, arguments: Arguments) -> ToolFacts:
-    """Return the tool with other arguments, for hooks."""
-    return replace(tool, arguments=arguments.content, argument_captures=arguments.captures)

@@ -6,7 +6,9 @@ https://uipath.github.io/uipath-python/core/traced/
 from __future__ import annotations
 
 from goldspan.mappers.dialects.dialect import Advice
-from goldspan.mappers.dialects.table import DialectTable, Rule, Source
+from goldspan.mappers.dialects.rules import Rule
+from goldspan.mappers.dialects.sources import Source
+from goldspan.mappers.dialects.table import DialectTable
 from goldspan.mappers.dialects.taking import only_text, plain_text
 from goldspan.mappers.facts import Role
 

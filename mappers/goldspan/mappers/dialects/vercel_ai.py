@@ -10,7 +10,9 @@ from typing import Any
 
 from goldspan.mappers.dialects.dialect import Advice
 from goldspan.mappers.dialects.messages import last_user_text
-from goldspan.mappers.dialects.table import DialectTable, Rule, Source
+from goldspan.mappers.dialects.rules import Rule
+from goldspan.mappers.dialects.sources import Source
+from goldspan.mappers.dialects.table import DialectTable
 from goldspan.mappers.dialects.taking import at, decoded, first_of, text_at
 from goldspan.mappers.facts import Role
 

@@ -1,0 +1,68 @@
+"""When a span stands for something: the conditions of a dialect's table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from goldspan.mappers.facts import Role
+from goldspan.mappers.spans import SpanView
+
+Attributes = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A condition on a span and the role it gives; the first rule of a table that holds is the span's."""
+
+    role: Role | None
+    key: str = ""
+    """An attribute that must be there; none for a rule about spans without any attribute."""
+    values: frozenset[str] | None = None
+    """Its value must be one of these texts; any value, where none."""
+    also: tuple[str, ...] = ()
+    """Attributes that must be there too. The first of them, where there is one, is the marker of this rule."""
+    without: tuple[str, ...] = ()
+    """Attributes that must not be there."""
+    scope: str = ""
+    """How the name of the instrumentation scope must begin, where attributes do not tell dialects apart."""
+    name_prefix: str = ""
+    """How the span's name must begin."""
+    name_suffix: str = ""
+    """How the span's name must end."""
+    kind: int = 0
+    """The span's kind, where it says more than the attributes: 2 is a server's side."""
+    parent: bool | None = None
+    """Whether the span must have a parent, or must have none."""
+    no_turn: bool = False
+    hides_calls: bool = False
+    speaks: bool = False
+    """An agent's span that holds what its models asked for, and no other span does."""
+    pseudo: bool = False
+    """A tool span that is no call of the user's (R5)."""
+
+    def holds(self, span: SpanView, attributes: Attributes) -> bool:
+        """Say whether this rule holds."""
+        if self.key:
+            value = attributes.get(self.key)
+            if value is None or (self.values is not None and not (isinstance(value, str) and value in self.values)):
+                return False
+        for key in self.also:
+            if key not in attributes:
+                return False
+        for key in self.without:
+            if key in attributes:
+                return False
+        return self._fits(span)
+
+    def _fits(self, span: SpanView) -> bool:
+        if self.name_prefix and not span.name.startswith(self.name_prefix):
+            return False
+        if self.name_suffix and not span.name.endswith(self.name_suffix):
+            return False
+        if self.scope and not span.scope_name.startswith(self.scope):
+            return False
+        if self.parent is not None and self.parent is not bool(span.parent_id):
+            return False
+        return not self.kind or span.kind == self.kind
