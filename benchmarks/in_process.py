@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import json
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 
 from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
 from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
@@ -24,7 +21,7 @@ from benchmarks.harness import ATTEMPTS, PROCESS_CPU, ROUNDS, THREAD_CPU, Compar
 from benchmarks.sink import sink
 from benchmarks.traffic import SCOPE, SessionPlan, golden_set, plan_sessions, play
 from goldspan.collector_processor import ToolParameterMatchSpanProcessor
-from goldspan.scoring import load_goldens
+from goldspan.scoring import GoldenIndex, load_goldens
 
 SESSIONS = 24
 """In one slice: 816 spans, so that the batch thread wakes while they are made."""
@@ -43,14 +40,12 @@ def session_ids(number: int) -> list[str]:
     return [f"s-{number}-{index}" for index in range(SESSIONS)]
 
 
-def goldens_for_half_of_the_sessions(folder: Path) -> Path:
-    """Write goldens that want every other session of every slice."""
+def goldens_for_half_of_the_sessions() -> GoldenIndex:
+    """Make goldens that want every other session of every slice."""
     wanted: list[SessionPlan] = []
     for number in range(ATTEMPTS * (ROUNDS + 1)):
         wanted += plan_sessions(session_ids(number))[::2]
-    path = folder / "goldens.json"
-    path.write_text(json.dumps(golden_set(wanted)), "utf-8")
-    return path
+    return load_goldens(golden_set(wanted))
 
 
 class Agent:
@@ -86,7 +81,7 @@ class Agent:
         self.provider.force_flush()
 
 
-def on_the_callers_thread(title: str, goldens: object, *, agent: bool) -> Comparison:
+def on_the_callers_thread(title: str, goldens: GoldenIndex, *, agent: bool) -> Comparison:
     """Start and end spans; only what the thread that does so pays is counted, exporting is done between slices."""
 
     def subject(name: str, processor: SpanProcessor) -> Subject:
@@ -128,7 +123,7 @@ def telemetry(url: str) -> Iterator[tuple[LoggerProvider, MeterProvider]]:
         metrics.shutdown()
 
 
-def altogether(title: str, goldens: object, url: str, *, agent: bool) -> Comparison:
+def altogether(title: str, goldens: GoldenIndex, url: str, *, agent: bool) -> Comparison:
     """Start, end, read, score and export spans over OTLP/HTTP; every thread of the process is counted."""
 
     def subject(name: str, processor: SpanProcessor, *flushes: Callable[[], object]) -> Subject:
@@ -179,8 +174,8 @@ def altogether(title: str, goldens: object, url: str, *, agent: bool) -> Compari
 def run() -> list[Comparison]:
     """Measure both costs, on an agent's traffic and on traffic without agents."""
     pin()
-    with tempfile.TemporaryDirectory() as folder, sink() as url:
-        goldens = load_goldens(goldens_for_half_of_the_sessions(Path(folder)))
+    goldens = goldens_for_half_of_the_sessions()
+    with sink() as url:
         mix = "25 % chat, 25 % tools, 50 % HTTP, goldens for half the sessions"
         return [
             on_the_callers_thread(f"start and end a span, caller's thread CPU ({mix})", goldens, agent=True),

@@ -15,9 +15,7 @@ from goldspan.collector_processor.replay import Replay, replay
 from goldspan.mappers import read_sessions
 from goldspan.mappers.dialects import DialectRegistry
 from goldspan.mappers.readers import read_files
-from goldspan.scoring import load_goldens
-from goldspan.scoring.goldens import GoldenIndex
-from goldspan.scoring.results import Label
+from goldspan.scoring import GoldenIndex, Label, load_goldens
 
 SESSIONS = 24
 
@@ -47,10 +45,9 @@ def run() -> list[Comparison]:
     with tempfile.TemporaryDirectory() as folder:
         sessions = plan_sessions([f"s-{number}" for number in range(SESSIONS)])
         spans = sum(map(len, sessions))
-        traces, golden_file = Path(folder, "traces.jsonl"), Path(folder, "goldens.json")
+        traces = Path(folder, "traces.jsonl")
         traces.write_text("".join(f"{line}\n" for line in otlp_json_lines(sessions)), "utf-8")
-        golden_file.write_text(json.dumps(golden_set(sessions[::2])), "utf-8")
-        goldens = GoldenIndex([load_goldens(golden_file)])
+        goldens = load_goldens(golden_set(sessions[::2]))
 
         found = score(traces, goldens)
         judged = [one for one in found.result.sessions if one.verdict.label is not Label.NOT_EVALUATED]

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import tempfile
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from pathlib import Path
 
 from benchmarks.harness import THREAD_CPU, Comparison, Subject, compare, pin, print_table
 from benchmarks.traffic import SessionPlan, golden_set, plan_sessions
-from goldspan.scoring import load_goldens, score_session
-from goldspan.scoring.goldens.models import Golden
-from goldspan.scoring.sessions import Session, ToolCall, Turn
+from goldspan.scoring import Golden, Session, ToolCall, Turn, load_goldens, score_session
 
 SESSIONS = 16
 
@@ -46,16 +41,14 @@ def session_of(plan: SessionPlan) -> Session:
     return Session(plan.id, tuple(turns))
 
 
-def workload(title: str, folder: Path, *, rounds: int, wrong: bool, greedy_is_right: bool) -> Comparison:
+def workload(title: str, *, rounds: int, wrong: bool, greedy_is_right: bool) -> Comparison:
     """Compare on sessions of two turns of so many calls each."""
     plans = plan_sessions([f"s-{number}" for number in range(SESSIONS)], rounds=rounds)
-    path = folder / f"goldens-{rounds}-{wrong}.json"
     document = golden_set(plans)
     if not wrong:
         for golden, plan in zip(document["goldens"], plans, strict=True):
             golden["turns"] = [{"calls": [{"name": n, "args": a} for n, a in calls]} for calls in plan.calls]
-    path.write_text(json.dumps(document), "utf-8")
-    pairs = list(zip(load_goldens(path).goldens, map(session_of, plans), strict=True))
+    pairs = list(zip(load_goldens(document).goldens, map(session_of, plans), strict=True))
     if greedy_is_right:
         differing = [s.id for g, s in pairs if score_session(g, s).verdict.exact != naive(g, s)]
         assert not differing, f"the scorers disagree where they should not: {differing}"
@@ -85,15 +78,13 @@ def every(scorer: Scorer, pairs: Sequence[tuple[Golden, Session]], repeats: int)
 def run() -> list[Comparison]:
     """Measure sessions as they should be, sessions with mistakes, and long turns."""
     pin()
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        small = "score a session, 2 turns of 4 calls"
-        large = "score a session, 2 turns of 20 calls of 4 tools"
-        return [
-            workload(f"{small}, all as expected", folder, rounds=4, wrong=False, greedy_is_right=True),
-            workload(f"{small}, a quarter with mistakes", folder, rounds=4, wrong=True, greedy_is_right=False),
-            workload(f"{large}, a quarter with mistakes", folder, rounds=20, wrong=True, greedy_is_right=False),
-        ]
+    small = "score a session, 2 turns of 4 calls"
+    large = "score a session, 2 turns of 20 calls of 4 tools"
+    return [
+        workload(f"{small}, all as expected", rounds=4, wrong=False, greedy_is_right=True),
+        workload(f"{small}, a quarter with mistakes", rounds=4, wrong=True, greedy_is_right=False),
+        workload(f"{large}, a quarter with mistakes", rounds=20, wrong=True, greedy_is_right=False),
+    ]
 
 
 if __name__ == "__main__":
