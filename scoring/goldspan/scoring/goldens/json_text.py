@@ -5,17 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from goldspan.scoring.goldens.documents import MAX_DEPTH, Notes, Place, Where
 from goldspan.scoring.sessions import JsonValue
 
 _TOKEN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[{}\[\]]|[^\s{}\[\],:"]++')
 
-
-class _Token(NamedTuple):
-    text: str
-    line: int
+_Token = tuple[str, int]
+"""Text and line."""
 
 
 def read_json(text: str, notes: Notes) -> JsonValue:
@@ -41,25 +38,31 @@ def read_json(text: str, notes: Notes) -> JsonValue:
 def _tokens(text: str) -> Iterator[_Token]:
     line, seen = 1, 0
     for found in _TOKEN.finditer(text):
-        line += text.count("\n", seen, found.start())
-        seen = found.start()
-        yield _Token(found.group(), line)
+        start = found.start()
+        line += text.count("\n", seen, start)
+        seen = start
+        yield found.group(), line
 
 
-def _place(token: _Token, tokens: Iterator[_Token], where: Where, notes: Notes) -> Place:
+def _place(token: _Token, tokens: Iterator[_Token], where: Where, notes: Notes, of: int = 0) -> Place:
+    """Find the places in the value that begins with the token; `of` is the line of its key, if it has one."""
+    opening, line = token
+    if opening not in {"[", "{"}:
+        return Place(of or line)
     if len(where) > MAX_DEPTH:
-        raise notes.unreadable(f"nested more than {MAX_DEPTH} levels deep", line=token.line)
+        raise notes.unreadable(f"nested more than {MAX_DEPTH} levels deep", line=line)
     inner: dict[str | int, Place] = {}
-    if token.text == "[":
-        while (item := next(tokens)).text != "]":
+    if opening == "[":
+        while (item := next(tokens))[0] != "]":
             inner[len(inner)] = _place(item, tokens, (*where, len(inner)), notes)
-    elif token.text == "{":
-        while (key := next(tokens)).text != "}":
-            name: str = json.loads(key.text)
+    else:
+        while (key := next(tokens))[0] != "}":
+            text, key_line = key
+            name: str = json.loads(text) if "\\" in text else text[1:-1]
             if name in inner:
-                notes.add((*where, name), twice(inner[name].line), line=key.line)
-            inner[name] = _place(next(tokens), tokens, (*where, name), notes)._replace(line=key.line)
-    return Place(token.line, inner)
+                notes.add((*where, name), twice(inner[name].line), line=key_line)
+            inner[name] = _place(next(tokens), tokens, (*where, name), notes, key_line)
+    return Place(of or line, inner)
 
 
 def twice(line: int) -> str:
