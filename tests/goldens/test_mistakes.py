@@ -214,6 +214,13 @@ def test_eleven_mistakes_are_eleven(tmp_path: Path) -> None:
     ]
 
 
+def test_an_inherited_mistake_is_named_once_where_it_was_made(tmp_path: Path) -> None:
+    own = "session: s-1\n    criterion: {ordered: false}"
+    text = GOOD.replace("0.8", "8").replace("session: s-1", own)
+    mistakes = mistakes_in(tmp_path / "goldens.yaml", text)
+    assert [mistake.path for mistake in mistakes] == ["criterion.threshold"]
+
+
 def test_mistakes_of_every_file_come_together(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text("golden_set: a\ngoldens: [1]\n", "utf-8")
     (tmp_path / "b.json").write_text('{"golden_set": "b",\n "goldens": 2}\n', "utf-8")

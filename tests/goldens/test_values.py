@@ -92,6 +92,12 @@ def test_names_of_arguments_are_text_as_written(args_in: Callable[[str, str], An
     assert args_in("goldens.yaml", text) == {"no": 1, "on": 2, "1_0": 3, "$filter": 4}
 
 
+@pytest.mark.parametrize("suffix", ["yaml", "json"])
+def test_a_byte_order_mark_is_no_content(args_in: Callable[[str, str], Any], suffix: str) -> None:
+    document = {"golden_set": "x", "goldens": [{"session": "s", "calls": [{"name": "f", "args": {"é": 1}}]}]}
+    assert args_in(f"marked.{suffix}", "\ufeff" + json.dumps(document, ensure_ascii=False)) == {"é": 1}
+
+
 def test_aliases_repeat_what_they_name(args_in: Callable[[str, str], Any]) -> None:
     text = "golden_set: x\ngoldens: [{session: s, calls: [{name: f, args: {a: &p {x: [1]}, b: *p}}]}]"
     assert args_in("goldens.yaml", text) == {"a": {"x": [1]}, "b": {"x": [1]}}
