@@ -43,6 +43,9 @@ def test_it_rings_at_the_time_and_its_thread_ends() -> None:
     assert bell.times[0] >= due
     assert no_thread("alarm-once")
     assert len(bell.times) == 1
+    bell.rang.clear()
+    alarm.set(time.monotonic())
+    assert bell.rang.wait(5)
 
 
 def test_an_earlier_time_wakes_it_earlier() -> None:

@@ -142,6 +142,15 @@ def test_an_engine_that_forgets_a_span_cannot_keep_it(make_rig: MakeRig, monkeyp
     assert rig.counted("goldspan.spans.released_early") == {"hold_timeout": 4}
 
 
+def test_a_flush_lets_go_of_spans_that_the_engine_forgot(make_rig: MakeRig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Engine, "flush", lambda *_, **__: Handout())
+    rig = make_rig(settle=3600)
+    rig.turn()
+    assert set(rig.exported()) != TURN
+    rig.door.force_flush()
+    assert set(rig.exported()) == TURN
+
+
 def test_a_span_that_cannot_be_read_passes(make_rig: MakeRig, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(DialectRegistry, "read", lambda *_, **__: 1 / 0)
     rig = make_rig()
@@ -180,6 +189,9 @@ def test_exporting_and_emitting_are_not_traced(make_rig: MakeRig) -> None:
     rig = make_rig(inner=Curious(), settle=0.01)
     rig.turn()
     until(lambda: len(rig.inner.spans) == 4)
+    rig.door.export([ReadableSpan("not from a processor")])
+    rig.turn()
+    rig.door.force_flush()
     assert set(seen) == {True}
     assert otel.get_value(otel._SUPPRESS_INSTRUMENTATION_KEY) is None
 
@@ -260,7 +272,7 @@ def test_shutdown_passes_its_time_on_to_exporters_that_take_one(make_rig: MakeRi
     given: list[float] = []
 
     class Timed(Inner):
-        def shutdown(self, timeout_millis: float = 1) -> None:
+        def shutdown(self, timeout_millis: float = -1) -> None:
             given.append(timeout_millis)
 
     make_rig(inner=Timed()).door.shutdown(timeout_millis=5_000)

@@ -7,9 +7,12 @@ import gc
 import threading
 import weakref
 from collections.abc import Iterator
+from inspect import signature
 from typing import Any
 
 import pytest
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
@@ -84,6 +87,23 @@ def test_batch_span_processor_s_parameters_and_environment_are_the_same(monkeypa
         traced.provider.shutdown()
     with pytest.raises(ValueError, match="max_queue_size"):
         Traced(max_queue_size=0)
+
+
+@pytest.mark.skipif(
+    "meter_provider" not in signature(BatchSpanProcessor.__init__).parameters,
+    reason="this SDK's processor measures nothing",
+)
+def test_batch_span_processor_s_own_metrics_go_to_the_same_meter_provider(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTEL_PYTHON_SDK_INTERNAL_METRICS_ENABLED", "true")
+    reader = InMemoryMetricReader()
+    traced = Traced(meter_provider=MeterProvider([reader], shutdown_on_exit=False))
+    run_turn(traced.tracer, "wanted", [ROME])
+    traced.provider.shutdown()
+    data = reader.get_metrics_data()
+    assert data is not None
+    scopes = [scope for resource in data.resource_metrics for scope in resource.scope_metrics]
+    measured = {metric.name for scope in scopes for metric in scope.metrics}
+    assert {"otel.sdk.processor.span.processed", "tool_parameter_match.score"} <= measured
 
 
 def test_an_option_that_cannot_be_is_refused_before_any_thread_starts() -> None:

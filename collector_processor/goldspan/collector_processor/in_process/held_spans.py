@@ -93,13 +93,20 @@ _DEEPEST = 8
 
 def estimated_size(span: ReadableSpan) -> int:
     """Estimate the memory a span keeps alive, in bytes."""
-    size = _SPAN_OVERHEAD + _content(dict(span.attributes or {}), 0)
-    return size + sum(500 + _content(dict(event.attributes or {}), 0) for event in span.events)
+    size = _SPAN_OVERHEAD + _content(span.attributes or {}, 0)
+    for event in span.events:
+        size += 500 + _content(event.attributes or {}, 0)
+    return size
 
 
 def _content(value: object, depth: int) -> int:
     size = sys.getsizeof(value, 64)
-    if depth >= _DEEPEST or not isinstance(value, (Mapping, list, tuple)):
+    if isinstance(value, (str, int, float)) or depth >= _DEEPEST:
         return size
-    parts = cast("Iterable[object]", [*value, *value.values()] if isinstance(value, Mapping) else value)
-    return size + sum(_content(part, depth + 1) for part in parts)
+    if isinstance(value, Mapping):
+        for key, item in cast("Mapping[object, object]", value).items():
+            size += sys.getsizeof(key, 64) + _content(item, depth + 1)
+    elif isinstance(value, (list, tuple)):
+        for item in cast("Iterable[object]", value):
+            size += _content(item, depth + 1)
+    return size

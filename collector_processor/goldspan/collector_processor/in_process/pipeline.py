@@ -159,7 +159,7 @@ class Pipeline:
         except Exception as error:  # noqa: BLE001 - likewise
             self._telemetry.failure("engine", error)
             return False
-        if not (wanted and self._holding.enabled) or facts.scored or not facts.span_id:
+        if not (wanted and self._holding.enabled and facts.span_id):
             return False
         return self._held.add(facts.ref, span, now)
 
