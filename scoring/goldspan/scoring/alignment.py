@@ -127,9 +127,9 @@ def _align_exactly(
     """Fill in the partners of some rows; whether that is exact."""
     if not rows or not columns:
         return True
-    perfect = _first_perfect(table, rows, columns, ranks)
-    if perfect is not None:
-        partners[rows.start : rows.stop] = perfect
+    found = _without_rivals(table, rows, columns, ranks) or _first_perfect(table, rows, columns, ranks)
+    if found is not None:
+        partners[rows.start : rows.stop] = found
         return True
     weights, exact = _weights([[table.pair(row, column) for column in columns] for row in rows])
     batches: dict[int, list[int]] = {}
@@ -143,6 +143,28 @@ def _align_exactly(
         found = align_batches(weights, list(batches.values()))
     partners[rows.start : rows.stop] = [None if position is None else columns[position] for position in found]
     return exact
+
+
+def _without_rivals(
+    table: _Table, rows: range, columns: Sequence[int], ranks: dict[int, int]
+) -> list[int | None] | None:
+    """Give each row the only column of its name, if no two rows or columns share one and none stands in the way."""
+    column_of = {table.actual[column]: column for column in columns}
+    names = [table.expected[row] for row in rows]
+    if len(column_of) < len(columns) or len(set(names)) < len(names):
+        return None
+    found: list[int | None] = []
+    reached = 0
+    for row, name in zip(rows, names, strict=True):
+        column = column_of.get(name)
+        if column is None or table.pair(row, column) is None:
+            found.append(None)
+        elif ranks[column] < reached:
+            return None
+        else:
+            found.append(column)
+            reached = ranks[column]
+    return found
 
 
 def _first_perfect(
@@ -176,14 +198,19 @@ def _weights(pairs: Sequence[Sequence[Pair | None]]) -> tuple[list[list[int]], b
     exact = scale < _LARGEST_SCALE and fine < _LARGEST_SCALE
     scale, fine = min(scale, _LARGEST_SCALE), min(fine, _LARGEST_SCALE)
     most = min(len(pairs), len(pairs[0])) + 1
-    folded: dict[Pair, int] = {}
+    folded: dict[tuple[int, int, bool, bool], int] = {}
     for pair in some:
-        if pair not in folded:
+        if _key(pair) not in folded:
             score = pair.score.numerator * scale // pair.score.denominator
             likeness = pair.likeness.numerator * fine // pair.likeness.denominator
             ranked = ((score * most + 1) * most + pair.known) * most + pair.successful
-            folded[pair] = ranked * most * fine + likeness
-    return [[0 if pair is None else folded[pair] for pair in row] for row in pairs], exact
+            folded[_key(pair)] = ranked * most * fine + likeness
+    return [[0 if pair is None else folded[_key(pair)] for pair in row] for row in pairs], exact
+
+
+def _key(pair: Pair) -> tuple[int, int, bool, bool]:
+    """Tell pairs apart quickly: fractions are slow to hash, and most that are equal are one object."""
+    return id(pair.score), id(pair.likeness), pair.known, pair.successful
 
 
 def _in_order(weights: Sequence[Sequence[int]]) -> list[int | None]:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
+from functools import lru_cache
 from typing import NamedTuple
 
 from goldspan.scoring.alignment import Pair
 from goldspan.scoring.comparison import ONE, ZERO
-from goldspan.scoring.criterion import Criterion, Rule
+from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.goldens.models import ExpectedCall
 from goldspan.scoring.results import ArgumentResult, Label, Outcome, Reason, Verdict
 from goldspan.scoring.sessions import Capture, JsonValue, ToolCall
@@ -38,6 +39,8 @@ class Bounds(NamedTuple):
 
 
 ANYTHING = Bounds(ZERO, ONE)
+RIGHT = Bounds(ONE, ONE)
+WRONG = Bounds(ZERO, ZERO)
 
 
 class Judged(NamedTuple):
@@ -56,9 +59,9 @@ class CallMatch:
 
     def __init__(self, expected: ExpectedCall, criterion: Criterion) -> None:
         self.expected, self.criterion = expected, criterion
-        name, rule = expected.name, criterion.rule
-        self._items = [(argument, value, rule(name, argument)) for argument, value in expected.args.items()]
-        self._total = sum(item[2].weight for item in self._items)
+        rules = criterion.rules(expected.name)
+        self._items = [(argument, value, rules[argument]) for argument, value in expected.args.items()]
+        self._total = sum(rule.points for _, _, rule in self._items)
 
     def is_perfect(self, call: ToolCall, judged: Judged) -> bool:
         """Whether no other call could be a better partner than this one of the same name."""
@@ -92,56 +95,78 @@ class CallMatch:
                 if by_values or (by_keys and rule.required):
                     return None
             elif (score := rule.compare(value, actual[name])) is ONE:
-                points += rule.weight
+                points += rule.points
             elif by_values:
                 return None
             elif score is not ZERO:
-                points += rule.weight * score
+                points += rule.points * score
         extra = len(extra_arguments(self.expected, call)) if by_values or criterion.extra_arguments == "penalize" else 0
         if by_values and extra:
             return None
         score = _share(points, self._total + extra)
         if criterion.call_score == "all":
-            return Pair(ONE if score == 1 else ZERO, known, successful, likeness=score)
+            return Pair(ONE if score is ONE else ZERO, known, successful, likeness=score)
         return Pair(score, known, successful)
 
     def likeness(self, call: ToolCall) -> Fraction:
         """Return which share of the expected arguments a call has right, whether it may be a partner or not."""
         actual = arguments_of(call) or {}
-        return sum(
-            (
-                rule.weight * rule.compare(value, actual[name])
-                for name, value, rule in self._items
-                if name in actual and not is_hidden(call.argument_captures, name)
-            ),
-            ZERO,
-        )
+        points: Fraction | int = 0
+        for name, value, rule in self._items:
+            if name in actual and not is_hidden(call.argument_captures, name):
+                score = rule.compare(value, actual[name])
+                if score is not ZERO:
+                    points += rule.points if score is ONE else rule.points * score
+        return _share(points, self._total)
 
     def judge(self, call: ToolCall) -> Judged:
         """Compare a call argument by argument."""
         actual, hidden = arguments_of(call), call.argument_captures
+        if actual is None:
+            return self._judge_unknown(call)
         results: list[ArgumentResult] = []
         points: Fraction | int = 0
         unknown: Fraction | int = 0
         reason = None
         for name, value, rule in self._items:
-            result = _argument_result(name, value, rule, call, actual)
-            results.append(result)
-            if result.exact is None:
-                unknown += rule.weight
-                reason = reason or REASONS[hidden.get(name, call.capture) if actual is not None else _capture(call)]
+            strategy, compare, weight, worth, _ = rule
+            if hidden and is_hidden(hidden, name):
+                results.append(ArgumentResult(name, Outcome.UNKNOWN, None, strategy, value, None, weight))
+                unknown += worth
+                reason = reason or REASONS[hidden[name]]
+            elif name not in actual:
+                results.append(ArgumentResult(name, Outcome.MISSING, ZERO, strategy, value, None, weight))
+            elif (score := compare(value, actual[name])) is ONE:
+                results.append(ArgumentResult(name, Outcome.MATCHED, ONE, strategy, value, actual[name], weight))
+                points += worth
             else:
-                points += rule.weight * result.exact
+                results.append(ArgumentResult(name, Outcome.MISMATCHED, score, strategy, value, actual[name], weight))
+                if score is not ZERO:
+                    points += worth * score
         extra = extra_arguments(self.expected, call)
-        penalized = len(extra) if self.criterion.extra_arguments == "penalize" else 0
-        total = self._total + penalized
-        bounds = Bounds(_share(points, total), _share(points + unknown, total))
-        if actual is None and self.criterion.extra_arguments == "penalize":
-            reason = REASONS[_capture(call)]
-            bounds = Bounds(ZERO, bounds.most)
-        if self.criterion.call_score == "all":
-            bounds = Bounds(ONE if bounds.least == 1 else ZERO, ONE if bounds.most == 1 else ZERO)
+        total = self._total + (len(extra) if extra and self.criterion.extra_arguments == "penalize" else 0)
+        least = _share(points, total)
+        bounds = self._of_call(least, _share(points + unknown, total) if reason else least)
         return Judged(_verdict(bounds, reason), bounds, tuple(results), extra)
+
+    def _judge_unknown(self, call: ToolCall) -> Judged:
+        """Judge a call whose arguments are not known: nothing can be said unless nothing is expected."""
+        # Captured arguments that are no mapping cannot be read.
+        capture = Capture.UNPARSABLE if call.capture is Capture.CAPTURED else call.capture
+        results = tuple(
+            ArgumentResult(name, Outcome.UNKNOWN, None, rule.strategy, value, None, rule.weight)
+            for name, value, rule in self._items
+        )
+        if not results and self.criterion.extra_arguments == "report":
+            return Judged(PASSED, RIGHT, (), ())
+        return Judged(Verdict(None, Label.NOT_EVALUATED, REASONS[capture]), ANYTHING, results, ())
+
+    def _of_call(self, least: Fraction, most: Fraction) -> Bounds:
+        if least is ONE:
+            return RIGHT
+        if self.criterion.call_score == "all":
+            return Bounds(ZERO, ONE if most is ONE else ZERO)
+        return Bounds(least, most)
 
 
 def arguments_of(call: ToolCall) -> Mapping[str, JsonValue] | None:
@@ -154,7 +179,10 @@ def arguments_of(call: ToolCall) -> Mapping[str, JsonValue] | None:
 
 def extra_arguments(expected: ExpectedCall, call: ToolCall) -> tuple[str, ...]:
     """Return the names of arguments that were passed and not expected."""
-    return tuple(name for name in arguments_of(call) or () if name not in expected.args)
+    actual = arguments_of(call)
+    if not actual or actual.keys() == expected.args.keys():
+        return ()
+    return tuple(name for name in actual if name not in expected.args)
 
 
 def is_hidden(captures: Mapping[str, Capture], name: str) -> bool:
@@ -162,33 +190,23 @@ def is_hidden(captures: Mapping[str, Capture], name: str) -> bool:
     return captures.get(name, Capture.CAPTURED) is not Capture.CAPTURED
 
 
-def _capture(call: ToolCall) -> Capture:
-    """Say what is known of arguments that are not known; captured ones that are no mapping cannot be read."""
-    return Capture.UNPARSABLE if call.capture is Capture.CAPTURED else call.capture
-
-
-def _argument_result(
-    name: str, expected: JsonValue, rule: Rule, call: ToolCall, actual: Mapping[str, JsonValue] | None
-) -> ArgumentResult:
-    if actual is None or is_hidden(call.argument_captures, name):
-        return ArgumentResult(name, Outcome.UNKNOWN, None, rule.strategy, expected, weight=rule.weight)
-    if name not in actual:
-        return ArgumentResult(name, Outcome.MISSING, ZERO, rule.strategy, expected, weight=rule.weight)
-    score = rule.compare(expected, actual[name])
-    outcome = Outcome.MATCHED if score == 1 else Outcome.MISMATCHED
-    return ArgumentResult(name, outcome, score, rule.strategy, expected, actual[name], rule.weight)
-
-
 def _share(points: Fraction | int, total: Fraction | int) -> Fraction:
     """Return a weighted mean; a call of which nothing is expected is right."""
     if points == total:
         return ONE
-    return Fraction(points) / total if points else ZERO
+    if not points:
+        return ZERO
+    return _ratio(points, total) if isinstance(points, int) and isinstance(total, int) else Fraction(points) / total
+
+
+@lru_cache(maxsize=4096)
+def _ratio(points: int, total: int) -> Fraction:
+    return Fraction(points, total)
 
 
 def _verdict(bounds: Bounds, reason: Reason | None) -> Verdict:
     if reason is not None:
         return Verdict(None, Label.NOT_EVALUATED, reason)
-    if bounds.least == 1:
+    if bounds.least is ONE:
         return PASSED
     return Verdict(bounds.least, Label.FAIL)

@@ -93,7 +93,31 @@ class Rule(NamedTuple):
     strategy: Strategy
     compare: Comparison
     weight: Fraction
+    points: int | Fraction
+    """The weight, as an integer where it is one: sums of these are quick."""
     required: bool
+
+
+class RulesOfTool(dict[str, Rule]):
+    """The rules for the arguments of one tool by name, each resolved when it is first asked for."""
+
+    def __init__(self, criterion: Criterion, tool: str) -> None:
+        super().__init__()
+        self._criterion, self._own = criterion, criterion.tools.get(tool)
+
+    def __missing__(self, argument: str) -> Rule:
+        given = (self._own.args.get(argument) if self._own else None) or _NO_RULE
+        strategy = self._criterion.strategy_for(given, argument)
+        tolerance = self._criterion.numeric_tolerance if given.tolerance is None else given.tolerance
+        compare = comparison(
+            strategy,
+            tolerance=Fraction(tolerance),
+            relative_tolerance=Fraction(given.relative_tolerance or 0),
+        )
+        weight = Fraction(given.weight)
+        points = weight.numerator if weight.denominator == 1 else weight
+        self[argument] = Rule(strategy, compare, weight, points, given.required)
+        return self[argument]
 
 
 class Criterion(Block):
@@ -139,7 +163,7 @@ class Criterion(Block):
     threshold: Threshold = Decimal("0.8")
     """The least score of a turn or a session that passes; a call passes at 1."""
 
-    _rules: dict[tuple[str, str], Rule] = PrivateAttr(default_factory=dict[tuple[str, str], Rule])
+    _rules: dict[str, RulesOfTool] = PrivateAttr(default_factory=dict[str, RulesOfTool])
     _digest: str = PrivateAttr(default="")
 
     if not TYPE_CHECKING:  # checkers know the constructor that pydantic derives from the fields
@@ -171,7 +195,7 @@ class Criterion(Block):
     def _can_be_done(self) -> Self:
         for tool, rules in self.tools.items():
             for argument, given in rules.args.items():
-                strategy = self._strategy(given, argument)
+                strategy = self.strategy_for(given, argument)
                 for field in ("tolerance", "relative_tolerance"):
                     if getattr(given, field) is not None and strategy != "numeric":
                         raise ValueError(
@@ -184,24 +208,15 @@ class Criterion(Block):
             raise ValueError(SIMILARITY_IS_MISSING)
         return self
 
-    def rule(self, tool: str, argument: str) -> Rule:
-        """Return what holds for one argument of one tool: `tools` beats `per_arg_strategies` beats the default."""
-        found = self._rules.get((tool, argument))
-        if found is None:
-            rules = self.tools.get(tool)
-            given = (rules.args.get(argument) if rules else None) or _NO_RULE
-            strategy = self._strategy(given, argument)
-            tolerance = self.numeric_tolerance if given.tolerance is None else given.tolerance
-            compare = comparison(
-                strategy,
-                tolerance=Fraction(tolerance),
-                relative_tolerance=Fraction(given.relative_tolerance or 0),
-            )
-            found = Rule(strategy, compare, Fraction(given.weight), given.required)
-            self._rules[tool, argument] = found
-        return found
+    def rules(self, tool: str) -> RulesOfTool:
+        """Return what holds for each argument of a tool: `tools` beats `per_arg_strategies` beats the default."""
+        known = self._rules
+        if tool not in known:
+            known[tool] = RulesOfTool(self, tool)
+        return known[tool]
 
-    def _strategy(self, given: ArgumentRule, argument: str) -> Strategy:
+    def strategy_for(self, given: ArgumentRule, argument: str) -> Strategy:
+        """Return the strategy for an argument whose tool has this rule for it."""
         return given.strategy or self.per_arg_strategies.get(argument) or self.default_strategy
 
     @property

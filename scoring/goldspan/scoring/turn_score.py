@@ -8,7 +8,17 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from goldspan.scoring.alignment import align
-from goldspan.scoring.call_match import ANYTHING, FAILED, Bounds, CallMatch, Judged, extra_arguments
+from goldspan.scoring.call_match import (
+    ANYTHING,
+    FAILED,
+    PASSED,
+    RIGHT,
+    WRONG,
+    Bounds,
+    CallMatch,
+    Judged,
+    extra_arguments,
+)
 from goldspan.scoring.comparison import ONE, ZERO
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.goldens.models import ExpectedCall
@@ -60,19 +70,18 @@ def score_calls(
     matches = [CallMatch(call, one) for call, one in zip(golden.calls, golden.criteria, strict=True)]
     partners, judged, approximate = _aligned(matches, calls, golden.criterion, batches)
     taken = {partner for partner in partners if partner is not None}
+    left = [index for index in range(len(calls)) if index not in taken] if len(taken) < len(calls) else []
     rejected = tuple(call for call in calls if call.rejected)
     unexpected = tuple(
-        CallResult(NOT_EXPECTED, actual=call, actual_index=index)
-        for index, call in enumerate(calls)
-        if index not in taken and not call.rejected
+        CallResult(NOT_EXPECTED, actual=calls[index], actual_index=index) for index in left if not calls[index].rejected
     )
-    nearest = _near_misses(matches, partners, calls, taken)
+    nearest = _near_misses(matches, partners, calls, left) if left and len(taken) < len(matches) else {}
     results: list[CallResult] = []
     bounds: list[Bounds] = []
     for index, (match, partner) in enumerate(zip(matches, partners, strict=True)):
         if partner is None:
             results.append(_missing(match, index, calls, nearest.get(index), unseen))
-            bounds.append(Bounds(ZERO, ZERO) if unseen is None else ANYTHING)
+            bounds.append(WRONG if unseen is None else ANYTHING)
         else:
             found = judged.get(index) or match.judge(calls[partner])
             results.append(
@@ -134,13 +143,19 @@ def _verdict(
     results: Sequence[CallResult], bounds: Sequence[Bounds], criterion: Criterion, extra: int, unseen: Reason | None
 ) -> tuple[Verdict, Bounds]:
     how = criterion.turn_score
+    if not extra and unseen is None and all(one is RIGHT for one in bounds):
+        return PASSED, RIGHT
+    threshold = Fraction(criterion.threshold)
+    if unseen is None and all(one.least is one.most for one in bounds):
+        exact = _score_of([one.least for one in bounds], extra, how)
+        return Verdict(exact, Label.PASS if exact >= threshold else Label.FAIL), Bounds(exact, exact)
     least = _score_of([one.least for one in bounds], extra, how)
     if unseen is not None and criterion.extra_calls == "penalize":
         least = ZERO
     within = Bounds(least, _score_of([one.most for one in bounds], extra, how))
     scores = [result.verdict.exact for result in results if result.verdict.exact is not None]
     exact = _score_of(scores, extra, how) if scores else None
-    label = label_of(within, Fraction(criterion.threshold))
+    label = label_of(within, threshold)
     reason = None
     if label is Label.NOT_EVALUATED:
         reasons = (result.verdict.reason for result in results)
@@ -177,17 +192,15 @@ def _aligned(
 
 
 def _near_misses(
-    matches: Sequence[CallMatch], partners: Sequence[int | None], calls: Sequence[ToolCall], taken: set[int]
+    matches: Sequence[CallMatch], partners: Sequence[int | None], calls: Sequence[ToolCall], left: Sequence[int]
 ) -> dict[int, int]:
     """Find for each expected call without a partner the left-over call of that name that is most like it."""
-    left: dict[str, list[int]] = {}
-    if len(taken) < len(matches):
-        for index, call in enumerate(calls):
-            if index not in taken:
-                left.setdefault(call.name, []).append(index)
+    left_of: dict[str, list[int]] = {}
+    for index in left:
+        left_of.setdefault(calls[index].name, []).append(index)
     nearest: dict[int, int] = {}
     for index, (match, partner) in enumerate(zip(matches, partners, strict=True)):
-        candidates = left.get(match.expected.name)
+        candidates = left_of.get(match.expected.name)
         if partner is None and candidates:
             best = max(candidates[:_NEAREST_OF], key=lambda place: match.likeness(calls[place]))
             candidates.remove(best)
