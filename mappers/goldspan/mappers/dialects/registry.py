@@ -106,6 +106,9 @@ class DialectRegistry:
     def _facts(self, view: SpanView, hits: frozenset[str], *, content: bool) -> SpanFacts:
         attributes = view.attributes
         plan = (self._plans.get(hits) or self._plan(hits)) if hits else self._bare_plan(view.scope_name)
+        if hits and not plan.readers and view.scope_name in self._bare_scopes and all(map(_is_ours, attributes)):
+            # What goldspan wrote on a bare span, a session or a score, does not make it another span.
+            plan = plan._replace(readers=self._bare_plan(view.scope_name).readers)
         readings = [
             (name, reading) for name, read in plan.readers if (reading := self._reading(name, read, view)) is not None
         ]
@@ -207,6 +210,10 @@ class DialectRegistry:
 def default_dialects(on_problem: Callable[[Problem], object] = _ignore) -> tuple[Dialect, ...]:
     """Return the installed dialects in their order of precedence: third parties' first, then goldspan's."""
     return (*third_party_dialects(on_problem), *built_in_dialects())
+
+
+def _is_ours(key: str) -> bool:
+    return key.startswith(("goldspan.", "tool_parameter_match."))
 
 
 def _bare_scopes(dialect: Dialect) -> frozenset[str]:
