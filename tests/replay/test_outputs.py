@@ -155,7 +155,7 @@ def test_more_events_than_a_queue_holds_all_arrive(run: Run, tmp_path: Path) -> 
     with otlp_receiver() as receiver:
         result = run("score", source, "--goldens", goldens, "--otlp-endpoint", receiver.endpoint)
     assert result.exit_code == 0
-    assert len({attributes(event)["tool_parameter_match.result.id"] for event in receiver.events()}) == 3 * len(names)
+    assert len({attributes(event)["tool_parameter_match.result_id"] for event in receiver.events()}) == 3 * len(names)
 
 
 def test_an_endpoint_that_takes_nothing_is_said_after_the_result(

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from rich.console import Console
 
 from goldspan.collector_processor.report.layout import Page, print_page
@@ -55,7 +57,10 @@ def call(
 ) -> CallResult:
     expected = ExpectedCall(name, {one.name: one.expected for one in arguments})
     actual = made or ToolCall(name, {one.name: one.actual for one in arguments})
-    fields: dict[str, Any] = {"verdict": verdict(score if score == 1 else min(score, Fraction(7, 10))), "aligned": True} | more
+    fields: dict[str, Any] = {
+        "verdict": verdict(score if score == 1 else min(score, Fraction(7, 10))),
+        "aligned": True,
+    } | more
     return CallResult(expected=expected, actual=actual, arguments=arguments, **fields)
 
 
@@ -278,18 +283,37 @@ def test_the_mean_is_not_taken_over_different_criteria() -> None:
 def test_what_was_not_evaluated_fails_by_its_reason(reason: Reason, coverage: Coverage) -> None:
     result = RunResult((PASSED, session("s", verdict(None, reason))))
     harmless = coverage is Coverage.LENIENT or reason in {Reason.NOTHING_EXPECTED, Reason.NO_GOLDEN}
+    assert judge(result, recognised=1, coverage=coverage).exit_code == (0 if harmless else 1)
+
+
+GOLDEN_GONE = Golden("sess-gone", criterion=CRITERION)
+GONE = SessionResult(verdict(None, Reason.GOLDEN_NEVER_SEEN), None, GOLDEN_GONE)
+PARTLY = session("sess-partly", verdict(1), turn(0, verdict(1), call("f"), unknown("g")))
+EMPTY_TURN = session("sess-empty", verdict(1), turn(0, verdict(None, Reason.NOTHING_EXPECTED)))
+RESULTS = st.builds(
+    RunResult,
+    st.lists(st.sampled_from([FAILED, UNKNOWN, PASSED, NO_GOLDEN, GONE, PARTLY, EMPTY_TURN]), max_size=3).map(tuple),
+    st.sampled_from([(), (GOLDEN_GONE,)]),
+)
+
+
+@given(RESULTS, st.sampled_from(Coverage))
+def test_the_exit_code_is_what_the_result_says_and_never_without_a_reason(
+    result: RunResult, coverage: Coverage
+) -> None:
     judgement = judge(result, recognised=1, coverage=coverage)
-    assert judgement.exit_code == (0 if harmless else 1)
-    assert bool(judgement.because) == (judgement.exit_code == 1)
+    assert (judgement.exit_code == 0) is result.passes(coverage.value)
+    assert (judgement.because == ()) is (judgement.exit_code == 0)
 
 
-def test_a_golden_that_was_never_seen_fails_however_it_is_told() -> None:
-    golden = Golden("sess-gone", criterion=CRITERION)
-    as_session = SessionResult(verdict(None, Reason.GOLDEN_NEVER_SEEN), None, golden)
+def test_nothing_recognised_fails_whatever_else_is_true() -> None:
+    assert judge(RunResult((PASSED,)), recognised=0, coverage=Coverage.LENIENT).exit_code == 1
+
+
+def test_a_golden_that_was_never_seen_is_counted_once() -> None:
     for result in (
-        RunResult((PASSED,), (golden,)),
-        RunResult((PASSED, as_session)),
-        RunResult((PASSED, as_session), (golden,)),
+        RunResult((PASSED,), (GOLDEN_GONE,)),
+        RunResult((PASSED, GONE)),
+        RunResult((PASSED, GONE), (GOLDEN_GONE,)),
     ):
-        judgement = judge(result, recognised=1, coverage=Coverage.LENIENT)
-        assert judgement.because == ("1 golden was never seen (sess-gone)",)
+        assert judge(result, recognised=1, coverage=Coverage.STRICT).because == ("1 golden was never seen (sess-gone)",)

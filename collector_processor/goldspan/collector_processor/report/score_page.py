@@ -48,14 +48,14 @@ def _sessions(page: Page, result: RunResult, *, verbose: bool) -> None:
     with_golden = [(name, session) for name, session in zip(runs, result.sessions, strict=True) if _belongs(session)]
     for label, what in ((Label.FAIL, "failed"), (Label.NOT_EVALUATED, "not evaluated"), (Label.PASS, "passed")):
         chosen = [pair for pair in with_golden if pair[1].verdict.label is label]
-        brief = label is Label.PASS and not verbose
-        most = len(chosen) if verbose else _MOST_IN_BRIEF if brief else _MOST_IN_DETAIL
+        passed = label is Label.PASS
+        if passed:
+            chosen.sort(key=lambda pair: pair[1].verdict.exact == 1)
+        most = len(chosen) if verbose else _MOST_IN_BRIEF if passed else _MOST_IN_DETAIL
         for name, session in chosen[:most]:
-            if brief:
-                _headline(page, name, session)
-            else:
+            if verbose or not passed:
                 page.blank()
-                _session(page, name, session, verbose=verbose)
+            _session(page, name, session, verbose=verbose)
         if len(chosen) > most:
             page.line((f"… and {counted(len(chosen) - most, 'more session')} {what}; -v shows all", "dim"))
         page.blank()
@@ -85,9 +85,12 @@ def _session(page: Page, name: str, result: SessionResult, *, verbose: bool) -> 
     reason = result.verdict.reason
     if reason is not None and not result.turns:
         page.paragraph(WORDS[reason], indent=CALL_INDENT + 4)
-    whole = result.golden is not None and result.golden.calls is not None
+    golden = result.golden
+    whole = golden is not None and (golden.calls is not None or golden.criterion.scope == "session")
+    passed = result.verdict.label is Label.PASS
     for turn in result.turns:
-        _turn(page, turn, whole=whole, verbose=verbose)
+        if verbose or not passed or turn.verdict.label is not Label.PASS or turn.verdict.exact != 1:
+            _turn(page, turn, whole=whole, verbose=verbose, wrong_only=passed and not verbose)
 
 
 def _headline(page: Page, name: str, result: SessionResult) -> None:
@@ -96,6 +99,9 @@ def _headline(page: Page, name: str, result: SessionResult) -> None:
     golden = result.golden
     if result.verdict.label is Label.FAIL and golden is not None:
         notes.append(f"needs {score_text(float(golden.criterion.threshold))}")
+    if result.verdict.label is Label.PASS:
+        others = [name for turn in result.turns for name in _unexpected_names(turn)]
+        notes += [f"not expected: {listed(others, 3)}"] if others else []
     if result.calls_evaluated < result.calls_expected:
         notes.append(f"{result.calls_evaluated} of {counted(result.calls_expected, 'call')} evaluated")
     if golden is not None and result.session is not None and golden.key != result.session.id:
@@ -116,17 +122,19 @@ def _headline(page: Page, name: str, result: SessionResult) -> None:
         page.paragraph(text, indent=8, style="dim")
 
 
-def _turn(page: Page, turn: TurnResult, *, whole: bool, verbose: bool) -> None:
+def _turn(page: Page, turn: TurnResult, *, whole: bool, verbose: bool, wrong_only: bool) -> None:
+    if turn.verdict.reason is Reason.NOTHING_EXPECTED and wrong_only:
+        return
     if not whole:
         _turn_headline(page, turn)
     reason = turn.verdict.reason
     if turn.turn is None or reason in {Reason.TURN_NOT_EXPECTED, Reason.CALLS_NOT_VISIBLE}:
         return
-    if turn.verdict.label is Label.PASS and not verbose and not whole:
+    if turn.verdict.exact == 1 and turn.verdict.label is Label.PASS and not verbose and not whole:
         return
     unknown = [call for call in turn.calls if unknown_mark(call)]
     for call in turn.calls:
-        if len(unknown) < 2 or not unknown_mark(call):
+        if (len(unknown) < 2 or not unknown_mark(call)) and not (wrong_only and call.verdict.label is Label.PASS):
             call_lines(page, call)
     if len(unknown) >= 2:
         names = listed(printable(call.expected.name) for call in unknown if call.expected)
@@ -138,6 +146,8 @@ def _turn(page: Page, turn: TurnResult, *, whole: bool, verbose: bool) -> None:
             (f"  {reasons}", STYLES[mark]),
             indent=CALL_INDENT,
         )
+    if wrong_only:
+        return
     for call in turn.unexpected[:_MOST_ASIDES]:
         unexpected_line(page, call)
     for request in turn.rejected[:_MOST_ASIDES]:
@@ -164,7 +174,8 @@ def _turn_headline(page: Page, turn: TurnResult) -> None:
     elif reason is not None and not any(call.verdict.reason is reason for call in turn.calls):
         notes.append((WORDS[reason], STYLES[mark]))
     elif turn.verdict.label is Label.PASS:
-        notes.append((f"{counted(len(turn.calls), 'call')}", "dim"))
+        others = listed(_unexpected_names(turn), 3) if turn.verdict.exact == 1 else ""
+        notes.append((counted(len(turn.calls), "call") + (f", not expected: {others}" if others else ""), "dim"))
     if turn.approximate:
         notes.append(("too many calls to align exactly", "yellow"))
     said = turn.turn.user_text.value if turn.turn is not None else None
@@ -174,6 +185,10 @@ def _turn_headline(page: Page, turn: TurnResult) -> None:
     for note in notes:
         head.extend(["  ", note])
     page.line(*head, indent=2)
+
+
+def _unexpected_names(turn: TurnResult) -> list[str]:
+    return [printable(call.actual.name) for call in turn.unexpected if call.actual]
 
 
 def _expected_names(turn: TurnResult) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
@@ -116,34 +116,42 @@ class Judgement:
 
 
 def judge(result: RunResult, *, recognised: int, coverage: Coverage, fail_under: Fraction | None = None) -> Judgement:
-    """Decide what the result means for a build.
+    """Decide what the result means for a build, as `RunResult.passes` does, and say why.
 
-    1 if a session failed, was not evaluated (unless coverage is lenient) for another reason than that nothing was
-    expected or no golden names it, if a golden was never seen, if nothing was recognised, or if the mean score (of
-    any criterion, where goldens use several) is below `fail_under`; else 0.
+    Beyond that it fails if no span was recognised, and if the mean score (of any criterion, where goldens use several)
+    is below `fail_under`.
     """
     sums = totals(result)
     because: list[str] = []
     if not recognised:
         because.append("no span was recognised as an agent's, a model's or a tool's: see `goldspan inspect`")
+    elif not result.sessions:
+        because.append("no turn of an agent was found: see `goldspan inspect`")
     failed = sums.sessions.get(Label.FAIL, 0)
     if failed:
         because.append(f"{failed} of {counted(sum(sums.sessions.values()), 'session')} failed")
-    lost = [
-        s.verdict.reason
-        for s in result.sessions
-        if s.session is not None
-        and s.verdict.label is Label.NOT_EVALUATED
-        and s.verdict.reason
-        and s.verdict.reason not in _NOTHING_LOST
-    ]
-    if lost and coverage is Coverage.STRICT:
-        because.append(f"{counted(len(lost), 'session')} could not be evaluated ({listed(WORDS[r] for r in lost)})")
-    if sums.never_seen:
-        because.append(
-            f"{counted(len(sums.never_seen), 'golden was', 'goldens were')} never seen ({listed(sums.never_seen)})"
-        )
+    if coverage is Coverage.STRICT:
+        because += _lost(result)
+        if sums.never_seen:
+            count = counted(len(sums.never_seen), "golden was", "goldens were")
+            because.append(f"{count} never seen ({listed(sums.never_seen)})")
     if fail_under is not None and (sums.lowest_mean is None or sums.lowest_mean < fail_under):
         mean = "no mean score" if sums.lowest_mean is None else f"a mean score of {float(sums.lowest_mean):.4g}"
         because.append(f"{mean}, where at least {float(fail_under):.4g} is asked for")
     return Judgement(1 if because else 0, tuple(because))
+
+
+def _lost(result: RunResult) -> Iterator[str]:
+    """Say what could not be evaluated though it should have been: whole sessions, and parts of others."""
+    whole: list[list[Reason]] = []
+    partly: list[list[Reason]] = []
+    for session in result.sessions:
+        calls = (call.verdict for turn in session.turns for call in turn.calls)
+        verdicts = (session.verdict, *(turn.verdict for turn in session.turns), *calls)
+        reasons = [v.reason for v in verdicts if v.reason is not None and v.reason not in _NOTHING_LOST]
+        if reasons and session.session is not None and session.verdict.label is not Label.FAIL:
+            (whole if session.verdict.label is Label.NOT_EVALUATED else partly).append(reasons)
+    for what, lost in (("", whole), ("parts of ", partly)):
+        if lost:
+            words = ", ".join(dict.fromkeys(WORDS[reason] for reasons in lost for reason in reasons))
+            yield f"{what}{counted(len(lost), 'session')} could not be evaluated ({words})"
