@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import time
 from collections.abc import Callable, Iterator, Sequence
 
 from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
@@ -14,17 +15,30 @@ from opentelemetry.sdk._logs.export import BatchLogRecordProcessor
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
 from opentelemetry.sdk.resources import Resource
-from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
 
-from benchmarks.harness import ATTEMPTS, PROCESS_CPU, ROUNDS, THREAD_CPU, Comparison, Subject, compare, pin, print_table
+from benchmarks.harness import (
+    ATTEMPTS,
+    PROCESS_CPU,
+    ROUNDS,
+    THREAD_CPU,
+    Comparison,
+    Subject,
+    compare,
+    nothing,
+    pin,
+    print_table,
+)
 from benchmarks.sink import sink
 from benchmarks.traffic import SCOPE, SessionPlan, golden_set, plan_sessions, play
 from goldspan.collector_processor import ToolParameterMatchSpanProcessor
+from goldspan.collector_processor.exporter import ExporterOptions
 from goldspan.scoring import GoldenIndex, load_goldens
 
 SESSIONS = 24
 """In one slice: 816 spans, so that the batch thread wakes while they are made."""
+SETTLE = 0.02
 RESOURCE = Resource({"service.name": "travel"})
 
 
@@ -33,6 +47,21 @@ class NoExport(SpanExporter):
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         return SpanExportResult.SUCCESS
+
+
+class Counted(SpanExporter):
+    """Counts the spans that another exporter was given."""
+
+    def __init__(self, inner: SpanExporter) -> None:
+        self._inner = inner
+        self.spans = 0
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        self.spans += len(spans)
+        return self._inner.export(spans)
+
+    def shutdown(self) -> None:
+        self._inner.shutdown()
 
 
 def session_ids(number: int) -> list[str]:
@@ -51,8 +80,8 @@ def goldens_for_half_of_the_sessions() -> GoldenIndex:
 class Agent:
     """A tracer provider over one processor, through which the same traffic is played slice after slice."""
 
-    def __init__(self, name: str, processor: SpanProcessor, *, agent: bool = True) -> None:
-        self.name = name
+    def __init__(self, processor: BatchSpanProcessor, *, agent: bool) -> None:
+        self.processor = processor
         self.provider = TracerProvider(resource=RESOURCE, shutdown_on_exit=False)
         self.provider.add_span_processor(processor)
         self._tracer = self.provider.get_tracer(SCOPE)
@@ -77,15 +106,20 @@ class Agent:
                 play(self._tracer, turn)
 
     def flush(self) -> None:
-        """Have the batch thread export what there is."""
+        """Have everything exported, as at the end of the process."""
         self.provider.force_flush()
+
+    def export(self) -> None:
+        """Do what the batch thread does when its time has come, and let what is held settle."""
+        BatchSpanProcessor.force_flush(self.processor)
+        time.sleep(5 * SETTLE)
 
 
 def on_the_callers_thread(title: str, goldens: GoldenIndex, *, agent: bool) -> Comparison:
     """Start and end spans; only what the thread that does so pays is counted, exporting is done between slices."""
 
-    def subject(name: str, processor: SpanProcessor) -> Subject:
-        made = Agent(name, processor, agent=agent)
+    def subject(name: str, processor: BatchSpanProcessor) -> Subject:
+        made = Agent(processor, agent=agent)
         agents.append(made)
         return Subject(name, made.play, before=made.plan, after=made.flush)
 
@@ -124,41 +158,44 @@ def telemetry(url: str) -> Iterator[tuple[LoggerProvider, MeterProvider]]:
 
 
 def altogether(title: str, goldens: GoldenIndex, url: str, *, agent: bool) -> Comparison:
-    """Start, end, read, score and export spans over OTLP/HTTP; every thread of the process is counted."""
+    """Start, end, read, score and export spans over OTLP/HTTP; every thread of the process is counted.
 
-    def subject(name: str, processor: SpanProcessor, *flushes: Callable[[], object]) -> Subject:
-        made = Agent(name, processor, agent=agent)
+    Turns and sessions settle at once instead of after seconds, so that they are scored in the slice that made them.
+    """
+
+    def exporter() -> Counted:
+        counters.append(Counted(OTLPSpanExporter(f"{url}/{len(counters)}")))
+        return counters[-1]
+
+    def subject(name: str, processor: BatchSpanProcessor, afterwards: Callable[[], object] = nothing) -> Subject:
+        made = Agent(processor, agent=agent)
         agents.append(made)
 
         def play_and_export() -> None:
             made.play()
-            made.flush()
-            for flush in flushes:
-                flush()
+            made.export()
+            afterwards()
 
         return Subject(name, play_and_export, before=made.plan)
 
+    counters: list[Counted] = []
     agents: list[Agent] = []
+    soon: ExporterOptions = {"settle": SETTLE, "run_idle": 2 * SETTLE}
     with telemetry(url) as (logs, metrics):
+        signals: ExporterOptions = {"logger_provider": logs, "meter_provider": metrics}
         try:
-            return compare(
+            compared = compare(
                 title,
                 item="span",
-                reference=subject("BatchSpanProcessor", BatchSpanProcessor(OTLPSpanExporter(f"{url}/reference"))),
-                control=subject("BatchSpanProcessor", BatchSpanProcessor(OTLPSpanExporter(f"{url}/control"))),
+                reference=subject("BatchSpanProcessor", BatchSpanProcessor(exporter())),
+                control=subject("BatchSpanProcessor", BatchSpanProcessor(exporter())),
                 candidates=[
                     subject(
-                        "goldspan, spans alone",
-                        ToolParameterMatchSpanProcessor(OTLPSpanExporter(f"{url}/spans"), goldens=goldens),
+                        "goldspan, spans alone", ToolParameterMatchSpanProcessor(exporter(), goldens=goldens, **soon)
                     ),
                     subject(
                         "goldspan, events and metrics too",
-                        ToolParameterMatchSpanProcessor(
-                            OTLPSpanExporter(f"{url}/all"),
-                            goldens=goldens,
-                            logger_provider=logs,
-                            meter_provider=metrics,
-                        ),
+                        ToolParameterMatchSpanProcessor(exporter(), goldens=goldens, **soon, **signals),
                         logs.force_flush,
                     ),
                 ],
@@ -166,6 +203,8 @@ def altogether(title: str, goldens: GoldenIndex, url: str, *, agent: bool) -> Co
                 clock=PROCESS_CPU,
                 rounds=max(5, ROUNDS // 2),
             )
+            assert len({counter.spans for counter in counters}) == 1, "some spans were exported outside of their slice"
+            return compared
         finally:
             for made in agents:
                 made.provider.shutdown()
