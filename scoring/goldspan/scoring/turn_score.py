@@ -147,8 +147,8 @@ def _verdict(
         return PASSED, RIGHT
     threshold = Fraction(criterion.threshold)
     if unseen is None and all(one.least is one.most for one in bounds):
-        exact = _score_of([one.least for one in bounds], extra, how)
-        return Verdict(exact, Label.PASS if exact >= threshold else Label.FAIL), Bounds(exact, exact)
+        certain = _score_of([one.least for one in bounds], extra, how)
+        return Verdict(certain, Label.PASS if certain >= threshold else Label.FAIL), Bounds(certain, certain)
     least = _score_of([one.least for one in bounds], extra, how)
     if unseen is not None and criterion.extra_calls == "penalize":
         least = ZERO
