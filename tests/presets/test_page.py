@@ -30,7 +30,7 @@ def test_every_preset_has_its_section_and_its_column() -> None:
 
 @pytest.mark.parametrize("preset", PRESETS)
 def test_every_option_is_listed_with_its_default(preset: str) -> None:
-    listed = dict(re.findall(r"^\| `(\w+)` \| ([^|]*) \|", section(preset), re.MULTILINE))
+    listed = dict(re.findall(r"^\| `(\w+)` \|([^|]*)\|", section(preset), re.MULTILINE))
     defaults = {name: field.default for name, field in PRESETS[preset].options.model_fields.items()}
     assert {name: text.strip().strip("`").lower() for name, text in listed.items()} == {
         name: "" if value is None else str(getattr(value, "name", value)).lower() for name, value in defaults.items()

@@ -11,7 +11,7 @@ from goldspan.scoring.errors import CriterionError
 from goldspan.scoring.goldens.models import ExpectedCall
 from goldspan.scoring.presets import PRESETS, score_with_preset
 from goldspan.scoring.results import Label, Reason
-from goldspan.scoring.sessions import Capture, Content, ToolCall
+from goldspan.scoring.sessions import Capture, ToolCall
 
 PARIS = {"city": "Paris"}
 EVERY = sorted(PRESETS)
@@ -155,6 +155,29 @@ def test_it_says_what_it_was_not_given(preset: str, expected: Any, options: dict
     assert result.error is None
 
 
+def test_which_presets_take_turns_apart() -> None:
+    assert [name for name in EVERY if PRESETS[name].by_turn] == ["adk_parameter_match", "adk_trajectory"]
+
+
+WRONG_CALLS: list[tuple[Any, str]] = [
+    (5, "TypeError: calls come as a list, not int"),
+    ("calls", "TypeError: calls come as a list, not str"),
+    (
+        [None],
+        "TypeError: a call is a mapping with 'name' and 'args', an ExpectedCall or a ToolCall, not null",
+    ),
+    ([{"name": 5}], "TypeError: the name of a call is a string, not int"),
+    ([{"args": {}}], "TypeError: the name of a call is a string, not null"),
+    ([{"name": "a", "args": None}], "TypeError: the arguments of 'a' are an object, not null"),
+    ([{"name": "a", "args": {1: 2}}], "TypeError: the arguments of 'a' have a key that is no string: 1"),
+]
+
+
+@pytest.mark.parametrize(("calls", "said"), WRONG_CALLS)
+def test_an_error_says_what_was_found_and_expected(calls: Any, said: str) -> None:
+    assert score_with_preset("axion", calls, []).error == said
+
+
 @pytest.mark.parametrize("preset", EVERY)
 @pytest.mark.parametrize("calls", [5, "calls", [5], [None, 5], [{"name": 5, "args": {}}], [{"name": "a", "args": "b"}]])
 def test_what_is_no_call_is_an_error_as_data(preset: str, calls: Any) -> None:
@@ -193,79 +216,3 @@ def test_nothing_expected_means_something_else_in_each() -> None:
         "tau2": 1.0,
         "uipath": 0.0,
     }
-
-
-def test_adk_tells_one_empty_invocation_from_none() -> None:
-    assert score_with_preset("adk_trajectory", [], []).score == 1.0
-    none = score_with_preset("adk_trajectory", {"invocations": []}, {"invocations": []})
-    assert (none.status, none.per_invocation) == ("NOT_EVALUATED", ())
-
-
-def test_adk_means_over_the_invocations_it_evaluated() -> None:
-    call = {"name": "a", "args": {"x": 1}}
-    result = score_with_preset("adk_parameter_match", [[call], [call], []], [[call], [], [call]], threshold=0.5)
-    assert result.score == 0.5
-    assert [one["status"] for one in result.per_invocation or ()] == ["PASSED", "FAILED", "NOT_EVALUATED"]
-
-
-def test_a_model_side_call_id_is_not_uipaths_tool_id() -> None:
-    calls = [ToolCall("weather", PARIS, call_id="call_1")]
-    assert score_with_preset("uipath", [ExpectedCall("weather", PARIS)], calls).score == 1.0
-
-
-def test_uipath_reads_the_results_of_goldspans_calls() -> None:
-    wanted = [{"name": "t", "output": "21"}]
-    said = [ToolCall("t", result=Content('{"content": 21}', Capture.CAPTURED))]
-    assert score_with_preset("uipath", wanted, said, evaluator="output").score == 1.0
-    assert score_with_preset("uipath", wanted, [ToolCall("t")], evaluator="output").score == 0.0
-
-
-class Span:
-    """A span as an SDK holds it."""
-
-    def __init__(self, **attributes: Any) -> None:
-        self.attributes = {key.replace("__", "."): value for key, value in attributes.items()}
-
-
-def test_uipath_reads_spans() -> None:
-    spans = [Span(tool__name="t", input__value="{'a': True}"), Span(gen_ai__tool__name="t"), Span()]
-    assert score_with_preset("uipath", [{"name": "t", "args": {"a": True}}], spans).score == 1.0
-
-
-@pytest.mark.parametrize(
-    "counts", [{"s": [">=", 2]}, {"tool_calls_count": {"s": ["=", 2]}}, {"toolCallsCount": {"s": (">", 1)}}]
-)
-def test_uipath_counts_by_criteria(counts: Any) -> None:
-    calls = [{"name": "s"}, {"name": "s"}]
-    assert score_with_preset("uipath", counts, calls, evaluator="count").score == 1.0
-    assert (
-        score_with_preset("uipath", None, calls, evaluator="count", criteria={"toolCallsCount": {"s": ["<", 2]}}).score
-        == 0
-    )
-
-
-def test_langchain_takes_a_function_for_one_tool() -> None:
-    def same_length(output: dict[str, Any], reference: dict[str, Any]) -> bool:
-        return len(output["q"]) == len(reference["q"])
-
-    result = score_with_preset(
-        "langchain",
-        [{"name": "s", "args": {"q": "ab"}}],
-        [{"name": "s", "args": {"q": "cd"}}],
-        trajectory_match_mode="superset",
-        tool_args_match_overrides={"s": same_length},
-    )
-    assert result.score == 1.0
-
-
-@pytest.mark.parametrize("language", ["Java", "javascript"])
-def test_bfcl_says_which_languages_it_does_not_reproduce(language: str) -> None:
-    result = score_with_preset("bfcl", [{"name": "f", "any_of": {}, "types": {}}], [{"f": {}}], language=language)
-    assert (result.score, result.reason) == (None, Reason.EVALUATOR_ERROR)
-    assert language.lower() in str(result.explanation)
-
-
-def test_bfcl_can_expect_names_without_dots() -> None:
-    golden: list[Any] = [{"name": "math.hypot", "any_of": {}, "types": {}}]
-    assert score_with_preset("bfcl", golden, [{"math_hypot": {}}], underscore_to_dot=True).score == 1.0
-    assert score_with_preset("bfcl", golden, [{"math_hypot": {}}]).score == 0.0

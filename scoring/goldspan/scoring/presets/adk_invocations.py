@@ -33,16 +33,15 @@ class Paired(NamedTuple):
 def read_invocations(expected: object, actual: object) -> Paired:
     """Read a list of calls as one invocation, a list of lists (or nulls) as one list per invocation.
 
-    An empty list is one invocation without calls; `{"invocations": []}` says that there is none.
+    Two empty lists are one invocation without calls; `{"invocations": []}` says that there is none.
 
     Raises:
         TypeError: something is no call.
 
     """
     several = _several(expected) or _several(actual)
-    if expected is None:
-        return Paired(None, _read(actual), single=not several)
-    return Paired(_read(expected), _read(actual), single=not several)
+    wanted = None if expected is None else _read(expected, several=several)
+    return Paired(wanted, _read(actual, several=several), single=not several)
 
 
 def check_lengths(paired: Paired) -> list[list[FunctionCall]]:
@@ -100,12 +99,12 @@ def _several(side: object) -> bool:
     return is_mapping(side) or (is_sequence(side) and any(one is None or is_sequence(one) for one in side))
 
 
-def _read(side: object) -> list[list[FunctionCall]]:
+def _read(side: object, *, several: bool) -> list[list[FunctionCall]]:
     if is_mapping(side):
-        return [_calls(one) for one in items(side["invocations"])]
-    if _several(side):
-        return [_calls(one) for one in items(side)]
-    return [_calls(side)]
+        side = side["invocations"]
+    elif not several or (side and not _several(side)):
+        return [_calls(side)]
+    return [_calls(one) for one in items(side)]
 
 
 def _calls(invocation: object) -> list[FunctionCall]:
