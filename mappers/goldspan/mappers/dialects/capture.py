@@ -78,9 +78,10 @@ def read_arguments(
         try:
             value = json.loads(text)
         except (ValueError, RecursionError) as error:
-            value = literal(text) if python_repr else None
-            if value is None:
-                return Arguments(Content(raw, _why_unparsable(text, error, beside)))
+            evaluated = literal(text) if python_repr else None
+            if evaluated is None:
+                return Arguments(Content(raw, _why_unparsable(value, text, error, beside)))
+            value = evaluated
     if value is None:
         return NO_ARGUMENTS
     if unwrap is not None and (inner := unwrap(plain(value))) is not None:
@@ -128,13 +129,13 @@ def _holds_token(value: Any, tokens: frozenset[str], depth: int = 0) -> bool:
     return is_list(value) and any(_holds_token(inner, tokens, depth + 1) for inner in value)
 
 
-def _why_unparsable(text: str, error: Exception, beside: Mapping[str, Any]) -> Capture:
+def _why_unparsable(written: str, text: str, error: Exception, beside: Mapping[str, Any]) -> Capture:
     """Tell JSON that a length limit cut from text that never was JSON, or that a model left unfinished."""
     if text[0] not in '{["':
         return Capture.UNPARSABLE
     if text.endswith(_CUT_MARKS):
         return Capture.TRUNCATED
-    if isinstance(error, json.JSONDecodeError) and _ends_early(text, error) and _ends_at_a_limit(text, beside):
+    if isinstance(error, json.JSONDecodeError) and _ends_early(text, error) and _ends_at_a_limit(written, beside):
         return Capture.TRUNCATED
     return Capture.UNPARSABLE
 
@@ -154,17 +155,24 @@ def _ends_early(text: str, error: json.JSONDecodeError) -> bool:
 def _ends_at_a_limit(text: str, beside: Mapping[str, Any]) -> bool:
     """Say whether no text of the span is longer, and the length is that of another one or a usual limit.
 
-    OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT counts characters; other processors count bytes, and then a character
-    may be cut in the middle.
+    OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT counts characters; other processors count bytes, and drop a character that
+    is cut in the middle.
     """
-    lengths = [len(value) for value in beside.values() if isinstance(value, str)]
+    texts = [value for value in beside.values() if isinstance(value, str)]
+    lengths = [len(other) for other in texts]
     if len(text) == max(lengths, default=0) and (lengths.count(len(text)) > 1 or _is_usual_limit(len(text))):
         return True
-    size = len(text.encode("utf-8", errors="replace"))
-    sizes = [len(value.encode("utf-8", errors="replace")) for value in beside.values() if isinstance(value, str)]
-    longest = max(sizes, default=0)
-    near = sum(longest - 3 <= other <= longest for other in sizes)
-    return longest - 3 <= size <= longest and size != len(text) and (near > 1 or _is_usual_limit(longest))
+    limit = max((_size(other) for other in texts), default=0)
+    shared = sum(_may_end_at(other, limit) for other in texts) > 1
+    return _may_end_at(text, limit) and (shared or _is_usual_limit(limit))
+
+
+def _size(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-8", errors="replace"))
+
+
+def _may_end_at(text: str, limit: int) -> bool:
+    return limit - (0 if text.isascii() else 3) <= _size(text) <= limit
 
 
 def _is_usual_limit(length: int) -> bool:

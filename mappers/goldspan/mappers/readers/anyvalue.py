@@ -55,17 +55,21 @@ def _integer(inner: Any, _: int) -> Any:
 
 
 def integer(inner: object) -> Any:
-    """Decode an int64, which JSON writers put as a string or as a number; anything else passes as it is."""
-    if isinstance(inner, bool):
+    """Decode an int64, which JSON writers put as a string or as a number; anything else passes as it is.
+
+    Protobuf's JSON mapping accepts `1.0` and `1e3` for integers, in quotes and without.
+    """
+    if type(inner) is not str and type(inner) is not float:
         return inner
-    if isinstance(inner, int):
+    try:
+        return int(inner)
+    except (ValueError, OverflowError):
+        pass
+    try:
+        number = float(inner)
+        return int(number) if number.is_integer() else inner
+    except (ValueError, OverflowError):
         return inner
-    if isinstance(inner, str | float):
-        try:
-            return int(inner)
-        except (ValueError, OverflowError):
-            return inner
-    return inner
 
 
 def _double(inner: Any, _: int) -> Any:
@@ -81,7 +85,7 @@ def _double(inner: Any, _: int) -> Any:
 def _bytes(inner: Any, _: int) -> Any:
     if isinstance(inner, str):
         try:
-            return base64.b64decode(inner, altchars=b"-_" if "-" in inner or "_" in inner else None)
+            return base64.b64decode(inner.replace("-", "+").replace("_", "/"), validate=True)
         except (binascii.Error, ValueError):
             return inner
     return inner

@@ -1,0 +1,68 @@
+"""One span is one set of facts, whatever holds it."""
+
+from __future__ import annotations
+
+import pytest
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+from goldspan.mappers.dialects import DialectRegistry
+from goldspan.mappers.facts import Role, SpanFacts
+from goldspan.mappers.readers import read_files, views
+from goldspan.scoring.errors import Problem
+from otlp_containers import RECORDINGS, as_message, as_sdk_spans, requests_of
+
+NAMES = sorted(path.name.removesuffix(".otlp.json") for path in RECORDINGS.glob("*.otlp.json"))
+
+
+def facts_of(source: object, registry: DialectRegistry) -> list[SpanFacts]:
+    problems: list[Problem] = []
+    facts = [registry.read(view) for view in views(source, problems.append)]
+    assert not problems
+    assert not registry.failures
+    return facts
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_json_messages_and_sdk_spans_of_a_recording_give_equal_facts(name: str) -> None:
+    registry = DialectRegistry()
+    requests = requests_of(name)
+    from_json = facts_of(requests, registry)
+    assert facts_of(RECORDINGS / f"{name}.otlp.json", registry) == from_json
+    assert facts_of([as_message(request) for request in requests], registry) == from_json
+    assert facts_of([span for request in requests for span in as_sdk_spans(request)], registry) == from_json
+    assert any(fact.role is not None for fact in from_json)
+
+
+def test_what_the_sdk_made_itself_reads_as_what_it_was_told() -> None:
+    exporter = InMemorySpanExporter()
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    tracer = provider.get_tracer("agent")
+    with (
+        tracer.start_as_current_span("invoke_agent weather") as agent,
+        tracer.start_as_current_span("execute_tool get_weather") as tool,
+    ):
+        agent.set_attributes({"gen_ai.operation.name": "invoke_agent", "gen_ai.conversation.id": "s-1"})
+        tool.set_attribute("gen_ai.operation.name", "execute_tool")
+        tool.set_attribute("gen_ai.tool.name", "get_weather")
+        tool.set_attribute("gen_ai.tool.call.arguments", '{"city": "Paris", "days": [1, 2]}')
+    inner, outer = facts_of(exporter.get_finished_spans(), DialectRegistry())
+    assert inner.parent_id == outer.span_id == format(agent.get_span_context().span_id, "016x")
+    assert inner.trace_id == outer.trace_id
+    assert outer.role is Role.AGENT
+    assert outer.session_keys == (("gen_ai.conversation.id", "s-1"),)
+    assert inner.tool is not None
+    assert inner.tool.arguments.value == {"city": "Paris", "days": [1, 2]}
+    assert outer.start <= inner.start <= inner.end <= outer.end
+
+
+def test_all_files_at_once_are_read_in_order() -> None:
+    paths = [RECORDINGS / f"{name}.otlp.json" for name in NAMES]
+    problems: list[Problem] = []
+    together = [view.span_id for view in read_files(paths, problems.append)]
+    one_by_one = [view.span_id for path in paths for view in read_files([path], problems.append)]
+    assert together == one_by_one
+    assert len(together) == 1361
+    assert not problems
