@@ -9,7 +9,7 @@ SDK_VENVS := .venvs
 # The oldest supported SDK, the one google-adk pins, and the newest there is.
 SDK_OLDEST := 1.39.1
 SDK_PINNED := 1.44.0
-SDK_TESTS := tests/in_process tests/emit tests/packaging/test_imports.py
+SDK_TESTS := tests/in_process tests/emit tests/mappers tests/packaging/test_imports.py
 
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11 python; do \
 	"$$python" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 \
