@@ -10,7 +10,6 @@ from dataclasses import replace
 from typing import Any
 
 import hypothesis.strategies as st
-from goldspan.scoring.goldens.matching import split_runs
 from hypothesis import settings as hypothesis_settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
@@ -20,7 +19,10 @@ from goldspan.collector_processor.evaluation import Evaluation, Handout
 from goldspan.collector_processor.evaluations import evaluations_of
 from goldspan.mappers.assembly import assemble
 from goldspan.mappers.facts import SpanFacts
-from goldspan.scoring import load_goldens, score_session
+from goldspan.scoring.goldens import load_goldens
+from goldspan.scoring.goldens.matching import split_runs
+from goldspan.scoring.goldens.models import Golden
+from goldspan.scoring.score import score_session
 from span_facts import agent, model, plain, tool
 
 GOLDENS = {
@@ -131,7 +133,7 @@ def oracle(records: list[SpanFacts]) -> dict[str, Evaluation]:
     found: dict[str, Evaluation] = {}
     for session in assemble(records):
         golden = INDEX.find(session)
-        for run in split_runs(session, golden) if INDEX.wants(session.id) else ():
+        for run in split_runs(session, golden) if isinstance(golden, Golden) else ():
             for evaluation in evaluations_of(score_session(INDEX.find(run), run), whole=True):
                 found[evaluation.id] = evaluation
     return found

@@ -152,7 +152,8 @@ class Engine:
     def _open(self, trace_id: str, now: float) -> TraceState:
         trace = self._store.trace(trace_id)
         if trace is None:
-            trace = TraceState(trace_id, last=now, incomplete=self._store.was_forgotten(trace_id))
+            lost = self._store.was_forgotten(trace_id)
+            trace = TraceState(trace_id, last=now, reopened=lost is not None, lost_calls=bool(lost))
             self._store.add_trace(trace)
         return trace
 
@@ -232,6 +233,7 @@ class Engine:
                 self._look_at_trace(trace, ready_at)
         if ready != trace.ready:
             step.touched.update(dict.fromkeys(fragment.session.id for fragment in (*trace.ready, *ready)))
+            self._leave(trace, {fragment.session.id for fragment in ready})
             trace.ready = ready
             for fragment in ready:
                 self._join(fragment, trace, now)
@@ -275,6 +277,13 @@ class Engine:
         session.judged = False
         self._look_at_session(session, now + self.settings.run_idle)
 
+    def _leave(self, trace: TraceState, stays_in: set[str]) -> None:
+        """Take a trace out of the sessions that newer spans showed it does not belong to."""
+        for session_id in {fragment.session.id for fragment in trace.ready} - stays_in:
+            session = self._store.session(session_id)
+            if session is not None:
+                session.traces.pop(trace.trace_id, None)
+
     def _rest(self, session: SessionState, now: float, step: Step) -> None:
         """Judge the runs of a session that went quiet, later drop its state, later the memory of it."""
         if now < session.last + self.settings.run_idle:
@@ -282,11 +291,13 @@ class Engine:
         elif not session.judged:
             self._judge.judge(session.id, step, over=True)
             self._look_at_session(session, session.last + self.settings.retention)
-        elif session.traces and now < session.last + self.settings.retention:
-            self._look_at_session(session, session.last + self.settings.retention)
         elif session.traces:
-            self._drop([session], now)
-            self._look_at_session(session, now + self.settings.tombstone_ttl)
+            group = self._bound_together([session.id])
+            quiet_at = max(member.last for member in group) + self.settings.retention
+            if now < quiet_at:
+                self._look_at_session(session, quiet_at)
+            else:
+                self._drop(group, now)
         else:
             self._store.drop_session(session.id)
             self._store.expire(now - self.settings.tombstone_ttl)
@@ -309,10 +320,12 @@ class Engine:
             session.results.clear()
             session.turns.clear()
             session.over.clear()
+            self._look_at_session(session, now + self.settings.tombstone_ttl)
 
     def _evict(self, now: float) -> None:
         """Make room: hand out the least recently active session as incomplete, with all that hangs on its traces."""
         oldest = next(self._store.traces())
+        self._leave(oldest, set())
         oldest.ready = self._fragments(oldest)
         for fragment in oldest.ready:
             self._join(fragment, oldest, now)
@@ -320,8 +333,16 @@ class Engine:
             self._kept -= oldest.size
             self._store.forget(oldest.trace_id)
             return
+        group = self._bound_together([fragment.session.id for fragment in oldest.ready])
+        for session in group:
+            self.stats.evicted_sessions += self.goldens.wants(session.id)
+            self._judge.judge(session.id, self._evicted, over=True, incomplete=True)
+        self._drop(group, now)
+
+    def _bound_together(self, session_ids: list[str]) -> list[SessionState]:
+        """List these sessions and those that share a trace with them: traces are dropped whole."""
         group: dict[str, SessionState] = {}
-        pending = [fragment.session.id for fragment in oldest.ready]
+        pending = list(session_ids)
         while pending:
             session = self._store.session(pending.pop())
             if session is None or session.id in group:
@@ -329,9 +350,4 @@ class Engine:
             group[session.id] = session
             traces = [self._store.trace(trace_id) for trace_id in session.traces]
             pending += [fragment.session.id for trace in traces if trace is not None for fragment in trace.ready]
-        for session in group.values():
-            self.stats.evicted_sessions += self.goldens.wants(session.id)
-            self._judge.judge(session.id, self._evicted, over=True, incomplete=True)
-        self._drop(list(group.values()), now)
-        for session in group.values():
-            self._look_at_session(session, now + self.settings.tombstone_ttl)
+        return list(group.values())

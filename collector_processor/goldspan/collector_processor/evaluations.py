@@ -7,10 +7,9 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from goldspan.scoring.explanation import explain
-
 from goldspan.collector_processor.evaluation import Evaluation, Level
 from goldspan.mappers.facts import ResourceFacts
+from goldspan.scoring.explanation import explain
 from goldspan.scoring.goldens.models import Golden
 from goldspan.scoring.results import CallResult, Label, Reason, SessionResult, TurnResult, Verdict
 from goldspan.scoring.sessions import Session, SpanRef

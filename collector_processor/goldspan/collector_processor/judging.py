@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from goldspan.scoring.score import score_session
-
 from goldspan.collector_processor.engine_settings import EngineSettings, EngineStats
 from goldspan.collector_processor.evaluation import Evaluation
 from goldspan.collector_processor.evaluations import evaluations_of, revise
@@ -16,6 +14,7 @@ from goldspan.scoring.errors import Problem
 from goldspan.scoring.goldens.matching import GoldenIndex, split_runs
 from goldspan.scoring.goldens.models import Golden
 from goldspan.scoring.results import SessionResult
+from goldspan.scoring.score import score_session
 from goldspan.scoring.sessions import Session, SpanRef, Turn
 
 
@@ -98,8 +97,14 @@ class Judge:
         return [replace(run, incomplete=True) if self._lacks_spans(run) else run for run in runs]
 
     def _lacks_spans(self, run: Session) -> bool:
-        traces = (self._store.trace(trace_id) for turn in run.turns for trace_id in turn.trace_ids)
-        return any(trace is not None and trace.incomplete for trace in traces)
+        """Tell whether spans of this run were forgotten: calls of it, or a plain span that stood between others."""
+        for trace_id in {trace_id for turn in run.turns for trace_id in turn.trace_ids}:
+            trace = self._store.trace(trace_id)
+            if trace is not None and trace.reopened:
+                orphan = any(fragment.waits_for_caller or fragment.waits_for_remote for fragment in trace.ready)
+                if trace.lost_calls or orphan:
+                    return True
+        return False
 
     def is_late(self, fragment: Fragment, state: SessionState) -> bool:
         """Tell whether a fragment belongs to a run whose state was dropped: nothing is left to correct."""

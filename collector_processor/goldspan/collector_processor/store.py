@@ -35,8 +35,10 @@ class TraceState:
     """When the engine looks at it again."""
     session_hint: str | None = None
     """A session id seen on one of its spans: good enough to decide what to hold, not to score."""
-    incomplete: bool = False
-    """Recognised spans of it were forgotten before the newest came."""
+    reopened: bool = False
+    """Spans of it were forgotten before the newest came."""
+    lost_calls: bool = False
+    """Recognised ones were among them."""
 
     @property
     def size(self) -> int:
@@ -104,8 +106,8 @@ class Store(Protocol):
         """Drop a trace of which nothing was said."""
         ...
 
-    def was_forgotten(self, trace_id: str) -> bool:
-        """Tell whether recognised spans of this trace were forgotten not long ago."""
+    def was_forgotten(self, trace_id: str) -> bool | None:
+        """Tell whether recognised spans of this trace were forgotten not long ago; none where no span was."""
         ...
 
     def bury(self, trace_ids: Iterable[str], now: float) -> None:
@@ -129,7 +131,7 @@ class MemoryStore:
         self._traces: OrderedDict[str, TraceState] = OrderedDict()
         self._sessions: dict[str, SessionState] = {}
         self._tombstones: OrderedDict[str, tuple[float, frozenset[str]]] = OrderedDict()
-        self._forgotten: OrderedDict[str, None] = OrderedDict()
+        self._forgotten: OrderedDict[str, bool] = OrderedDict()
         self._max_tombstones = max_tombstones
 
     def trace(self, trace_id: str) -> TraceState | None:
@@ -167,14 +169,14 @@ class MemoryStore:
     def forget(self, trace_id: str) -> None:
         """Drop a trace of which nothing was said."""
         trace = self._traces.pop(trace_id, None)
-        if trace is not None and trace.recognised:
-            self._forgotten[trace_id] = None
+        if trace is not None:
+            self._forgotten[trace_id] = trace.recognised > 0 or trace.lost_calls
             if len(self._forgotten) > self._max_tombstones:
                 self._forgotten.popitem(last=False)
 
-    def was_forgotten(self, trace_id: str) -> bool:
-        """Tell whether recognised spans of this trace were forgotten not long ago."""
-        return trace_id in self._forgotten
+    def was_forgotten(self, trace_id: str) -> bool | None:
+        """Tell whether recognised spans of this trace were forgotten not long ago; none where no span was."""
+        return self._forgotten.get(trace_id)
 
     def bury(self, trace_ids: Iterable[str], now: float) -> None:
         """Drop traces and leave a tombstone with their span ids for each."""
