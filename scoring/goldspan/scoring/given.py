@@ -59,7 +59,7 @@ def session_of(given: GivenSession) -> Session:
 
 
 def _expected_call(given: object) -> ExpectedCall:
-    call = _fields(given, _EXPECTED, "expected call")
+    call = _fields(given, _EXPECTED, "an expected call")
     args = call.get("args", {})
     if not is_mapping(args):
         raise TypeError(f"args of {call['name']}: found {shown(args)}, expected a mapping of argument names to values")
@@ -68,7 +68,7 @@ def _expected_call(given: object) -> ExpectedCall:
 
 
 def _actual_call(given: object) -> ToolCall:
-    call = _fields(given, _ACTUAL, "call")
+    call = _fields(given, _ACTUAL, "a call")
     args, error = call.get("args", {}), call.get("error")
     if args is not None and not is_mapping(args):
         raise TypeError(f"args of {call['name']}: found {shown(args)}, expected a mapping, or None for not captured")
@@ -91,9 +91,9 @@ def _golden_turn(given: object) -> GoldenTurn:
 
 def _fields(given: object, known: Sequence[str], what: str) -> Mapping[str, Any]:
     if not is_mapping(given) or not isinstance(given.get("name"), str):
-        raise TypeError(f'found {shown(given)}, expected a {what} such as {{"name": "get_weather", "args": {{}}}}')
+        raise TypeError(f'found {shown(given)}, expected {what} such as {{"name": "get_weather", "args": {{}}}}')
     if unknown := given.keys() - set(known):
-        raise TypeError(f"a plain {what} has {', '.join(f'`{k}`' for k in known)}, not {shown(min(map(str, unknown)))}")
+        raise TypeError(f"{what} has {', '.join(f'`{k}`' for k in known)}, not {shown(min(map(str, unknown)))}")
     return given
 
 
