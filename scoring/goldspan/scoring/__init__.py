@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from goldspan.scoring.goldens.loading import load_criterion, load_goldens
     from goldspan.scoring.goldens.matching import GoldenIndex
     from goldspan.scoring.goldens.models import ExpectedCall, Golden, GoldenSet, GoldenTurn
-    from goldspan.scoring.metrics import Metric, metric, metrics, register_metric
+    from goldspan.scoring.metrics import Metric, find_metric, metric_names, register_metric
     from goldspan.scoring.results import (
         ArgumentResult,
         CallResult,
@@ -70,10 +70,10 @@ __all__ = [
     "TurnResult",
     "Verdict",
     "explain",
+    "find_metric",
     "load_criterion",
     "load_goldens",
-    "metric",
-    "metrics",
+    "metric_names",
     "register_metric",
     "score_session",
     "score_sessions",
@@ -87,7 +87,7 @@ _MODULES = {
     "goldens.loading": ("load_criterion", "load_goldens"),
     "goldens.matching": ("GoldenIndex",),
     "goldens.models": ("ExpectedCall", "Golden", "GoldenSet", "GoldenTurn"),
-    "metrics": ("Metric", "metric", "metrics", "register_metric"),
+    "metrics": ("Metric", "find_metric", "metric_names", "register_metric"),
     "results": (
         "ArgumentResult",
         "CallResult",

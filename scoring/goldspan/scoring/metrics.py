@@ -67,16 +67,18 @@ def register_metric(metric: Metric) -> None:
         raise GoldspanError(f"a metric called `{metric.name}` is registered already: give yours another name")
 
 
-def metric(name: str) -> Metric:
+def find_metric(name: str) -> Metric:
     """Return the metric of a name. Raises GoldspanError, with the nearest name, if there is none."""
     if name not in _METRICS:
         near = get_close_matches(name, _METRICS, n=1)
-        hint = f"did you mean `{near[0]}`?" if near else f"known are {', '.join(f'`{known}`' for known in metrics())}"
+        hint = (
+            f"did you mean `{near[0]}`?" if near else f"known are {', '.join(f'`{known}`' for known in metric_names())}"
+        )
         raise GoldspanError(f"no metric is called `{name}`; {hint}")
     return _METRICS[name]
 
 
-def metrics() -> tuple[str, ...]:
+def metric_names() -> tuple[str, ...]:
     """Return the names of all metrics, sorted."""
     return tuple(sorted(_METRICS))
 

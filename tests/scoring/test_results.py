@@ -1,0 +1,245 @@
+"""Results of many sessions: when they pass, the document and the text that say why not; and the metrics."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from goldspan.scoring import (
+    Capture,
+    ExpectedCall,
+    Golden,
+    GoldenFileError,
+    GoldenSet,
+    GoldenTurn,
+    GoldspanError,
+    Label,
+    Problem,
+    Reason,
+    RunResult,
+    Session,
+    SessionResult,
+    ToolCall,
+    Turn,
+    Verdict,
+    explain,
+    find_metric,
+    load_goldens,
+    metric_names,
+    register_metric,
+    score_session,
+    score_sessions,
+)
+from goldspan.scoring.metrics import Range
+
+RIGHT = Session("s", (Turn((ToolCall("get_weather", {"city": "Paris", "unit": "celsius"}),)),))
+WRONG = Session("s", (Turn((ToolCall("get_weather", {"city": "Paris", "unit": "F", "days": 3}), ToolCall("g"))),))
+LOST = Session("s", (Turn((ToolCall("get_weather", None, Capture.NOT_CAPTURED),)),))
+
+
+def goldens(*sessions: str, **criterion: Any) -> dict[str, Any]:
+    calls = [{"name": "get_weather", "args": {"city": "Paris", "unit": "celsius"}}]
+    return {
+        "format": 1,
+        "golden_set": "weather",
+        "version": "3",
+        "criterion": criterion,
+        "goldens": [{"session": session, "turns": [{"calls": calls}]} for session in sessions],
+    }
+
+
+class TestSources:
+    def test_goldens_come_from_files_mappings_sets_and_lists_of_these(self, tmp_path: Path) -> None:
+        path = tmp_path / "weather.json"
+        path.write_text(json.dumps(goldens("s")), "utf-8")
+        loaded = load_goldens(path)
+        for source in (path, str(path), goldens("s"), loaded, loaded.sets[0], [path], list(loaded.sets)):
+            assert score_sessions([RIGHT], source).passed
+        mine = GoldenSet("mine", goldens=(Golden("s", (GoldenTurn((ExpectedCall("get_weather"),)),)),))
+        assert score_sessions(RIGHT, mine).passed
+
+    def test_wrong_goldens_are_refused(self) -> None:
+        with pytest.raises(GoldenFileError):
+            score_sessions([RIGHT], {"format": 1})
+
+    def test_a_criterion_replaces_those_of_the_goldens(self) -> None:
+        assert not score_sessions([WRONG], goldens("s")).passed
+        assert score_sessions([WRONG], goldens("s"), {"threshold": 0.5}).passed
+
+    def test_a_session_that_starts_its_golden_again_is_two_runs(self) -> None:
+        source = goldens("s")
+        source["goldens"][0]["turns"][0]["turn_id"] = "t"
+        again = Session("s", (Turn(RIGHT.turns[0].calls, turn_id="t"), Turn(WRONG.turns[0].calls, turn_id="t")))
+        result = score_sessions([again], source)
+        assert [one.verdict.label for one in result.sessions] == [Label.PASS, Label.FAIL]
+
+    def test_sessions_without_a_golden_come_last(self) -> None:
+        other = Session("other", RIGHT.turns)
+        result = score_sessions(iter([other, RIGHT]), goldens("s"))
+        assert [one.session.id for one in result.sessions if one.session] == ["s", "other"]
+        assert result.sessions[1].verdict.reason is Reason.NO_GOLDEN
+        assert result.golden_sets.keys() == {"weather@3"}
+
+
+NOBODY = Session("nobody", RIGHT.turns)
+
+
+@pytest.mark.parametrize(
+    ("sessions", "wanted", "strict", "lenient"),
+    [
+        ([RIGHT], ["s"], True, True),
+        ([WRONG], ["s"], False, False),
+        ([], ["s"], False, False),
+        ([], [], False, False),
+        ([RIGHT, NOBODY], ["s"], True, True),
+        ([RIGHT], ["s", "never"], False, True),
+        ([LOST], ["s"], False, True),
+        ([RIGHT, Session("t", LOST.turns)], ["s", "t"], False, True),
+        ([Session("s", RIGHT.turns * 2)], ["s"], False, True),
+    ],
+    ids=["right", "wrong", "nothing", "nothing at all", "no golden", "never seen", "lost", "one lost", "turn too many"],
+)
+def test_when_a_run_passes(sessions: list[Session], wanted: list[str], strict: bool, lenient: bool) -> None:
+    result = score_sessions(sessions, goldens(*wanted))
+    assert (result.passed, result.passes(), result.passes("lenient")) == (strict, strict, lenient)
+
+
+def test_an_argument_that_is_not_known_stands_in_the_way_of_a_strict_pass_only() -> None:
+    calls = (ToolCall("get_weather", {"city": "Paris", "unit": "celsius"}),) * 4 + (LOST.turns[0].calls)
+    source = goldens("s")
+    source["goldens"][0]["turns"][0]["calls"] *= 5
+    result = score_sessions([Session("s", (Turn(calls),))], source)
+    assert result.sessions[0].verdict.label is Label.PASS
+    assert (result.passes("strict"), result.passes("lenient")) == (False, True)
+
+
+class TestText:
+    def test_it_says_what_was_wrong_with_which_argument(self) -> None:
+        assert str(score_sessions([WRONG, NOBODY], goldens("s", "never"))) == (
+            "2 sessions: 0 passed, 1 failed, 1 not evaluated\n"
+            "FAIL 0.5 session s: 1 of 1 turns evaluated; below the threshold: turn 1\n"
+            "  FAIL 0.5 turn 1\n"
+            '    FAIL 0.5 get_weather: 1 of 2 arguments match; mismatched: unit (expected "celsius", found "F"); '
+            "extra: days\n"
+            "    extra g: not expected\n"
+            "never seen: golden never of weather@3"
+        )
+
+    def test_it_says_what_was_not_evaluated_and_why(self) -> None:
+        text = str(score_sessions([LOST], goldens("s")))
+        assert "get_weather: not evaluated: arguments were not captured" in text
+
+    def test_it_names_near_misses_and_requests_that_were_not_executed(self) -> None:
+        calls = (ToolCall("get_weather", {"city": "Rome"}), ToolCall("h", requested=True, rejected=True))
+        text = str(score_sessions([Session("s", (Turn(calls),))], goldens("s")))
+        assert (
+            'get_weather: not called; nearest call: mismatched: city (expected "Paris", found "Rome"), '
+            'missing: unit (expected "celsius")'
+        ) in text
+        assert text.count("get_weather") == 1
+        assert "extra h: requested, never executed" in text
+
+    def test_it_is_short_when_all_is_well(self) -> None:
+        assert str(score_sessions([RIGHT], goldens("s"))) == "1 session: 1 passed, 0 failed, 0 not evaluated"
+
+    def test_it_says_when_nothing_was_recognised(self) -> None:
+        result = RunResult(problems=(Problem("bad_json", "expected JSON", "a.json:3"),))
+        assert "nothing was recognised" in str(result)
+        assert "problem: a.json:3: expected JSON" in str(result)
+
+    def test_it_stays_readable_when_much_is_wrong(self) -> None:
+        many = [Session(f"s{number}", WRONG.turns) for number in range(500)]
+        text = str(score_sessions(many, goldens(*(session.id for session in many))))
+        assert len(text.splitlines()) < 300
+        assert "and 450 sessions more" in text
+
+
+class TestDocument:
+    def test_it_has_everything_in_json_and_floats(self) -> None:
+        document = score_sessions([WRONG], goldens("s")).to_json()
+        assert json.loads(json.dumps(document, allow_nan=False)) == document
+        assert (document["passed"], document["totals"]["failed"]) == (False, 1)
+        (session,) = document["sessions"]
+        assert (session["id"], session["score"], session["label"], session["reason"]) == ("s", 0.5, "fail", None)
+        assert (session["golden_set"], session["metric"]) == ("weather@3", "tool_parameter_match")
+        (turn,) = session["turns"]
+        aligned, extra = turn["calls"]
+        assert (aligned["tool"], aligned["status"], aligned["score"]) == ("get_weather", "aligned", 0.5)
+        assert aligned["arguments"][1] == {
+            "name": "unit",
+            "outcome": "mismatched",
+            "score": 0.0,
+            "strategy": "exact",
+            "weight": 1.0,
+            "expected": "celsius",
+            "actual": "F",
+        }
+        assert (extra["tool"], extra["status"], extra["score"], extra["label"]) == (
+            "g",
+            "unexpected",
+            None,
+            "not_evaluated",
+        )
+
+    def test_objects_of_one_kind_have_the_same_keys(self) -> None:
+        incomplete = Session("u", (), incomplete=True)
+        sessions = [WRONG, Session("t", LOST.turns * 2), incomplete, NOBODY]
+        document = score_sessions(sessions, goldens("s", "t", "u", "never")).to_json()
+        turns = [turn for session in document["sessions"] for turn in session["turns"]]
+        calls = [call for turn in turns for call in turn["calls"]]
+        actual = [call["actual"] for call in calls if call["actual"]]
+        for kind in (document["sessions"], turns, calls, actual):
+            assert len({tuple(one) for one in kind}) == 1
+        assert document["never_seen"] == [
+            {"golden": "never", "golden_set": "weather@3", "source": "<in code> goldens[3]"}
+        ]
+
+
+def test_an_explanation_has_values_only_if_they_are_asked_for() -> None:
+    result = score_sessions([WRONG], goldens("s")).sessions[0]
+    for detail in (result, result.turns[0], result.turns[0].calls[0], result.turns[0].unexpected[0]):
+        assert "celsius" not in explain(detail)
+        assert "\n" not in explain(detail)
+    assert "celsius" in explain(result.turns[0].calls[0], include_values=True)
+
+
+def test_an_explanation_of_many_arguments_stays_short() -> None:
+    arguments = {f"argument{number}": number for number in range(100)}
+    session = Session("s", (Turn((ToolCall("f", dict.fromkeys(arguments, None)),)),))
+    result = score_session([{"name": "f", "args": arguments}], session)
+    assert explain(result.turns[0].calls[0]).endswith("argument9 and 90 more")
+
+
+class TestMetrics:
+    def test_tool_parameter_match_is_built_in(self) -> None:
+        found = find_metric("tool_parameter_match")
+        assert "tool_parameter_match" in metric_names()
+        assert (found.name, found.range) == ("tool_parameter_match", Range(0, 1))
+        golden = load_goldens(goldens("s")).goldens[0]
+        assert found(WRONG, golden) == score_session(golden, WRONG)
+
+    def test_an_unknown_name_is_answered_with_the_nearest(self) -> None:
+        with pytest.raises(GoldspanError, match="did you mean `tool_parameter_match`"):
+            find_metric("tool_param_match")
+        with pytest.raises(GoldspanError, match="known are `tool_parameter_match`"):
+            find_metric("zzz")
+
+    def test_others_can_be_registered_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("goldspan.scoring.metrics._METRICS", {})
+
+        class Turns:
+            name, description, range = "turns", "How many turns there are.", Range(0, float("inf"))
+
+            def __call__(self, session: Session, golden: Golden) -> SessionResult:
+                return SessionResult(Verdict(None, Label.PASS), session, golden, metric=self.name)
+
+        mine = Turns()
+        register_metric(mine)
+        register_metric(mine)
+        assert metric_names() == ("turns",)
+        assert find_metric("turns") is mine
+        with pytest.raises(GoldspanError, match="registered already"):
+            register_metric(Turns())
