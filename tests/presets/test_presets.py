@@ -121,6 +121,8 @@ def test_unknown_arguments_are_found_in_invocations() -> None:
     hidden = [[ToolCall("weather", PARIS)], [ToolCall("weather", None, Capture.REDACTED)]]
     result = score_with_preset("adk_parameter_match", [[{"name": "weather"}]] * 2, hidden)
     assert result.reason is Reason.ARGUMENTS_REDACTED
+    named = score_with_preset("adk_parameter_match", {"invocations": [[]] * 2}, {"invocations": hidden})
+    assert named.reason is Reason.ARGUMENTS_REDACTED
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 from goldspan.scoring.goldens.models import ExpectedCall
 from goldspan.scoring.presets import score_with_preset
-from goldspan.scoring.results import Reason
+from goldspan.scoring.results import Label, Reason
 from goldspan.scoring.sessions import Capture, Content, ToolCall
 
 PARIS = {"city": "Paris"}
@@ -167,3 +167,41 @@ def test_bfcl_can_expect_names_without_dots() -> None:
     golden: list[Any] = [{"name": "math.hypot", "any_of": {}, "types": {}}]
     assert score_with_preset("bfcl", golden, [{"math_hypot": {}}], underscore_to_dot=True).score == 1.0
     assert score_with_preset("bfcl", golden, [{"math_hypot": {}}]).score == 0.0
+
+
+LISTS: list[tuple[list[Any], Any, bool]] = [
+    # alternatives, passed, valid
+    ([[1.0, 3.0]], [1.0, 3.0], True),
+    ([[1.0, 3.0]], [1, 3], False),
+    ([[1, 2]], [1.0, 2.0], False),
+    ([[1, 2]], [2, 1], False),
+    ([[1, 2], [2, 1]], [2, 1], True),
+    ([["A b", "c"]], ["a-B", "C"], True),
+    (["", [1]], [1.0], True),
+    ([[]], [], True),
+    ([[]], [1], False),
+    ([[{"k": ["v"]}, {"k": ["w", ""]}]], [{"k": "v"}, {}], True),
+    ([[{"k": ["v"]}, {"k": ["w"]}]], [{"k": "v"}, {"k": "x"}], False),
+    ([[{"k": ["v"]}, {"k": ["w"]}]], [{"k": "v"}], False),
+]
+
+
+@pytest.mark.parametrize(("alternatives", "passed", "valid"), LISTS)
+def test_bfcl_tells_the_type_of_items_by_the_alternatives(alternatives: list[Any], passed: Any, valid: bool) -> None:
+    golden = [{"name": "f", "any_of": {"x": alternatives}, "types": {"x": "array"}}]
+    assert score_with_preset("bfcl", golden, [{"f": {"x": passed}}]).score == float(valid)
+
+
+def test_bfcl_knows_no_argument_without_a_type() -> None:
+    golden = [{"name": "f", "any_of": {"x": [1], "y": ["", 2]}, "types": {"x": "integer"}}]
+    said = score_with_preset("bfcl", golden, [{"f": {"x": 1, "y": 2}}]).explanation
+    assert said == {
+        "valid": False,
+        "error": ["Unexpected parameter: 'y'."],
+        "error_type": "simple_function_checker:unexpected_param",
+    }
+
+
+@pytest.mark.parametrize(("threshold", "label"), [(0.5, Label.PASS), (0.51, Label.FAIL)])
+def test_axion_passes_at_its_threshold(threshold: float, label: Label) -> None:
+    assert score_with_preset("axion", [CALL, CALL], [CALL], threshold=threshold).label is label

@@ -102,7 +102,8 @@ def checked_arguments(name: str | None, args: object) -> dict[str, Any]:
 
 def unknown_arguments(actual: object) -> Reason | None:
     """Say why the arguments of some call are not to be believed, if so; other systems have no notion of it."""
-    entries = actual if is_sequence(actual) else ()
+    listed = actual.get("invocations") if is_mapping(actual) else actual
+    entries = listed if is_sequence(listed) else ()
     nested = [call for entry in entries for call in (entry if is_sequence(entry) else (entry,))]
     states = [
         state
