@@ -247,7 +247,7 @@ DROPPED_SPANS = Instrument(
     "goldspan.spans.dropped",
     "counter",
     "{span}",
-    "Spans the inner exporter did not take: `export_failed`, `export_timeout`, `shutdown`",
+    "Spans the inner exporter did not take: `export_failed`, `export_timeout`, `failure`, `shutdown`",
     (SELF_REASON.name,),
     own=True,
 )
@@ -263,7 +263,7 @@ FAILURES = Instrument(
     "goldspan.failures",
     "counter",
     "{failure}",
-    "Exceptions contained in this process: `read`, `engine`, `export`, `events`, `metrics`, `goldens`",
+    "Exceptions contained in this process: `read`, `engine`, `export`, `events`, `metrics`, `goldens`, `goldspan`",
     (SELF_REASON.name,),
     own=True,
 )

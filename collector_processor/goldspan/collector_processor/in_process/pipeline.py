@@ -7,7 +7,8 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from opentelemetry.sdk.trace import ReadableSpan
@@ -85,28 +86,21 @@ class Pipeline:
         if self._closed:
             self._telemetry.dropped(len(spans), "shutdown")
             return SpanExportResult.FAILURE
-        if not self._lock.acquire(timeout=PATIENCE):
-            self._telemetry.dropped(len(spans), "export_timeout")
-            return SpanExportResult.FAILURE
-        try:
-            with suppressed_instrumentation():
+        with self._alone(PATIENCE) as alone:
+            if alone:
                 return self._export(spans)
-        finally:
-            self._lock.release()
+        self._telemetry.dropped(len(spans), "failure" if alone else "export_timeout")
+        return SpanExportResult.FAILURE
 
     def flush(self, timeout: float, *, end_of_input: bool = False) -> bool:
         """Hand out everything and hold nothing any more; False if another thread was exporting all that time."""
-        if not self._lock.acquire(timeout=max(0.0, timeout)):
-            return False
-        try:
-            with suppressed_instrumentation():
+        with self._alone(timeout) as alone:
+            if alone:
                 now = time.monotonic()
                 self._hand_out(lambda engine: engine.flush(now, end_of_input=end_of_input))
                 self._leave(self._held.take_all())
                 self._end_step()
-        finally:
-            self._lock.release()
-        return True
+        return alone
 
     def close(self, timeout: float) -> None:
         """Flush for the last time; what comes later is refused."""
@@ -129,12 +123,24 @@ class Pipeline:
 
     def _ring(self) -> None:
         """Do what is due; called by the alarm."""
-        if not self._lock.acquire(timeout=PATIENCE):
+        with self._alone(PATIENCE) as alone:
+            if alone:
+                self._step(time.monotonic())
+        if not alone:
             self._alarm.set(time.monotonic() + PATIENCE)
+
+    @contextmanager
+    def _alone(self, timeout: float) -> Generator[bool]:
+        """Take the lock, if it can be had in time, and contain what is raised inside."""
+        if not self._lock.acquire(timeout=max(0.0, timeout)):
+            yield False
             return
         try:
             with suppressed_instrumentation():
-                self._step(time.monotonic())
+                yield True
+        except Exception as error:  # noqa: BLE001 - a mistake of ours must not reach the agent
+            self._telemetry.failure("goldspan", error)
+            self._alarm.set(time.monotonic() + _GRACE)
         finally:
             self._lock.release()
 
@@ -156,12 +162,11 @@ class Pipeline:
             return False
         try:
             wanted = self._engine.feed(facts, now)
+            hold = wanted and self._holding.enabled and facts.span_id != ""
+            return hold and self._held.add(facts.ref, span, now)
         except Exception as error:  # noqa: BLE001 - likewise
             self._telemetry.failure("engine", error)
             return False
-        if not (wanted and self._holding.enabled and facts.span_id):
-            return False
-        return self._held.add(facts.ref, span, now)
 
     def _hand_out(self, step: Callable[[Engine], Handout]) -> None:
         """Take one step of the engine and emit what it gives; a failure lets go of everything instead."""
@@ -209,7 +214,14 @@ class Pipeline:
         if early:
             self._telemetry.released_early(len(held), early)
         for start in range(0, len(held), BATCH):
-            self._give([one.leave() for one in held[start : start + BATCH]])
+            self._give([self._scored(one) for one in held[start : start + BATCH]])
+
+    def _scored(self, held: HeldSpan) -> ReadableSpan:
+        try:
+            return held.leave()
+        except Exception as error:  # noqa: BLE001 - better without its score than not at all
+            self._telemetry.failure("export", error)
+            return held.span
 
     def _give(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         """Export, whatever the inner exporter does."""
