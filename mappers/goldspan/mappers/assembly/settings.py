@@ -41,3 +41,5 @@ class AssemblySettings:
 
 
 DEFAULT_ASSEMBLY = AssemblySettings()
+"""What applies where nothing is set."""
+"""What holds where nothing is set."""
