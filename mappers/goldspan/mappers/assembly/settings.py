@@ -42,4 +42,3 @@ class AssemblySettings:
 
 DEFAULT_ASSEMBLY = AssemblySettings()
 """What applies where nothing is set."""
-"""What holds where nothing is set."""
