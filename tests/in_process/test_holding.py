@@ -17,7 +17,8 @@ MakeRig = Callable[..., Rig]
 TURN = {"chat test-model", "GET 0", "execute_tool get_weather 0", "invoke_agent weather"}
 
 
-def test_tool_spans_and_turn_roots_wait_for_their_result_and_carry_it(rig: Rig) -> None:
+def test_tool_spans_and_turn_roots_wait_for_their_result_and_carry_it(make_rig: MakeRig) -> None:
+    rig = make_rig(settle=1.0)
     rig.turn()
     assert set(rig.exported()) == {"chat test-model", "GET 0"}
     until(lambda: len(rig.inner.spans) == 4)

@@ -90,7 +90,7 @@ def test_agents_are_named_in_metrics_only_where_allowed(make_rig: MakeRig) -> No
 
 
 def test_a_session_that_went_quiet_is_judged_as_a_whole(make_rig: MakeRig) -> None:
-    rig = make_rig(run_idle=0.2, goldens=golden_set(golden("wanted", [ROME], [PARIS])))
+    rig = make_rig(run_idle=1.0, goldens=golden_set(golden("wanted", [ROME], [PARIS])))
     rig.turn()
     until(lambda: "turn" in levels(rig))
     assert "session" not in levels(rig)
@@ -101,7 +101,7 @@ def test_a_session_that_went_quiet_is_judged_as_a_whole(make_rig: MakeRig) -> No
 
 def test_a_golden_for_the_whole_session_is_judged_when_that_is_over(make_rig: MakeRig) -> None:
     whole = Golden("wanted", calls=(ExpectedCall(*PARIS), ExpectedCall(*ROME)), golden_set="weather@3")
-    rig = make_rig(run_idle=0.3, goldens=golden_set(whole))
+    rig = make_rig(run_idle=1.0, goldens=golden_set(whole))
     rig.turn()
     until(lambda: len(rig.inner.spans) == 4)
     assert (rig.events(), rig.score("execute_tool get_weather 0")) == ([], None)
