@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from goldspan.mappers import read_sessions
-from goldspan.scoring import Capture, Session, ToolCall
+from goldspan.scoring.sessions import Capture, Session, ToolCall
 
 FOLDER = Path(__file__).parent.parent / "fixtures" / "recordings"
 TRUTH: dict[str, Any] = json.loads((FOLDER / "truth.json").read_text())
