@@ -139,7 +139,14 @@ class SpanFacts:
         """Say whether this is the version of a span to keep (R4): by `version`, and between equals by content."""
         if self.version != other.version:
             return self.version > other.version
-        return self != other and repr(self) > repr(other)
+        return self != other and _text_of(self) > _text_of(other)
+
+
+def _text_of(facts: SpanFacts) -> str:
+    try:
+        return repr(facts)
+    except (ValueError, RecursionError):  # an integer of thousands of digits, a value nested without end
+        return ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from goldspan.mappers.json_shapes import is_mapping, is_object, is_sequence
 from goldspan.scoring.sessions import NO_CONTENT, Capture, Content
 
 _ROLES = {"human": "user", "ai": "assistant", "model": "assistant", "developer": "system", "function": "tool"}
-_REQUEST_MARKS = ("tool_call", "toolUse", "tool_use", "function_call", "functionCall", "tool-call")
+_REQUEST_MARKS = ("tool_call", "toolUse", "tool_use", "function_call", "functionCall", "tool-call", "toolName")
 _OPENING = re.compile(r'\[\s*(\{"\w+")')
 """How the first message begins; one writer begins them all alike."""
 _decode = json.JSONDecoder().raw_decode

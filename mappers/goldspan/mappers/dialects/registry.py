@@ -212,8 +212,8 @@ def default_dialects(on_problem: Callable[[Problem], object] = _ignore) -> tuple
     return (*third_party_dialects(on_problem), *built_in_dialects())
 
 
-def _is_ours(key: str) -> bool:
-    return key.startswith(("goldspan.", "tool_parameter_match."))
+def _is_ours(key: object) -> bool:
+    return isinstance(key, str) and key.startswith(("goldspan.", "tool_parameter_match."))
 
 
 def _bare_scopes(dialect: Dialect) -> frozenset[str]:
