@@ -79,7 +79,7 @@ def scored_telemetry() -> Telemetry:
     return Telemetry(tracer_provider, spans, events, metrics)
 
 
-def thermostat_agent(telemetry: Telemetry) -> Agent[None, str]:
+def thermostat_agent(tracer_provider: TracerProvider) -> Agent[None, str]:
     """Build the agent, instrumented by Pydantic AI's own OpenTelemetry support."""
     replies = iter(SCRIPT)
 
@@ -88,7 +88,7 @@ def thermostat_agent(telemetry: Telemetry) -> Agent[None, str]:
         return ModelResponse(next(replies))
 
     agent = Agent(FunctionModel(scripted, model_name="scripted"), name="thermostat")
-    agent.instrument = InstrumentationSettings(tracer_provider=telemetry.tracer_provider)
+    agent.instrument = InstrumentationSettings(tracer_provider=tracer_provider)
 
     @agent.tool_plain
     def read_sensor(room: str) -> str:
@@ -103,11 +103,16 @@ def thermostat_agent(telemetry: Telemetry) -> Agent[None, str]:
     return agent
 
 
-def run() -> Telemetry:
-    """Have a conversation of two turns and return what was recorded of it."""
-    telemetry = scored_telemetry()
-    agent = thermostat_agent(telemetry)
+def converse(tracer_provider: TracerProvider) -> None:
+    """Have a conversation of two turns."""
+    agent = thermostat_agent(tracer_provider)
     first = agent.run_sync("How warm is it in the kitchen?", conversation_id="home-42")
     agent.run_sync("Make it 21.5, and the hall 18.", message_history=first.all_messages(), conversation_id="home-42")
+
+
+def run() -> Telemetry:
+    """Have the conversation and return what was recorded of it."""
+    telemetry = scored_telemetry()
+    converse(telemetry.tracer_provider)
     telemetry.tracer_provider.shutdown()
     return telemetry
