@@ -56,6 +56,7 @@ class Engine:
         trace = self._open(fact.trace_id, now)
         if fact.identity not in trace.logs:
             trace.logs[fact.identity] = fact
+            trace.session_ids.update((session_id, None) for _, session_id in fact.session_keys)
             self._kept += 1
             self._changed(trace, now)
         if self._kept > self.settings.max_spans:
@@ -84,8 +85,9 @@ class Engine:
             self._kept += 1
             trace.recognised += fact.role is not None
         trace.spans[fact.span_id] = fact
-        if fact.session_keys:
-            trace.session_hint = fact.session_keys[0][1]
+        for _, session_id in (*fact.session_keys, *fact.resource.session_keys):
+            trace.session_ids[session_id] = None
+        trace.rooted = trace.rooted or not fact.parent_id or fact.entry
         self._changed(trace, now)
         hold = self._holds(trace, fact)
         if hold:
@@ -100,7 +102,11 @@ class Engine:
         step = Step()
         for trace_id in self._glances:
             trace = self._store.trace(trace_id)
-            if trace is not None:
+            if trace is None:
+                continue
+            if not self._may_matter(trace):
+                step.release_all(trace)
+            elif len(trace.session_ids) > 1:
                 step.release(fragment for fragment in self._fragments(trace) if not self._may_be_wanted(fragment))
         self._glances.clear()
         while self._due and self._due[0][0] <= now:
@@ -202,8 +208,14 @@ class Engine:
             self._glances[trace.trace_id] = None
         elif fact.role is not Role.TOOL:
             return False
-        known = fact.session_keys[0][1] if fact.session_keys else trace.session_hint
-        return known is None or self.goldens.wants(known)
+        if fact.session_keys:
+            return self.goldens.wants(fact.session_keys[0][1])
+        return not trace.session_ids or self._may_matter(trace)
+
+    def _may_matter(self, trace: TraceState) -> bool:
+        """Tell whether a golden wants any session that a turn of this trace could come out to belong to."""
+        wants = self.goldens.wants
+        return any(map(wants, trace.session_ids)) or wants(trace.trace_id)
 
     def _may_be_wanted(self, fragment: Fragment) -> bool:
         unknown = fragment.waits_for_caller and fragment.session.source == "trace_id"
@@ -223,6 +235,9 @@ class Engine:
         if not at_once and now < settled_at:
             self._look_at_trace(trace, settled_at)
             return
+        if not trace.ready and not self.settings.report_unmatched and not self._may_matter(trace):
+            self._pass_over(trace, now, step, end_of_input=end_of_input)
+            return
         fragments = self._fragments(trace)
         ready: list[Fragment] = []
         for fragment in fragments:
@@ -239,9 +254,21 @@ class Engine:
                 self._join(fragment, trace, now)
         step.release(ready)
         if len(ready) == len(fragments):
-            step.released.update(ref for ref in self._held if ref.trace_id == trace.trace_id)
+            step.release_all(trace)
             if not any(self.goldens.wants(fragment.session.id) for fragment in fragments):
                 self._let_go(trace, now, step)
+
+    def _pass_over(self, trace: TraceState, now: float, step: Step, *, end_of_input: bool) -> None:
+        """Settle a trace that no golden is interested in without rebuilding its turns."""
+        waits_until = trace.last if trace.rooted else trace.last + self.settings.caller_timeout
+        if now < waits_until and not end_of_input:
+            self._look_at_trace(trace, waits_until)
+            return
+        step.release_all(trace)
+        if trace.recognised and not trace.counted:
+            trace.counted = True
+            self._judge.count_unmatched(next(iter(trace.session_ids), trace.trace_id))
+        self._let_go(trace, now, step)
 
     def _waiting_time(self, fragment: Fragment) -> float:
         if fragment.waits_for_caller:
