@@ -91,7 +91,9 @@ class Engine:
         self._changed(trace, now)
         hold = self._holds(trace, fact)
         if hold:
-            self._held[fact.ref] = now
+            ref = fact.ref
+            self._held[ref] = now
+            trace.held.append(ref)
         if self._kept > self.settings.max_spans:
             self._evict(now)
         return hold

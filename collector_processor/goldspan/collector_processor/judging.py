@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from goldspan.collector_processor.engine_settings import EngineSettings, EngineStats
 from goldspan.collector_processor.evaluation import Evaluation
 from goldspan.collector_processor.evaluations import evaluations_of, revise
-from goldspan.collector_processor.store import SessionState, Store
+from goldspan.collector_processor.store import SessionState, Store, TraceState
 from goldspan.mappers.assembly import Fragment, TurnFragments, build_session, build_turn, runs_of, turns_of
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.goldens.matching import GoldenIndex, split_runs
@@ -16,6 +16,9 @@ from goldspan.scoring.goldens.models import Golden
 from goldspan.scoring.results import SessionResult
 from goldspan.scoring.score import score_session
 from goldspan.scoring.sessions import Session, SpanRef, Turn
+
+_REMEMBERED = 10_000
+"""How many sessions without golden are told apart."""
 
 
 @dataclass(slots=True)
@@ -34,6 +37,11 @@ class Step:
             self.released.add(fragment.root)
             self.released.update(span.ref for span in fragment.spans)
 
+    def release_all(self, trace: TraceState) -> None:
+        """Let every span of a trace go."""
+        self.released.update(trace.held)
+        trace.held.clear()
+
 
 class Judge:
     """Scores the runs of sessions against their goldens and remembers what was said of them."""
@@ -44,6 +52,16 @@ class Judge:
         self.settings = settings
         self.stats = stats
         self._store = store
+        self._unmatched: dict[str, None] = {}
+
+    def count_unmatched(self, session_id: str) -> None:
+        """Count a session without golden, once while it is among the last many."""
+        if session_id in self._unmatched:
+            return
+        self._unmatched[session_id] = None
+        self.stats.sessions_without_golden += 1
+        if len(self._unmatched) > _REMEMBERED:
+            del self._unmatched[next(iter(self._unmatched))]
 
     def judge(
         self, session_id: str, step: Step, *, over: bool = False, flushed: bool = False, incomplete: bool = False
@@ -54,9 +72,8 @@ class Judge:
             return
         state.judged = state.judged or over
         wanted = self.goldens.wants(session_id)
-        if not wanted and not state.counted:
-            state.counted = True
-            self.stats.sessions_without_golden += 1
+        if not wanted:
+            self.count_unmatched(session_id)
         if not wanted and not (over and self.settings.report_unmatched):
             return
         results: dict[str, Evaluation] = {}

@@ -13,7 +13,7 @@ from typing import Protocol
 from goldspan.collector_processor.evaluation import Evaluation
 from goldspan.mappers.assembly import Fragment, TurnFragments
 from goldspan.mappers.facts import LogFacts, SpanFacts
-from goldspan.scoring.sessions import Turn
+from goldspan.scoring.sessions import SpanRef, Turn
 
 
 @dataclass(slots=True)
@@ -33,8 +33,14 @@ class TraceState:
     """The fragments that were handed out, as of the last settling."""
     due: float | None = None
     """When the engine looks at it again."""
-    session_hint: str | None = None
-    """A session id seen on one of its spans: good enough to decide what to hold, not to score."""
+    session_ids: dict[str, None] = field(default_factory=dict[str, None])
+    """Every session id that anything in the trace names: a turn's is one of these or the trace id."""
+    held: list[SpanRef] = field(default_factory=list[SpanRef])
+    """Spans that the door was asked to hold."""
+    rooted: bool = False
+    """A span without a parent in this process was seen: nobody above is still running."""
+    counted: bool = False
+    """It was counted as without golden."""
     reopened: bool = False
     """Spans of it were forgotten before the newest came."""
     lost_calls: bool = False
@@ -61,8 +67,6 @@ class SessionState:
     due: float | None = None
     judged: bool = False
     """Every run was judged as a whole since something new last came."""
-    counted: bool = False
-    """It was counted as a session without golden."""
     dropped_until: int = 0
     """End of the latest dropped run, in span time: what starts before, or soon after, belongs to it and is late."""
 
