@@ -7,7 +7,7 @@ import sys
 from importlib import import_module
 from importlib.metadata import version
 
-from benchmarks.harness import NOISE, print_table
+from benchmarks.harness import NOISE, print_tables
 
 NAMES = ("in_process", "replay", "scoring")
 
@@ -21,8 +21,9 @@ def main(names: list[str]) -> int:
     print(f"Python {platform.python_version()}, opentelemetry-sdk {sdk}, on one core where it can be kept there.")
     print("Ratios of CPU time to the reference of the same run: of the fastest slices, and of the first quartiles.")
     print(f"Less is better. A ratio means as much as the A/A control beside it is near 1 (limit {NOISE:.0%}).")
+    sys.stdout.flush()
     for name in names or NAMES:
-        print_table(import_module(f"benchmarks.{name}").run())
+        print_tables(import_module(f"benchmarks.{name}").run())
     return 0
 
 

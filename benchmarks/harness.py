@@ -13,16 +13,17 @@ from __future__ import annotations
 import gc
 import os
 import statistics
+import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import NamedTuple
 
 NOISE = 0.03
 """How far from 1 the control may read."""
-ATTEMPTS = 4
-ROUNDS = int(os.environ.get("GOLDSPAN_BENCH_ROUNDS", "60"))
+ATTEMPTS = 3
+ROUNDS = int(os.environ.get("GOLDSPAN_BENCH_ROUNDS", "30"))
 
 Clock = Callable[[], int]
 """Nanoseconds."""
@@ -136,6 +137,8 @@ def _measure(subjects: Sequence[Subject], clock: Clock, rounds: int) -> list[lis
         subject.before()
         subject.slice()
         subject.after()
+    gc.collect()
+    gc.freeze()  # what was there before is not collected again before every slice
     order = list(range(len(subjects)))
     shuffled = Random(rounds)
     for _ in range(rounds):
@@ -148,6 +151,7 @@ def _measure(subjects: Sequence[Subject], clock: Clock, rounds: int) -> list[lis
             subject.slice()
             taken[index].append(clock() - began)
             subject.after()
+    gc.unfreeze()
     return taken
 
 
@@ -159,12 +163,11 @@ def _quartile(taken: Sequence[int]) -> float:
     return statistics.quantiles(taken, n=4)[0] if len(taken) > 1 else taken[0]
 
 
-def print_table(comparisons: Sequence[Comparison]) -> None:
-    """Print every ratio beside its reference and its control."""
-    rows = [row for comparison in comparisons for row in (comparison.reference, *comparison.rows)]
-    width = max(len(row.name) for row in rows) + 2
+def print_tables(comparisons: Iterable[Comparison]) -> None:
+    """Print every ratio beside its reference and its control, as soon as it is known."""
     for comparison in comparisons:
         item = comparison.item
+        width = max(len(row.name) for row in (comparison.reference, *comparison.rows)) + 2
         print(f"\n{comparison.title}")
         print(f"  {'':{width}}{'fastest':>9}{'quartile':>10}{'us/' + item:>14}{item + 's/s':>13}")
         _print_row(comparison.reference, width, "   reference")
@@ -172,6 +175,7 @@ def print_table(comparisons: Sequence[Comparison]) -> None:
         print(f"  {'the reference again':{width}}{fastest:>9.3f}{quartile:>10.3f}{'':>27}   {_worth(comparison)}")
         for row in comparison.rows:
             _print_row(row, width)
+        sys.stdout.flush()
 
 
 def _print_row(row: Row, width: int, note: str = "") -> None:

@@ -28,7 +28,7 @@ from benchmarks.harness import (
     compare,
     nothing,
     pin,
-    print_table,
+    print_tables,
 )
 from benchmarks.sink import sink
 from benchmarks.traffic import SCOPE, SessionPlan, golden_set, plan_sessions, play
@@ -210,19 +210,17 @@ def altogether(title: str, goldens: GoldenIndex, url: str, *, agent: bool) -> Co
                 made.provider.shutdown()
 
 
-def run() -> list[Comparison]:
+def run() -> Iterator[Comparison]:
     """Measure both costs, on an agent's traffic and on traffic without agents."""
     pin()
     goldens = goldens_for_half_of_the_sessions()
     with sink() as url:
         mix = "25 % chat, 25 % tools, 50 % HTTP, goldens for half the sessions"
-        return [
-            on_the_callers_thread(f"start and end a span, caller's thread CPU ({mix})", goldens, agent=True),
-            on_the_callers_thread("start and end a span, caller's thread CPU (HTTP only)", goldens, agent=False),
-            altogether(f"start, end and export by OTLP/HTTP, process CPU ({mix})", goldens, url, agent=True),
-            altogether("start, end and export by OTLP/HTTP, process CPU (HTTP only)", goldens, url, agent=False),
-        ]
+        yield on_the_callers_thread(f"start and end a span, caller's thread CPU ({mix})", goldens, agent=True)
+        yield on_the_callers_thread("start and end a span, caller's thread CPU (HTTP only)", goldens, agent=False)
+        yield altogether(f"start, end and export by OTLP/HTTP, process CPU ({mix})", goldens, url, agent=True)
+        yield altogether("start, end and export by OTLP/HTTP, process CPU (HTTP only)", goldens, url, agent=False)
 
 
 if __name__ == "__main__":
-    print_table(run())
+    print_tables(run())

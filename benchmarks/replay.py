@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 from google.protobuf import json_format
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from benchmarks.harness import PROCESS_CPU, ROUNDS, Comparison, Subject, compare, pin, print_table
+from benchmarks.harness import PROCESS_CPU, ROUNDS, Comparison, Subject, compare, pin, print_tables
 from benchmarks.traffic import golden_set, otlp_json_lines, plan_sessions
 from goldspan.collector_processor.replay import Replay, replay
 from goldspan.mappers import read_sessions
@@ -39,7 +40,7 @@ def parse(traces: Path) -> None:
             json_format.Parse(line, ExportTraceServiceRequest())
 
 
-def run() -> list[Comparison]:
+def run() -> Iterator[Comparison]:
     """Measure on one file that fits into the page cache."""
     pin()
     with tempfile.TemporaryDirectory() as folder:
@@ -54,23 +55,21 @@ def run() -> list[Comparison]:
         assert (found.spans, len(judged)) == (spans, len(sessions[::2])), "the benchmark does not score what it should"
 
         size = traces.stat().st_size / spans
-        return [
-            compare(
-                f"replay of OTLP/JSON lines, {size:,.0f} bytes a span, half of the sessions with goldens, process CPU",
-                item="span",
-                items=spans,
-                reference=Subject("json.loads of each line", lambda: loads(traces)),
-                control=Subject("json.loads of each line", lambda: loads(traces)),
-                candidates=[
-                    Subject("goldspan: read_sessions", lambda: read_sessions(traces)),
-                    Subject("goldspan: score", lambda: score(traces, goldens)),
-                    Subject("json_format.Parse of each line", lambda: parse(traces)),
-                ],
-                clock=PROCESS_CPU,
-                rounds=max(5, ROUNDS // 2),
-            )
-        ]
+        yield compare(
+            f"replay of OTLP/JSON lines, {size:,.0f} bytes a span, half of the sessions with goldens, process CPU",
+            item="span",
+            items=spans,
+            reference=Subject("json.loads of each line", lambda: loads(traces)),
+            control=Subject("json.loads of each line", lambda: loads(traces)),
+            candidates=[
+                Subject("goldspan: read_sessions", lambda: read_sessions(traces)),
+                Subject("goldspan: score", lambda: score(traces, goldens)),
+                Subject("json_format.Parse of each line", lambda: parse(traces)),
+            ],
+            clock=PROCESS_CPU,
+            rounds=max(5, ROUNDS // 2),
+        )
 
 
 if __name__ == "__main__":
-    print_table(run())
+    print_tables(run())

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 
-from benchmarks.harness import THREAD_CPU, Comparison, Subject, compare, pin, print_table
+from benchmarks.harness import THREAD_CPU, Comparison, Subject, compare, pin, print_tables
 from benchmarks.traffic import SessionPlan, golden_set, plan_sessions
 from goldspan.scoring import Golden, Session, ToolCall, Turn, load_goldens, score_session
 
@@ -75,17 +75,15 @@ def every(scorer: Scorer, pairs: Sequence[tuple[Golden, Session]], repeats: int)
             scorer(golden, session)
 
 
-def run() -> list[Comparison]:
+def run() -> Iterator[Comparison]:
     """Measure sessions as they should be, sessions with mistakes, and long turns."""
     pin()
     small = "score a session, 2 turns of 4 calls"
     large = "score a session, 2 turns of 20 calls of 4 tools"
-    return [
-        workload(f"{small}, all as expected", rounds=4, wrong=False, greedy_is_right=True),
-        workload(f"{small}, a quarter with mistakes", rounds=4, wrong=True, greedy_is_right=False),
-        workload(f"{large}, a quarter with mistakes", rounds=20, wrong=True, greedy_is_right=False),
-    ]
+    yield workload(f"{small}, all as expected", rounds=4, wrong=False, greedy_is_right=True)
+    yield workload(f"{small}, a quarter with mistakes", rounds=4, wrong=True, greedy_is_right=False)
+    yield workload(f"{large}, a quarter with mistakes", rounds=20, wrong=True, greedy_is_right=False)
 
 
 if __name__ == "__main__":
-    print_table(run())
+    print_tables(run())
