@@ -6,6 +6,7 @@ What makes it so is `scored_telemetry`: the span exporter the agent would use an
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 
 from opentelemetry.sdk._logs import LoggerProvider
@@ -106,8 +107,14 @@ def thermostat_agent(tracer_provider: TracerProvider) -> Agent[None, str]:
 def converse(tracer_provider: TracerProvider) -> None:
     """Have a conversation of two turns."""
     agent = thermostat_agent(tracer_provider)
-    first = agent.run_sync("How warm is it in the kitchen?", conversation_id="home-42")
-    agent.run_sync("Make it 21.5, and the hall 18.", message_history=first.all_messages(), conversation_id="home-42")
+
+    async def conversation() -> None:
+        first = await agent.run("How warm is it in the kitchen?", conversation_id="home-42")
+        await agent.run(
+            "Make it 21.5, and the hall 18.", message_history=first.all_messages(), conversation_id="home-42"
+        )
+
+    asyncio.run(conversation())
 
 
 def run() -> Telemetry:
