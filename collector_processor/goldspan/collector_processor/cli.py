@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import io
 import json
 import sys
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -14,12 +15,10 @@ from typing import Any
 import click
 from rich.console import Console
 
-from goldspan.collector_processor.emit.attributes import Attributes, span_attributes
-from goldspan.collector_processor.enriched import write_enriched
-from goldspan.collector_processor.evaluation import Evaluation
+from goldspan.collector_processor.enriched import Stamps, write_enriched
 from goldspan.collector_processor.hints import argument_advice
 from goldspan.collector_processor.inspection import inspect_spans
-from goldspan.collector_processor.replay import replay
+from goldspan.collector_processor.replay import Outlet, replay
 from goldspan.collector_processor.report.dialects_page import dialects_json, dialects_page
 from goldspan.collector_processor.report.inspect_page import inspect_page
 from goldspan.collector_processor.report.layout import Page, page_width, print_page
@@ -31,7 +30,6 @@ from goldspan.collector_processor.trace_files import TraceFiles, trace_files
 from goldspan.mappers.dialects import DialectRegistry
 from goldspan.scoring.errors import FileError, GoldspanError, Mistake
 from goldspan.scoring.goldens import load_criterion, load_goldens
-from goldspan.scoring.sessions import SpanRef
 
 UNUSABLE = 2
 """The exit code of wrong usage, and of a named file that yields no record."""
@@ -70,6 +68,8 @@ _COLOR = click.option(
 @click.version_option(package_name="goldspan", message="goldspan %(version)s")
 def main() -> None:
     """Score the arguments an agent passes to its tools, from the OpenTelemetry spans it already emits."""
+    # Spans are kept as many small values without cycles: looking for cycles so often only takes time.
+    gc.set_threshold(200_000, 20, 100)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
@@ -110,8 +110,7 @@ def score(
 ) -> None:
     """Score traces against goldens.
 
-    TRACES are files of OTLP/JSON (a document, or one request a line; gzipped or not), directories of them, or - for
-    standard input.
+    TRACES are trace files, directories of them, or - for standard input.
 
     Exit codes: 0 all passed; 1 a session failed or could not be evaluated, a golden was never seen, or nothing was
     recognised; 2 wrong usage, or a named file holds no record.
@@ -124,28 +123,20 @@ def score(
         criterion = None if criterion_file is None else load_criterion(criterion_file)
         goldens = load_goldens(*golden_files, criterion=criterion)
         registry = DialectRegistry(on_problem=files.problems.append)
-        stamps: dict[SpanRef, Attributes] = {}
-        outlets: list[Callable[[Evaluation], object]] = []
+        stamps = Stamps()
+        outlets: list[Outlet] = []
         complaints: list[str] = []
         if enriched is not None:
             _refuse_input_as_output(enriched, files)
-            outlets.append(lambda evaluation: _stamp(stamps, evaluation))
+            outlets.append(stamps.take)
         with _sending(otlp_endpoint, outlets, complaints, metrics=metrics), reading(files) as views:
-            found = replay(
-                views,
-                goldens,
-                registry,
-                problems=files.problems,
-                on_evaluation=lambda evaluation: [outlet(evaluation) for outlet in outlets],
-            )
+            found = replay(views, goldens, registry, problems=files.problems, outlets=outlets)
         judgement = judge(found.result, recognised=found.recognised, coverage=Coverage(coverage), fail_under=fail_under)
         if as_format == "json":
             _write_json(found.result.to_json())
         else:
-            _print(
-                color,
-                lambda page: score_page(page, found.result, judgement, argument_advice(registry), verbose=verbose),
-            )
+            advice = argument_advice(registry)
+            _print(color, lambda page: score_page(page, found.result, judgement, advice, verbose=verbose))
         if enriched is not None:
             _write_enriched(enriched, files, stamps)
         _end([*files.mistakes, *complaints], judgement.exit_code)
@@ -159,7 +150,7 @@ def score(
 def inspect(traces: tuple[str, ...], *, as_format: str, verbose: bool, color: str) -> None:
     """Show what is recognised in traces, what is not, and what to switch on.
 
-    TRACES are files of OTLP/JSON, directories of them, or - for standard input.
+    TRACES are trace files, directories of them, or - for standard input.
     """
     with _plain_errors(), trace_files(traces) as files:
         with reading(files) as views:
@@ -226,18 +217,13 @@ def _write_json(document: object) -> None:
     click.echo(text.encode("utf-8", "backslashreplace"))
 
 
-def _stamp(stamps: dict[SpanRef, Attributes], evaluation: Evaluation) -> None:
-    if evaluation.target is not None and (attributes := span_attributes(evaluation)):
-        stamps.setdefault(evaluation.target, {}).update(attributes)
-
-
 def _refuse_input_as_output(name: str, files: TraceFiles) -> None:
     output = Path(name).resolve()
     if output in {path.resolve() for path in files.paths}:
         raise click.UsageError(f"--enriched {name} is one of the traces that are read; name another file")
 
 
-def _write_enriched(name: str, files: TraceFiles, stamps: Mapping[SpanRef, Attributes]) -> None:
+def _write_enriched(name: str, files: TraceFiles, stamps: Stamps) -> None:
     try:
         write_enriched(Path(name), files.documents(), stamps)
     except OSError as error:
@@ -245,9 +231,7 @@ def _write_enriched(name: str, files: TraceFiles, stamps: Mapping[SpanRef, Attri
 
 
 @contextlib.contextmanager
-def _sending(
-    endpoint: str | None, outlets: list[Callable[[Evaluation], object]], complaints: list[str], *, metrics: bool
-) -> Generator[None]:
+def _sending(endpoint: str | None, outlets: list[Outlet], complaints: list[str], *, metrics: bool) -> Generator[None]:
     """Send evaluations to an endpoint, where one was named; what it did not take is a complaint."""
     if endpoint is None:
         yield
@@ -256,7 +240,7 @@ def _sending(
     from goldspan.collector_processor.otlp_results import OtlpResults  # noqa: PLC0415
 
     results = OtlpResults(endpoint, metrics=metrics)
-    outlets.append(results.emit)
+    outlets.append(results.take)
     try:
         yield
     finally:

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import IO, Any, cast
 
-from goldspan.collector_processor.emit.attributes import Attributes, AttributeValue
+from goldspan.collector_processor.emit.attributes import Attributes, AttributeValue, span_attributes
+from goldspan.collector_processor.evaluation import Evaluation
 from goldspan.mappers.json_shapes import is_list, is_object
 from goldspan.mappers.readers.otlp_json import hex_id
 from goldspan.scoring.sessions import SpanRef
@@ -24,8 +25,25 @@ _CONTAINERS = (
 )
 
 
-def write_enriched(path: Path, documents: Iterable[object], stamps: Mapping[SpanRef, Attributes]) -> int:
-    """Write every document, the spans named in `stamps` with these attributes added; return how many were stamped.
+class Stamps:
+    """What there is to say of each span."""
+
+    def __init__(self) -> None:
+        self._by_span: dict[SpanRef, Attributes] = {}
+
+    def take(self, evaluation: Evaluation) -> None:
+        """Keep what an evaluation says of the span it judges."""
+        if evaluation.target is not None and (attributes := span_attributes(evaluation)):
+            self._by_span.setdefault(evaluation.target, {}).update(attributes)
+
+    def of(self, span: Mapping[str, Any]) -> Attributes | None:
+        """Return the attributes for a span of OTLP/JSON."""
+        trace_id = hex_id(span.get("traceId") or span.get("trace_id"), 32)
+        return self._by_span.get(SpanRef(trace_id, hex_id(span.get("spanId") or span.get("span_id"), 16)))
+
+
+def write_enriched(path: Path, documents: Iterable[object], stamps: Stamps) -> int:
+    """Write every document, with what `stamps` says added to its spans; return how many spans that were.
 
     Spans that nothing was found out about, and those that already carry a score, are written as they came. A name
     that ends in `.gz` is compressed. The file appears under its name only when it is whole.
@@ -45,7 +63,7 @@ def write_enriched(path: Path, documents: Iterable[object], stamps: Mapping[Span
     return stamped
 
 
-def _stamp(document: object, stamps: Mapping[SpanRef, Attributes]) -> int:
+def _stamp(document: object, stamps: Stamps) -> int:
     stamped = 0
     waiting: list[object] = [document]
     while waiting:
@@ -55,15 +73,9 @@ def _stamp(document: object, stamps: Mapping[SpanRef, Attributes]) -> int:
         elif is_object(item):
             inner = [item[key] for key in _CONTAINERS if is_list(item.get(key))]
             waiting += inner
-            if not inner and (attributes := stamps.get(_ref(item))) is not None:
+            if not inner and (attributes := stamps.of(item)) is not None:
                 stamped += _add(item, attributes)
     return stamped
-
-
-def _ref(span: Mapping[str, Any]) -> SpanRef:
-    return SpanRef(
-        hex_id(span.get("traceId") or span.get("trace_id"), 32), hex_id(span.get("spanId") or span.get("span_id"), 16)
-    )
 
 
 def _add(span: dict[str, Any], attributes: Attributes) -> bool:

@@ -54,7 +54,7 @@ class OtlpResults:
         """Events that the endpoint did not take."""
         self.points_lost = False
 
-    def emit(self, evaluation: Evaluation) -> None:
+    def take(self, evaluation: Evaluation) -> None:
         """Send one evaluation, some time before `close` returns."""
         self._emitter(evaluation.resource).emit(evaluation)
         if self._points is not None:

@@ -17,22 +17,9 @@ from goldspan.scoring.results import RunResult, SessionResult
 SPANS_A_SECOND = 1_000.0
 """How the clock of a replay runs: by spans read, so that the same files give the same results on any machine."""
 QUIET_SPANS = 100_000
-"""A session that none of so many spans in a row belongs to is judged, and its spans are forgotten."""
-_POLL_EVERY = 10_000
-_QUIET = QUIET_SPANS / SPANS_A_SECOND
-
-REPLAY_SETTINGS = EngineSettings(
-    settle=_QUIET,
-    hold_timeout=_QUIET,
-    caller_timeout=_QUIET,
-    run_idle=_QUIET,
-    retention=_QUIET,
-    trace_retention=_QUIET,
-    tombstone_ttl=100 * _QUIET,
-    max_spans=5 * QUIET_SPANS,
-    include_values=False,
-    report_unmatched=True,
-)
+"""A session is judged, and its spans are forgotten, when so many spans in a row belonged to others."""
+Outlet = Callable[[Evaluation], object]
+"""Takes evaluations somewhere else than to the result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,16 +39,17 @@ def replay(
     registry: DialectRegistry,
     *,
     problems: list[Problem],
-    on_evaluation: Callable[[Evaluation], object] | None = None,
-    settings: EngineSettings = REPLAY_SETTINGS,
+    outlets: Sequence[Outlet] = (),
+    quiet_spans: int = QUIET_SPANS,
 ) -> Replay:
     """Score recorded spans in the order they come.
 
     Memory is bounded by the spans of sessions that are still active and by the results. `problems` is the list that the
-    reader of `views` adds to; what the engine finds is added too. `on_evaluation` is given every evaluation as it is
+    reader of `views` adds to; what the engine finds is added too. Every outlet is given each evaluation as it is
     handed out.
     """
-    engine = Engine(goldens, settings)
+    engine = Engine(goldens, _settings(quiet_spans))
+    poll_every = max(quiet_spans // 10, 1)
     results: dict[tuple[str, str], SessionResult] = {}
     read = recognised = 0
 
@@ -70,22 +58,37 @@ def replay(
             if result.session is not None:
                 results[result.session.id, result.session.run] = result
         problems.extend(handout.problems)
-        if on_evaluation is not None:
-            for evaluation in handout.evaluations:
-                on_evaluation(evaluation)
+        for evaluation in handout.evaluations:
+            for outlet in outlets:
+                outlet(evaluation)
 
     for read, view in enumerate(views, 1):
         fact = registry.read(view, content=False)
         recognised += fact.role is not None
         engine.feed(fact, read / SPANS_A_SECOND)
-        if read % _POLL_EVERY == 0:
+        if read % poll_every == 0:
             take(engine.poll(read / SPANS_A_SECOND))
     take(engine.flush(read / SPANS_A_SECOND, end_of_input=True))
-    problems.extend(_bounds(engine))
+    problems.extend(_bounds(engine, quiet_spans))
     return Replay(_run_result(list(results.values()), goldens, problems), read, recognised)
 
 
-def _bounds(engine: Engine) -> Iterable[Problem]:
+def _settings(quiet_spans: int) -> EngineSettings:
+    quiet = quiet_spans / SPANS_A_SECOND
+    return EngineSettings(
+        settle=quiet,
+        hold_timeout=quiet,
+        caller_timeout=quiet,
+        run_idle=quiet,
+        retention=quiet,
+        trace_retention=quiet,
+        tombstone_ttl=100 * quiet,
+        max_spans=5 * quiet_spans,
+        report_unmatched=True,
+    )
+
+
+def _bounds(engine: Engine, quiet_spans: int) -> Iterable[Problem]:
     stats = engine.stats
     if stats.evicted_sessions:
         message = (
@@ -95,7 +98,7 @@ def _bounds(engine: Engine) -> Iterable[Problem]:
         yield Problem("evicted", message)
     if stats.late:
         message = (
-            f"{stats.late} spans came more than {QUIET_SPANS:,} spans after the rest of their session and were left "
+            f"{stats.late} spans came more than {quiet_spans:,} spans after the rest of their session and were left "
             "out; sort the input by time"
         )
         yield Problem("late", message)
