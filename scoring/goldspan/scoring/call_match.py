@@ -152,7 +152,7 @@ class CallMatch:
     def _judge_unknown(self, call: ToolCall) -> Judged:
         """Judge a call whose arguments are not known: nothing can be said unless nothing is expected."""
         # Captured arguments that are no mapping cannot be read.
-        capture = Capture.UNPARSABLE if call.capture is Capture.CAPTURED else call.capture
+        capture = Capture.UNPARSABLE if call.capture == Capture.CAPTURED else call.capture
         results = tuple(
             ArgumentResult(name, Outcome.UNKNOWN, None, rule.strategy, value, None, rule.weight)
             for name, value, rule in self._items
@@ -171,7 +171,7 @@ class CallMatch:
 
 def arguments_of(call: ToolCall) -> Mapping[str, JsonValue] | None:
     """Return the arguments of a call, None where they are not known."""
-    if call.capture is not Capture.CAPTURED:
+    if call.capture != Capture.CAPTURED:
         return None
     arguments: object = call.arguments
     return call.arguments if isinstance(arguments, dict | Mapping) else None
@@ -187,7 +187,7 @@ def extra_arguments(expected: ExpectedCall, call: ToolCall) -> tuple[str, ...]:
 
 def is_hidden(captures: Mapping[str, Capture], name: str) -> bool:
     """Whether the value of an argument is hidden though the call's others are known."""
-    return captures.get(name, Capture.CAPTURED) is not Capture.CAPTURED
+    return captures.get(name, Capture.CAPTURED) != Capture.CAPTURED
 
 
 def _share(points: Fraction | int, total: Fraction | int) -> Fraction:

@@ -130,7 +130,7 @@ class CallResult:
 
     def arguments_with(self, outcome: Outcome) -> tuple[str, ...]:
         """Names of the expected arguments that had this outcome."""
-        return tuple(argument.name for argument in self.arguments if argument.outcome is outcome)
+        return tuple(argument.name for argument in self.arguments if argument.outcome == outcome)
 
 
 @dataclass(frozen=True, slots=True)
