@@ -55,31 +55,27 @@ class JsonSpan:
 
     @property
     def start(self) -> int:
-        return _time(self._raw.get("startTimeUnixNano") or self._raw.get("start_time_unix_nano"))
+        return nanoseconds(self._raw.get("startTimeUnixNano") or self._raw.get("start_time_unix_nano"))
 
     @property
     def end(self) -> int:
-        return _time(self._raw.get("endTimeUnixNano") or self._raw.get("end_time_unix_nano"))
+        return nanoseconds(self._raw.get("endTimeUnixNano") or self._raw.get("end_time_unix_nano"))
 
     @property
     def kind(self) -> int:
-        return _enum(self._raw.get("kind"), "SPAN_KIND_", _KINDS)
+        return span_kind(self._raw.get("kind"))
 
     @property
     def parent_is_remote(self) -> bool:
-        flags = integer(self._raw.get("flags"))
-        return isinstance(flags, int) and bool(flags & _IS_REMOTE)
+        return is_remote(self._raw.get("flags"))
 
     @property
     def status_code(self) -> int:
-        status = self._raw.get("status")
-        return _enum(status.get("code"), "STATUS_CODE_", _STATUS) if is_object(status) else 0
+        return status_code(self._raw.get("status"))
 
     @property
     def status_message(self) -> str:
-        status = self._raw.get("status")
-        message = status.get("message") if is_object(status) else None
-        return message if isinstance(message, str) else ""
+        return status_message(self._raw.get("status"))
 
     @property
     def attributes(self) -> Mapping[str, Any]:
@@ -89,12 +85,7 @@ class JsonSpan:
 
     @property
     def events(self) -> Sequence[EventView]:
-        events = self._raw.get("events")
-        return [
-            EventView(str(event.get("name") or ""), decode_attributes(event.get("attributes")))
-            for event in (events if is_list(events) else ())
-            if is_object(event)
-        ]
+        return event_views(self._raw.get("events"))
 
     @property
     def scope_name(self) -> str:
@@ -131,14 +122,14 @@ class JsonReader:
         elif _first(item, _SCOPE_SPANS) is not None:
             yield from self._resource_spans(item, source)
         elif "spans" in item:
-            yield from self._scope_spans(item, self._resource(None), source)
+            yield from self._scope_spans(item, self.resource(None), source)
         elif "resourceLogs" in item or "resource_logs" in item:
             self.records += 1
             self._problem(LOGS_IGNORED, "holds log records, and no spans are read from them", source)
         elif "resourceMetrics" in item or "resource_metrics" in item:
             self.records += 1
         elif not _SPAN_MARKS.isdisjoint(item):
-            yield self._span(item, None, self._resource(None), source)
+            yield self._span(item, None, self.resource(None), source)
         elif item:
             keys = ", ".join(repr(str(key)) for key in list(item)[:5])
             self._problem(BAD_RECORD, f"found an object with the keys {keys}; expected resourceSpans or a span", source)
@@ -147,7 +138,7 @@ class JsonReader:
         if not is_object(group):
             self._problem(BAD_SPAN, f"found {found(group)} in resourceSpans; expected an object", source)
             return
-        resource = self._resource(group.get("resource"))
+        resource = self.resource(group.get("resource"))
         for scope_spans in self._list(_first(group, _SCOPE_SPANS), "scopeSpans", source):
             yield from self._scope_spans(scope_spans, resource, source)
 
@@ -178,7 +169,8 @@ class JsonReader:
         self._problem(BAD_SPAN, f"found {found(value)} as {field}; expected a list", source)
         return []
 
-    def _resource(self, raw: object) -> ResourceView:
+    def resource(self, raw: object) -> ResourceView:
+        """Return the one view of resources that are equal to this one, as far as it was seen lately."""
         for seen, view in self._resources:
             if _equal(seen, raw):
                 return view
@@ -202,11 +194,14 @@ def _equal(one: object, other: object) -> bool:
 def hex_id(value: object, length: int) -> str:
     """Return an id in lower case; `""` for none, for an invalid one of zeros only, and for what is no text.
 
-    Ids are hex in OTLP/JSON. `json_format` of protobuf writes base64 all the same, recognised here by its length.
+    Ids are hex in OTLP/JSON. `json_format` of protobuf, and Tempo with it, writes base64 all the same, recognised
+    here by its length.
     """
     if not isinstance(value, str):
         return ""
     text = value.strip().lower()
+    if len(text) == length:
+        return text if text[0] != "0" or text.strip("0") else ""
     base64_length = (length // 2 + 2) // 3 * 4
     if len(text) == base64_length and text.endswith("="):
         try:
@@ -216,13 +211,46 @@ def hex_id(value: object, length: int) -> str:
     return "" if text.strip("0") == "" else text
 
 
-def _time(value: object) -> int:
-    if isinstance(value, str | float):
-        value = integer(value)
-    return value if isinstance(value, int) and value > 0 else 0
+def nanoseconds(value: object) -> int:
+    """Return a time in nanoseconds since the epoch, a number or a text of one; 0 for what is none."""
+    number = integer(value)
+    return number if isinstance(number, int) and number > 0 else 0
+
+
+def span_kind(value: object) -> int:
+    """Return a `SpanKind`, written as a number or by its name; 0 for what is none."""
+    return _enum(value, "SPAN_KIND_", _KINDS)
+
+
+def is_remote(flags: object) -> bool:
+    """Tell whether a span's flags say that its parent is in another process."""
+    number = integer(flags)
+    return isinstance(number, int) and bool(number & _IS_REMOTE)
+
+
+def status_code(status: object) -> int:
+    """Return the `StatusCode` of a status, written as a number or by its name; 0 for what is none."""
+    return _enum(status.get("code"), "STATUS_CODE_", _STATUS) if is_object(status) else 0
+
+
+def status_message(status: object) -> str:
+    """Return the message of a status; `""` for what is no text."""
+    message = status.get("message") if is_object(status) else None
+    return message if isinstance(message, str) else ""
+
+
+def event_views(events: object) -> list[EventView]:
+    """Return the events of a span; what is none is left out."""
+    return [
+        EventView(str(event.get("name") or ""), decode_attributes(event.get("attributes")))
+        for event in (events if is_list(events) else ())
+        if is_object(event)
+    ]
 
 
 def _enum(value: object, prefix: str, names: Mapping[str, int]) -> int:
+    if type(value) is int:
+        return value
     if isinstance(value, str):
         if value.isdecimal() and len(value) < 4:
             return int(value)

@@ -1,0 +1,185 @@
+"""OTLP/JSON read lazily: one pass finds the spans of a request, and values are decoded where someone asks for them.
+
+What this module reads at all, it reads like `otlp_json`. Whatever it does not know by its type (other spellings of a
+field, ids that are no text, NaN, lone surrogates) it refuses, so that the whole text is read the plain way.
+"""
+
+# ruff: noqa: D102 - the members of a span view are described by SpanView
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from goldspan.mappers.readers.anyvalue import decode_value
+from goldspan.mappers.readers.otlp_json import (
+    JsonReader,
+    event_views,
+    hex_id,
+    is_remote,
+    span_kind,
+    status_code,
+    status_message,
+)
+from goldspan.mappers.readers.undecoded import UndecodedAttributes
+from goldspan.mappers.spans import EventView, ResourceView, SpanView
+
+_NOTHING = msgspec.Raw(b"")
+_MAX_RESOURCES = 256
+_untyped = msgspec.json.Decoder().decode
+
+
+class _Pair(msgspec.Struct, gc=False):
+    key: str
+    value: msgspec.Raw = _NOTHING
+
+
+class _Span(msgspec.Struct, gc=False, rename="camel"):
+    trace_id: str | None = None
+    span_id: str | None = None
+    parent_span_id: str | None = None
+    name: str | None = None
+    kind: int | str | None = None
+    start_time_unix_nano: int | None = None
+    end_time_unix_nano: int | None = None
+    flags: int | str | None = None
+    attributes: list[_Pair] | None = None
+    events: msgspec.Raw = _NOTHING
+    status: msgspec.Raw = _NOTHING
+    # A field of type null is one that must not be there.
+    snake_trace_id: None = msgspec.field(default=None, name="trace_id")
+    snake_span_id: None = msgspec.field(default=None, name="span_id")
+    snake_parent: None = msgspec.field(default=None, name="parent_span_id")
+    snake_start: None = msgspec.field(default=None, name="start_time_unix_nano")
+    snake_end: None = msgspec.field(default=None, name="end_time_unix_nano")
+
+
+class _Scope(msgspec.Struct):
+    name: str | None = None
+
+
+class _ScopeSpans(msgspec.Struct):
+    scope: _Scope | None = None
+    spans: list[_Span] | None = None
+    library: None = msgspec.field(default=None, name="instrumentationLibrary")
+
+
+class _ResourceSpans(msgspec.Struct, rename="camel"):
+    resource: msgspec.Raw = _NOTHING
+    scope_spans: list[_ScopeSpans] | None = None
+    snake: None = msgspec.field(default=None, name="scope_spans")
+    library_spans: None = msgspec.field(default=None, name="instrumentationLibrarySpans")
+
+
+class LazyRequest(msgspec.Struct, rename="camel"):
+    """A trace request whose spans are found and not yet decoded."""
+
+    resource_spans: list[_ResourceSpans]
+
+
+_request = msgspec.json.Decoder(LazyRequest, strict=False).decode  # 64-bit integers are texts in OTLP/JSON
+
+
+def loads(text: bytes) -> object:
+    """Parse JSON: a `LazyRequest` where it is one, anything else, with the same errors, as `json.loads` does."""
+    try:
+        if not text.isascii():
+            text.decode()  # what is stepped over is checked for everything but its encoding
+        return _request(text)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return json.loads(text)
+
+
+class LazyJsonSpan:
+    """One span of a `LazyRequest`."""
+
+    __slots__ = (
+        "_raw",
+        "attributes",
+        "end",
+        "kind",
+        "parent_id",
+        "resource",
+        "scope_name",
+        "span_id",
+        "start",
+        "trace_id",
+    )
+
+    def __init__(self, raw: _Span, scope_name: str, resource: ResourceView) -> None:
+        self._raw = raw
+        self.scope_name = scope_name
+        self.resource = resource
+        self.trace_id = hex_id(raw.trace_id, 32)
+        self.span_id = hex_id(raw.span_id, 16)
+        self.parent_id = hex_id(raw.parent_span_id, 16) if raw.parent_span_id else ""
+        start, end, kind = raw.start_time_unix_nano or 0, raw.end_time_unix_nano or 0, raw.kind
+        self.start = start if start > 0 else 0
+        self.end = end if end > 0 else 0
+        self.kind = kind if type(kind) is int else span_kind(kind)
+        self.attributes = UndecodedAttributes({pair.key: pair.value for pair in raw.attributes or ()}, _value)
+
+    @property
+    def name(self) -> str:
+        return self._raw.name or ""
+
+    @property
+    def parent_is_remote(self) -> bool:
+        return self._raw.flags is not None and is_remote(self._raw.flags)
+
+    @property
+    def status_code(self) -> int:
+        return status_code(_decoded(self._raw.status))
+
+    @property
+    def status_message(self) -> str:
+        return status_message(_decoded(self._raw.status))
+
+    @property
+    def events(self) -> Sequence[EventView]:
+        return event_views(_decoded(self._raw.events))
+
+
+class LazyReader:
+    """Reads lazy requests, beside the `JsonReader` of the same file."""
+
+    def __init__(self, plain: JsonReader) -> None:
+        self._plain = plain
+        self._resources: dict[bytes, ResourceView] = {}
+
+    def spans(self, request: LazyRequest) -> Iterator[SpanView]:
+        """Yield the spans of a request."""
+        for group in request.resource_spans:
+            resource = self._resource(bytes(group.resource))
+            for scope_spans in group.scope_spans or ():
+                scope_name = (scope_spans.scope.name if scope_spans.scope is not None else None) or ""
+                for span in scope_spans.spans or ():
+                    self._plain.records += 1
+                    yield LazyJsonSpan(span, scope_name, resource)
+
+    def _resource(self, raw: bytes) -> ResourceView:
+        view = self._resources.get(raw)
+        if view is None:
+            if len(self._resources) >= _MAX_RESOURCES:
+                self._resources.clear()
+            view = self._resources[raw] = self._plain.resource(_decoded(raw))
+        return view
+
+
+def _value(raw: msgspec.Raw) -> Any:
+    return decode_value(_decoded(raw))
+
+
+def _decoded(raw: msgspec.Raw | bytes) -> Any:
+    """Decode JSON that was stepped over, hence well formed; numbers beyond msgspec's reach are left to `json`."""
+    try:
+        return _untyped(raw) if raw else None
+    except (msgspec.DecodeError, RecursionError):
+        pass
+    try:
+        return json.loads(bytes(raw))
+    except (ValueError, RecursionError):
+        return None
