@@ -12,7 +12,7 @@ from typing import Any
 
 from goldspan.mappers.spans import EventView, ResourceView, SpanView
 
-_IS_REMOTE = 0x200
+IS_REMOTE = 0x200
 _MAX_DEPTH = 100
 
 
@@ -29,15 +29,15 @@ class MessageSpan:
 
     @property
     def trace_id(self) -> str:
-        return _hex(self._span.trace_id)
+        return hex_bytes(self._span.trace_id)
 
     @property
     def span_id(self) -> str:
-        return _hex(self._span.span_id)
+        return hex_bytes(self._span.span_id)
 
     @property
     def parent_id(self) -> str:
-        return _hex(self._span.parent_span_id)
+        return hex_bytes(self._span.parent_span_id)
 
     @property
     def name(self) -> str:
@@ -57,7 +57,7 @@ class MessageSpan:
 
     @property
     def parent_is_remote(self) -> bool:
-        return bool(self._span.flags & _IS_REMOTE)
+        return bool(self._span.flags & IS_REMOTE)
 
     @property
     def status_code(self) -> int:
@@ -70,12 +70,12 @@ class MessageSpan:
     @property
     def attributes(self) -> Mapping[str, Any]:
         if self._attributes is None:
-            self._attributes = _attributes(self._span.attributes)
+            self._attributes = message_attributes(self._span.attributes)
         return self._attributes
 
     @property
     def events(self) -> Sequence[EventView]:
-        return [EventView(event.name, _attributes(event.attributes)) for event in self._span.events]
+        return [EventView(event.name, message_attributes(event.attributes)) for event in self._span.events]
 
     @property
     def scope_name(self) -> str:
@@ -104,7 +104,7 @@ def message_spans(message: Any) -> Iterator[SpanView]:
 
 
 def _resource_spans(group: Any) -> Iterator[SpanView]:
-    resource = ResourceView(_attributes(group.resource.attributes))
+    resource = ResourceView(message_attributes(group.resource.attributes))
     for scope_spans in group.scope_spans:
         yield from _scope_spans(scope_spans, resource)
 
@@ -114,20 +114,23 @@ def _scope_spans(group: Any, resource: ResourceView) -> Iterator[SpanView]:
         yield MessageSpan(span, group.scope, resource)
 
 
-def _hex(identifier: bytes) -> str:
+def hex_bytes(identifier: bytes) -> str:
+    """Return an id in hex; `""` for none and for an invalid one of zeros only."""
     return identifier.hex() if any(identifier) else ""
 
 
-def _attributes(pairs: Any) -> dict[str, Any]:
-    return {pair.key: _value(pair.value, 0) for pair in pairs}
+def message_attributes(pairs: Any) -> dict[str, Any]:
+    """Decode messages of the type `KeyValue`; of a key given twice the last wins."""
+    return {pair.key: message_value(pair.value, 0) for pair in pairs}
 
 
-def _value(value: Any, depth: int) -> Any:
+def message_value(value: Any, depth: int = 0) -> Any:
+    """Decode a message of the type `AnyValue`; one without a value is null."""
     kind = value.WhichOneof("value")
     if kind is None or depth > _MAX_DEPTH:
         return None
     if kind == "array_value":
-        return [_value(inner, depth + 1) for inner in value.array_value.values]
+        return [message_value(inner, depth + 1) for inner in value.array_value.values]
     if kind == "kvlist_value":
-        return {pair.key: _value(pair.value, depth + 1) for pair in value.kvlist_value.values}
+        return {pair.key: message_value(pair.value, depth + 1) for pair in value.kvlist_value.values}
     return getattr(value, kind)
