@@ -179,11 +179,12 @@ def test_a_file_without_a_record_is_an_error_that_says_what_was_found(
 
 
 def test_every_unreadable_file_is_named_before_anything_is_read(tmp_path: Path, write: Write) -> None:
-    views = read_files([write(ONE), tmp_path, tmp_path / "missing"], lambda problem: None)
+    (tmp_path / "empty").mkdir()
+    views = read_files([write(ONE), tmp_path / "empty", tmp_path / "missing"], lambda problem: None)
     with pytest.raises(TraceFileError) as error:
         next(views)
     assert len(error.value.mistakes) == 2
-    assert "is a directory" in str(error.value)
+    assert "holds no trace file" in str(error.value)
     assert "missing: cannot be opened: No such file" in str(error.value)
 
 
@@ -199,7 +200,8 @@ def test_a_damaged_gzip_file_is_read_as_far_as_it_goes(write: Write) -> None:
     lines = "\n".join(json.dumps(request(span(f"{number}"))) for number in range(2000))
     found, problems = read(write(gzip.compress(lines.encode())[:-2000]))
     assert found
-    assert problems[-1].message.startswith("cannot be read further")
+    assert [problem.code for problem in problems] == ["bad_stream", "bad_json"]
+    assert problems[0].message.startswith("cannot be read further")
 
 
 def test_logs_and_metrics_are_records_but_no_spans(write: Write) -> None:

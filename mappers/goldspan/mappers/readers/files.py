@@ -1,70 +1,107 @@
-"""Trace files: OTLP/JSON as one document or as one request a line, plain or gzipped, told apart by content.
+"""Trace files of any container, told apart by what is in them and never by their names.
 
-Lines are read one at a time, so that memory is bounded by the longest line; a document that spans several lines is
-read as a whole. What cannot be read is a problem with its file and line, and everything good beside it is read.
+    OTLP/JSON, Jaeger's, Tempo's and Zipkin's JSON: documents, or one a line
+    OTLP protobuf: one message, or many with their lengths before them
+    each of them plain, gzipped or compressed by zstd
+
+What cannot be read is a problem with its file and place, and everything good beside it is read.
 """
 
 from __future__ import annotations
 
-import gzip
-import itertools
+import contextlib
+import io
 import json
 import os
-import zlib
-from collections.abc import Callable, Iterable, Iterator
+import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, TYPE_CHECKING
 
-from goldspan.mappers.json_shapes import is_object
+from goldspan.mappers.readers.containers import as_otlp
+from goldspan.mappers.readers.framing import MAX_MESSAGE, Frames, Framing, framing_of
+from goldspan.mappers.readers.json_text import JsonText, Loads, may_be_json
 from goldspan.mappers.readers.otlp_json import JsonReader
-from goldspan.mappers.readers.problems import BAD_JSON, OnProblem
-from goldspan.mappers.readers.salvage import salvage
+from goldspan.mappers.readers.otlp_messages import is_message
+from goldspan.mappers.readers.problems import BAD_PROTOBUF, BAD_STREAM, NO_RECORD, OnProblem
+from goldspan.mappers.readers.streams import OnBytes, ZstdMissingError, byte_source, decompressed
 from goldspan.mappers.spans import SpanView
 from goldspan.scoring.errors import Mistake, Problem, TraceFileError
 
-_GZIP_MAGIC = b"\x1f\x8b"
-_BOM = b"\xef\xbb\xbf"
-_EXPECTED = "expected OTLP/JSON: one trace request as a document, or one request a line"
-_TORN_LINES = (ValueError, RecursionError)
-_decode = json.JSONDecoder().raw_decode
+if TYPE_CHECKING:
+    from goldspan.mappers.readers.otlp_protobuf import ProtobufReader
 
-
-OnBytes = Callable[[int], object]
-"""Is told how many more bytes of a file were read, for progress; compressed ones where it is gzipped."""
+STDIN = "-"
+_HEAD = 1 << 16
+"""How much of a file is looked at to tell what it is."""
+_EXPECTED = "expected OTLP/JSON (a document, or one request a line), OTLP protobuf, or Jaeger, Tempo or Zipkin JSON"
+_MAX_BAD_FRAMES = 16
+"""After so many unreadable messages in a row, their boundaries are taken for lost."""
 
 
 def read_files(
     paths: Iterable[str | os.PathLike[str]], on_problem: OnProblem, on_bytes: OnBytes | None = None
 ) -> Iterator[SpanView]:
-    """Yield the spans of these files in order.
+    """Yield the spans of these files in order; `-` is standard input, a directory every trace file in it.
 
     Raises `TraceFileError`, naming every such file at once: before anything is read, for files that cannot be
-    opened; after the last span, for files that yielded no record. A file of log records is not an error.
+    opened and directories without a trace file; after the last span, for files that yielded no record. Files of log
+    records are no errors, and neither are files of a directory that hold no span: those are problems.
     """
-    named = [Path(path) for path in paths]
+    named = dict.fromkeys(Path(path) for path in paths)
     if unreadable := [mistake for path in named if (mistake := _unreadable(path)) is not None]:
         raise TraceFileError(*unreadable)
     empty: list[Mistake] = []
     for path in named:
-        reader = JsonReader(on_problem)
-        file = _File(path, on_problem, on_bytes)
-        for parsed, source in file.documents():
-            yield from reader.spans(parsed, source)
-        if not reader.records:
-            empty.append(Mistake(str(path), "", file.nothing()))
+        is_directory = path.is_dir()
+        for inside in trace_files_in(path) if is_directory else (path,):
+            file = _File(inside, on_problem, on_bytes)
+            yield from file.views()
+            if nothing := file.nothing():
+                if is_directory:
+                    on_problem(Problem(NO_RECORD, nothing, str(inside)))
+                else:
+                    empty.append(Mistake(str(inside), "", nothing))
     if empty:
         raise TraceFileError(*empty)
 
 
 def read_documents(path: str | os.PathLike[str], on_problem: OnProblem) -> Iterator[object]:
-    """Yield each parsed JSON document of a file as it came, and what can be saved of those that are not whole."""
-    for parsed, _ in _File(Path(path), on_problem, None).documents():
-        yield parsed
+    """Yield what a file holds as documents of OTLP/JSON, and what can be saved of those that are not whole."""
+    yield from _File(Path(path), on_problem, None).documents()
+
+
+def trace_files_in(directory: Path) -> list[Path]:
+    """Return the files under a directory whose first bytes are those of a trace file, in the order of their names.
+
+    Rotated files need no better order: sessions are put together from all of them.
+    """
+    inside = (path for path in directory.rglob("*") if not _is_hidden(path.relative_to(directory)) and path.is_file())
+    return [path for path in sorted(inside) if _looks_like_traces(path)]
+
+
+def _is_hidden(path: Path) -> bool:
+    return any(part.startswith(".") for part in path.parts)
+
+
+def _looks_like_traces(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            head = byte_source(file, lambda _: None).ahead(_HEAD)
+    except OSError:
+        return False
+    except ZstdMissingError:
+        return True
+    return may_be_json(head) or _framing(head) is not None
 
 
 def _unreadable(path: Path) -> Mistake | None:
+    if str(path) == STDIN:
+        return None
     if path.is_dir():
-        return Mistake(str(path), "", "is a directory; name the trace files in it")
+        return None if trace_files_in(path) else Mistake(str(path), "", f"holds no trace file; {_EXPECTED}")
+    if path.exists() and not path.is_file():
+        return None  # a pipe, which can be opened only once
     try:
         with path.open("rb"):
             return None
@@ -72,143 +109,116 @@ def _unreadable(path: Path) -> Mistake | None:
         return Mistake(str(path), "", f"cannot be opened: {error.strerror or error}; name a trace file")
 
 
-_Document = tuple[object, str]
-"""Something parsed, and the file and line it stands in."""
-
-
 class _File:
+    """One file, read once."""
+
     def __init__(self, path: Path, on_problem: OnProblem, on_bytes: OnBytes | None) -> None:
         self._path = path
         self._on_problem = on_problem
         self._on_bytes = on_bytes
-        self._start = b""
+        self._plain = JsonReader(on_problem)
+        self._protobuf: ProtobufReader | None = None
+        self._head = b""
         self._first_problem = ""
+        self._unusable = ""
 
-    def documents(self) -> Iterator[_Document]:
-        with self._path.open("rb") as raw:
-            magic = raw.read(2)
-            raw.seek(0)
-            stream: IO[bytes] = cast("IO[bytes]", gzip.GzipFile(fileobj=raw)) if magic == _GZIP_MAGIC else raw
-            yield from self._lines(self._numbered(stream, raw))
+    def views(self) -> Iterator[SpanView]:
+        # Imported when a file is read: a process that only hands over its own spans needs no msgspec.
+        from goldspan.mappers.readers.otlp_json_lazy import LazyReader, LazyRequest, loads  # noqa: PLC0415
 
-    def _numbered(self, stream: IO[bytes], raw: IO[bytes]) -> Iterator[tuple[int, bytes]]:
-        number = position = 0
-        try:
-            for line in stream:
-                number += 1
-                if self._on_bytes is not None:
-                    before, position = position, raw.tell()
-                    self._on_bytes(position - before)
-                if text := line.strip():
-                    self._start = self._start or text[:40]
-                    yield number, text
-        except (OSError, EOFError, zlib.error) as error:
-            self._problem(number + 1, f"cannot be read further: {error}")
-
-    def _lines(self, lines: Iterator[tuple[int, bytes]]) -> Iterator[_Document]:
-        first = next(lines, None)
-        if first is None:
-            return
-        try:
-            parsed = json.loads(first[1])
-        except _TORN_LINES:
-            yield from self._after_bad_first_line(first, lines)
-            return
-        yield parsed, f"{self._path}:{first[0]}"
-        yield from self._further_lines(lines)
-
-    def _after_bad_first_line(
-        self, first: tuple[int, bytes], lines: Iterator[tuple[int, bytes]]
-    ) -> Iterator[_Document]:
-        """Tell a torn line from the first line of a document over several lines, by the line after it."""
-        second = next(lines, None)
-        if second is not None:
-            try:
-                parsed = json.loads(second[1])
-            except _TORN_LINES:
-                parsed = None
-            if is_object(parsed):
-                yield from self._torn_line(*first)
-                yield parsed, f"{self._path}:{second[0]}"
-                yield from self._further_lines(lines)
-                return
-        if _is_binary(first[1][:40]):
-            return
-        if not _may_be_json(first[1]):
-            # Neither a document nor a line of JSON: lines that follow may still be.
-            yield from self._torn_line(*first)
-            if second is not None:
-                yield from self._torn_line(*second)
-            yield from self._further_lines(lines)
-            return
-        whole: list[bytes] = [first[1]]
-        last = first[0]
-        for number, line in lines if second is None else itertools.chain([second], lines):
-            whole.append(b"\n" * (number - last) + line)
-            last = number
-        yield from self._documents(b"".join(whole).decode("utf-8-sig", errors="replace"), first[0])
-
-    def _documents(self, text: str, line: int) -> Iterator[_Document]:
-        """Read one document, or several one after another."""
-        position = 0
-        while position < len(text):
-            try:
-                parsed, end = _decode(text, position)
-            except _TORN_LINES as error:
-                at = getattr(error, "pos", position)
-                self._problem(line + text.count("\n", 0, at), f"is not whole JSON: {_reason(error)}")
-                for request in salvage(text[position:]):
-                    yield request, str(self._path)
-                return
-            yield parsed, str(self._path)
-            position = end
-            while position < len(text) and text[position] in " \t\r\n,":
-                position += 1
-
-    def _further_lines(self, lines: Iterator[tuple[int, bytes]]) -> Iterator[_Document]:
-        for number, line in lines:
-            try:
-                parsed = json.loads(line)
-            except _TORN_LINES:
-                yield from self._torn_line(number, line)
+        lazy = LazyReader(self._plain)
+        for value, place in self._values(loads):
+            if isinstance(value, LazyRequest):
+                yield from lazy.spans(value)
+            elif self._protobuf is not None and is_message(value):
+                yield from self._protobuf.spans(value, place)
             else:
-                yield parsed, f"{self._path}:{number}"
+                yield from self._plain.spans(as_otlp(value), place)
 
-    def _torn_line(self, number: int, line: bytes) -> Iterator[_Document]:
-        text = line.decode("utf-8-sig", errors="replace")
-        try:
-            json.loads(text)
-            reason = "holds bytes that are not UTF-8"
-        except _TORN_LINES as error:
-            reason = f"is not whole JSON: {_reason(error)}"
-        self._problem(number, reason)
-        for request in salvage(text):
-            yield request, f"{self._path}:{number}"
+    def documents(self) -> Iterator[object]:
+        for value, _ in self._values(json.loads):
+            if self._protobuf is not None and is_message(value):
+                from goldspan.mappers.readers.otlp_documents import document_of  # noqa: PLC0415
 
-    def _problem(self, line: int, message: str) -> None:
-        self._first_problem = self._first_problem or message
-        self._on_problem(Problem(BAD_JSON, message, f"{self._path}:{line}"))
+                yield document_of(value)
+            else:
+                yield as_otlp(value)
 
     def nothing(self) -> str:
-        """Say why the file yielded no record."""
-        if not self._start:
+        """Say why the file yielded no record, or could not be read; `""` where neither is so."""
+        if self._unusable:
+            return self._unusable
+        if self._plain.records or (self._protobuf is not None and self._protobuf.records):
+            return ""
+        if not self._head.strip():
             return f"is empty; {_EXPECTED}"
-        if _is_binary(self._start):
-            return f"found binary data; {_EXPECTED}"
-        if _may_be_json(self._start):
+        if self._protobuf is not None:
+            return f"{self._first_problem or 'holds protobuf without spans'}; {_EXPECTED}"
+        if may_be_json(self._head):
             return f"{self._first_problem or 'holds JSON without spans'}; {_EXPECTED}"
-        return f"found text that starts with {self._start.decode('utf-8', errors='replace')!r}; {_EXPECTED}"
+        if not _is_text(self._head):
+            return f"found binary data; {_EXPECTED}"
+        start = self._head.split(maxsplit=1)[0].decode("utf-8", errors="replace")[:40]
+        return f"found text that starts with {start!r}; {_EXPECTED}"
+
+    def _values(self, loads: Loads) -> Iterator[tuple[object, str]]:
+        """Yield parsed JSON and parsed messages, each with its place."""
+        try:
+            with self._open() as file:
+                source = byte_source(file, self._broken, self._on_bytes)
+                self._head = source.ahead(_HEAD)
+                framing = _framing(self._head)
+                if framing is not None:
+                    yield from self._messages(Frames(source.buffered(), framing), loads)
+                elif _is_text(self._head) or may_be_json(self._head):
+                    yield from JsonText(str(self._path), self._report, loads).values(source.buffered())
+        except OSError as error:
+            self._unusable = f"cannot be opened: {error.strerror or error}; name a trace file"
+        except ZstdMissingError as error:
+            self._unusable = str(error)
+
+    def _open(self) -> contextlib.AbstractContextManager[IO[bytes]]:
+        if str(self._path) == STDIN:
+            return contextlib.nullcontext(sys.stdin.buffer)
+        return self._path.open("rb")
+
+    def _messages(self, frames: Frames, loads: Loads) -> Iterator[tuple[object, str]]:
+        from goldspan.mappers.readers.otlp_protobuf import ProtobufReader  # noqa: PLC0415 - brings protobuf
+
+        reader = self._protobuf = ProtobufReader(self._report)
+        bad = 0
+        for framed, whole in frames:
+            place = f"{self._path}: byte {frames.position:,}"
+            try:
+                payload = decompressed(framed, MAX_MESSAGE) if frames.framing is Framing.PREFIXED else framed
+            except EOFError as error:
+                self._report(Problem(BAD_PROTOBUF, f"a message {error}", place))
+                bad += 1
+            else:
+                if payload[:1] in (b"{", b"["):
+                    yield from JsonText(place, self._report, loads).values(io.BytesIO(payload))
+                    continue
+                request = reader.parse(payload, place, whole=whole)
+                bad = 0 if request.resource_spans or not payload else bad + 1
+                yield request, place
+            if bad == _MAX_BAD_FRAMES:
+                frames.broken = f"found {bad} messages in a row that are no trace requests; the rest is not read"
+                break
+        if frames.broken:
+            self._report(Problem(BAD_PROTOBUF, frames.broken, f"{self._path}: byte {frames.position:,}"))
+
+    def _broken(self, message: str) -> None:
+        self._report(Problem(BAD_STREAM, message, str(self._path)))
+
+    def _report(self, problem: Problem) -> None:
+        self._first_problem = self._first_problem or problem.message
+        self._on_problem(problem)
 
 
-def _may_be_json(start: bytes) -> bool:
-    return start.removeprefix(_BOM)[:1] in (b"{", b"[", b'"')
+def _framing(head: bytes) -> Framing | None:
+    return None if _is_text(head) else framing_of(head, is_whole=len(head) < _HEAD)
 
 
-def _is_binary(start: bytes) -> bool:
-    return any(byte < 32 and byte not in b"\t\r\n" for byte in start)
-
-
-def _reason(error: Exception) -> str:
-    if isinstance(error, json.JSONDecodeError):
-        return f"{error.msg} at character {error.colno}"
-    return "nested too deeply" if isinstance(error, RecursionError) else str(error)
+def _is_text(head: bytes) -> bool:
+    """Tell text from binary data: times and ids of any span hold bytes that no text has."""
+    return not any(byte < 32 and byte not in b"\t\r\n\f" for byte in head[:512])

@@ -1,4 +1,4 @@
-"""Spans given in memory, in any mixture: SDK spans, OTLP messages, OTLP/JSON objects, paths of trace files."""
+"""Spans given in memory, in any mixture: SDK spans, OTLP messages, parsed JSON, paths of trace files."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import cast
 
 from goldspan.mappers.json_shapes import is_list, is_mapping
+from goldspan.mappers.readers.containers import as_otlp
 from goldspan.mappers.readers.files import read_files
 from goldspan.mappers.readers.otlp_json import JsonReader
 from goldspan.mappers.readers.otlp_messages import is_message, message_spans
 from goldspan.mappers.readers.problems import BAD_RECORD, BAD_SPAN, OnProblem, found
 from goldspan.mappers.readers.sdk import SdkReader
+from goldspan.mappers.readers.zipkin import is_zipkin_span
 from goldspan.mappers.spans import SpanView
 from goldspan.scoring.errors import Problem
 
@@ -20,8 +22,9 @@ def views(source: object, on_problem: OnProblem) -> Iterator[SpanView]:
     """Yield a view of every span in `source`, in its order.
 
     `source` is one of these or an iterable of them: a `ReadableSpan`, an OTLP protobuf message (trace request, trace
-    data, resource spans, scope spans, span), an OTLP/JSON object of the same shapes, the path of a trace file, a
-    `SpanView`. What cannot be read is a problem that names its place; a file raises as in `read_files`.
+    data, resource spans, scope spans, span), an OTLP/JSON object of the same shapes, parsed JSON of Jaeger, Tempo or
+    Zipkin, the path of a trace file, a `SpanView`. What cannot be read is a problem that names its place; a file raises
+    as in `read_files`.
     """
     sdk = SdkReader()
     parsed = JsonReader(on_problem)
@@ -31,7 +34,7 @@ def views(source: object, on_problem: OnProblem) -> Iterator[SpanView]:
             if isinstance(item, str | os.PathLike):
                 yield from read_files([cast("str", item)], on_problem)
             elif is_mapping(item) or is_list(item):
-                yield from parsed.spans(dict(item) if is_mapping(item) else item, place)
+                yield from parsed.spans(as_otlp(dict(item) if is_mapping(item) else item), place)
             elif is_message(item):
                 yield from message_spans(item)
             elif hasattr(item, "get_span_context"):
@@ -54,4 +57,6 @@ def _items(source: object) -> Iterable[object]:
 def _is_one(source: object) -> bool:
     if isinstance(source, str | bytes | os.PathLike | Mapping):
         return True
+    if is_list(source) and source and is_zipkin_span(source[0]):
+        return True  # the halves of a shared span are told apart together
     return is_message(source) or hasattr(source, "get_span_context") or isinstance(source, SpanView)

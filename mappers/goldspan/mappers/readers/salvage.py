@@ -5,28 +5,38 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from typing import Any, cast
+from typing import cast
+
+from goldspan.mappers.readers.jaeger import is_jaeger_span
 
 _FIELD = re.compile(r'"(resource|scope|spans)"\s*:\s*(\[?)')
 _BETWEEN = re.compile(r"[\s,]*")
 _decode = json.JSONDecoder().raw_decode
 
 
-def salvage(text: str) -> Iterator[dict[str, Any]]:
+def salvage(text: str) -> Iterator[object]:
     """Yield a trace request for each list of spans, with those spans of it that are whole.
 
-    The text is walked by its `resource`, `scope` and `spans` fields. A field that parses is stepped over as a whole,
-    so that nothing inside an attribute value is ever taken for a field.
+    Of a text that is a list, whole elements are yielded first. The rest is walked by its `resource`, `scope` and
+    `spans` fields. A field that parses is stepped over as a whole, so that nothing inside an attribute value is ever
+    taken for a field.
     """
     resource: object = None
     scope: object = None
     position = 0
+    if (start := text.lstrip()).startswith("["):
+        text = start
+        elements, position = _elements(text, 1)
+        if elements:
+            yield elements
     while (field := _FIELD.search(text, position)) is not None:
         name, opening = field.groups()
         position = field.end()
         if name == "spans" and opening:
             spans, position = _elements(text, position)
-            if spans:
+            if spans and is_jaeger_span(spans[0]):
+                yield {"spans": spans}
+            elif spans:
                 yield {"resourceSpans": [{"resource": resource, "scopeSpans": [{"scope": scope, "spans": spans}]}]}
         elif not opening:
             value, position = _value(text, position)
