@@ -1,0 +1,72 @@
+"""The benchmarks' traffic is what it says: both ways of writing it give the sessions that were planned."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+from benchmarks.traffic import SessionPlan, golden_set, otlp_json_lines, plan_sessions, play
+from goldspan.mappers import read_sessions
+from goldspan.scoring import Session, score_sessions
+
+IDS = [f"s-{number}" for number in range(8)]
+PLANS = plan_sessions(IDS)
+
+
+def as_planned(plans: tuple[SessionPlan, ...]) -> dict[str, list[list[tuple[str, dict[str, object]]]]]:
+    return {plan.id: [[(name, dict(args)) for name, args in calls] for calls in plan.calls] for plan in plans}
+
+
+def as_read(sessions: list[Session]) -> dict[str, list[list[tuple[str, dict[str, object]]]]]:
+    return {
+        session.id: [[(call.name, dict(call.arguments or {})) for call in turn.calls] for turn in session.turns]
+        for session in sessions
+    }
+
+
+def test_otlp_json_holds_the_plan(tmp_path: Path) -> None:
+    path = tmp_path / "traces.jsonl"
+    path.write_text("\n".join(otlp_json_lines(PLANS)), "utf-8")
+    assert as_read(read_sessions(path)) == as_planned(PLANS)
+
+
+def test_sdk_spans_hold_the_plan() -> None:
+    exporter, provider = InMemorySpanExporter(), TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    for plan in PLANS:
+        for turn in plan.turns:
+            play(provider.get_tracer("test"), turn)
+    spans = exporter.get_finished_spans()
+    assert as_read(read_sessions(spans)) == as_planned(PLANS)
+    kinds = Counter(span.name.split()[0] for span in spans)
+    assert kinds["chat"] == kinds["execute_tool"] == kinds["GET"] / 2
+    provider.shutdown()
+
+
+def test_the_same_seed_gives_the_same_traffic() -> None:
+    assert list(otlp_json_lines(plan_sessions(IDS))) == list(otlp_json_lines(PLANS))
+    assert list(otlp_json_lines(plan_sessions(IDS, seed=2))) != list(otlp_json_lines(PLANS))
+
+
+@pytest.mark.parametrize("count", [1, 8])
+def test_traffic_without_agents_has_as_many_spans_and_no_session(count: int, tmp_path: Path) -> None:
+    plain = plan_sessions(IDS[:count], agent=False)
+    assert abs(sum(map(len, plain)) - sum(map(len, PLANS[:count]))) <= 4 * count
+    path = tmp_path / "traces.jsonl"
+    path.write_text("\n".join(otlp_json_lines(plain)), "utf-8")
+    assert read_sessions(path) == []
+
+
+def test_the_goldens_differ_where_they_say(tmp_path: Path) -> None:
+    path = tmp_path / "traces.jsonl"
+    path.write_text("\n".join(otlp_json_lines(PLANS)), "utf-8")
+    scores = [result.verdict.score for result in score_sessions(read_sessions(path), golden_set(PLANS)).sessions]
+    assert [score == 1 for score in scores] == [True, True, True, False, True, True, True, False]
+    assert scores[7] is not None
+    assert scores[3] is not None
+    assert scores[7] < scores[3] < 1
