@@ -161,8 +161,12 @@ class LogFacts:
     time: int = 0
     dialect: str = ""
     model: ModelFacts | None = None
+    whole: bool = False
+    """It holds all that its model call was given and answered, rather than one message of it."""
+    own_message: bool = False
+    """An earlier answer of the model's, in its input: what was said before it is history."""
     tools: tuple[ToolFacts, ...] = ()
-    """Executions of tools, joined to their spans by call id."""
+    """Executions of tools, joined to their spans by call id; the name is `""` where the record has none."""
     context: ContextFacts = NO_CONTEXT
     session_keys: tuple[tuple[str, str], ...] = ()
     turn_id: str | None = None

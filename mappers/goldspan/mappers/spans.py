@@ -1,4 +1,4 @@
-"""The little a dialect may read of a span, whatever holds it."""
+"""The little a dialect may read of a span or of a log record, whatever holds it."""
 
 from __future__ import annotations
 
@@ -71,3 +71,27 @@ class SpanView(Protocol):
     def resource(self) -> ResourceView:
         """One object for all spans of a source, so that it can be compared by identity."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class LogView:
+    """A log record. Readers make these beside the views of spans, with values of the same kinds as attributes have.
+
+    A value that was recorded as null is there, as None: in typed values it is one without any content.
+    """
+
+    trace_id: str
+    """`""` where the record was written outside of any span; it can then be joined to nothing."""
+    span_id: str
+    time: int
+    """Its own time, else that of its observation."""
+    event_name: str
+    """The record's EventName field. Older writers put the name into the attribute `event.name` instead."""
+    body: Any
+    attributes: Mapping[str, Any]
+    scope_name: str
+    resource: ResourceView
+
+
+RecordView = SpanView | LogView
+"""What readers yield."""

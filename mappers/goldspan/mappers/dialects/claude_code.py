@@ -1,19 +1,58 @@
 """Claude Code's own spans. Arguments of tools are in its log records alone.
 
 https://docs.claude.com/en/docs/claude-code/monitoring-usage . Whether a tool failed is only on the span of its
-execution, inside the span of the call and with the same id.
+execution, inside the span of the call and with the same id; log records say it too, with booleans and numbers as text.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from goldspan.mappers.dialects.dialect import Advice
-from goldspan.mappers.dialects.rules import Rule
-from goldspan.mappers.dialects.sources import Source
+from goldspan.mappers.dialects.identifiers import identifier
+from goldspan.mappers.dialects.rules import Attributes, Rule
+from goldspan.mappers.dialects.sources import Source, first_text
 from goldspan.mappers.dialects.table import DialectTable
-from goldspan.mappers.facts import Role
+from goldspan.mappers.dialects.taking import text_at
+from goldspan.mappers.facts import Role, ToolFacts
+from goldspan.mappers.json_shapes import is_object
+from goldspan.mappers.spans import SpanView
+from goldspan.scoring.sessions import Capture, Content
 
 _TYPE = "span.type"
 _SCOPE = "com.anthropic.claude_code"
+_CUT_AT = 512
+"""Characters of a single argument beyond which log records hold only its beginning."""
+_function = text_at("mcp_tool_name")
+
+
+def _completed(_: SpanView, attributes: Attributes, tool: ToolFacts) -> ToolFacts:
+    """Name a server's tool, say why it failed, and tell what was cut off: all of it said beside, in log records."""
+    if name := _function(attributes.get("tool_parameters")):
+        tool = replace(tool, name=name)
+    if tool.error == "error":
+        tool = replace(tool, error=first_text(attributes, ("error_type", "error")) or "error")
+    written, size = attributes.get("tool_input"), identifier(attributes.get("tool_input_size_bytes")) or ""
+    if isinstance(written, str) and size.isdecimal() and int(size[:18]) > _utf16_length(written):
+        return _cut(tool)
+    return tool
+
+
+def _utf16_length(text: str) -> int:
+    return len(text.encode("utf-16-le", errors="surrogatepass")) // 2
+
+
+def _cut(tool: ToolFacts) -> ToolFacts:
+    arguments = tool.arguments.raw
+    long = (
+        {name: Capture.TRUNCATED for name, value in arguments.items() if len(str(value)) >= _CUT_AT}
+        if tool.arguments.capture is Capture.CAPTURED and is_object(arguments)
+        else {}
+    )
+    if long:
+        return replace(tool, argument_captures={**(tool.argument_captures or {}), **long})
+    return replace(tool, arguments=Content(arguments, Capture.TRUNCATED))
+
 
 CLAUDE_CODE = DialectTable(
     name="claude_code",
@@ -34,8 +73,13 @@ CLAUDE_CODE = DialectTable(
         Rule(Role.AGENT, _TYPE, frozenset({"interaction"}), scope=_SCOPE),
     ),
     tool_name=("gen_ai.tool.name", "tool_name"),
+    arguments=(Source("tool_input"),),
     call_id=(Source("gen_ai.tool.call.id"), Source("tool_use_id")),
     result=(Source("output", event="tool.output"),),
+    error_flags=(("success", "false"),),
     user_text=(Source("user_prompt"),),
     agent=("gen_ai.agent.name",),
+    log_scope=_SCOPE,
+    tool_log_events=frozenset({"tool_result", "claude_code.tool_result"}),
+    tool_hook=_completed,
 )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from goldspan.mappers.facts import ContextFacts, ModelFacts, Role, ToolFacts
-from goldspan.mappers.spans import SpanView
+from goldspan.mappers.spans import LogView, SpanView
 from goldspan.scoring.sessions import NO_CONTENT, Content
 
 
@@ -52,6 +52,45 @@ class Dialect(Protocol):
 
     def read(self, span: SpanView) -> Reading | None:
         """Read one span."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class LogReading:
+    """What one dialect read of one log record; it is added to the span that the record was written in (R11)."""
+
+    model: ModelFacts | None = None
+    whole: bool = False
+    """It holds all that its model call was given and answered, rather than one message of it."""
+    own_message: bool = False
+    """An earlier answer of the model's, in its input: what was said before it is history."""
+    tools: tuple[ToolFacts, ...] = ()
+    """Executions that the record tells of, found by their call ids."""
+    results: Callable[[], tuple[ToolFacts, ...]] | None = None
+    """Reads what tools returned; called only where someone wants it."""
+    user_text: Content = NO_CONTENT
+    context: Callable[[], ContextFacts] | None = None
+    """As in `Reading`."""
+    session_keys: tuple[tuple[str, str], ...] = ()
+    turn_id: str | None = None
+
+
+@runtime_checkable
+class LogDialect(Protocol):
+    """What a dialect is too, if its content is, or may be, in log records."""
+
+    @property
+    def name(self) -> str:
+        """As in `Dialect`."""
+        ...
+
+    @property
+    def log_events(self) -> frozenset[str]:
+        """Names of events, any one of which makes a log record worth reading."""
+        ...
+
+    def read_log(self, log: LogView) -> LogReading | None:
+        """Read one log record, under the same rules as `Dialect.read`."""
         ...
 
 

@@ -13,13 +13,15 @@ from typing import Any, overload
 from goldspan.mappers.json_shapes import is_mapping, is_sequence
 from goldspan.mappers.spans import EventView, SpanView
 
-_CHOICE = "gen_ai.choice"
-_ROLES = {
+CHOICE = "gen_ai.choice"
+"""A model's output."""
+INPUT_EVENTS = {
     "gen_ai.system.message": "system",
     "gen_ai.user.message": "user",
     "gen_ai.assistant.message": "assistant",
     "gen_ai.tool.message": "tool",
 }
+"""A model's input, and whose message each is."""
 
 
 class EventMessages(Sequence[Mapping[str, Any]]):
@@ -38,17 +40,17 @@ class EventMessages(Sequence[Mapping[str, Any]]):
     def __getitem__(self, index: int | slice) -> Mapping[str, Any] | Sequence[Mapping[str, Any]]:
         if isinstance(index, slice):
             return EventMessages(self._events[index])
-        return _message(self._events[index])
+        return event_message(self._events[index])
 
 
 def output_events(span: SpanView, _: Mapping[str, Any]) -> EventMessages | None:
     """Return a model's output as far as events hold it."""
-    return _of(span, (_CHOICE,))
+    return _of(span, (CHOICE,))
 
 
 def input_events(span: SpanView, _: Mapping[str, Any]) -> EventMessages | None:
     """Return a model's input as far as events hold it."""
-    return _of(span, _ROLES)
+    return _of(span, INPUT_EVENTS)
 
 
 def _of(span: SpanView, names: Collection[str]) -> EventMessages | None:
@@ -56,17 +58,20 @@ def _of(span: SpanView, names: Collection[str]) -> EventMessages | None:
     return EventMessages(events) if events else None
 
 
-def _message(event: EventView) -> Mapping[str, Any]:
+def event_message(event: EventView) -> Mapping[str, Any]:
+    """Return the message that an event holds, in a shape that is read everywhere."""
     attributes = event.attributes
     body = _decoded(attributes.get("gen_ai.event.content"))
     held: Mapping[str, Any] = body if is_mapping(body) else attributes
-    role = "assistant" if event.name == _CHOICE else _ROLES.get(event.name, "")
+    role = "assistant" if event.name == CHOICE else INPUT_EVENTS.get(event.name, "")
     inner = _decoded(held.get("message"))
-    if is_mapping(inner):
-        return {"role": role, **inner}
     content = _decoded(held.get("content")) if inner is None else inner
-    message: dict[str, Any] = {"role": role, "content": content if content is not None else ""}
-    if calls := _decoded(held.get("tool_calls")):
+    if is_mapping(content) and (content is inner or "parts" in content):
+        # A message of its own, with its own role: Google's writers log the model's earlier answers as the user's.
+        message = {"role": role, **{key: value for key, value in content.items() if value is not None}}
+    else:
+        message = {"role": role, "content": content if content is not None else ""}
+    if "tool_calls" not in message and (calls := _decoded(held.get("tool_calls"))):
         message["tool_calls"] = calls
     if role == "tool" and isinstance(call_id := held.get("id"), str):
         message["tool_call_id"] = call_id

@@ -88,4 +88,5 @@ GOOGLE_ADK = DialectTable(
     ),
     agent=("gen_ai.agent.name",),
     turn_id=("gcp.vertex.agent.invocation_id",),
+    log_scope="gcp.vertex.agent",
 )

@@ -65,10 +65,10 @@ def end_of_input(messages: object) -> InputEnd:
         role = role_of(message)
         if role == "assistant":
             break
-        answers = list(_answers(message, role))
-        for call_id, failed in answers:
+        answers = list(answers_in(message, role))
+        for call_id, answer in answers:
             if call_id:
-                answered.setdefault(call_id, failed)
+                answered.setdefault(call_id, _failed(answer))
         if new_user_message is None and (answers or role == "tool"):
             new_user_message = False
         elif new_user_message is None and role == "user":
@@ -83,7 +83,7 @@ def last_user_text(messages: object) -> Content:
         return Content(messages, Capture.REDACTED)
     for message in newest_first(messages):
         role = role_of(message)
-        if role == "user" and not any(True for _ in _answers(message, role)) and (text := text_of(message)):
+        if role == "user" and not any(True for _ in answers_in(message, role)) and (text := text_of(message)):
             return _captured(text)
     return NO_CONTENT
 
@@ -226,18 +226,18 @@ def _made(name: object, holder: Mapping[str, Any], call_id: object) -> Request |
     return Request(name, arguments.content, named, arguments.captures)
 
 
-def _answers(message: Mapping[str, Any], role: str) -> Iterator[tuple[str, bool]]:
-    """Yield the ids of the calls that a message answers, `""` for an unnamed one, and whether as an error."""
+def answers_in(message: Mapping[str, Any], role: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the ids of the calls that a message answers, `""` for an unnamed one, each with what holds the answer."""
     named = message.get("tool_call_id") or message.get("toolCallId")
     if role == "tool" and isinstance(named, str):
-        yield named, _failed(message)
+        yield named, message
         return
     for part in parts_of(message):
         for key in ("toolResult", "function_response", "functionResponse", "tool_call_result"):
             if is_mapping(inner := part.get(key)):
-                yield _id(inner), _failed(inner)
+                yield _id(inner), inner
         if part.get("type") in {"tool_call_response", "tool_result", "function_call_output", "tool-result"}:
-            yield _id(part), _failed(part)
+            yield _id(part), part
 
 
 def _id(part: Mapping[str, Any]) -> str:

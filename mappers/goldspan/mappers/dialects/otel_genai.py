@@ -80,4 +80,5 @@ OTEL_GENAI = DialectTable(
     ),
     tool_definitions=(Source("gen_ai.tool.definitions"), Source("gen_ai.tool.definitions", event=_DETAILS)),
     agent=("gen_ai.agent.name", "gen_ai.workflow.name"),
+    log_scope="",
 )

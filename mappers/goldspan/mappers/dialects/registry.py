@@ -10,10 +10,11 @@ from goldspan.mappers.assembly.settings import DEFAULT_SESSION_KEYS
 from goldspan.mappers.dialects.dialect import Dialect, Reading
 from goldspan.mappers.dialects.discovery import built_in_dialects, third_party_dialects
 from goldspan.mappers.dialects.identifiers import first_identifier, identifier
+from goldspan.mappers.dialects.log_registry import LogRegistry
 from goldspan.mappers.dialects.merging import merged
-from goldspan.mappers.facts import NO_CONTEXT, NO_RESOURCE, ContextFacts, ResourceFacts, Role, SpanFacts
+from goldspan.mappers.facts import NO_CONTEXT, NO_RESOURCE, ContextFacts, LogFacts, ResourceFacts, Role, SpanFacts
 from goldspan.mappers.quick import quick_constructor
-from goldspan.mappers.spans import ResourceView, SpanView
+from goldspan.mappers.spans import LogView, ResourceView, SpanView
 from goldspan.scoring.errors import DialectError, Problem
 
 RUN_ID_KEYS = ("goldspan.run.id", "cicd.pipeline.run.id")
@@ -73,6 +74,7 @@ class DialectRegistry:
         self._bare_scopes = frozenset[str]().union(*(_bare_scopes(dialect) for dialect in self.dialects))
         self._plans: dict[frozenset[str], _Plan] = {}
         self._resources: dict[int, tuple[ResourceView, ResourceFacts]] = {}
+        self._logs = LogRegistry(self.dialects, self._session_keys, self._failed)
 
     def read(self, view: SpanView, *, content: bool = True) -> SpanFacts:
         """Return what is known of a span; a skeleton, if nothing is.
@@ -89,6 +91,18 @@ class DialectRegistry:
         except Exception as error:  # noqa: BLE001 - a broken view must never reach the agent
             self._failed("reader", error, view)
             return SpanFacts("", "", "", 0, 0)
+
+    def read_log(self, view: LogView, *, content: bool = True) -> LogFacts | None:
+        """Return what a log record adds to the span it was written in; none where it says nothing of interest."""
+        try:
+            return self._logs.read(view, content=content)
+        except Exception as error:  # noqa: BLE001 - as above
+            self._failed("reader", error, view)
+            return None
+
+    def may_tell(self, event_name: str, attributes: Mapping[str, Any]) -> bool:
+        """Say, at little cost, whether a log record of this event name is worth a `read_log`."""
+        return self._logs.may_tell(event_name, attributes)
 
     def _skeleton(self, view: SpanView) -> SpanFacts:
         end = view.end
@@ -177,7 +191,7 @@ class DialectRegistry:
                 self._failed(name, error, view)
         return NO_CONTEXT if reading.user_text is NO_CONTEXT.user_text else ContextFacts(reading.user_text)
 
-    def _failed(self, dialect: str, error: Exception, view: SpanView) -> None:
+    def _failed(self, dialect: str, error: Exception, view: SpanView | LogView) -> None:
         self.failures[dialect] += 1
         try:
             source = f"{view.trace_id}/{view.span_id}"

@@ -48,6 +48,7 @@ SEMANTIC_KERNEL = DialectTable(
     input=(Source("gen_ai.input.messages"),),
     tool_definitions=(Source("gen_ai.tool.definitions"),),
     agent=("gen_ai.agent.name",),
+    log_scope=_SCOPE,
     request_name=_function,
     tool_hook=_without_plugin,
 )

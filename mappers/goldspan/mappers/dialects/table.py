@@ -4,6 +4,7 @@
     name, arguments, call_id, result, error flags  -> ToolFacts
     output, input    -> ModelFacts
     user_text, answer, messages, tool_definitions  -> context
+    log_scope, tool_log_events                     -> which log records are its own
 
 What a table cannot say goes into its hooks.
 """
@@ -15,9 +16,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from goldspan.mappers.dialects.capture import NO_ARGUMENTS, REDACTION_TOKENS, Arguments, read_arguments, read_content
-from goldspan.mappers.dialects.dialect import NO_ADVICE, Advice, Reading
+from goldspan.mappers.dialects.dialect import NO_ADVICE, Advice, LogReading, Reading
 from goldspan.mappers.dialects.failures import error_of
 from goldspan.mappers.dialects.identifiers import identifier
+from goldspan.mappers.dialects.log_records import MESSAGE_EVENTS, LogSpan, event_name, said_in
 from goldspan.mappers.dialects.messages import (
     InputEnd,
     end_of_input,
@@ -31,7 +33,7 @@ from goldspan.mappers.dialects.sources import Sources, first_text, first_value
 from goldspan.mappers.facts import ContextFacts, ModelFacts, Role, ToolFacts
 from goldspan.mappers.json_shapes import is_mapping
 from goldspan.mappers.quick import quick_constructor
-from goldspan.mappers.spans import SpanView
+from goldspan.mappers.spans import LogView, SpanView
 from goldspan.scoring.sessions import Capture, Content
 
 _reading = quick_constructor(Reading)
@@ -112,6 +114,11 @@ class DialectTable:
     session_keys: tuple[str, ...] = ()
     extra_markers: frozenset[str] = frozenset()
 
+    log_scope: str | None = None
+    """How the scope of log records begins that hold messages as OpenTelemetry's conventions write them."""
+    tool_log_events: frozenset[str] = frozenset()
+    """Events of that scope that tell of an execution, in attributes as the dialect's tool spans have them."""
+
     request_name: Callable[[str], str] | None = None
     """Names a tool that a model asks for as its user knows it (R9)."""
     tool_hook: Callable[[SpanView, Attributes, ToolFacts], ToolFacts] | None = None
@@ -120,12 +127,15 @@ class DialectTable:
     markers: frozenset[str] = field(init=False)
     bare_scopes: frozenset[str] = field(init=False)
     """Scopes whose spans are worth reading even without any attribute."""
+    log_events: frozenset[str] = field(init=False)
 
     def __post_init__(self) -> None:
         keys = {rule.also[0] if rule.also else rule.key for rule in self.rules}.union(self.turn_id, self.session_keys)
         object.__setattr__(self, "markers", frozenset(keys - {""}) | self.extra_markers)
         bare = {rule.scope for rule in self.rules if not (rule.key or rule.also)}
         object.__setattr__(self, "bare_scopes", frozenset(bare))
+        messages = frozenset[str]() if self.log_scope is None else MESSAGE_EVENTS
+        object.__setattr__(self, "log_events", messages | self.tool_log_events)
 
     def read(self, span: SpanView) -> Reading | None:
         """Read one span; none where no rule holds and nothing else of this dialect is on it."""
@@ -160,6 +170,31 @@ class DialectTable:
             turn_id=turn_id,
             no_turn=rule is not None and rule.no_turn,
             hides_calls=rule is not None and rule.hides_calls and not (model is not None and model.requests),
+        )
+
+    def read_log(self, log: LogView) -> LogReading | None:
+        """Read one log record; none where its scope is another dialect's, or nothing is in it."""
+        if self.log_scope is None or not log.scope_name.startswith(self.log_scope):
+            return None
+        name, attributes = event_name(log), log.attributes
+        turn_id, session_keys = first_text(attributes, self.turn_id), self._sessions(attributes)
+        if name in self.tool_log_events:
+            tool = self._tool(LogSpan(log), attributes, pseudo=False)
+            return LogReading(tools=(tool,), session_keys=session_keys, turn_id=turn_id)
+        said = said_in(log, name)
+        if said is None:
+            return LogReading(session_keys=session_keys, turn_id=turn_id) if session_keys or turn_id else None
+        end = end_of_input(said.given)
+        model = self._model(said.output, end)
+        return LogReading(
+            None if model == ModelFacts() else model,
+            said.whole,
+            said.own_message,
+            results=said.results,
+            user_text=end.user_text,
+            context=lambda: said.context(end.user_text),
+            session_keys=session_keys,
+            turn_id=turn_id,
         )
 
     def _sessions(self, attributes: Attributes) -> tuple[tuple[str, str], ...]:
