@@ -74,6 +74,7 @@ class DialectRegistry:
         self._bare_scopes = frozenset[str]().union(*(_bare_scopes(dialect) for dialect in self.dialects))
         self._plans: dict[frozenset[str], _Plan] = {}
         self._resources: dict[int, tuple[ResourceView, ResourceFacts]] = {}
+        """By identity; the view is kept too, so that its identity stays its own."""
         self._logs = LogRegistry(self.dialects, self._session_keys, self._failed)
 
     def read(self, view: SpanView, *, content: bool = True) -> SpanFacts:
@@ -202,7 +203,7 @@ class DialectRegistry:
 
     def _resource(self, view: ResourceView) -> ResourceFacts:
         known = self._resources.get(id(view))
-        if known is not None and known[0] is view:
+        if known is not None:
             return known[1]
         facts = self._resource_facts(view.attributes)
         if len(self._resources) >= _MAX_RESOURCES:
