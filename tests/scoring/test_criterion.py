@@ -186,6 +186,17 @@ def test_a_criterion_survives_a_round_trip_through_json() -> None:
     assert Criterion.parse(json.loads(criterion.model_dump_json())) == criterion
 
 
+def test_a_changed_copy_is_another_criterion() -> None:
+    criterion = Criterion(per_arg_strategies={"x": "numeric"})
+    assert criterion.rules("f")["x"].strategy == "numeric"
+    copy = criterion.model_copy(update={"per_arg_strategies": {}, "ordered": False})
+    assert copy == Criterion(ordered=False)
+    assert copy.digest != criterion.digest
+    assert copy.rules("f")["x"].strategy == "exact"
+    with pytest.raises(CriterionError, match="threshold: found 2"):
+        criterion.model_copy(update={"threshold": 2})
+
+
 def test_nobody_changes_a_criterion() -> None:
     criterion = Criterion.parse({"per_arg_strategies": {"x": "exact"}})
     with pytest.raises(ValueError, match="frozen"):

@@ -28,6 +28,8 @@ ONE = Fraction(1)
 LONGEST_SIMILAR = 100_000
 SIMILARITY_IS_MISSING = "the strategy `similarity` needs rapidfuzz: install goldspan[similarity]"
 
+_SCALARS = frozenset({str, int, float, bool, type(None)})
+"""Two values of one of these types are equal as JSON exactly if they are in Python."""
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE]([+-]?[0-9]+))?", re.ASCII)
 _LONGEST_NUMBER = 400
 _LARGEST_EXPONENT = 1_000
@@ -35,6 +37,9 @@ _LARGEST_EXPONENT = 1_000
 
 def exact(expected: JsonValue, actual: JsonValue) -> Fraction:
     """1 if the values are equal as JSON."""
+    kind: type[object] = type(expected)
+    if kind is type(actual) and kind in _SCALARS:
+        return ONE if expected == actual else ZERO
     return ONE if equal(expected, actual) else ZERO
 
 
@@ -112,6 +117,9 @@ def equal(expected: JsonValue, actual: JsonValue, *, casefold: bool = False) -> 
     waiting: list[tuple[JsonValue, JsonValue]] = [(expected, actual)]
     while waiting:
         wanted, found = waiting.pop()
+        kind: type[object] = type(wanted)
+        if kind is type(found) and kind in _SCALARS and wanted == found:
+            continue
         if _is_list(wanted):
             if not _is_list(found) or len(wanted) != len(found):
                 return False

@@ -11,12 +11,12 @@ import json
 from collections.abc import Mapping
 from decimal import Decimal
 from fractions import Fraction
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, get_args
 
 from pydantic import (
     Field,
     GetJsonSchemaHandler,
-    PrivateAttr,
     StrictBool,
     ValidationError,
     field_validator,
@@ -163,9 +163,6 @@ class Criterion(Block):
     threshold: Threshold = Decimal("0.8")
     """The least score of a turn or a session that passes; a call passes at 1."""
 
-    _rules: dict[str, RulesOfTool] = PrivateAttr(default_factory=dict[str, RulesOfTool])
-    _digest: str = PrivateAttr(default="")
-
     if not TYPE_CHECKING:  # checkers know the constructor that pydantic derives from the fields
 
         def __init__(self, **fields: Any) -> None:
@@ -210,22 +207,33 @@ class Criterion(Block):
 
     def rules(self, tool: str) -> RulesOfTool:
         """Return what holds for each argument of a tool: `tools` beats `per_arg_strategies` beats the default."""
-        known = self._rules
+        known = self._rules_of
         if tool not in known:
             known[tool] = RulesOfTool(self, tool)
         return known[tool]
+
+    @cached_property
+    def _rules_of(self) -> dict[str, RulesOfTool]:
+        return {}
 
     def strategy_for(self, given: ArgumentRule, argument: str) -> Strategy:
         """Return the strategy for an argument whose tool has this rule for it."""
         return given.strategy or self.per_arg_strategies.get(argument) or self.default_strategy
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """12 hex digits that are the same for criteria that say the same, whatever their spelling."""
-        if not self._digest:
-            said = json.dumps(_canonical(self.model_dump(exclude_defaults=True)), sort_keys=True)
-            self._digest = hashlib.sha256(said.encode()).hexdigest()[:12]
-        return self._digest
+        said = json.dumps(_canonical(self.model_dump(exclude_defaults=True)), sort_keys=True)
+        return hashlib.sha256(said.encode()).hexdigest()[:12]
+
+    @cached_property
+    def exact_threshold(self) -> Fraction:
+        """The threshold as a fraction, to compare scores with."""
+        return Fraction(self.threshold)
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:  # noqa: ARG002
+        """Return the criterion with some fields replaced; unlike pydantic's own, checked. Raises CriterionError."""
+        return type(self)(**{name: getattr(self, name) for name in self.model_fields_set} | dict(update or {}))
 
     def __eq__(self, other: object) -> bool:
         return self.digest == other.digest if isinstance(other, Criterion) else NotImplemented

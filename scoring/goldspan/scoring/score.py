@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -219,7 +218,7 @@ def _verdict(counted: Sequence[TurnScore], judging: Criterion, *, final: bool) -
         reason = Reason.NOTHING_EXPECTED if final else Reason.INCOMPLETE
         return Verdict(None, Label.NOT_EVALUATED, reason)
     bounds = Bounds(mean([turn.bounds.least for turn in counted]), mean([turn.bounds.most for turn in counted]))
-    label = label_of(bounds, Fraction(judging.threshold))
+    label = label_of(bounds, judging.exact_threshold)
     scores = [exact for turn in counted if (exact := turn.result.verdict.exact) is not None]
     why = None
     if label is Label.NOT_EVALUATED:

@@ -145,7 +145,7 @@ def _verdict(
     how = criterion.turn_score
     if not extra and unseen is None and all(one is RIGHT for one in bounds):
         return PASSED, RIGHT
-    threshold = Fraction(criterion.threshold)
+    threshold = criterion.exact_threshold
     if unseen is None and all(one.least is one.most for one in bounds):
         certain = _score_of([one.least for one in bounds], extra, how)
         return Verdict(certain, Label.PASS if certain >= threshold else Label.FAIL), Bounds(certain, certain)
