@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 from click.testing import Result
 from jsonschema import Draft202012Validator
+from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
 
 from goldspan.mappers import read_sessions
 from otlp_receiver import attributes, otlp_receiver
@@ -145,7 +147,11 @@ def test_metrics_are_sent_on_request(run: Run, goldens: Path, tmp_path: Path) ->
     assert attributes(mismatch)["tool_parameter_match.argument"] == "days"
 
 
-def test_more_events_than_a_queue_holds_all_arrive(run: Run, tmp_path: Path) -> None:
+def test_more_events_than_a_queue_holds_all_arrive_however_slowly(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    send = OTLPLogExporter.export
+    monkeypatch.setattr(OTLPLogExporter, "export", lambda *batch: time.sleep(0.3) or send(*batch))
     goldens = tmp_path / "goldens.json"
     names = [f"sess-{number}" for number in range(900)]
     calls = [{"name": "f", "args": {"x": 1}}]
