@@ -37,8 +37,7 @@ _LARGEST_EXPONENT = 1_000
 
 def exact(expected: JsonValue, actual: JsonValue) -> Fraction:
     """1 if the values are equal as JSON."""
-    kind: type[object] = type(expected)
-    if kind is type(actual) and kind in _SCALARS:
+    if type(expected) is type(actual) and type(expected) in _SCALARS:
         return ONE if expected == actual else ZERO
     return ONE if equal(expected, actual) else ZERO
 
@@ -117,8 +116,7 @@ def equal(expected: JsonValue, actual: JsonValue, *, casefold: bool = False) -> 
     waiting: list[tuple[JsonValue, JsonValue]] = [(expected, actual)]
     while waiting:
         wanted, found = waiting.pop()
-        kind: type[object] = type(wanted)
-        if kind is type(found) and kind in _SCALARS and wanted == found:
+        if type(wanted) is type(found) and type(wanted) in _SCALARS and wanted == found:
             continue
         if _is_list(wanted):
             if not _is_list(found) or len(wanted) != len(found):

@@ -62,11 +62,14 @@ def score_calls(
     """Score a turn; without one, every expected call is missing.
 
     `unseen` is a reason why there may be calls that were not seen: expected calls without a partner are then not
-    evaluated. `batches` replaces the batch numbers of the calls.
+    evaluated. `batches` replaces the batch numbers of the calls. Raises TypeError for optional and forbidden calls,
+    which golden files cannot hold either.
     """
     calls = turn.calls if turn is not None else ()
     if turn is not None and not turn.calls_visible:
         unseen = unseen or Reason.CALLS_NOT_VISIBLE
+    if any(call.optional or call.forbidden for call in golden.calls):
+        raise TypeError("optional and forbidden calls cannot be scored yet: leave them out of the golden")
     matches = [CallMatch(call, one) for call, one in zip(golden.calls, golden.criteria, strict=True)]
     partners, judged, approximate = _aligned(matches, calls, golden.criterion, batches)
     taken = {partner for partner in partners if partner is not None}
