@@ -22,6 +22,10 @@ STRAY_CALL = {"langfuse-observe", "uipath-traced", "traceloop-decorators", "mlfl
 """After the conversation these call one tool more, under a root of its own."""
 
 
+SESSIONS_LOST = "dropped by the SDK"
+"""What the truth says of a recording whose session ids an attribute limit took from most of its spans."""
+
+
 @dataclass
 class Row:
     """What was found in one recording, and what of it is wrong."""
@@ -46,8 +50,8 @@ def read(name: str) -> Row:
         check_stray(row, turns.pop() if len(turns) > 2 else ())
     expected = TRUTH["turns"]["dup" if truth["turns"] == "dup" else "standard"]
     one_trace_a_call = truth["turns"] == "raw" and truth["session_id"] is None
-    split_turn = "split" in truth.get("note", "")
-    if one_trace_a_call or split_turn:
+    note = truth.get("note", "")
+    if one_trace_a_call or "split" in note or SESSIONS_LOST in note:
         turns = [tuple(call for turn in turns for call in turn)]
         expected = [[{**call, "batch": call["batch"] + 10 * n} for n, turn in enumerate(expected) for call in turn]]
     if len(turns) != len(expected):
@@ -87,6 +91,8 @@ def fits(call: ToolCall, wanted: dict[str, Any], arguments: str) -> bool:
         return False
     if arguments in ("not_captured", "redacted") or (arguments == "truncated" and wanted["name"] == "book_table"):
         return call.capture.value == arguments and call.arguments is None
+    if arguments == "span-repr" and wanted.get("error") and call.capture is Capture.NOT_CAPTURED:
+        return True  # written only after the tool has returned, so never for a call that failed
     return call.capture is Capture.CAPTURED and call.arguments == wanted["args"]
 
 
@@ -104,7 +110,7 @@ def check_session(row: Row, truth: Any) -> None:
             row.wrong.append(f"sessions {sorted(found)}, expected none")
     elif truth["session_id"] not in {session_id for session_id, _ in found}:
         row.wrong.append(f"sessions {sorted(found)}, expected {truth['session_id']}")
-    elif len(found) > 1 + (row.name in STRAY_CALL):
+    elif len(found) > 1 + (row.name in STRAY_CALL) and SESSIONS_LOST not in truth.get("note", ""):
         row.wrong.append(f"sessions {sorted(found)}, expected only {truth['session_id']}")
 
 

@@ -36,11 +36,7 @@ __all__ = [
 
 def newer(old: SpanFacts | None, new: SpanFacts) -> SpanFacts:
     """Return the version of a span to keep: later end, then more attributes, then the greater content (R4)."""
-    if old is None or new.version > old.version:
-        return new
-    if new.version < old.version or new == old:
-        return old
-    return max(old, new, key=repr)
+    return new if old is None or new.supersedes(old) else old
 
 
 def read_trace(

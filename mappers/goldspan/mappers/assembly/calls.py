@@ -78,7 +78,7 @@ def calls_of(
         key = overlaps[execution.span.ref] if execution.response is None else execution.response
         _put(batches, key, time_order(execution.span), execution.position, _executed_call(execution))
     for ask in left:
-        if ask.request.name in pseudo_tools:
+        if ask.request.pseudo or ask.request.name in pseudo_tools:
             continue
         counts = ask.request.name not in executed_names or (ask.request.call_id or "") in answered
         error = answered.get(ask.request.call_id or "")
@@ -256,7 +256,7 @@ def _executed_call(execution: _Execution) -> ToolCall:
     evidence = [layer.ref for layer in execution.layers]
     if arguments.capture is not Capture.CAPTURED and execution.request is not None:
         arguments = _best((execution.request.arguments, arguments))
-    hidden = next((_tool(layer).argument_captures for layer in execution.layers if layer.tool), None)
+    hidden = next((_tool(layer).argument_captures for layer in execution.layers if _tool(layer).argument_captures), {})
     span = execution.span
     return ToolCall(
         name=execution.tool.name,
@@ -282,6 +282,7 @@ def _requested_call(ask: _Asked, *, rejected: bool, error: str | None) -> ToolCa
         name=ask.request.name,
         arguments=_mapping(arguments),
         capture=arguments.capture,
+        argument_captures=ask.request.argument_captures or {},
         call_id=ask.request.call_id,
         start=ask.model.end,
         end=ask.model.end,
