@@ -11,7 +11,7 @@ import pytest
 from goldspan.mappers.assembly import assemble
 from goldspan.mappers.facts import LogFacts, ModelFacts, Request, SpanFacts, ToolFacts
 from goldspan.scoring.sessions import Capture, Content, ToolCall
-from span_facts import agent, captured, model, tool
+from span_facts import agent, captured, model, plain, tool
 
 
 def calls(*records: SpanFacts) -> tuple[ToolCall, ...]:
@@ -220,3 +220,11 @@ class TestLogs:
 def calls_with(record: LogFacts, *records: SpanFacts) -> tuple[ToolCall, ...]:
     (session,) = assemble([agent("t", "root", start=0, end=100), *records, record])
     return session.turns[0].calls
+
+
+def test_a_span_may_speak_of_the_trace_it_is_linked_to() -> None:
+    """AutoGen writes arguments in messaging spans of other traces, linked to the agent's."""
+    note = LogFacts("t", "", "message-1", tools=(ToolFacts("f", captured({"x": 1}), call_id="c"),))
+    messenger = replace(plain("other", "process"), notes=(note,))
+    (session,) = assemble([agent("t", "root", end=9), run("x", 2, "f", None, "c"), messenger])
+    assert [call.arguments for call in session.turns[0].calls] == [{"x": 1}]

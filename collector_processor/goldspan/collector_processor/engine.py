@@ -69,6 +69,8 @@ class Engine:
         if not (fact.trace_id and fact.span_id):
             nameless = self._store.trace("")
             fact = without_ids(fact, len(nameless.spans) if nameless is not None else 0)
+        for note in fact.notes:
+            self.feed_log(note, now)
         buried = self._store.is_buried(fact.trace_id, fact.span_id)
         if buried is not None:
             if buried:

@@ -129,6 +129,8 @@ class SpanFacts:
     scored: bool = False
     """The span already carries a score of ours: read, never stamped again (R13)."""
     resource: ResourceFacts = NO_RESOURCE
+    notes: tuple[LogFacts, ...] = ()
+    """What the span says of spans in other traces, which it is linked to: content that they do not hold themselves."""
 
     @property
     def ref(self) -> SpanRef:

@@ -70,6 +70,8 @@ def assemble(
         named = record if record.trace_id and record.span_id else without_ids(record, len(traces.get("", ())))
         trace = traces.setdefault(named.trace_id, {})
         trace[named.span_id] = newer(trace.get(named.span_id), named)
+        for note in record.notes:
+            logs.setdefault(note.trace_id, {})[note.identity] = note
     by_session: dict[str, list[Fragment]] = {}
     for trace_id, trace in traces.items():
         fragments, problems = read_trace(trace, settings, logs.get(trace_id, {}).values())
