@@ -37,18 +37,30 @@ def turn_request(
     if user:
         messages = [{"role": "user", "parts": [{"type": "text", "content": user}]}]
         root.append(attribute("gen_ai.input.messages", json.dumps(messages)))
-    spans = [span(trace_id, root_id, "", "invoke_agent weather_agent", start, len(calls) + 2, root)]
+    spans = [
+        span(trace_id, root_id, "", "invoke_agent weather_agent", start=start, seconds=len(calls) + 2, attributes=root)
+    ]
     for index, (tool, arguments) in enumerate(calls):
         attributes = [attribute("gen_ai.operation.name", "execute_tool"), attribute("gen_ai.tool.name", tool)]
         if arguments is not None:
             attributes.append(attribute("gen_ai.tool.call.arguments", json.dumps(arguments)))
         own_id = digits(f"{name}/{index}", 16)
-        spans.append(span(trace_id, own_id, root_id, f"execute_tool {tool}", start + (index + 1) * SECOND, 1, attributes))
+        begun = start + (index + 1) * SECOND
+        spans.append(
+            span(trace_id, own_id, root_id, f"execute_tool {tool}", start=begun, seconds=1, attributes=attributes)
+        )
     return request(spans, scope)
 
 
 def span(
-    trace_id: str, span_id: str, parent_id: str, name: str, start: int, seconds: int, attributes: list[dict[str, Any]]
+    trace_id: str,
+    span_id: str,
+    parent_id: str,
+    name: str,
+    *,
+    start: int,
+    seconds: int,
+    attributes: list[dict[str, Any]],
 ) -> dict[str, Any]:
     return {
         "traceId": trace_id,
@@ -68,7 +80,7 @@ def request(spans: list[dict[str, Any]], scope: str = "tests") -> dict[str, Any]
 
 def plain_request(name: str = "GET /", scope: str = "http") -> dict[str, Any]:
     """A span that no agent has to do with."""
-    return request([span(digits(name, 32), digits(name, 16), "", name, START, 1, [])], scope)
+    return request([span(digits(name, 32), digits(name, 16), "", name, start=START, seconds=1, attributes=[])], scope)
 
 
 def write_lines(path: Path, *lines: dict[str, Any] | str) -> Path:

@@ -90,7 +90,7 @@ def main() -> None:
     "--coverage",
     type=click.Choice([one.value for one in Coverage]),
     default=Coverage.STRICT.value,
-    help="Whether sessions that could not be evaluated fail: strict (default), or lenient.",
+    help="Whether what could not be evaluated, and goldens never seen, fail: strict (default), or lenient.",
 )
 @_VERBOSE
 @_COLOR
@@ -112,8 +112,8 @@ def score(
 
     TRACES are trace files, directories of them, or - for standard input.
 
-    Exit codes: 0 all passed; 1 a session failed or could not be evaluated, a golden was never seen, or nothing was
-    recognised; 2 wrong usage, or a named file holds no record.
+    Exit codes: 0 all passed; 1 a session failed, something could not be evaluated, a golden was never seen, or nothing
+    was recognised; 2 wrong usage, or a named file holds no record.
     """
     if metrics and otlp_endpoint is None:
         raise click.UsageError("--metrics needs --otlp-endpoint URL to send them to")

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple, cast
 from goldspan.collector_processor.hints import CAPTURE_REASONS, CAPTURE_WORDS, HELP, NAME_THE_SESSION, advice_of
 from goldspan.mappers.assembly import assemble
 from goldspan.mappers.dialects import DialectRegistry
-from goldspan.mappers.facts import SpanFacts
-from goldspan.mappers.spans import SpanView
+from goldspan.mappers.facts import Record
+from goldspan.mappers.spans import LogView, RecordView
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.goldens.matching import user_texts
 from goldspan.scoring.rendering import plain
@@ -68,16 +68,20 @@ class Inspection:
         return cast("dict[str, Any]", plain(document))
 
 
-def inspect_spans(views: Iterable[SpanView], registry: DialectRegistry, problems: list[Problem]) -> Inspection:
-    """Rebuild the sessions of these spans, counting what is not part of one.
+def inspect_spans(views: Iterable[RecordView], registry: DialectRegistry, problems: list[Problem]) -> Inspection:
+    """Rebuild the sessions of these spans and log records, counting spans that are not part of one.
 
     `problems` is the list that the reader of `views` adds to; what assembly finds is added too.
     """
     dialects: Counter[str] = Counter()
     others: Counter[str] = Counter()
 
-    def facts() -> Iterator[SpanFacts]:
+    def facts() -> Iterator[Record]:
         for view in views:
+            if isinstance(view, LogView):
+                if (log := registry.read_log(view, content=False)) is not None:
+                    yield log
+                continue
             fact = registry.read(view, content=False)
             if fact.role is None:
                 others[view.scope_name or NO_SCOPE] += 1

@@ -9,7 +9,7 @@ from goldspan.collector_processor.engine import Engine
 from goldspan.collector_processor.engine_settings import EngineSettings
 from goldspan.collector_processor.evaluation import Evaluation, Handout
 from goldspan.mappers.dialects import DialectRegistry
-from goldspan.mappers.spans import SpanView
+from goldspan.mappers.spans import LogView, RecordView
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.goldens import Ambiguous, Golden, GoldenIndex
 from goldspan.scoring.results import RunResult, SessionResult
@@ -34,7 +34,7 @@ class Replay:
 
 
 def replay(
-    views: Iterable[SpanView],
+    views: Iterable[RecordView],
     goldens: GoldenIndex,
     registry: DialectRegistry,
     *,
@@ -42,7 +42,7 @@ def replay(
     outlets: Sequence[Outlet] = (),
     quiet_spans: int = QUIET_SPANS,
 ) -> Replay:
-    """Score recorded spans in the order they come.
+    """Score recorded spans, and the log records beside them, in the order they come.
 
     Memory is bounded by the spans of sessions that are still active and by the results. `problems` is the list that the
     reader of `views` adds to; what the engine finds is added too. Every outlet is given each evaluation as it is
@@ -62,7 +62,12 @@ def replay(
             for outlet in outlets:
                 outlet(evaluation)
 
-    for read, view in enumerate(views, 1):
+    for view in views:
+        if isinstance(view, LogView):
+            if (log := registry.read_log(view, content=False)) is not None:
+                engine.feed_log(log, read / SPANS_A_SECOND)
+            continue
+        read += 1
         fact = registry.read(view, content=False)
         recognised += fact.role is not None
         engine.feed(fact, read / SPANS_A_SECOND)

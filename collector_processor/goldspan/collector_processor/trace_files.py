@@ -11,12 +11,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO
 
-from goldspan.mappers.readers import OnBytes, read_documents, read_files
+from goldspan.mappers.readers import OnBytes, read_documents, read_files, trace_files_in
 from goldspan.mappers.spans import SpanView
 from goldspan.scoring.errors import Mistake, Problem, TraceFileError
 
 STDIN = "-"
-_ENDINGS = (".json", ".jsonl", ".ndjson", ".json.gz", ".jsonl.gz", ".ndjson.gz")
 
 
 @dataclass(slots=True)
@@ -64,36 +63,32 @@ class TraceFiles:
 def trace_files(names: Sequence[str], stdin: IO[bytes] | None = None) -> Generator[TraceFiles]:
     """Find the files behind these names; standard input is kept in a temporary file, since it may be read twice.
 
-    A directory stands for every trace file under it, in the order of their names. Raises `TraceFileError`, naming
-    everything that is not there at once.
+    A directory stands for every trace file under it. Raises `TraceFileError`, naming everything that is not there at
+    once.
     """
     paths: list[Path] = []
     found: set[Path] = set()
     missing: list[Mistake] = []
     with tempfile.TemporaryDirectory(prefix="goldspan-") as folder:
         spooled: Path | None = None
-        for name in names:
+        for name in dict.fromkeys(names):
             path = Path(name)
             if name == STDIN:
-                if spooled is None:
-                    spooled = Path(folder) / "stdin"
-                    with spooled.open("wb") as copy:
-                        shutil.copyfileobj(stdin or sys.stdin.buffer, copy)
-                    paths.append(spooled)
+                spooled = Path(folder) / "stdin"
+                with spooled.open("wb") as copy:
+                    shutil.copyfileobj(stdin or sys.stdin.buffer, copy)
+                paths.append(spooled)
             elif path.is_dir():
-                inside = sorted(p for p in path.rglob("*") if p.is_file() and p.name.lower().endswith(_ENDINGS))
+                inside = trace_files_in(path)
                 found.update(inside)
                 paths += inside
                 if not inside:
-                    missing.append(
-                        Mistake(name, "", f"holds no trace file; expected one ending in {', '.join(_ENDINGS)}")
-                    )
-            elif not path.exists():
-                missing.append(
-                    Mistake(name, "", "no such file or directory; name a trace file, a directory, or - for stdin")
-                )
-            else:
+                    missing.append(Mistake(name, "", "holds no trace file; name another directory, or the files"))
+            elif path.exists():
                 paths.append(path)
+            else:
+                message = "no such file or directory; name a trace file, a directory, or - for standard input"
+                missing.append(Mistake(name, "", message))
         if missing:
             raise TraceFileError(*missing)
         yield TraceFiles(tuple(dict.fromkeys(paths)), _found=frozenset(found), _stdin=spooled)
