@@ -48,7 +48,8 @@ def is_somebodys(host: str) -> bool:
     """Whether a host belongs to somebody's network: the public documentation of others may be cited."""
     if ADDRESS.fullmatch(host):
         return not ANYBODYS_ADDRESS.match(host)
-    return ("." not in host and host not in SPOKEN_OF) or bool(INSIDE.search(host))
+    one_word = "." not in host and len(host) > 1  # a single letter is nobody's
+    return (one_word and host not in SPOKEN_OF) or bool(INSIDE.search(host))
 
 
 def faults(text: str, *, recording: bool = False) -> list[str]:
