@@ -156,5 +156,4 @@ def test_every_reason_has_words_and_every_mendable_one_help() -> None:
         Reason.NO_GOLDEN,
         Reason.NOTHING_EXPECTED,
         Reason.TURN_NOT_EXPECTED,
-        Reason.INPUT_MISSING,
     }

@@ -19,7 +19,7 @@ WORDS: dict[Reason, str] = {
     Reason.AMBIGUOUS_GOLDEN: "several goldens match this session equally well",
     Reason.SESSION_AMBIGUOUS: "several session ids stand where one belongs",
     Reason.SAMPLED_OUT: "its spans were sampled away",
-    Reason.INPUT_MISSING: "the metric needs something these spans do not hold",
+    Reason.INPUT_MISSING: "these spans lack something that it takes to judge",
     Reason.INCOMPLETE: "spans are missing",
     Reason.EVALUATOR_ERROR: "the metric failed",
 }
@@ -61,6 +61,10 @@ HELP: dict[Reason, str] = {
     Reason.AMBIGUOUS_GOLDEN: "Give the session a golden with its exact id, or make one of the patterns narrower.",
     Reason.SESSION_AMBIGUOUS: NAME_THE_SESSION,
     Reason.SAMPLED_OUT: "Sample every trace while goldens are scored: OTEL_TRACES_SAMPLER=always_on.",
+    Reason.INPUT_MISSING: (
+        "With `turn_join: key` a golden turn is found by its `user` text only: have messages recorded, or join turns by "
+        "`auto` or `index`."
+    ),
     Reason.INCOMPLETE: "Give all files of the session in one reading.",
     Reason.EVALUATOR_ERROR: "The mistake is the metric's, not the traces'.",
 }

@@ -167,7 +167,8 @@ def _turn_headline(page: Page, turn: TurnResult) -> None:
     notes: list[Part] = []
     reason = turn.verdict.reason
     if turn.turn is None:
-        notes.append((f"never happened: {listed(_expected_names(turn))}", STYLES[mark]))
+        why = WORDS[reason] if reason is not None else "never happened"
+        notes.append((f"{why}: {listed(_expected_names(turn))}", STYLES[mark]))
     elif reason is Reason.TURN_NOT_EXPECTED:
         made = listed(printable(call.name) for call in turn.turn.calls) or "no call"
         notes.append((f"{WORDS[reason]}: {made}", STYLES[mark]))
