@@ -50,17 +50,26 @@ def by_exhaustion(
     return min(filter(allowed, product(*choices)), key=worth)
 
 
-scores = st.sampled_from([Fraction(0), Fraction(1, 3), Fraction(1, 2), Fraction(2, 3), Fraction(1)])
-pairs_of_calls = st.none() | st.builds(
-    Pair, scores, st.booleans(), st.booleans(), st.sampled_from([Fraction(0), Fraction(1, 2)])
-)
+shares = st.sampled_from([Fraction(0), Fraction(1, 3), Fraction(1, 2), Fraction(2, 3), Fraction(1)])
+
+
+def pair_of_means(share: Fraction, known: bool, successful: bool) -> Pair:
+    return Pair(share, known, successful)
+
+
+def pair_of_all_or_nothing(share: Fraction, known: bool, successful: bool) -> Pair:
+    return Pair(Fraction(share == 1), known, successful, likeness=share)
 
 
 @st.composite
 def problems(draw: st.DrawFn, most: int = 5) -> tuple[list[str], list[str], Scores, list[int]]:
     names = st.lists(st.sampled_from(NAMES), max_size=most)
     expected, actual = draw(names), draw(names)
-    pairs = {place: draw(pairs_of_calls) for place in product(range(len(expected)), range(len(actual)))}
+    pairs: Scores = {}
+    for row in range(len(expected)):
+        make = draw(st.sampled_from([pair_of_means, pair_of_all_or_nothing]))
+        for column in range(len(actual)):
+            pairs[row, column] = draw(st.none() | st.builds(make, shares, st.booleans(), st.booleans()))
     batches: list[int] = []
     for _ in actual:
         joins = draw(st.booleans())

@@ -32,7 +32,7 @@ class Pair(NamedTuple):
     successful: bool = True
     """The actual call did not fail."""
     likeness: Fraction = Fraction(0)
-    """Breaks ties between pairs whose score says little; 0 to 1."""
+    """Breaks ties between pairs whose score says little; 0 to 1, and the same for all perfect pairs of a call."""
 
     @property
     def perfect(self) -> bool:
