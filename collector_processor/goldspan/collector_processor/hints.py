@@ -62,8 +62,8 @@ HELP: dict[Reason, str] = {
     Reason.SESSION_AMBIGUOUS: NAME_THE_SESSION,
     Reason.SAMPLED_OUT: "Sample every trace while goldens are scored: OTEL_TRACES_SAMPLER=always_on.",
     Reason.INPUT_MISSING: (
-        "With `turn_join: key` a golden turn is found by its `user` text only: have messages recorded, or join turns by "
-        "`auto` or `index`."
+        "With `turn_join: key` a golden turn is found by its `user` text only: have messages recorded, or join turns "
+        "by `auto` or `index`."
     ),
     Reason.INCOMPLETE: "Give all files of the session in one reading.",
     Reason.EVALUATOR_ERROR: "The mistake is the metric's, not the traces'.",
