@@ -32,7 +32,7 @@ class Row:
 
     name: str
     sessions: list[Session]
-    wrong: list[str] = field(default_factory=list)
+    wrong: list[str] = field(default_factory=list[str])
 
     @property
     def turns(self) -> list[tuple[ToolCall, ...]]:

@@ -1,0 +1,182 @@
+"""However the records of a conversation arrive, the sessions are the same.
+
+Every recording is read span by span as the spans ended, as one batch, shuffled, and with everything delivered twice:
+by `read_sessions`, and by the engine behind all doors, asked for results after each record.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import pytest
+
+from conformance.recordings import FOLDER
+from conformance.single_records import Document, documents_of, files_of
+from goldspan.collector_processor.engine import Engine
+from goldspan.collector_processor.engine_settings import EngineSettings
+from goldspan.collector_processor.evaluation import Evaluation, Handout, Level
+from goldspan.collector_processor.evaluations import evaluations_of
+from goldspan.mappers import read_sessions
+from goldspan.mappers.dialects import DialectRegistry
+from goldspan.mappers.facts import LogFacts, Record
+from goldspan.mappers.readers import views
+from goldspan.mappers.spans import LogView
+from goldspan.scoring import load_goldens
+from goldspan.scoring.goldens.matching import GoldenIndex
+from goldspan.scoring.results import Label, Reason, SessionResult
+from goldspan.scoring.score import score_session
+from goldspan.scoring.sessions import Session
+
+NAMES = sorted(path.name.removesuffix(".otlp.json") for path in FOLDER.glob("*.otlp.json"))
+SEEDS = (1, 2, 3)
+
+
+def as_they_ended(count: int) -> list[int]:
+    return list(range(count))
+
+
+def backwards(count: int) -> list[int]:
+    return list(reversed(range(count)))
+
+
+def shuffled(seed: int) -> Callable[[int], list[int]]:
+    def order(count: int) -> list[int]:
+        return random.Random(seed).sample(range(count), count)
+
+    return order
+
+
+def twice(count: int) -> list[int]:
+    """Everything is delivered again, some of it at once and some of it after everything else."""
+    again = shuffled(0)(count)
+    half = set(again[: count // 2])
+    at_once = [number for number in range(count) for _ in range(2 if number in half else 1)]
+    return [*at_once, *again[count // 2 :]]
+
+
+ORDERS: dict[str, Callable[[int], list[int]]] = {
+    "as they ended": as_they_ended,
+    "backwards": backwards,
+    **{f"shuffled {seed}": shuffled(seed) for seed in SEEDS},
+    "twice": twice,
+}
+
+
+@dataclass(frozen=True)
+class Recording:
+    """A recording, what one batch makes of it, and a golden made from just that."""
+
+    documents: list[Document]
+    records: list[Record]
+    sessions: list[Session]
+    goldens: GoldenIndex
+
+    def evaluations(self) -> dict[str, Evaluation]:
+        """What one batch is evaluated as."""
+        results = [score_session(self.goldens.find(session), session) for session in self.sessions]
+        return {one.id: one for result in results for one in evaluations_of(result, whole=True)}
+
+
+@lru_cache(maxsize=1)  # the tests go through the recordings one after another
+def recording(name: str) -> Recording:
+    documents = documents_of(name)
+    registry = DialectRegistry()
+    read = [
+        registry.read_log(view) if isinstance(view, LogView) else registry.read(view)
+        for view in views(documents, lambda problem: None)
+    ]
+    assert len(read) == len(documents)
+    sessions = read_sessions(files_of(name))
+    return Recording(documents, [record for record in read if record is not None], sessions, golden_of(sessions))
+
+
+def golden_of(sessions: list[Session]) -> GoldenIndex:
+    """What these sessions did, as what they should do."""
+
+    def turns(session: Session) -> list[dict[str, object]]:
+        calls = [[call for call in turn.calls if not call.rejected] for turn in session.turns]
+        return [{"calls": [{"name": call.name, "args": dict(call.arguments or {})} for call in turn]} for turn in calls]
+
+    goldens = [{"session": session.id, "turns": turns(session)} for session in sessions]
+    return load_goldens({"format": 1, "golden_set": "recorded", "goldens": goldens})
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("name", NAMES)
+def test_sessions_are_the_same_in_every_order(name: str, order: str) -> None:
+    whole = recording(name)
+    assert read_sessions([whole.documents[number] for number in ORDERS[order](len(whole.documents))]) == whole.sessions
+
+
+PATIENT = EngineSettings(retention=1e9, trace_retention=1e9)
+"""No state is dropped: what comes after that is outside the law."""
+
+
+class Listener:
+    """Keeps the newest revision of everything that an engine says."""
+
+    def __init__(self) -> None:
+        self.newest: dict[str, Evaluation] = {}
+        self.revised = 0
+
+    def hear(self, handout: Handout) -> None:
+        assert not handout.problems
+        for evaluation in handout.evaluations:
+            self.revised += evaluation.revision > 1
+            self.newest[evaluation.id] = evaluation
+
+    def standing(self) -> dict[str, Evaluation]:
+        return {key: replace(one, revision=1) for key, one in self.newest.items() if not one.withdrawn}
+
+
+def through_the_engine(whole: Recording, order: str, seconds: float) -> Listener:
+    """Deliver record by record, so many seconds apart, and ask for results after each."""
+    engine, listener, now = Engine(whole.goldens, PATIENT), Listener(), 0.0
+    for number in ORDERS[order](len(whole.records)):
+        record = whole.records[number]
+        if isinstance(record, LogFacts):
+            engine.feed_log(record, now)
+        else:
+            engine.feed(record, now)
+        listener.hear(engine.poll(now))
+        now += seconds
+        listener.hear(engine.poll(now))
+    listener.hear(engine.flush(now, end_of_input=True))
+    assert engine.stats.late == 0
+    return listener
+
+
+def sessions_in(evaluations: dict[str, Evaluation]) -> list[Session]:
+    details = [one.detail for one in evaluations.values() if one.level is Level.SESSION]
+    sessions = [one.session for one in details if isinstance(one, SessionResult) and one.session is not None]
+    return sorted(sessions, key=lambda session: (session.turns[0].start, session.id))
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("name", NAMES)
+def test_the_engine_arrives_at_the_same_evaluations(name: str, order: str) -> None:
+    whole = recording(name)
+    # Short steps are live traffic; in long ones every turn is handed out with what there is of it, again and again.
+    for seconds in (0.01, 70.0):
+        listener = through_the_engine(whole, order, seconds)
+        standing = listener.standing()
+        assert standing == whole.evaluations()
+        assert sessions_in(standing) == sorted(whole.sessions, key=lambda session: (session.turns[0].start, session.id))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_recording_passes_the_golden_made_of_it(name: str) -> None:
+    """Otherwise the evaluations compared above would say nothing."""
+    whole = recording(name)
+    verdicts = [one.verdict for one in whole.evaluations().values()]
+    judged = [verdict for verdict in verdicts if verdict.reason is not Reason.NOTHING_EXPECTED]
+    assert judged
+    assert {verdict.label for verdict in judged} == {Label.PASS}
+
+
+def test_hasty_results_were_corrected_on_the_way() -> None:
+    """The long steps do make the engine say things too early."""
+    assert through_the_engine(recording("openai-agents-logfire"), "as they ended", 70.0).revised
