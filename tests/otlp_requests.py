@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
 
 from goldspan.mappers.dialects import DialectRegistry
-from goldspan.mappers.facts import SpanFacts
+from goldspan.mappers.facts import Record
 from goldspan.mappers.readers import read_files, views
 from goldspan.scoring.errors import Problem
 
@@ -137,20 +137,20 @@ def varint(number: int) -> bytes:
 _registry = DialectRegistry()
 
 
-def facts(source: object) -> list[SpanFacts]:
+def facts(source: object) -> list[Record]:
     """What is read of the spans in a source; nothing may be wrong with it."""
     problems: list[Problem] = []
-    read = [_registry.read(view) for view in views(source, problems.append)]
+    read = list(_registry.facts(views(source, problems.append)))
     assert problems == []
     return read
 
 
-def read_bytes(folder: Path, content: bytes, name: str = "traces") -> tuple[list[SpanFacts], list[Problem]]:
+def read_bytes(folder: Path, content: bytes, name: str = "traces") -> tuple[list[Record], list[Problem]]:
     """What is read of a file with this content, and its problems."""
     path = folder / name
     path.write_bytes(content)
     problems: list[Problem] = []
-    return [_registry.read(view) for view in read_files([path], problems.append)], problems
+    return list(_registry.facts(read_files([path], problems.append))), problems
 
 
 def as_line(request: dict[str, Any]) -> bytes:

@@ -11,7 +11,7 @@ from typing import IO, Any, cast
 from goldspan.collector_processor.emit.attributes import Attributes, AttributeValue, span_attributes
 from goldspan.collector_processor.evaluation import Evaluation
 from goldspan.mappers.json_shapes import is_list, is_object
-from goldspan.mappers.readers.otlp_json import hex_id
+from goldspan.mappers.readers.otlp_json_fields import hex_id
 from goldspan.scoring.sessions import SpanRef
 
 _CONTAINERS = (

@@ -20,16 +20,17 @@ def read_sessions(
 ) -> list[Session]:
     """Rebuild the sessions in `source`, one value for each run, in the order of time.
 
-    `source` is a path of a trace file, an SDK span (`ReadableSpan`), an OTLP message, an OTLP/JSON object, or an
-    iterable of these. The order of spans never matters; spans delivered twice count once. Spans without ids are
-    calls of their own, in the order of the input, and form one session.
+    `source` is a path of a trace file, a span or log record of the SDK, an OTLP message, an OTLP/JSON object, or an
+    iterable of these. Log records are joined to the spans they were written in. The order of records never matters;
+    those delivered twice count once. Spans without ids are calls of their own, in the order of the input, and form one
+    session.
 
     What cannot be read is left out, and everything good beside it is read: `on_problem` is told of each.
     Raises `TraceFileError` where a named file cannot be opened or yields no record.
     """
     report = on_problem or _ignore
     dialects = registry or DialectRegistry(on_problem=report)
-    return assemble((dialects.read(view) for view in views(source, report)), settings, report)
+    return assemble(dialects.facts(views(source, report)), settings, report)
 
 
 def _ignore(problem: Problem) -> None:

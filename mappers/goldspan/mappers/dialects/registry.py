@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from goldspan.mappers.assembly.settings import DEFAULT_SESSION_KEYS
@@ -12,9 +12,18 @@ from goldspan.mappers.dialects.discovery import built_in_dialects, third_party_d
 from goldspan.mappers.dialects.identifiers import first_identifier, identifier
 from goldspan.mappers.dialects.log_registry import LogRegistry
 from goldspan.mappers.dialects.merging import merged
-from goldspan.mappers.facts import NO_CONTEXT, NO_RESOURCE, ContextFacts, LogFacts, ResourceFacts, Role, SpanFacts
+from goldspan.mappers.facts import (
+    NO_CONTEXT,
+    NO_RESOURCE,
+    ContextFacts,
+    LogFacts,
+    Record,
+    ResourceFacts,
+    Role,
+    SpanFacts,
+)
 from goldspan.mappers.quick import quick_constructor
-from goldspan.mappers.spans import LogView, ResourceView, SpanView
+from goldspan.mappers.spans import LogView, RecordView, ResourceView, SpanView
 from goldspan.scoring.errors import DialectError, Problem
 
 RUN_ID_KEYS = ("goldspan.run.id", "cicd.pipeline.run.id")
@@ -100,6 +109,14 @@ class DialectRegistry:
         except Exception as error:  # noqa: BLE001 - as above
             self._failed("reader", error, view)
             return None
+
+    def facts(self, views: Iterable[RecordView], *, content: bool = True) -> Iterator[Record]:
+        """Yield what is known of each span, and of each log record that says something of interest."""
+        for view in views:
+            if not isinstance(view, LogView):
+                yield self.read(view, content=content)
+            elif (fact := self.read_log(view, content=content)) is not None:
+                yield fact
 
     def may_tell(self, event_name: str, attributes: Mapping[str, Any]) -> bool:
         """Say, at little cost, whether a log record of this event name is worth a `read_log`."""

@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
+from goldspan.mappers.json_shapes import is_list
 from goldspan.mappers.readers.containers import as_otlp
 from goldspan.mappers.readers.framing import MAX_MESSAGE, Frames, Framing, framing_of
 from goldspan.mappers.readers.json_text import JsonText, Loads, may_be_json
@@ -25,7 +26,7 @@ from goldspan.mappers.readers.otlp_json import JsonReader
 from goldspan.mappers.readers.otlp_messages import is_message
 from goldspan.mappers.readers.problems import BAD_PROTOBUF, BAD_STREAM, NO_RECORD, OnProblem
 from goldspan.mappers.readers.streams import OnBytes, ZstdMissingError, byte_source, decompressed
-from goldspan.mappers.spans import SpanView
+from goldspan.mappers.spans import RecordView
 from goldspan.scoring.errors import Mistake, Problem, TraceFileError
 
 if TYPE_CHECKING:
@@ -41,12 +42,12 @@ _MAX_BAD_FRAMES = 16
 
 def read_files(
     paths: Iterable[str | os.PathLike[str]], on_problem: OnProblem, on_bytes: OnBytes | None = None
-) -> Iterator[SpanView]:
-    """Yield the spans of these files in order; `-` is standard input, a directory every trace file in it.
+) -> Iterator[RecordView]:
+    """Yield the records of these files in order; `-` is standard input, a directory every trace file in it.
 
     Raises `TraceFileError`, naming every such file at once: before anything is read, for files that cannot be
-    opened and directories without a trace file; after the last span, for files that yielded no record. Files of log
-    records are no errors, and neither are files of a directory that hold no span: those are problems.
+    opened and directories without a trace file; after the last record, for files that yielded none. A file of a
+    directory that holds no record is no error but a problem.
     """
     named = dict.fromkeys(Path(path) for path in paths)
     if unreadable := [mistake for path in named if (mistake := _unreadable(path)) is not None]:
@@ -122,7 +123,7 @@ class _File:
         self._first_problem = ""
         self._unusable = ""
 
-    def views(self) -> Iterator[SpanView]:
+    def views(self) -> Iterator[RecordView]:
         # Imported when a file is read: a process that only hands over its own spans needs no msgspec.
         from goldspan.mappers.readers.otlp_json_lazy import LazyReader, LazyRequest, loads  # noqa: PLC0415
 
@@ -131,9 +132,9 @@ class _File:
             if isinstance(value, LazyRequest):
                 yield from lazy.spans(value)
             elif self._protobuf is not None and is_message(value):
-                yield from self._protobuf.spans(value, place)
+                yield from self._protobuf.views(value, place)
             else:
-                yield from self._plain.spans(as_otlp(value), place)
+                yield from self._plain.views(as_otlp(value), place)
 
     def documents(self) -> Iterator[object]:
         for value, _ in self._values(json.loads):
@@ -141,8 +142,12 @@ class _File:
                 from goldspan.mappers.readers.otlp_documents import document_of  # noqa: PLC0415
 
                 yield document_of(value)
+                continue
+            converted = as_otlp(value)
+            if converted is not value and is_list(converted):
+                yield from converted
             else:
-                yield as_otlp(value)
+                yield converted
 
     def nothing(self) -> str:
         """Say why the file yielded no record, or could not be read; `""` where neither is so."""

@@ -1,4 +1,4 @@
-"""OTLP protobuf as OTLP/JSON documents, for what writes spans again as it read them."""
+"""OTLP protobuf as OTLP/JSON documents, for what writes records again as it read them."""
 
 from __future__ import annotations
 
@@ -9,29 +9,38 @@ from typing import Any
 from google.protobuf import json_format
 from google.protobuf.message import DecodeError
 
+from goldspan.mappers.readers.otlp_protobuf import kind_of
+
 _IDS = ("traceId", "spanId", "parentSpanId")
 
 
 def document_of(request: Any) -> dict[str, Any]:
-    """Return a request of the lazy schema as OTLP/JSON; spans that do not parse as a whole are left out."""
-    return {"resourceSpans": [_resource_spans(group) for group in request.resource_spans]}
+    """Return a request of the lazy schema as OTLP/JSON; spans and log records that are not whole are left out."""
+    # The whole schema is needed only where records are written again.
+    from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord  # noqa: PLC0415
+    from opentelemetry.proto.trace.v1.trace_pb2 import Span  # noqa: PLC0415
+
+    groups = request.resource_spans
+    first = next((record for group in groups for inner in group.scope_spans for record in inner.spans), None)
+    if first is not None and kind_of(first) == "LogRecord":
+        return {"resourceLogs": [_group(group, LogRecord, "scopeLogs", "logRecords") for group in groups]}
+    return {"resourceSpans": [_group(group, Span, "scopeSpans", "spans") for group in groups]}
 
 
-def _resource_spans(group: Any) -> dict[str, Any]:
-    from opentelemetry.proto.common.v1.common_pb2 import InstrumentationScope  # noqa: PLC0415 - the whole schema is
-    from opentelemetry.proto.resource.v1.resource_pb2 import Resource  # noqa: PLC0415   needed only where spans are
-    from opentelemetry.proto.trace.v1.trace_pb2 import Span  # noqa: PLC0415             written again
+def _group(group: Any, kind: Any, scopes: str, records: str) -> dict[str, Any]:
+    from opentelemetry.proto.common.v1.common_pb2 import InstrumentationScope  # noqa: PLC0415
+    from opentelemetry.proto.resource.v1.resource_pb2 import Resource  # noqa: PLC0415
 
     nothing: dict[str, Any] = {}
     resource = next(_documents(Resource, [group.resource]), nothing)
-    scope_spans = [
+    inside = [
         {
             "scope": next(_documents(InstrumentationScope, [inner.scope]), nothing),
-            "spans": list(_documents(Span, [span.SerializeToString() for span in inner.spans])),
+            records: list(_documents(kind, [record.SerializeToString() for record in inner.spans])),
         }
         for inner in group.scope_spans
     ]
-    return {"resource": resource, "scopeSpans": scope_spans}
+    return {"resource": resource, scopes: inside}
 
 
 def _documents(kind: Any, encoded: list[bytes]) -> Iterator[dict[str, Any]]:

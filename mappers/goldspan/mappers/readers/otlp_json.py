@@ -1,26 +1,44 @@
-"""OTLP/JSON: trace requests, resource spans, scope spans and bare spans, as parsed by any JSON parser."""
+"""OTLP/JSON as parsed by any JSON parser: requests of spans, of log records or of both, parts of them, bare records."""
 
 # ruff: noqa: D102 - the members of a span view are described by SpanView
 
 from __future__ import annotations
 
-import base64
-import binascii
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from goldspan.mappers.json_shapes import is_list, is_object
-from goldspan.mappers.readers.anyvalue import decode_attributes, integer
-from goldspan.mappers.readers.problems import BAD_RECORD, BAD_SPAN, LOGS_IGNORED, OnProblem, found
-from goldspan.mappers.spans import EventView, ResourceView, SpanView
+from goldspan.mappers.readers.anyvalue import decode_attributes, decode_value
+from goldspan.mappers.readers.otlp_json_fields import (
+    event_views,
+    hex_id,
+    is_remote,
+    nanoseconds,
+    scope_name,
+    span_kind,
+    status_code,
+    status_message,
+)
+from goldspan.mappers.readers.problems import BAD_RECORD, BAD_SPAN, OnProblem, found
+from goldspan.mappers.spans import EventView, LogView, RecordView, ResourceView, SpanView
 from goldspan.scoring.errors import Problem
 
-_KINDS = {"INTERNAL": 1, "SERVER": 2, "CLIENT": 3, "PRODUCER": 4, "CONSUMER": 5}
-_STATUS = {"OK": 1, "ERROR": 2}
-_IS_REMOTE = 0x200
-"""`SPAN_FLAGS_CONTEXT_IS_REMOTE_MASK` of trace.proto."""
-_RESOURCE_SPANS = ("resourceSpans", "resource_spans", "batches")
-_SCOPE_SPANS = ("scopeSpans", "scope_spans", "instrumentationLibrarySpans")
+
+class _Signal(NamedTuple):
+    """How the records of one signal are nested: the names of each list, the usual one first."""
+
+    resources: tuple[str, ...]
+    scopes: tuple[str, ...]
+    records: tuple[str, ...]
+
+
+_SPANS = _Signal(
+    ("resourceSpans", "resource_spans", "batches"),
+    ("scopeSpans", "scope_spans", "instrumentationLibrarySpans"),
+    ("spans",),
+)
+_LOGS = _Signal(("resourceLogs", "resource_logs"), ("scopeLogs", "scope_logs"), ("logRecords", "log_records"))
+_LOG_MARKS = frozenset({"observedTimeUnixNano", "observed_time_unix_nano", "severityNumber", "severity_number", "body"})
 _SPAN_MARKS = frozenset({"spanId", "span_id", "traceId", "trace_id", "startTimeUnixNano", "attributes", "name"})
 _RECENT_RESOURCES = 8
 
@@ -89,8 +107,7 @@ class JsonSpan:
 
     @property
     def scope_name(self) -> str:
-        name = self._scope.get("name") if is_object(self._scope) else None
-        return name if isinstance(name, str) else ""
+        return scope_name(self._scope)
 
 
 class JsonReader:
@@ -100,10 +117,10 @@ class JsonReader:
         self._on_problem = on_problem
         self._resources: list[tuple[object, ResourceView]] = []
         self.records = 0
-        """How many spans were read, and how many requests held logs or metrics instead."""
+        """How many spans and log records were read, and how many requests held logs or metrics instead of spans."""
 
-    def spans(self, parsed: object, source: str = "") -> Iterator[SpanView]:
-        """Yield the spans of a trace request, of resource spans, of a bare span, or of a list of these."""
+    def views(self, parsed: object, source: str = "") -> Iterator[RecordView]:
+        """Yield the records of a request, of a part of one, of a list of these, and bare records."""
         waiting: list[object] = [parsed]
         while waiting:
             item = waiting.pop()
@@ -115,43 +132,68 @@ class JsonReader:
                 message = f"found {found(item)} where an OTLP trace request or a span was expected"
                 self._problem(BAD_RECORD, message, source)
 
-    def _object(self, item: dict[str, Any], source: str) -> Iterator[SpanView]:
-        if (groups := _first(item, _RESOURCE_SPANS)) is not None:
-            for group in self._list(groups, "resourceSpans", source):
-                yield from self._resource_spans(group, source)
-        elif _first(item, _SCOPE_SPANS) is not None:
-            yield from self._resource_spans(item, source)
-        elif "spans" in item:
-            yield from self._scope_spans(item, self.resource(None), source)
-        elif "resourceLogs" in item or "resource_logs" in item:
+    def _object(self, item: dict[str, Any], source: str) -> Iterator[RecordView]:
+        signals = [signal for signal in (_SPANS, _LOGS) if _first(item, signal.resources) is not None]
+        for signal in signals:
+            self.records += signal is _LOGS
+            for group in self._list(_first(item, signal.resources), signal.resources[0], source):
+                yield from self._of_resource(group, signal, source)
+        if not signals:
+            yield from self._part(item, source)
+
+    def _part(self, item: dict[str, Any], source: str) -> Iterator[RecordView]:
+        for signal in (_SPANS, _LOGS):
+            if _first(item, signal.scopes) is not None:
+                yield from self._of_resource(item, signal, source)
+                return
+            if any(key in item for key in signal.records):
+                yield from self._of_scope(item, signal, self.resource(None), source)
+                return
+        if "resourceMetrics" in item or "resource_metrics" in item:
             self.records += 1
-            self._problem(LOGS_IGNORED, "holds log records, and no spans are read from them", source)
-        elif "resourceMetrics" in item or "resource_metrics" in item:
-            self.records += 1
+        elif "startTimeUnixNano" not in item and not _LOG_MARKS.isdisjoint(item):
+            yield self._log(item, None, self.resource(None))
         elif not _SPAN_MARKS.isdisjoint(item):
             yield self._span(item, None, self.resource(None), source)
         elif item:
             keys = ", ".join(repr(str(key)) for key in list(item)[:5])
             self._problem(BAD_RECORD, f"found an object with the keys {keys}; expected resourceSpans or a span", source)
 
-    def _resource_spans(self, group: object, source: str) -> Iterator[SpanView]:
+    def _of_resource(self, group: object, signal: _Signal, source: str) -> Iterator[RecordView]:
         if not is_object(group):
-            self._problem(BAD_SPAN, f"found {found(group)} in resourceSpans; expected an object", source)
+            self._problem(BAD_SPAN, f"found {found(group)} in {signal.resources[0]}; expected an object", source)
             return
         resource = self.resource(group.get("resource"))
-        for scope_spans in self._list(_first(group, _SCOPE_SPANS), "scopeSpans", source):
-            yield from self._scope_spans(scope_spans, resource, source)
+        for inner in self._list(_first(group, signal.scopes), signal.scopes[0], source):
+            yield from self._of_scope(inner, signal, resource, source)
 
-    def _scope_spans(self, group: object, resource: ResourceView, source: str) -> Iterator[SpanView]:
+    def _of_scope(self, group: object, signal: _Signal, resource: ResourceView, source: str) -> Iterator[RecordView]:
         if not is_object(group):
-            self._problem(BAD_SPAN, f"found {found(group)} in scopeSpans; expected an object", source)
+            self._problem(BAD_SPAN, f"found {found(group)} in {signal.scopes[0]}; expected an object", source)
             return
         scope = group.get("scope") or group.get("instrumentationLibrary")
-        for span in self._list(group.get("spans"), "spans", source):
-            if is_object(span):
-                yield self._span(span, scope, resource, source)
+        for record in self._list(_first(group, signal.records), signal.records[0], source):
+            if not is_object(record):
+                self._problem(BAD_SPAN, f"found {found(record)} in {signal.records[0]}; expected an object", source)
+            elif signal is _LOGS:
+                yield self._log(record, scope, resource)
             else:
-                self._problem(BAD_SPAN, f"found {found(span)} in spans; expected an object", source)
+                yield self._span(record, scope, resource, source)
+
+    def _log(self, raw: dict[str, Any], scope: object, resource: ResourceView) -> LogView:
+        self.records += 1
+        name = raw.get("eventName") or raw.get("event_name")
+        return LogView(
+            hex_id(raw.get("traceId") or raw.get("trace_id"), 32),
+            hex_id(raw.get("spanId") or raw.get("span_id"), 16),
+            nanoseconds(raw.get("timeUnixNano") or raw.get("time_unix_nano"))
+            or nanoseconds(raw.get("observedTimeUnixNano") or raw.get("observed_time_unix_nano")),
+            name if isinstance(name, str) else "",
+            decode_value(raw.get("body")),
+            decode_attributes(raw.get("attributes")),
+            scope_name(scope),
+            resource,
+        )
 
     def _span(self, raw: dict[str, Any], scope: object, resource: ResourceView, source: str) -> SpanView:
         self.records += 1
@@ -189,73 +231,6 @@ def _equal(one: object, other: object) -> bool:
         return one == other
     except RecursionError:
         return False
-
-
-def hex_id(value: object, length: int) -> str:
-    """Return an id in lower case; `""` for none, for an invalid one of zeros only, and for what is no text.
-
-    Ids are hex in OTLP/JSON. `json_format` of protobuf, and Tempo with it, writes base64 all the same, recognised
-    here by its length.
-    """
-    if not isinstance(value, str):
-        return ""
-    text = value.strip().lower()
-    if len(text) == length:
-        return text if text[0] != "0" or text.strip("0") else ""
-    base64_length = (length // 2 + 2) // 3 * 4
-    if len(text) == base64_length and text.endswith("="):
-        try:
-            text = base64.b64decode(value.strip(), validate=True).hex()
-        except (binascii.Error, ValueError):
-            return text
-    return "" if text.strip("0") == "" else text
-
-
-def nanoseconds(value: object) -> int:
-    """Return a time in nanoseconds since the epoch, a number or a text of one; 0 for what is none."""
-    number = integer(value)
-    return number if isinstance(number, int) and number > 0 else 0
-
-
-def span_kind(value: object) -> int:
-    """Return a `SpanKind`, written as a number or by its name; 0 for what is none."""
-    return _enum(value, "SPAN_KIND_", _KINDS)
-
-
-def is_remote(flags: object) -> bool:
-    """Tell whether a span's flags say that its parent is in another process."""
-    number = integer(flags)
-    return isinstance(number, int) and bool(number & _IS_REMOTE)
-
-
-def status_code(status: object) -> int:
-    """Return the `StatusCode` of a status, written as a number or by its name; 0 for what is none."""
-    return _enum(status.get("code"), "STATUS_CODE_", _STATUS) if is_object(status) else 0
-
-
-def status_message(status: object) -> str:
-    """Return the message of a status; `""` for what is no text."""
-    message = status.get("message") if is_object(status) else None
-    return message if isinstance(message, str) else ""
-
-
-def event_views(events: object) -> list[EventView]:
-    """Return the events of a span; what is none is left out."""
-    return [
-        EventView(str(event.get("name") or ""), decode_attributes(event.get("attributes")))
-        for event in (events if is_list(events) else ())
-        if is_object(event)
-    ]
-
-
-def _enum(value: object, prefix: str, names: Mapping[str, int]) -> int:
-    if type(value) is int:
-        return value
-    if isinstance(value, str):
-        if value.isdecimal() and len(value) < 4:
-            return int(value)
-        return names.get(value.upper().removeprefix(prefix), 0)
-    return value if isinstance(value, int) and not isinstance(value, bool) else 0
 
 
 def _first(item: Mapping[str, Any], keys: Sequence[str]) -> Any:

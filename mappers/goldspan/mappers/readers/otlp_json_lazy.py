@@ -15,8 +15,8 @@ from typing import Any
 import msgspec
 
 from goldspan.mappers.readers.anyvalue import decode_value
-from goldspan.mappers.readers.otlp_json import (
-    JsonReader,
+from goldspan.mappers.readers.otlp_json import JsonReader
+from goldspan.mappers.readers.otlp_json_fields import (
     event_views,
     hex_id,
     is_remote,
@@ -78,6 +78,9 @@ class LazyRequest(msgspec.Struct, rename="camel"):
     """A trace request whose spans are found and not yet decoded."""
 
     resource_spans: list[_ResourceSpans]
+    # Log records in the same request are read the plain way.
+    resource_logs: None = None
+    snake_logs: None = msgspec.field(default=None, name="resource_logs")
 
 
 _request = msgspec.json.Decoder(LazyRequest, strict=False).decode  # 64-bit integers are texts in OTLP/JSON

@@ -1,4 +1,4 @@
-"""OTLP protobuf messages already in memory: trace requests, trace data, resource spans, scope spans, spans.
+"""OTLP protobuf messages already in memory: requests and data of traces and logs, parts of them, bare records.
 
 Told by their fields, so that no protobuf module is imported here.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from goldspan.mappers.spans import EventView, ResourceView, SpanView
+from goldspan.mappers.spans import EventView, LogView, RecordView, ResourceView, SpanView
 
 IS_REMOTE = 0x200
 _MAX_DEPTH = 100
@@ -87,20 +87,30 @@ def is_message(value: object) -> bool:
     return hasattr(value, "DESCRIPTOR") and hasattr(value, "SerializeToString")
 
 
-def message_spans(message: Any) -> Iterator[SpanView]:
-    """Yield the spans of a message; `TypeError` for one that holds none by its type."""
+def message_views(message: Any) -> Iterator[RecordView]:
+    """Yield the spans or log records of a message; `TypeError` for one that holds none by its type."""
     fields = set(message.DESCRIPTOR.fields_by_name)
     if "resource_spans" in fields:
         for group in message.resource_spans:
             yield from _resource_spans(group)
+    elif "resource_logs" in fields:
+        for group in message.resource_logs:
+            yield from _resource_logs(group)
     elif "scope_spans" in fields:
         yield from _resource_spans(message)
+    elif "scope_logs" in fields:
+        yield from _resource_logs(message)
     elif "spans" in fields:
         yield from _scope_spans(message, ResourceView({}))
+    elif "log_records" in fields:
+        yield from _scope_logs(message, ResourceView({}))
     elif "span_id" in fields and "start_time_unix_nano" in fields:
         yield MessageSpan(message, None, ResourceView({}))
+    elif "span_id" in fields and "observed_time_unix_nano" in fields:
+        yield _log(message, None, ResourceView({}))
     else:
-        raise TypeError(f"found a protobuf message of type {message.DESCRIPTOR.full_name}; expected OTLP spans")
+        found = message.DESCRIPTOR.full_name
+        raise TypeError(f"found a protobuf message of type {found}; expected OTLP spans or log records")
 
 
 def _resource_spans(group: Any) -> Iterator[SpanView]:
@@ -112,6 +122,30 @@ def _resource_spans(group: Any) -> Iterator[SpanView]:
 def _scope_spans(group: Any, resource: ResourceView) -> Iterator[SpanView]:
     for span in group.spans:
         yield MessageSpan(span, group.scope, resource)
+
+
+def _resource_logs(group: Any) -> Iterator[LogView]:
+    resource = ResourceView(message_attributes(group.resource.attributes))
+    for scope_logs in group.scope_logs:
+        yield from _scope_logs(scope_logs, resource)
+
+
+def _scope_logs(group: Any, resource: ResourceView) -> Iterator[LogView]:
+    for record in group.log_records:
+        yield _log(record, group.scope, resource)
+
+
+def _log(record: Any, scope: Any, resource: ResourceView) -> LogView:
+    return LogView(
+        hex_bytes(record.trace_id),
+        hex_bytes(record.span_id),
+        record.time_unix_nano or record.observed_time_unix_nano,
+        str(getattr(record, "event_name", "")),  # a field since OTLP 1.5
+        message_value(record.body),
+        message_attributes(record.attributes),
+        str(scope.name) if scope is not None else "",
+        resource,
+    )
 
 
 def hex_bytes(identifier: bytes) -> str:

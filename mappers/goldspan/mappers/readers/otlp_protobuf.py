@@ -16,9 +16,9 @@ from google.protobuf.message import DecodeError
 from goldspan.mappers.readers.framing import varint
 from goldspan.mappers.readers.otlp_messages import IS_REMOTE, hex_bytes, message_attributes, message_value
 from goldspan.mappers.readers.otlp_schema import message_class
-from goldspan.mappers.readers.problems import BAD_PROTOBUF, BAD_SPAN, LOGS_IGNORED, OnProblem
+from goldspan.mappers.readers.problems import BAD_PROTOBUF, BAD_SPAN, OnProblem
 from goldspan.mappers.readers.undecoded import UndecodedAttributes
-from goldspan.mappers.spans import EventView, ResourceView, SpanView
+from goldspan.mappers.spans import EventView, LogView, RecordView, ResourceView
 from goldspan.scoring.errors import Problem
 
 _MAX_RESOURCES = 256
@@ -91,7 +91,7 @@ class ProtobufReader:
         self._traces_data = message_class("TracesData").FromString
         self._key_value = message_class("KeyValue").FromString
         self.records = 0
-        """How many spans were read, and how many messages held logs or metrics instead."""
+        """How many spans and log records were read, and how many messages held metrics instead."""
 
     def parse(self, data: bytes, place: str, *, whole: bool = True) -> Any:
         """Return the trace request in these bytes as a message of the lazy schema; as much of it as is not broken."""
@@ -106,8 +106,8 @@ class ProtobufReader:
         self._on_problem(Problem(BAD_PROTOBUF, f"a message {what}; {found}", place))
         return message
 
-    def spans(self, request: Any, place: str) -> Iterator[SpanView]:
-        """Yield the spans of a parsed request."""
+    def views(self, request: Any, place: str) -> Iterator[RecordView]:
+        """Yield the spans of a parsed request, or its log records."""
         self._place = place
         self._broken_parts.clear()
         for group in request.resource_spans:
@@ -116,11 +116,27 @@ class ProtobufReader:
                 scope_name = str(self.parsed("Scope", scope_spans.scope).name)
                 for span in scope_spans.spans:
                     self.records += 1
-                    if not span.start_time_unix_nano and len(span.span_id) != 8 and _is_no_span(span):
-                        message = "holds log records or metrics, and no spans are read from them"
-                        self._on_problem(Problem(LOGS_IGNORED, message, place))
-                        return
+                    if not span.start_time_unix_nano and len(span.span_id) != 8:
+                        kind = kind_of(span)
+                        if kind == "LogRecord":
+                            yield self._log(span.SerializeToString(), scope_name, resource)
+                            continue
+                        if kind == "Metric":
+                            return
                     yield ProtobufSpan(span, scope_name, resource, self)
+
+    def _log(self, raw: bytes, scope_name: str, resource: ResourceView) -> LogView:
+        record = self.parsed("LogRecord", raw)
+        return LogView(
+            hex_bytes(record.trace_id),
+            hex_bytes(record.span_id),
+            record.time_unix_nano or record.observed_time_unix_nano,
+            str(record.event_name, "utf-8", "replace"),
+            message_value(self.parsed("AnyValue", record.body)),
+            message_attributes(record.attributes),
+            scope_name,
+            resource,
+        )
 
     def keyed(self, attributes: Any) -> dict[str, bytes]:
         """Return encoded attributes by key; of a key given twice the last wins."""
@@ -163,13 +179,15 @@ class ProtobufReader:
         return view
 
 
-def _is_no_span(span: Any) -> bool:
+def kind_of(span: Any) -> str:
     """Tell log records and metrics, which stand where spans do, by their types of fields.
 
     A log record has its times in fields that are messages of a span; a metric has its name for a trace id.
     """
     tags = {(number, wire) for number, wire, *_ in fields(span.SerializeToString())}
-    return not tags.isdisjoint(_TIMES_OF_LOGS) or len(span.trace_id) not in (0, 16)
+    if not tags.isdisjoint(_TIMES_OF_LOGS):
+        return "LogRecord"
+    return "Span" if len(span.trace_id) in (0, 16) else "Metric"
 
 
 def fields(data: bytes, start: int = 0, end: int | None = None) -> Iterator[tuple[int, int, int, int, bool]]:

@@ -2,7 +2,7 @@
 
 Attributes, events, links and the status of a span stay as they came, so that parsing a request costs little more than
 finding its spans. The classes are built at run time from the fields listed here; opentelemetry's are not needed.
-https://github.com/open-telemetry/opentelemetry-proto (common.proto, resource.proto, trace.proto)
+https://github.com/open-telemetry/opentelemetry-proto (common.proto, resource.proto, trace.proto, logs.proto)
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _INT32, _INT64, _DOUBLE = _Type.TYPE_INT32, _Type.TYPE_INT64, _Type.TYPE_DOUBLE
 _FIXED32, _FIXED64 = _Type.TYPE_FIXED32, _Type.TYPE_FIXED64
 
 _MESSAGES: dict[str, dict[str, tuple[int, Any]]] = {
-    # Field numbers and types as in trace.proto; a list is a repeated field, a text the name of a message.
+    # Field numbers and types as in the files named above; a list is a repeated field, a text the name of a message.
     "TracesData": {"resource_spans": (1, ["ResourceSpans"])},
     "ResourceSpans": {"resource": (1, _BYTES), "scope_spans": (2, ["ScopeSpans"])},
     "ScopeSpans": {"scope": (1, _BYTES), "spans": (2, ["Span"])},
@@ -37,6 +37,16 @@ _MESSAGES: dict[str, dict[str, tuple[int, Any]]] = {
         "events": (11, [_BYTES]),
         "status": (15, _BYTES),
         "flags": (16, _FIXED32),
+    },
+    # A log record stands where a span does.
+    "LogRecord": {
+        "time_unix_nano": (1, _FIXED64),
+        "body": (5, _BYTES),
+        "attributes": (6, ["KeyValue"]),
+        "trace_id": (9, _BYTES),
+        "span_id": (10, _BYTES),
+        "observed_time_unix_nano": (11, _FIXED64),
+        "event_name": (12, _BYTES),
     },
     "Event": {"name": (2, _STRING), "attributes": (3, ["KeyValue"])},
     "Status": {"message": (2, _STRING), "code": (3, _INT32)},

@@ -21,8 +21,6 @@ BAD_STREAM = "bad_stream"
 """A file cannot be read, or decompressed, to its end."""
 NO_RECORD = "no_record"
 """A file of a directory looks like a trace file and holds no span."""
-LOGS_IGNORED = "logs_ignored"
-"""Log records, which this reader does not read."""
 
 
 def found(value: object) -> str:

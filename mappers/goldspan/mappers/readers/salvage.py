@@ -9,17 +9,17 @@ from typing import cast
 
 from goldspan.mappers.readers.jaeger import is_jaeger_span
 
-_FIELD = re.compile(r'"(resource|scope|spans)"\s*:\s*(\[?)')
+_FIELD = re.compile(r'"(resource|scope|spans|logRecords)"\s*:\s*(\[?)')
 _BETWEEN = re.compile(r"[\s,]*")
 _decode = json.JSONDecoder().raw_decode
 
 
 def salvage(text: str) -> Iterator[object]:
-    """Yield a trace request for each list of spans, with those spans of it that are whole.
+    """Yield a request for each list of spans or log records, with those records of it that are whole.
 
-    Of a text that is a list, whole elements are yielded first. The rest is walked by its `resource`, `scope` and
-    `spans` fields. A field that parses is stepped over as a whole, so that nothing inside an attribute value is ever
-    taken for a field.
+    Of a text that is a list, whole elements are yielded first. The rest is walked by its `resource`, `scope`, `spans`
+    and `logRecords` fields. A field that parses is stepped over as a whole, so that nothing inside an attribute value
+    is ever taken for a field.
     """
     resource: object = None
     scope: object = None
@@ -32,12 +32,14 @@ def salvage(text: str) -> Iterator[object]:
     while (field := _FIELD.search(text, position)) is not None:
         name, opening = field.groups()
         position = field.end()
-        if name == "spans" and opening:
-            spans, position = _elements(text, position)
-            if spans and is_jaeger_span(spans[0]):
-                yield {"spans": spans}
-            elif spans:
-                yield {"resourceSpans": [{"resource": resource, "scopeSpans": [{"scope": scope, "spans": spans}]}]}
+        if name in ("spans", "logRecords") and opening:
+            records, position = _elements(text, position)
+            if records and is_jaeger_span(records[0]):
+                yield {"spans": records}
+            elif records and name == "spans":
+                yield {"resourceSpans": [{"resource": resource, "scopeSpans": [{"scope": scope, name: records}]}]}
+            elif records:
+                yield {"resourceLogs": [{"resource": resource, "scopeLogs": [{"scope": scope, name: records}]}]}
         elif not opening:
             value, position = _value(text, position)
             if name == "resource":

@@ -1,4 +1,4 @@
-"""Finished spans of the OpenTelemetry SDK, told by their shape: nothing of the SDK is imported."""
+"""Finished spans and log records of the OpenTelemetry SDK, told by their shape: nothing of the SDK is imported."""
 
 # ruff: noqa: D102 - the members of a span view are described by SpanView
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from goldspan.mappers.json_shapes import is_mapping, is_object
-from goldspan.mappers.spans import EventView, ResourceView
+from goldspan.mappers.spans import EventView, LogView, ResourceView
 
 _NO_ATTRIBUTES: Mapping[str, Any] = {}
 _MAX_RESOURCES = 256
@@ -98,8 +98,22 @@ def _attributes(span: Any) -> Mapping[str, Any]:
     return attributes if is_mapping(attributes) else _NO_ATTRIBUTES
 
 
+def is_log_record(value: object) -> bool:
+    """Tell log records: bare ones, and those that the SDK hands to processors and exporters."""
+    record = getattr(value, "log_record", value)
+    return hasattr(record, "observed_timestamp") and hasattr(record, "trace_id")
+
+
+def log_event(value: Any) -> tuple[str, Mapping[str, Any]]:
+    """Return the name of a log record's event, `""` where it has none, and its attributes."""
+    record = getattr(value, "log_record", value)
+    name, attributes = getattr(record, "event_name", None), record.attributes
+    inner = getattr(attributes, "_dict", attributes)  # as above
+    return (name if isinstance(name, str) else ""), inner if is_mapping(inner) else _NO_ATTRIBUTES
+
+
 class SdkReader:
-    """Makes views of SDK spans; keeps one resource view for each SDK resource, a bounded number of them."""
+    """Makes views of SDK spans and log records; keeps one resource view for each SDK resource, a bounded number."""
 
     def __init__(self) -> None:
         self._resources: dict[int, tuple[object, ResourceView]] = {}
@@ -107,6 +121,23 @@ class SdkReader:
     def view(self, span: object) -> SdkSpan:
         """Return the view of a finished span. What is not shaped like one raises `AttributeError` or `TypeError`."""
         return SdkSpan(span, self)
+
+    def log_view(self, value: Any) -> LogView:
+        """Return the view of a log record as it is now: processors may change it later. Raises as `view` does."""
+        record = getattr(value, "log_record", value)
+        name, attributes = log_event(record)
+        scope_name = getattr(getattr(value, "instrumentation_scope", None), "name", None)
+        resource = getattr(value, "resource", None)
+        return LogView(
+            format(record.trace_id, "032x") if record.trace_id else "",
+            format(record.span_id, "016x") if record.span_id else "",
+            record.timestamp or record.observed_timestamp or 0,
+            name,
+            record.body,
+            dict(attributes),
+            scope_name if isinstance(scope_name, str) else "",
+            self.resource(getattr(record, "resource", None) if resource is None else resource),
+        )
 
     def resource(self, resource: object) -> ResourceView:
         """Return the one view of this resource object."""
