@@ -19,7 +19,10 @@ def as_otlp(parsed: object) -> object:
     """Return OTLP/JSON for Jaeger's, Tempo's and Zipkin's JSON; everything else as it is."""
     if is_object(parsed):
         return _from_object(parsed)
-    return list(_from_list(parsed)) if is_list(parsed) else parsed
+    if not is_list(parsed):
+        return parsed
+    items = list(_from_list(parsed))
+    return items[0] if len(items) == 1 else items
 
 
 def _from_object(item: dict[str, Any]) -> object:

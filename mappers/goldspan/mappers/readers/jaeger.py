@@ -17,6 +17,8 @@ from goldspan.mappers.readers.anyvalue import integer
 from goldspan.mappers.readers.foreign_values import OTEL_FIELDS, any_value, nanos, padded, scope_of, status_of
 
 _RESPONSE = frozenset({"data", "total", "limit", "offset", "errors"})
+_FORMAT = "internal.span.format"
+"""A tag in which Jaeger notes how a span came to it."""
 _KINDS = {"internal": 1, "server": 2, "client": 3, "producer": 4, "consumer": 5}
 
 
@@ -102,9 +104,9 @@ def _is_special(key: str, value: object, special: dict[str, Any]) -> bool:
     if key == "error":
         is_field = value is True or (isinstance(value, str) and value.lower() == "true")
     elif key == "span.kind":
-        is_field = value in _KINDS
+        is_field = isinstance(value, str) and value in _KINDS
     else:
-        is_field = key in OTEL_FIELDS and isinstance(value, str)
+        is_field = key == _FORMAT or (key in OTEL_FIELDS and isinstance(value, str))
     if is_field:
         special[key] = value
     return is_field
