@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from fractions import Fraction
-from itertools import product
+from itertools import accumulate, product
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from goldspan.scoring.alignment import LIMIT, Alignment, Pair, align
+from goldspan.scoring.batches import align_batches
 
 NAMES = "fg"
 Scores = dict[tuple[int, int], Pair | None]
@@ -79,7 +80,7 @@ def problems(draw: st.DrawFn, most: int = 5) -> tuple[list[str], list[str], Scor
 
 
 @given(problems(), st.booleans(), st.booleans())
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=800, deadline=None)
 def test_the_best_alignment_is_found_in_every_mode(
     problem: tuple[list[str], list[str], Scores, list[int]], ordered: bool, in_batches: bool
 ) -> None:
@@ -89,23 +90,20 @@ def test_the_best_alignment_is_found_in_every_mode(
     assert found == Alignment(by_exhaustion(expected, actual, pairs, ordered, batches), approximate=False)
 
 
-@given(st.data())
-@settings(max_examples=300, deadline=None)
-def test_large_batches_are_aligned_like_small_ones(data: st.DataObject) -> None:
-    """Beyond six calls a batch is matched as a whole: another algorithm, the same alignment."""
-    sizes = data.draw(st.lists(st.sampled_from([1, 7, 8]), min_size=1, max_size=3))
-    batches = [number for number, size in enumerate(sizes, 1) for _ in range(size)]
-    rows = data.draw(st.integers(0, 4))
-    some = st.sampled_from([None, Pair(Fraction(0)), Pair(Fraction(1, 2)), Pair(Fraction(1))])
-    # Few calls that may be aligned at all keep the exhaustive search short.
-    eligible = set(data.draw(st.lists(st.integers(0, len(batches) - 1), max_size=6)))
-    pairs = {
-        (row, column): data.draw(some) if column in eligible else None
-        for row, column in product(range(rows), range(len(batches)))
-    }
-    names = ["f"] * rows, ["f"] * len(batches)
-    found = align(*names, lambda row, column: pairs[row, column], batches=batches)
-    assert found.partners == by_exhaustion(*names, pairs, True, batches)
+@given(st.data(), st.integers(0, 2))
+@settings(max_examples=400, deadline=None)
+def test_batches_of_many_calls_are_aligned_like_those_of_few(data: st.DataObject, few: int) -> None:
+    """Beyond some calls a batch is matched as a whole: another algorithm, the same alignment, ties included."""
+    sizes = data.draw(st.lists(st.integers(1, 4), min_size=1, max_size=5))
+    ends = list(accumulate(sizes))
+    batches = [list(range(end - size, end)) for size, end in zip(sizes, ends, strict=True)]
+    weight = st.integers(0, data.draw(st.sampled_from([1, 2, 9])))
+    row = st.lists(weight, min_size=ends[-1], max_size=ends[-1])
+    weights = data.draw(st.lists(row, max_size=9))
+    found = align_batches(weights, batches)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("goldspan.scoring.batches._FEW", few)
+        assert align_batches(weights, batches) == found
 
 
 def aligned(table: list[list[int | None]], **options: object) -> tuple[int | None, ...]:
@@ -154,6 +152,15 @@ def test_order_is_free_inside_a_batch_only() -> None:
     assert aligned(swapped, batches=[7, 7]) == (1, 0)
     assert aligned(swapped, batches=[7, 8]) == (1, None)
     assert aligned(swapped, batches=[0, 0]) == (1, None)
+
+
+def test_batches_are_in_the_order_of_their_first_calls_whatever_their_tools() -> None:
+    # g(batch 1), f(batch 2), f(batch 1): the second f was asked for first.
+    def judge(row: int, column: int) -> Pair | None:
+        return Pair(Fraction(1)) if (row, column) in {(0, 2), (1, 1)} else None
+
+    assert align(["f", "f"], ["g", "f", "f"], judge, batches=[1, 2, 1]).partners == (2, 1)
+    assert align(["f", "f"], ["g", "f", "f"], judge).partners == (2, None)
 
 
 def adversarial(row: int, column: int) -> Fraction:

@@ -66,7 +66,7 @@ def align(
     """
     names = set(expected)
     columns = [index for index, name in enumerate(actual) if name in names]
-    ranks = _ranks(columns, batches) if ordered else dict.fromkeys(columns, 0)
+    ranks = _ranks(len(actual), batches if ordered else [1] * len(actual))
     table = _Table(expected, actual, judge)
     partners: list[int | None] = [None] * len(expected)
     if len(expected) * len(columns) <= LIMIT:
@@ -101,15 +101,12 @@ class _Table:
         return self._known[place]
 
 
-def _ranks(columns: Sequence[int], batches: Sequence[int] | None) -> dict[int, int]:
-    """Give batches numbers by their first call; a call in no batch is one of its own."""
-    ranks: dict[int, int] = {}
-    rank_of: dict[tuple[int, int], int] = {}
-    for column in columns:
-        batch = batches[column] if batches else 0
-        key = (batch, 0) if batch else (0, column)
-        ranks[column] = rank_of.setdefault(key, len(rank_of))
-    return ranks
+def _ranks(calls: int, batches: Sequence[int] | None) -> Sequence[int]:
+    """Return for each call where its batch begins, which is what orders batches; no batch is one of its own."""
+    if batches is None:
+        return range(calls)
+    first: dict[int, int] = {}
+    return [first.setdefault(batch, call) if batch else call for call, batch in enumerate(batches)]
 
 
 def _first_of_each(columns: Sequence[int], actual: Sequence[str], *, ordered: bool) -> list[int]:
@@ -122,7 +119,7 @@ def _first_of_each(columns: Sequence[int], actual: Sequence[str], *, ordered: bo
 
 
 def _align_exactly(
-    table: _Table, rows: range, columns: Sequence[int], ranks: dict[int, int], partners: list[int | None]
+    table: _Table, rows: range, columns: Sequence[int], ranks: Sequence[int], partners: list[int | None]
 ) -> bool:
     """Fill in the partners of some rows; whether that is exact."""
     if not rows or not columns:
@@ -135,18 +132,19 @@ def _align_exactly(
     batches: dict[int, list[int]] = {}
     for position, column in enumerate(columns):
         batches.setdefault(ranks[column], []).append(position)
+    in_turn = [batches[rank] for rank in sorted(batches)]
     if len(batches) == 1:
         found = _in_any_order(weights, [table.expected[row] for row in rows], [table.actual[c] for c in columns])
-    elif len(batches) == len(columns):
+    elif in_turn == [[position] for position in range(len(columns))]:
         found = _in_order(weights)
     else:
-        found = align_batches(weights, list(batches.values()))
+        found = align_batches(weights, in_turn)
     partners[rows.start : rows.stop] = [None if position is None else columns[position] for position in found]
     return exact
 
 
 def _without_rivals(
-    table: _Table, rows: range, columns: Sequence[int], ranks: dict[int, int]
+    table: _Table, rows: range, columns: Sequence[int], ranks: Sequence[int]
 ) -> list[int | None] | None:
     """Give each row the only column of its name, if no two rows or columns share one and none stands in the way."""
     column_of = {table.actual[column]: column for column in columns}
@@ -167,9 +165,7 @@ def _without_rivals(
     return found
 
 
-def _first_perfect(
-    table: _Table, rows: range, columns: Sequence[int], ranks: dict[int, int]
-) -> list[int | None] | None:
+def _first_perfect(table: _Table, rows: range, columns: Sequence[int], ranks: Sequence[int]) -> list[int | None] | None:
     """Give each row the first perfect partner, if there is one for every row: then nothing can be better."""
     if len(rows) > len(columns):
         return None
