@@ -80,6 +80,21 @@ class TestRequestsAndExecutions:
     def test_missing_arguments_are_recovered_from_the_request(self) -> None:
         (call,) = calls(asking("m", 1, ("f", {"x": 1}, "c")), run("x", 2, "f", None, "c"))
         assert (call.arguments, call.capture) == ({"x": 1}, Capture.CAPTURED)
+        assert call.evidence == (("t", "x"), ("t", "m"))
+
+    def test_single_values_hidden_in_the_request_stay_hidden(self) -> None:
+        asked = Request("f", captured({"x": 1, "y": "[REDACTED]"}), "c", {"y": Capture.REDACTED})
+        asks = replace(asking("m", 1), model=ModelFacts((asked,)))
+        (call,) = calls(asks, run("x", 2, "f", None, "c"))
+        assert call.argument_captures == {"y": Capture.REDACTED}
+
+    @pytest.mark.parametrize(("call_id", "evidence"), [("c", ["x"]), (None, ["x", "m"])])
+    def test_a_request_is_evidence_only_of_what_was_taken_from_it(
+        self, call_id: str | None, evidence: list[str]
+    ) -> None:
+        (call,) = calls(asking("m", 1, ("f", {"x": 1}, "c")), run("x", 2, "f", {"x": 1}, call_id))
+        assert call.call_id == "c"
+        assert [ref.span_id for ref in call.evidence] == evidence
 
     def test_what_is_known_nowhere_stays_unknown(self) -> None:
         (call,) = calls(asking("m", 1, ("f", None, "c")), run("x", 2, "f", None, "c"))
@@ -206,6 +221,12 @@ class TestLogs:
         record = LogFacts("t", "elsewhere", "1", tools=(ToolFacts("f", captured({"x": 2}), call_id="c", error="boom"),))
         (call,) = calls_with(record, run("x", 2, "f", None, "c"))
         assert (call.arguments, call.error) == ({"x": 2}, "boom")
+        assert call.evidence == (("t", "x"), ("t", "elsewhere"))
+
+    def test_a_log_that_adds_nothing_is_no_evidence(self) -> None:
+        record = LogFacts("t", "elsewhere", "1", tools=(ToolFacts("f", captured({"x": 2}), call_id="c"),))
+        (call,) = calls_with(record, run("x", 2, "f", {"x": 1}, "c"))
+        assert (call.arguments, call.evidence) == ({"x": 1}, (("t", "x"),))
 
     def test_what_the_span_wrote_itself_is_not_counted_twice(self) -> None:
         record = LogFacts("t", "m", "1", model=ModelFacts((Request("f", captured({"x": 1}), "c"),)))
@@ -224,7 +245,10 @@ def calls_with(record: LogFacts, *records: SpanFacts) -> tuple[ToolCall, ...]:
 
 def test_a_span_may_speak_of_the_trace_it_is_linked_to() -> None:
     """AutoGen writes arguments in messaging spans of other traces, linked to the agent's."""
-    note = LogFacts("t", "", "message-1", tools=(ToolFacts("f", captured({"x": 1}), call_id="c"),))
-    messenger = replace(plain("other", "process"), notes=(note,))
-    (session,) = assemble([agent("t", "root", end=9), run("x", 2, "f", None, "c"), messenger])
-    assert [call.arguments for call in session.turns[0].calls] == [{"x": 1}]
+    messenger = plain("other", "process")
+    said = ToolFacts("f", captured({"x": 1}), call_id="c")
+    note = LogFacts("t", "", "message-1", tools=(said,), said_by=messenger.ref)
+    (session,) = assemble([agent("t", "root", end=9), run("x", 2, "f", None, "c"), replace(messenger, notes=(note,))])
+    (call,) = session.turns[0].calls
+    assert call.arguments == {"x": 1}
+    assert call.evidence == (("t", "x"), ("other", "process"))

@@ -53,6 +53,8 @@ class ToolFacts:
     """Made by the framework and not a call in the user's eyes: a hand-off, a merged span, a final answer (R5)."""
     merged: bool = False
     """A synthetic span that repeats others; never a call, whatever the configuration says."""
+    evidence: tuple[SpanRef, ...] = ()
+    """Other spans that something of it was read from: those with the log records that tell of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +174,15 @@ class LogFacts:
     context: ContextFacts = NO_CONTEXT
     session_keys: tuple[tuple[str, str], ...] = ()
     turn_id: str | None = None
+    said_by: SpanRef | None = None
+    """The span that says it, where that is one of another trace."""
+
+    @property
+    def evidence(self) -> tuple[SpanRef, ...]:
+        """The span to look at for what it says; none where only the trace is known."""
+        if self.said_by is not None:
+            return (self.said_by,)
+        return (SpanRef(self.trace_id, self.span_id),) if self.span_id else ()
 
 
 Record = SpanFacts | LogFacts

@@ -22,7 +22,7 @@ class _Execution:
     """Which model response asked for it, by position among the turn's model calls."""
     position: int = 0
     """Which of that response's requests it is."""
-    request: Request | None = None
+    asked: _Asked | None = None
 
     @property
     def tool(self) -> ToolFacts:
@@ -192,7 +192,7 @@ def _join(executions: list[_Execution], asked: list[_Asked]) -> list[_Asked]:
             for execution in free:
                 if fits(ask, execution):
                     execution.response, execution.position = ask.response, ask.position
-                    execution.request = ask.request
+                    execution.asked = ask
                     free.remove(execution)
                     break
             else:
@@ -252,23 +252,30 @@ def _best(copies: Iterable[Content]) -> Content:
 
 
 def _executed_call(execution: _Execution) -> ToolCall:
-    arguments = execution.arguments
+    span, arguments, call_id = execution.span, execution.arguments, execution.call_id
     evidence = [layer.ref for layer in execution.layers]
-    if arguments.capture is not Capture.CAPTURED and execution.request is not None:
-        arguments = _best((execution.request.arguments, arguments))
-    hidden = next((_tool(layer).argument_captures for layer in execution.layers if _tool(layer).argument_captures), {})
-    span = execution.span
+    evidence += [ref for layer in execution.layers for ref in _tool(layer).evidence]
+    captures = (_tool(layer).argument_captures for layer in execution.layers)
+    hidden = next((one for one in captures if one), None)
+    if execution.asked is not None:
+        model, request = execution.asked.model, execution.asked.request
+        lends = arguments.capture is not Capture.CAPTURED and request.arguments.capture is not Capture.NOT_CAPTURED
+        if lends:
+            arguments, hidden = request.arguments, request.argument_captures
+        if lends or (call_id is None and request.call_id):
+            evidence.append(model.ref)
+        call_id = call_id or request.call_id
     return ToolCall(
         name=execution.tool.name,
         arguments=_mapping(arguments),
         capture=arguments.capture,
         argument_captures=hidden or {},
-        call_id=execution.call_id or (execution.request.call_id if execution.request else None),
+        call_id=call_id,
         start=span.start,
         end=span.end,
         error=next((_tool(layer).error for layer in execution.layers if _tool(layer).error), None),
         span=span.ref,
-        evidence=tuple(evidence),
+        evidence=tuple(dict.fromkeys(evidence)),
         dialect=span.dialect,
         agent=span.agent,
         result=_best(_tool(layer).result for layer in execution.layers),
