@@ -1,8 +1,9 @@
 """Where the session id of a turn is looked for (R6).
 
 The places in order: the turn's root, its ancestors from the nearest, its subtree, the rest of the trace, the
-resource, logs. At each place the keys in their order of precedence. Two values for one key at one place give none
-from there: batch runners put many sessions under one root, and a wrong session is worse than none.
+resource, logs of the subtree, other logs. At each place the keys in their order of precedence. Two values for one key
+at one place give none from there: batch runners put many sessions under one root, and a wrong session is worse than
+none.
 """
 
 from __future__ import annotations
@@ -51,7 +52,8 @@ def _places(tree: TraceTree, root: str, members: Collection[str]) -> Iterator[It
     yield [span.session_keys for span_id, span in tree.spans.items() if span_id in inside]
     yield [span.session_keys for span_id, span in tree.spans.items() if span_id not in inside]
     yield [tree.spans[span_id].resource.session_keys for span_id in members]
-    yield tree.log_session_keys
+    yield [keys for span_id, keys in tree.log_session_keys if span_id in inside]
+    yield [keys for _, keys in tree.log_session_keys]
 
 
 def _only_value(place: Iterable[Pairs], ranks: dict[str, int]) -> tuple[tuple[str, str] | None, bool]:

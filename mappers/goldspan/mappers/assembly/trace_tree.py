@@ -20,9 +20,9 @@ class TraceTree:
     """Who stands above whom in one trace."""
 
     def __init__(
-        self, spans: Mapping[str, SpanFacts], log_session_keys: Sequence[tuple[tuple[str, str], ...]] = ()
+        self, spans: Mapping[str, SpanFacts], log_session_keys: Sequence[tuple[str, tuple[tuple[str, str], ...]]] = ()
     ) -> None:
-        """Take the spans of one trace by span id, one version of each, and the session attributes of its logs."""
+        """Take the spans of one trace by span id, one version of each, and the session attributes of logs by span."""
         self.spans = spans
         self.log_session_keys = log_session_keys
         self.cut: list[str] = []
