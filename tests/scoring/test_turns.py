@@ -338,6 +338,11 @@ class TestUnknown:
         calls = [unknown(Capture.NOT_CAPTURED), ToolCall("f", {"x": 1})]
         assert score_turn([call("f", x=1)], calls, {"ordered": False}).calls[0].actual_index == 1
 
+    def test_a_call_that_is_known_comes_before_one_that_is_known_in_part(self) -> None:
+        hidden = ToolCall("f", {"x": 1, "y": "***"}, argument_captures={"y": Capture.REDACTED})
+        result = score_turn([call("f", x=1, y=2)], [hidden, ToolCall("f", {"x": 1, "y": 9})])
+        assert (result.calls[0].actual_index, result.verdict.exact) == (1, HALF)
+
     def test_no_calls_must_not_be_concluded_where_calls_are_not_visible(self) -> None:
         result = score_turn([call("f"), call("g")], Turn((ToolCall("f"),), calls_visible=False))
         assert verdict(result) == (Fraction(1), Label.NOT_EVALUATED, Reason.CALLS_NOT_VISIBLE)
