@@ -45,21 +45,48 @@ def read(name: str) -> Row:
     paths = [FOLDER / f"{name}.otlp.json", FOLDER / f"{name}.logs.json"]
     row = Row(name, read_sessions([path for path in paths if path.exists()]))
     truth = TRUTH["files"][name]
+    if isinstance(truth["turns"], dict):
+        check_conversations(row, truth)
+        return row
     turns = [turn for turn in row.turns if turn or truth["turns"] != "raw"]
     if name in STRAY_CALL:
         check_stray(row, turns.pop() if len(turns) > 2 else ())
-    expected = TRUTH["turns"]["dup" if truth["turns"] == "dup" else "standard"]
+    expected = executed(row.sessions, truth["turns"])
     one_trace_a_call = truth["turns"] == "raw" and truth["session_id"] is None
     note = truth.get("note", "")
     if one_trace_a_call or "split" in note or SESSIONS_LOST in note:
         turns = [tuple(call for turn in turns for call in turn)]
         expected = [[{**call, "batch": call["batch"] + 10 * n} for n, turn in enumerate(expected) for call in turn]]
+    check_turns(row, turns, expected, truth)
+    check_session(row, truth)
+    return row
+
+
+def check_conversations(row: Row, truth: Any) -> None:
+    """Several conversations in one recording: the truth names the turns of each by its session id."""
+    if sorted(session.id for session in row.sessions) != sorted(truth["turns"]):
+        row.wrong.append(f"sessions {[session.id for session in row.sessions]}, expected {sorted(truth['turns'])}")
+    for session in row.sessions:
+        if session.id in truth["turns"]:
+            expected = executed([session], truth["turns"][session.id])
+            check_turns(row, Row(row.name, [session]).turns, expected, truth)
+
+
+def executed(sessions: list[Session], turns: str) -> list[list[dict[str, Any]]]:
+    """Return the calls to expect: a request that was refused may be reported as rejected, or as a call that failed."""
+    rejected = [call for session in sessions for turn in session.turns for call in turn.calls if call.rejected]
+    expected: list[list[dict[str, Any]]] = TRUTH["turns"]["standard" if turns == "raw" else turns]
+    return [
+        [call for call in turn if not (call.get("refused") and any(fits(one, call, "captured") for one in rejected))]
+        for turn in expected
+    ]
+
+
+def check_turns(row: Row, turns: list[tuple[ToolCall, ...]], expected: list[list[dict[str, Any]]], truth: Any) -> None:
     if len(turns) != len(expected):
         row.wrong.append(f"{len(turns)} turns, expected {len(expected)}")
     for number, (turn, calls) in enumerate(zip(turns, expected, strict=False), start=1):
         check_turn(row, number, turn, calls, truth)
-    check_session(row, truth)
-    return row
 
 
 def check_turn(row: Row, number: int, turn: tuple[ToolCall, ...], expected: list[dict[str, Any]], truth: Any) -> None:
@@ -81,7 +108,7 @@ def check_turn(row: Row, number: int, turn: tuple[ToolCall, ...], expected: list
             left.remove(partner)
             # Raw SDKs write no result but as the next request's message; one file loses the failed span altogether.
             seen = truth["turns"] != "raw" and truth.get("error") not in ("text", "missing")
-            if seen and bool(partner.error) != bool(call.get("error")):
+            if seen and bool(partner.error) != bool(call.get("error") or call.get("refused")):
                 row.wrong.append(f"turn {number}: {call['name']} error is {partner.error!r}")
 
 
