@@ -24,7 +24,6 @@ def loaded_by(statement: str) -> list[str]:
     ("statement", "heavy"),
     [
         ("from goldspan.scoring import Session, ToolCall, Turn", []),
-        ("from goldspan.scoring import ExpectedCall; ExpectedCall('f')", []),
         ("from goldspan.scoring import score_turn; score_turn([{'name': 'f'}], [])", ["pydantic"]),
         ("from goldspan.scoring import Criterion; Criterion(default_strategy='contains')", ["pydantic"]),
     ],
