@@ -68,6 +68,12 @@ CASES = {
     "metrics to nowhere": Case((GOOD,), ("--metrics",), 2, "--metrics needs --otlp-endpoint"),
     "no URL": Case((GOOD,), ("--otlp-endpoint", "localhost:4318"), 2, "expected a URL such as"),
     "an unknown option": Case((GOOD,), ("--nope",), 2, "No such option"),
+    "a report to nowhere": Case(
+        (GOOD,), ("--report", "junit=none/a.xml", "--report", "junit=b.xml"), 2, "none/a.xml: cannot be written"
+    ),
+    "an unknown kind of report": Case((GOOD,), ("--report", "pdf=a.pdf"), 2, "'pdf' is not a kind of report"),
+    "a report without a file": Case((GOOD,), ("--report", "junit"), 2, "'junit' names no file"),
+    "a report over input": Case((GOOD,), ("--report", "junit=traces.jsonl"), 2, "is one of the traces that are read"),
     "output over input": Case((GOOD,), ("--enriched", "traces.jsonl"), 2, "is one of the traces that are read"),
     "output to nowhere": Case(
         (GOOD,), ("--enriched", "none/enriched.jsonl"), 2, "none/enriched.jsonl: cannot be written"

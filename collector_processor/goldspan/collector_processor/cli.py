@@ -20,10 +20,12 @@ from goldspan.collector_processor.hints import argument_advice
 from goldspan.collector_processor.inspection import inspect_spans
 from goldspan.collector_processor.replay import Outlet, replay
 from goldspan.collector_processor.report.dialects_page import dialects_json, dialects_page
+from goldspan.collector_processor.report.files import KINDS, ReportFile, report_file, write_reports
 from goldspan.collector_processor.report.inspect_page import inspect_page
 from goldspan.collector_processor.report.layout import Page, page_width, print_page
 from goldspan.collector_processor.report.progress import reading
 from goldspan.collector_processor.report.score_page import score_page
+from goldspan.collector_processor.report.scored import Scored
 from goldspan.collector_processor.report.totals import Coverage, judge
 from goldspan.collector_processor.report.values import printable
 from goldspan.collector_processor.trace_files import TraceFiles, trace_files
@@ -49,6 +51,19 @@ class ScoreType(click.ParamType[Fraction]):
         if not 0 <= number <= 1:
             self.fail(f"{value!r} is not a number from 0 to 1", param, ctx)
         return number
+
+
+class ReportType(click.ParamType[ReportFile]):
+    """A kind of report and the file to write it to."""
+
+    name = "report"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> ReportFile:
+        """Read KIND=FILE."""
+        try:
+            return report_file(str(value))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
 
 
 _TRACES = click.argument("traces", nargs=-1, required=True, metavar="TRACES...")
@@ -82,6 +97,14 @@ def main() -> None:
 )
 @click.option("--criterion", "criterion_file", metavar="FILE", help="The criterion that golden sets inherit.")
 @_FORMAT
+@click.option(
+    "--report",
+    "reports",
+    type=ReportType(),
+    multiple=True,
+    metavar="KIND=FILE",
+    help=f"Write a report: {', '.join(KINDS)}; repeatable.",
+)
 @click.option("--enriched", metavar="FILE", help="Write the spans again, with their scores as attributes.")
 @click.option("--otlp-endpoint", metavar="URL", help="Send an event for each result to this OTLP/HTTP endpoint.")
 @click.option("--metrics", is_flag=True, help="Send metrics to the endpoint as well.")
@@ -100,6 +123,7 @@ def score(
     golden_files: tuple[str, ...],
     criterion_file: str | None,
     as_format: str,
+    reports: tuple[ReportFile, ...],
     enriched: str | None,
     otlp_endpoint: str | None,
     metrics: bool,
@@ -126,20 +150,24 @@ def score(
         stamps = Stamps()
         outlets: list[Outlet] = []
         complaints: list[str] = []
+        for report in reports:
+            _refuse_input_as_output("--report", report.path, files)
         if enriched is not None:
-            _refuse_input_as_output(enriched, files)
+            _refuse_input_as_output("--enriched", Path(enriched), files)
             outlets.append(stamps.take)
         with _sending(otlp_endpoint, outlets, complaints, metrics=metrics), reading(files) as views:
             found = replay(views, goldens, registry, problems=files.problems, outlets=outlets)
-        judgement = judge(found.result, recognised=found.recognised, coverage=Coverage(coverage), fail_under=fail_under)
+        covered = Coverage(coverage)
+        judgement = judge(found.result, recognised=found.recognised, coverage=covered, fail_under=fail_under)
+        advice = argument_advice(registry)
         if as_format == "json":
             _write_json(found.result.to_json())
         else:
-            advice = argument_advice(registry)
             _print(color, lambda page: score_page(page, found.result, judgement, advice, verbose=verbose))
+        unwritten = list(write_reports(reports, Scored(found.result, judgement, covered, advice)))
         if enriched is not None:
             _write_enriched(enriched, files, stamps)
-        _end([*files.mistakes, *complaints], judgement.exit_code)
+        _end([*files.mistakes, *complaints, *unwritten], judgement.exit_code)
 
 
 @main.command()
@@ -217,10 +245,9 @@ def _write_json(document: object) -> None:
     click.echo(text.encode("utf-8", "backslashreplace"))
 
 
-def _refuse_input_as_output(name: str, files: TraceFiles) -> None:
-    output = Path(name).resolve()
-    if output in {path.resolve() for path in files.paths}:
-        raise click.UsageError(f"--enriched {name} is one of the traces that are read; name another file")
+def _refuse_input_as_output(option: str, output: Path, files: TraceFiles) -> None:
+    if output.resolve() in {path.resolve() for path in files.paths}:
+        raise click.UsageError(f"{option} {output} is one of the traces that are read; name another file")
 
 
 def _write_enriched(name: str, files: TraceFiles, stamps: Stamps) -> None:

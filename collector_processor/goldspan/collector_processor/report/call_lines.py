@@ -49,7 +49,7 @@ def call_lines(page: Page, call: CallResult) -> None:
         "  ",
         (printable(call.expected.name), "" if label is Label.PASS else "bold"),
     ]
-    note = _note(call)
+    note = call_note(call)
     if note:
         head.append((f"  {note}", "" if label is Label.PASS else "yellow" if label is Label.NOT_EVALUATED else "red"))
     right = {a.name: a.expected for a in call.arguments if a.outcome is Outcome.MATCHED}
@@ -131,7 +131,8 @@ def arguments_text(arguments: Mapping[str, JsonValue]) -> str:
     return ", ".join(f"{printable(name)}={one_line(value)}" for name, value in arguments.items())
 
 
-def _note(call: CallResult) -> str:
+def call_note(call: CallResult) -> str:
+    """Say in a few words what is special about an expected call; nothing where its arguments say it all."""
     if call.missing:
         if call.verdict.reason is not None:
             return WORDS[call.verdict.reason]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from rich.cells import cell_len
 
@@ -25,6 +24,7 @@ from goldspan.collector_processor.report.layout import (
     score_text,
 )
 from goldspan.collector_processor.report.score_summary import summary
+from goldspan.collector_processor.report.session_names import has_golden, session_names
 from goldspan.collector_processor.report.totals import Judgement, totals
 from goldspan.collector_processor.report.values import printable, shorten
 from goldspan.scoring.results import Label, Reason, RunResult, SessionResult, TurnResult
@@ -44,8 +44,8 @@ def score_page(
 
 def _sessions(page: Page, result: RunResult, *, verbose: bool) -> None:
     """Add every session that has a golden, worst label first, each label in the order of the input."""
-    runs = _run_names(result.sessions)
-    with_golden = [(name, session) for name, session in zip(runs, result.sessions, strict=True) if _belongs(session)]
+    names = session_names(result.sessions)
+    with_golden = [(name, session) for name, session in zip(names, result.sessions, strict=True) if has_golden(session)]
     for label, what in ((Label.FAIL, "failed"), (Label.NOT_EVALUATED, "not evaluated"), (Label.PASS, "passed")):
         chosen = [pair for pair in with_golden if pair[1].verdict.label is label]
         passed = label is Label.PASS
@@ -55,32 +55,14 @@ def _sessions(page: Page, result: RunResult, *, verbose: bool) -> None:
         for name, session in chosen[:most]:
             if verbose or not passed:
                 page.blank()
-            _session(page, name, session, verbose=verbose)
+            session_lines(page, name, session, verbose=verbose)
         if len(chosen) > most:
             page.line((f"… and {counted(len(chosen) - most, 'more session')} {what}; -v shows all", "dim"))
         page.blank()
 
 
-def _belongs(session: SessionResult) -> bool:
-    return session.session is not None and session.verdict.reason is not Reason.NO_GOLDEN
-
-
-def _run_names(sessions: Sequence[SessionResult]) -> list[str]:
-    """Session ids as they can be told apart: a second run of one id says so."""
-    totals = Counter(result.session.id for result in sessions if result.session)
-    seen: Counter[str] = Counter()
-    names: list[str] = []
-    for result in sessions:
-        if result.session is None:
-            names.append("")
-            continue
-        key = result.session.id
-        seen[key] += 1
-        names.append(printable(key) + (f" (run {seen[key]} of {totals[key]})" if totals[key] > 1 else ""))
-    return names
-
-
-def _session(page: Page, name: str, result: SessionResult, *, verbose: bool) -> None:
+def session_lines(page: Page, name: str, result: SessionResult, *, verbose: bool = False) -> None:
+    """Add one session: its headline, and of its turns and calls what was not right."""
     _headline(page, name, result)
     reason = result.verdict.reason
     if reason is not None and not result.turns:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from goldspan.collector_processor.hints import HELP, WORDS
 from goldspan.collector_processor.report.closing import advice_rows, problem_rows
@@ -12,29 +12,50 @@ from goldspan.collector_processor.report.values import printable
 from goldspan.scoring.results import Label, Reason, RunResult
 
 _LABEL = 12
+_MOST_REGRESSIONS = 20
 
 
 def summary(page: Page, result: RunResult, sums: Totals, judgement: Judgement, advice: Mapping[str, str]) -> None:
     """Add everything that follows the sessions; `advice` says per dialect what to switch on."""
     page.blank()
-    _row(page, "sessions", _sessions(sums))
-    if sums.calls_expected:
-        _row(page, "calls", _calls(sums))
-    if len(sums.wrong) > 1:
-        _row(page, "mistakes", listed((name for name, times in sums.wrong for _ in range(times)), 4))
-    if sums.seen or sums.never_seen:
-        _row(page, "goldens", _goldens(result, sums))
+    for label, text in sum_rows(result, sums):
+        page.paragraph(text, label=f"{label:<{_LABEL}}")
     problem_rows(page, result.problems, label=_LABEL)
-    _unknown(page, result, sums, advice)
+    _regressions(page, judgement.regressions)
+    advice_rows(page, advice_lines(result, sums, advice))
     page.blank()
-    good = judgement.exit_code == 0
-    mark = GOOD if good else BAD
-    text = "; ".join(judgement.because) if judgement.because else _passed(sums)
-    page.paragraph(f"{text}.", label=f"{mark} {'passed' if good else 'failed'}: ", style=STYLES[mark])
+    mark = BAD if judgement.exit_code else GOOD
+    word, text = conclusion(sums, judgement)
+    page.paragraph(text, label=f"{mark} {word}: ", style=STYLES[mark])
 
 
-def _row(page: Page, label: str, text: str) -> None:
-    page.paragraph(text, label=f"{label:<{_LABEL}}")
+def sum_rows(result: RunResult, sums: Totals) -> list[tuple[str, str]]:
+    """Return the sums in words: pairs of what they are of and what they are."""
+    rows = [("sessions", _sessions(sums))]
+    if sums.calls_expected:
+        rows.append(("calls", _calls(sums)))
+    if len(sums.wrong) > 1:
+        rows.append(("mistakes", listed((name for name, times in sums.wrong for _ in range(times)), 4)))
+    if sums.seen or sums.never_seen:
+        rows.append(("goldens", _goldens(result, sums)))
+    return rows
+
+
+def conclusion(sums: Totals, judgement: Judgement) -> tuple[str, str]:
+    """Return `passed` or `failed`, and the sentence that says why."""
+    text = "; ".join(judgement.because) or ("nothing regressed" if judgement.regressions is not None else _passed(sums))
+    return "failed" if judgement.exit_code else "passed", f"{text}."
+
+
+def _regressions(page: Page, regressions: Sequence[str] | None) -> None:
+    if not regressions:
+        return
+    page.blank()
+    page.line(("regressed", "bold"))
+    for regression in regressions[:_MOST_REGRESSIONS]:
+        page.paragraph(regression, label="- ", indent=2)
+    if len(regressions) > _MOST_REGRESSIONS:
+        page.line(f"… and {len(regressions) - _MOST_REGRESSIONS:,} more", indent=2)
 
 
 def _sessions(sums: Totals) -> str:
@@ -74,7 +95,8 @@ def _goldens(result: RunResult, sums: Totals) -> str:
     return text + (f"; never seen: {listed(sums.never_seen, 8)}" if sums.never_seen else "")
 
 
-def _unknown(page: Page, result: RunResult, sums: Totals, advice: Mapping[str, str]) -> None:
+def advice_lines(result: RunResult, sums: Totals, advice: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Return what to do: pairs of what was seen and what helps."""
     lines: list[tuple[str, str]] = []
     for reason, count in sums.unknown.items():
         if reason in HELP:
@@ -84,7 +106,7 @@ def _unknown(page: Page, result: RunResult, sums: Totals, advice: Mapping[str, s
         lines.append((WORDS[Reason.GOLDEN_NEVER_SEEN], HELP[Reason.GOLDEN_NEVER_SEEN]))
     if not sums.seen and sums.without_golden:
         lines.append(("no session has a golden", HELP[Reason.GOLDEN_NEVER_SEEN]))
-    advice_rows(page, lines)
+    return lines
 
 
 def _dialect_advice(result: RunResult, reason: Reason, advice: Mapping[str, str]) -> list[str]:

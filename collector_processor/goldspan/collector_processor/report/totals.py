@@ -113,6 +113,8 @@ class Judgement:
 
     exit_code: int
     because: tuple[str, ...]
+    regressions: tuple[str, ...] | None = None
+    """What got worse since an earlier run, a sentence each; none where there was no run to compare with."""
 
 
 def judge(result: RunResult, *, recognised: int, coverage: Coverage, fail_under: Fraction | None = None) -> Judgement:
@@ -122,11 +124,7 @@ def judge(result: RunResult, *, recognised: int, coverage: Coverage, fail_under:
     is below `fail_under`.
     """
     sums = totals(result)
-    because: list[str] = []
-    if not recognised:
-        because.append("no span was recognised as an agent's, a model's or a tool's: see `goldspan inspect`")
-    elif not result.sessions:
-        because.append("no turn of an agent was found: see `goldspan inspect`")
+    because = list(nothing_found(result, recognised))
     failed = sums.sessions.get(Label.FAIL, 0)
     if failed:
         because.append(f"{failed} of {counted(sum(sums.sessions.values()), 'session')} failed")
@@ -135,10 +133,30 @@ def judge(result: RunResult, *, recognised: int, coverage: Coverage, fail_under:
         if sums.never_seen:
             count = counted(len(sums.never_seen), "golden was", "goldens were")
             because.append(f"{count} never seen ({listed(sums.never_seen)})")
+    because += too_low(sums, fail_under)
+    return Judgement(1 if because else 0, tuple(because))
+
+
+def nothing_found(result: RunResult, recognised: int) -> Iterator[str]:
+    """Say that there was nothing to judge, if so: a failure whatever else was asked for."""
+    if not recognised:
+        yield "no span was recognised as an agent's, a model's or a tool's: see `goldspan inspect`"
+    elif not result.sessions:
+        yield "no turn of an agent was found: see `goldspan inspect`"
+
+
+def too_low(sums: Totals, fail_under: Fraction | None) -> Iterator[str]:
+    """Say that the mean score is below what is asked for, if so."""
     if fail_under is not None and (sums.lowest_mean is None or sums.lowest_mean < fail_under):
         mean = "no mean score" if sums.lowest_mean is None else f"a mean score of {float(sums.lowest_mean):.4g}"
-        because.append(f"{mean}, where at least {float(fail_under):.4g} is asked for")
-    return Judgement(1 if because else 0, tuple(because))
+        yield f"{mean}, where at least {float(fail_under):.4g} is asked for"
+
+
+def lost_reasons(session: SessionResult) -> list[Reason]:
+    """Return why the session, or parts of it, could not be evaluated though they should have been."""
+    calls = (call.verdict for turn in session.turns for call in turn.calls)
+    verdicts = (session.verdict, *(turn.verdict for turn in session.turns), *calls)
+    return [v.reason for v in verdicts if v.reason is not None and v.reason not in _NOTHING_LOST]
 
 
 def _lost(result: RunResult) -> Iterator[str]:
@@ -146,9 +164,7 @@ def _lost(result: RunResult) -> Iterator[str]:
     whole: list[list[Reason]] = []
     partly: list[list[Reason]] = []
     for session in result.sessions:
-        calls = (call.verdict for turn in session.turns for call in turn.calls)
-        verdicts = (session.verdict, *(turn.verdict for turn in session.turns), *calls)
-        reasons = [v.reason for v in verdicts if v.reason is not None and v.reason not in _NOTHING_LOST]
+        reasons = lost_reasons(session)
         if reasons and session.session is not None and session.verdict.label is not Label.FAIL:
             (whole if session.verdict.label is Label.NOT_EVALUATED else partly).append(reasons)
     for what, lost in (("", whole), ("parts of ", partly)):
