@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
+from typing import IO
 
 from goldspan.mappers.readers.problems import BAD_JSON, OnProblem
 from goldspan.mappers.readers.salvage import salvage
@@ -17,6 +18,9 @@ from goldspan.scoring.errors import Problem
 Loads = Callable[[bytes], object]
 """`json.loads`, or something that raises like it and tells lists and scalars as it does."""
 
+_MAX_TEXT = 512 << 20
+"""The longest line, and the longest document, that is read: so much memory a text may take, and no more."""
+_CHUNK = 1 << 20
 _BOM = b"\xef\xbb\xbf"
 _OPENINGS = (b"{", b"[")
 _NO_OBJECT = (str, int, float, list, type(None))
@@ -39,9 +43,9 @@ class JsonText:
         self._loads = loads
         self.first_problem = ""
 
-    def values(self, stream: Iterable[bytes]) -> Iterator[tuple[object, str]]:
+    def values(self, stream: IO[bytes]) -> Iterator[tuple[object, str]]:
         """Yield each value with its file and line, and what can be saved of values that are not whole."""
-        lines = ((number, text) for number, line in enumerate(stream, 1) if (text := line.strip()))
+        lines = self._lines(stream)
         first = next(lines, None)
         if first is None:
             return
@@ -52,6 +56,18 @@ class JsonText:
             return
         yield value, f"{self._place}:{first[0]}"
         yield from self._further_lines(lines)
+
+    def _lines(self, stream: IO[bytes]) -> Iterator[_Line]:
+        """Yield each line that is not blank with its number."""
+        number = 0
+        while line := stream.readline(_MAX_TEXT):
+            number += 1
+            if len(line) == _MAX_TEXT and not line.endswith(b"\n"):
+                self._problem(number, f"is longer than {_MAX_TEXT:,} bytes; the line is not read")
+                while (rest := stream.readline(_CHUNK)) and not rest.endswith(b"\n"):
+                    pass
+            elif text := line.strip():
+                yield number, text
 
     def _after_bad_first_line(self, first: _Line, lines: Iterator[_Line]) -> Iterator[tuple[object, str]]:
         """Tell a torn line from the first line of a document over several lines, by the line after it."""
@@ -74,10 +90,14 @@ class JsonText:
             yield from self._further_lines(lines)
             return
         whole: list[bytes] = [first[1]]
-        last = first[0]
+        last, size = first[0], len(first[1])
         for number, line in lines if second is None else itertools.chain([second], lines):
             whole.append(b"\n" * (number - last) + line)
             last = number
+            size += len(line)
+            if size > _MAX_TEXT:
+                self._problem(number, f"the document is longer than {_MAX_TEXT:,} bytes; what follows is not read")
+                break
         yield from self._document(b"".join(whole), first[0])
 
     def _document(self, text: bytes, line: int) -> Iterator[tuple[object, str]]:
