@@ -25,7 +25,7 @@ define set_up
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench test-sdk wheel clean
+.PHONY: help demo test check bench test-sdk record wheel clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -51,6 +51,9 @@ test-sdk: $(SDK_VENVS)/$(SDK_OLDEST)/.ready $(SDK_VENVS)/$(SDK_PINNED)/.ready $(
 			'from importlib.metadata import version; print("opentelemetry-sdk", version("opentelemetry-sdk"))' && \
 		$(SDK_VENVS)/$$sdk/bin/python -m pytest -rs $(SDK_TESTS) $(ARGS) || exit 1; \
 	done
+
+record: ## record a framework's telemetry anew: FRAMEWORK=name; without a name, list them
+	@"$(PYTHON)" tests/recordings/record.py $(FRAMEWORK) $(ARGS)
 
 wheel: $(READY) ## build the wheel into dist/
 	$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .

@@ -1,0 +1,64 @@
+"""Builds a framework's environment from its script's header and runs the script. Without a name, lists them.
+
+python tests/recordings/record.py [FRAMEWORK [RECORDING ...]]
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tomllib
+import venv
+from pathlib import Path
+
+FOLDER = Path(__file__).resolve().parent
+ENVIRONMENTS = FOLDER.parent.parent / ".venvs"
+HEADER = re.compile(r"^# /// script$\s(?P<content>(^#(| .*)$\s)+)^# ///$", re.MULTILINE)
+"""As the specification of inline script metadata has it (PEP 723)."""
+
+
+def frameworks() -> dict[str, Path]:
+    """Return the scripts that have a header, by name."""
+    prefix = "record_"  # lest a script hide the package of its name
+    return {path.stem.removeprefix(prefix).replace("_", "-"): path for path in sorted(FOLDER.glob(f"{prefix}*.py"))}
+
+
+def dependencies(script: Path) -> list[str]:
+    """Return what a script's header pins."""
+    header = HEADER.search(script.read_text("utf-8"))
+    assert header, f"{script.name} has no header"
+    text = "".join(line[2:] or "\n" for line in header["content"].splitlines(keepends=True))
+    pinned: list[str] = tomllib.loads(text)["dependencies"]
+    return pinned
+
+
+def environment(name: str, packages: list[str]) -> Path:
+    """Return the Python of the framework's own environment, made anew where the header has changed."""
+    folder = ENVIRONMENTS / f"record-{name}"
+    python, stamp = folder / "bin" / "python", folder / "packages"
+    wanted = "\n".join(packages)
+    if not stamp.exists() or stamp.read_text("utf-8") != wanted:
+        print(f"installing {', '.join(packages)}", flush=True)
+        venv.create(folder, clear=True, with_pip=True)
+        subprocess.run([python, "-m", "pip", "install", "--quiet", *packages], check=True)
+        stamp.write_text(wanted, "utf-8")
+    return python
+
+
+def main(arguments: list[str]) -> int:
+    scripts = frameworks()
+    if not arguments:
+        for name, path in scripts.items():
+            print(f"{name:18} {', '.join(dependencies(path))}")
+        return 0
+    name, *recordings = arguments
+    if name not in scripts:
+        print(f"{name} is no framework that can be recorded; there are {', '.join(scripts)}", file=sys.stderr)
+        return 2
+    python = environment(name, dependencies(scripts[name]))
+    return subprocess.run([python, scripts[name], *recordings], check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
