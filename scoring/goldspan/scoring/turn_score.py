@@ -191,7 +191,8 @@ def _aligned(
         ordered=criterion.ordered,
         batches=batches,
     )
-    return alignment.partners, {}, alignment.approximate
+    kept = {index: found for index, found in judged.items() if alignment.partners[index] == index}
+    return alignment.partners, kept, alignment.approximate
 
 
 def _near_misses(
