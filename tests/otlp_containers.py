@@ -38,6 +38,7 @@ class Span:
     status_code: int = 0
     status_message: str = ""
     events: Any = ()
+    links: Any = ()
     scope_name: str = ""
     resource: ResourceView = field(default_factory=lambda: ResourceView({}))
 

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
+from goldspan.scoring.sessions import SpanRef
+
 STATUS_ERROR = 2
 """`STATUS_CODE_ERROR` of OTLP; 0 is unset, 1 is ok."""
 
@@ -65,6 +67,11 @@ class SpanView(Protocol):
     def attributes(self) -> Mapping[str, Any]: ...
     @property
     def events(self) -> Sequence[EventView]: ...
+    @property
+    def links(self) -> Sequence[SpanRef]:
+        """Spans elsewhere that this one is causally related to."""
+        ...
+
     @property
     def scope_name(self) -> str: ...
     @property

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from goldspan.mappers.facts import ContextFacts, ModelFacts, Role, ToolFacts
+from goldspan.mappers.facts import ContextFacts, LogFacts, ModelFacts, Role, ToolFacts
 from goldspan.mappers.spans import LogView, SpanView
 from goldspan.scoring.sessions import NO_CONTENT, Content
 
@@ -30,6 +30,8 @@ class Reading:
     turn_id: str | None = None
     no_turn: bool = False
     hides_calls: bool = False
+    notes: tuple[LogFacts, ...] = ()
+    """What the span says of spans in other traces that it is linked to."""
 
 
 @runtime_checkable

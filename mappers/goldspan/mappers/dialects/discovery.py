@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from importlib.metadata import entry_points
 
+from goldspan.mappers.dialects.autogen import AUTOGEN
 from goldspan.mappers.dialects.claude_code import CLAUDE_CODE
 from goldspan.mappers.dialects.dialect import Dialect
 from goldspan.mappers.dialects.google_adk import GOOGLE_ADK
@@ -40,6 +41,7 @@ _BUILT_IN: tuple[Dialect, ...] = (
     CLAUDE_CODE,
     SEMANTIC_KERNEL,
     UIPATH,
+    AUTOGEN,
     OPENLIT,
     MCP,
     OPENINFERENCE_HAYSTACK,

@@ -17,7 +17,7 @@ from goldspan.mappers.dialects.taking import decoded
 from goldspan.mappers.facts import ContextFacts, ToolFacts
 from goldspan.mappers.json_shapes import is_mapping
 from goldspan.mappers.spans import EventView, LogView, ResourceView
-from goldspan.scoring.sessions import Content
+from goldspan.scoring.sessions import Content, SpanRef
 
 DETAILS = "gen_ai.client.inference.operation.details"
 MESSAGE_EVENTS = frozenset({DETAILS, CHOICE, *INPUT_EVENTS})
@@ -79,6 +79,7 @@ class LogSpan:
         self.status_message = ""
         self.attributes: Mapping[str, Any] = log.attributes
         self.events: Sequence[EventView] = ()
+        self.links: Sequence[SpanRef] = ()
         self.scope_name = log.scope_name
         self.resource: ResourceView = log.resource
 

@@ -171,6 +171,7 @@ class DialectRegistry:
             view.parent_is_remote or view.kind in (_SERVER, _CONSUMER),
             plan.scored,
             self._resource(view.resource),
+            tuple(note for _, reading in readings for note in reading.notes) if readings else (),
         )
 
     def _plan(self, hits: frozenset[str]) -> _Plan:

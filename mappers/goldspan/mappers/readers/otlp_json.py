@@ -13,6 +13,7 @@ from goldspan.mappers.readers.otlp_json_fields import (
     event_views,
     hex_id,
     is_remote,
+    link_refs,
     nanoseconds,
     scope_name,
     span_kind,
@@ -22,6 +23,7 @@ from goldspan.mappers.readers.otlp_json_fields import (
 from goldspan.mappers.readers.problems import BAD_RECORD, BAD_SPAN, OnProblem, found
 from goldspan.mappers.spans import EventView, LogView, RecordView, ResourceView, SpanView
 from goldspan.scoring.errors import Problem
+from goldspan.scoring.sessions import SpanRef
 
 
 class _Signal(NamedTuple):
@@ -104,6 +106,10 @@ class JsonSpan:
     @property
     def events(self) -> Sequence[EventView]:
         return event_views(self._raw.get("events"))
+
+    @property
+    def links(self) -> Sequence[SpanRef]:
+        return link_refs(self._raw.get("links"))
 
     @property
     def scope_name(self) -> str:

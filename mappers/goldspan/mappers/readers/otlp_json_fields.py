@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from goldspan.mappers.json_shapes import is_list, is_object
 from goldspan.mappers.readers.anyvalue import decode_attributes, integer
 from goldspan.mappers.spans import EventView
+from goldspan.scoring.sessions import SpanRef
 
 _KINDS = {"INTERNAL": 1, "SERVER": 2, "CLIENT": 3, "PRODUCER": 4, "CONSUMER": 5}
 _STATUS = {"OK": 1, "ERROR": 2}
@@ -77,6 +78,17 @@ def event_views(events: object) -> list[EventView]:
         for event in (events if is_list(events) else ())
         if is_object(event)
     ]
+
+
+def link_refs(links: object) -> list[SpanRef]:
+    """Return the spans that a span links to; what names none is left out."""
+    refs: list[SpanRef] = []
+    for link in links if is_list(links) else ():
+        if is_object(link):
+            trace_id = hex_id(link.get("traceId") or link.get("trace_id"), 32)
+            span_id = hex_id(link.get("spanId") or link.get("span_id"), 16)
+            refs.append(SpanRef(trace_id, span_id))
+    return [ref for ref in refs if ref.trace_id and ref.span_id]
 
 
 def _enum(value: object, prefix: str, names: Mapping[str, int]) -> int:

@@ -20,12 +20,14 @@ from goldspan.mappers.readers.otlp_json_fields import (
     event_views,
     hex_id,
     is_remote,
+    link_refs,
     span_kind,
     status_code,
     status_message,
 )
 from goldspan.mappers.readers.undecoded import UndecodedAttributes
 from goldspan.mappers.spans import EventView, ResourceView, SpanView
+from goldspan.scoring.sessions import SpanRef
 
 _NOTHING = msgspec.Raw(b"")
 _MAX_RESOURCES = 256
@@ -48,6 +50,7 @@ class _Span(msgspec.Struct, gc=False, rename="camel"):
     flags: int | str | None = None
     attributes: list[_Pair] | None = None
     events: msgspec.Raw = _NOTHING
+    links: msgspec.Raw = _NOTHING
     status: msgspec.Raw = _NOTHING
     # A field of type null is one that must not be there.
     snake_trace_id: None = msgspec.field(default=None, name="trace_id")
@@ -144,6 +147,10 @@ class LazyJsonSpan:
     @property
     def events(self) -> Sequence[EventView]:
         return event_views(_decoded(self._raw.events))
+
+    @property
+    def links(self) -> Sequence[SpanRef]:
+        return link_refs(_decoded(self._raw.links))
 
 
 class LazyReader:

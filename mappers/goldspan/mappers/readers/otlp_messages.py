@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from goldspan.mappers.spans import EventView, LogView, RecordView, ResourceView, SpanView
+from goldspan.scoring.sessions import SpanRef
 
 IS_REMOTE = 0x200
 _MAX_DEPTH = 100
@@ -76,6 +77,10 @@ class MessageSpan:
     @property
     def events(self) -> Sequence[EventView]:
         return [EventView(event.name, message_attributes(event.attributes)) for event in self._span.events]
+
+    @property
+    def links(self) -> Sequence[SpanRef]:
+        return [SpanRef(hex_bytes(link.trace_id), hex_bytes(link.span_id)) for link in self._span.links]
 
     @property
     def scope_name(self) -> str:

@@ -20,6 +20,7 @@ from goldspan.mappers.readers.problems import BAD_PROTOBUF, BAD_SPAN, OnProblem
 from goldspan.mappers.readers.undecoded import UndecodedAttributes
 from goldspan.mappers.spans import EventView, LogView, RecordView, ResourceView
 from goldspan.scoring.errors import Problem
+from goldspan.scoring.sessions import SpanRef
 
 _MAX_RESOURCES = 256
 _KEY, _VALUE = 0x0A, 0x12
@@ -79,6 +80,11 @@ class ProtobufSpan:
         events = [self._reader.parsed("Event", event) for event in self._span.events]
         return [EventView(event.name, message_attributes(event.attributes)) for event in events]
 
+    @property
+    def links(self) -> Sequence[SpanRef]:
+        links = [self._reader.parsed("Link", link) for link in self._span.links]
+        return [SpanRef(hex_bytes(link.trace_id), hex_bytes(link.span_id)) for link in links]
+
 
 class ProtobufReader:
     """Reads the messages of one file; keeps one resource view for equal resources, a bounded number of them."""
@@ -89,7 +95,6 @@ class ProtobufReader:
         self._broken_parts: set[str] = set()
         self._resources: dict[bytes, ResourceView] = {}
         self._traces_data = message_class("TracesData").FromString
-        self._key_value = message_class("KeyValue").FromString
         self.records = 0
         """How many spans and log records were read, and how many messages held metrics instead."""
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from goldspan.mappers.json_shapes import is_mapping, is_object
 from goldspan.mappers.spans import EventView, LogView, ResourceView
+from goldspan.scoring.sessions import SpanRef
 
 _NO_ATTRIBUTES: Mapping[str, Any] = {}
 _MAX_RESOURCES = 256
@@ -75,6 +76,11 @@ class SdkSpan:
     @property
     def events(self) -> Sequence[EventView]:
         return [EventView(str(event.name), event.attributes or _NO_ATTRIBUTES) for event in self._span.events or ()]
+
+    @property
+    def links(self) -> Sequence[SpanRef]:
+        contexts = (link.context for link in self._span.links or ())
+        return [SpanRef(format(one.trace_id, "032x"), format(one.span_id, "016x")) for one in contexts]
 
     @property
     def scope_name(self) -> str:

@@ -1,0 +1,84 @@
+"""AutoGen's runtime messages: arguments that its own `execute_tool` spans do not hold.
+
+A tool's request and its result travel as messages. The runtime writes each into the attribute `message` of a span
+`autogen process ...`, in a trace of its own that is linked to the agent's. Both name the call id.
+https://microsoft.github.io/autogen/stable/user-guide/agentchat-user-guide/tracing.html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from goldspan.mappers.dialects.capture import read_arguments, read_content
+from goldspan.mappers.dialects.dialect import Advice, Reading
+from goldspan.mappers.dialects.taking import decoded
+from goldspan.mappers.facts import LogFacts, ToolFacts
+from goldspan.mappers.json_shapes import is_list, is_mapping
+from goldspan.mappers.spans import SpanView
+
+_MESSAGE, _OPERATION = "message", "messaging.operation"
+_REQUEST, _RESULT = "ToolCallRequestEvent", "ToolCallExecutionEvent"
+_DEEPEST = 4
+"""How deep in a message the event may stand: alone, in a group's response, in the list of its inner messages."""
+
+
+class AutoGen:
+    """Reads the messages of AutoGen's runtime; its agents and tools are written by OpenTelemetry's conventions."""
+
+    name = "autogen"
+    title = "AutoGen"
+    docs = "https://microsoft.github.io/autogen/stable/user-guide/agentchat-user-guide/tracing.html"
+    markers = frozenset({"message_context"})
+    advice = Advice(
+        arguments="Leave AUTOGEN_DISABLE_RUNTIME_TRACING unset: arguments stand in the runtime's messages only.",
+        session="AutoGen's spans carry no session: wrap the turn in goldspan's session_scope(...).",
+    )
+
+    def read(self, span: SpanView) -> Reading | None:
+        """Return what a message says of the calls in the traces that the span is linked to."""
+        text = span.attributes.get(_MESSAGE)
+        if span.attributes.get(_OPERATION) != "process" or not isinstance(text, str) or "ToolCall" not in text:
+            return None
+        tools = tuple(tool for event in _events(decoded(text), 0) for tool in _tools(event, span.attributes))
+        if not tools:
+            return None
+        identity = f"{span.trace_id}/{span.span_id}"
+        traces = dict.fromkeys(link.trace_id for link in span.links)
+        return Reading(
+            notes=tuple(
+                LogFacts(trace_id, "", identity, time=span.start, dialect=self.name, tools=tools) for trace_id in traces
+            )
+        )
+
+
+AUTOGEN = AutoGen()
+
+
+def _events(value: object, depth: int) -> Iterator[Mapping[str, Any]]:
+    if depth > _DEEPEST:
+        return
+    if is_mapping(value):
+        if value.get("type") in (_REQUEST, _RESULT):
+            yield value
+        else:
+            for inner in value.values():
+                yield from _events(inner, depth + 1)
+    elif is_list(value):
+        for inner in value:
+            yield from _events(inner, depth + 1)
+
+
+def _tools(event: Mapping[str, Any], beside: Mapping[str, Any]) -> Iterator[ToolFacts]:
+    content = event.get("content")
+    asked = event["type"] == _REQUEST
+    for item in content if is_list(content) else ():
+        call_id = item.get("id" if asked else "call_id") if is_mapping(item) else None
+        if not isinstance(call_id, str) or not call_id:
+            continue
+        if asked:
+            arguments, hidden = read_arguments(item.get("arguments"), beside)
+            yield ToolFacts("", arguments, hidden, call_id=call_id)
+        else:
+            error = "error" if item.get("is_error") is True else None
+            yield ToolFacts("", call_id=call_id, result=read_content(item.get("content")), error=error)
