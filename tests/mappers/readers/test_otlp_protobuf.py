@@ -57,6 +57,19 @@ def test_a_file_is_written_again_as_the_json_it_stands_for(tmp_path: Path, sent:
     assert facts(list(read_documents(path, pytest.fail))) == expected
 
 
+def test_log_records_and_broken_values_are_written_again_too(tmp_path: Path) -> None:
+    path = tmp_path / "traces"
+    path.write_bytes(prefixed(log_request().SerializeToString(), with_broken_values(TURN, "gen_ai.tool.name")))
+    logs, traces = read_documents(path, pytest.fail)
+    [record] = logs["resourceLogs"][0]["scopeLogs"][0]["logRecords"]
+    assert (record["traceId"], record["spanId"], record["body"]) == (
+        b"t".hex() * 16,
+        b"s".hex() * 8,
+        {"stringValue": "hello"},
+    )
+    assert [span["name"] for span in spans_of(traces)] == ["invoke_agent weather_agent"]
+
+
 TURN = turn_request("sess-1", ("get_weather", {"city": "Paris"}), ("convert", {"value": 21.5}))
 MESSAGE = message_of(TURN).SerializeToString()
 SPANS = facts(TURN)
@@ -172,13 +185,17 @@ def test_json_in_compressed_messages(tmp_path: Path) -> None:
     assert read_bytes(tmp_path, prefixed(*messages)) == (SPANS + facts(plain_request()), [])
 
 
-def test_log_records_are_told_from_spans(tmp_path: Path) -> None:
+def log_request() -> LogsData:
     logs = LogsData()
     record = logs.resource_logs.add().scope_logs.add().log_records.add()
     record.time_unix_nano = record.observed_time_unix_nano = 1_800_000_000_000_000_000
     record.trace_id, record.span_id = b"t" * 16, b"s" * 8
     record.body.string_value = "hello"
-    read, problems = read_bytes(tmp_path, logs.SerializeToString())
+    return logs
+
+
+def test_log_records_are_told_from_spans(tmp_path: Path) -> None:
+    read, problems = read_bytes(tmp_path, log_request().SerializeToString())
     assert (read, problems) == ([], [])
 
 
