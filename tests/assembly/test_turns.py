@@ -174,3 +174,17 @@ def test_two_versions_that_differ_in_content_only_give_one_result_in_either_orde
     one, two = (tool("t", "x", name="x", args={"n": n}, start=1, end=2) for n in (1, 2))
     first, second = (assemble(records)[0].turns[0].calls[0].arguments for records in ([one, two], [two, one]))
     assert first == second
+
+
+def test_an_agent_that_goes_on_after_an_approval_carries_on_its_turn() -> None:
+    records = [
+        agent("t1", "r", session="s", start=0, end=5),
+        model("t1", "m", "r", user=True, start=1, end=2, requests=(("book", {"x": 1}, "c1"),)),
+        agent("t2", "r", session="s", start=10, end=15),
+        tool("t2", "x", "r", name="book", args={"x": 1}, call_id="c1", start=11, end=12),
+        model("t2", "m", "r", user=False, answered={"c1": False}, start=13, end=14),
+        agent("t3", "r", session="s", start=20, end=25),
+        model("t3", "m", "r", user=True, start=21, end=22),
+    ]
+    (session,) = assemble(records)
+    assert [[(call.name, call.requested) for call in turn.calls] for turn in session.turns] == [[("book", False)], []]

@@ -18,8 +18,9 @@ TurnFragments = tuple[Fragment, ...]
 def turns_of(fragments: Iterable[Fragment]) -> list[TurnFragments]:
     """Join the fragments of one session that belong to one turn.
 
-    A dialect's turn id joins (ADK's sub-agents may be siblings without a common root). Where no agent stands over
-    them, model calls that answer tool results carry on the turn before, and so do tools called outside any model.
+    A dialect's turn id joins (ADK's sub-agents may be siblings without a common root). What begins with a model call
+    that answers tool results, not a user, carries on the turn before: the next call of a raw SDK, an agent that goes
+    on after a person's approval. Where no agent stands over them, so do tools called outside any model.
     """
     by_turn_id: dict[str, list[Fragment]] = {}
     turns: list[list[Fragment]] = []
@@ -38,11 +39,14 @@ def turns_of(fragments: Iterable[Fragment]) -> list[TurnFragments]:
 
 
 def _carries_on(turn: list[Fragment], fragment: Fragment) -> bool:
-    if not fragment.agentless or not all(earlier.agentless for earlier in turn):
+    if not any(span.model is not None for earlier in turn for span in earlier.spans):
         return False
-    has_model = any(span.model is not None for earlier in turn for span in earlier.spans)
-    bare_tool = all(span.tool is not None for span in fragment.spans) and fragment.spans[0].ref == fragment.root
-    return has_model and (fragment.continues or bare_tool)
+    if fragment.continues:
+        return True
+    agentless = fragment.agentless and all(earlier.agentless for earlier in turn)
+    return (
+        agentless and all(span.tool is not None for span in fragment.spans) and fragment.spans[0].ref == fragment.root
+    )
 
 
 def runs_of(turns: Sequence[TurnFragments], settings: AssemblySettings) -> list[list[TurnFragments]]:
@@ -112,7 +116,7 @@ def build_turn(fragments: TurnFragments, settings: AssemblySettings) -> Turn:
         agent=next((span.agent for span in [*roots, *spans] if span.agent), None),
         calls_visible=not any(span.hides_calls for span in [*roots, *spans]),
         user_text=_content(context, lambda one: one.user_text),
-        answer=_content([*(span.context for span in roots), *reversed(context)], lambda one: one.answer),
+        answer=_content([*(span.context for span in reversed(roots)), *reversed(context)], lambda one: one.answer),
         messages=_content(reversed(context), lambda one: one.messages),
         tool_definitions=_content(context, lambda one: one.tool_definitions),
     )
