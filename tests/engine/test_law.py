@@ -18,11 +18,12 @@ from goldspan.collector_processor.engine_settings import EngineSettings
 from goldspan.collector_processor.evaluation import Evaluation, Handout
 from goldspan.collector_processor.evaluations import evaluations_of
 from goldspan.mappers.assembly import assemble
-from goldspan.mappers.facts import SpanFacts
+from goldspan.mappers.facts import LogFacts, ModelFacts, Record, SpanFacts
 from goldspan.scoring.goldens import load_goldens
 from goldspan.scoring.goldens.matching import split_runs
 from goldspan.scoring.goldens.models import Golden
 from goldspan.scoring.score import score_session
+from goldspan.scoring.sessions import NO_CONTENT
 from span_facts import agent, model, plain, tool
 
 GOLDENS = {
@@ -114,21 +115,44 @@ def turns(draw: st.DrawFn, number: int, session: str, begin: float) -> list[Span
 
 
 @st.composite
-def worlds(draw: st.DrawFn) -> list[SpanFacts]:
+def told_by_logs(draw: st.DrawFn, spans: list[SpanFacts]) -> list[Record]:
+    """The same turn with some of its content, or whose it is, in log records instead of the spans."""
+    records: list[Record] = []
+    for span in spans:
+        identity = f"log-of-{span.trace_id}-{span.span_id}"
+        time = draw(st.sampled_from([0, span.end]))
+        told = draw(st.sampled_from(["nothing", "nothing", "content", "session"]))
+        kept, log = span, None
+        if told == "content" and span.model is not None:
+            kept = replace(span, model=ModelFacts())
+            log = LogFacts(span.trace_id, span.span_id, identity, time, model=span.model)
+        elif told == "content" and span.tool is not None:
+            named = replace(span.tool, call_id=identity)
+            kept = replace(span, tool=replace(named, arguments=NO_CONTENT))
+            log = LogFacts(span.trace_id, "", identity, time, tools=(named,))
+        elif told == "session" and span.session_keys:
+            kept = replace(span, session_keys=())
+            log = LogFacts(span.trace_id, span.span_id, identity, time, session_keys=span.session_keys)
+        records += [kept] if log is None else [kept, log]
+    return records
+
+
+@st.composite
+def worlds(draw: st.DrawFn) -> list[Record]:
     """Every record of a little world: sessions of several turns, some of a second run, and unrelated traffic."""
-    spans: list[SpanFacts] = []
+    spans: list[Record] = []
     number = 1
     for session in draw(st.lists(st.sampled_from(["indexed", "keyed", "whole", "unwanted"]), min_size=1, max_size=3)):
         begin = draw(st.sampled_from([100, 400, 100 + 2 * HOUR]))
         for _ in range(draw(st.integers(1, 3))):
-            spans += draw(turns(number, session, begin))
+            spans += draw(told_by_logs(draw(turns(number, session, begin))))
             number += 1
             begin += draw(st.sampled_from([20, 60, 2 * HOUR]))
     spans += [plain(f"{900 + n:032x}", "http", start=n, end=n + 1) for n in range(draw(st.integers(0, 2)))]
     return spans
 
 
-def oracle(records: list[SpanFacts]) -> dict[str, Evaluation]:
+def oracle(records: list[Record]) -> dict[str, Evaluation]:
     """Score every record at once."""
     found: dict[str, Evaluation] = {}
     for session in assemble(records):
@@ -149,14 +173,14 @@ class Law(RuleBasedStateMachine):
         super().__init__()
         self.engine = Engine(INDEX, self.settings)
         self.now = 0.0
-        self.records: list[SpanFacts] = []
-        self.waiting: list[SpanFacts] = []
+        self.records: list[Record] = []
+        self.waiting: list[Record] = []
         self.newest: dict[str, Evaluation] = {}
         self.released: Counter[Any] = Counter()
         self.held: set[Any] = set()
 
     @initialize(records=worlds(), order=st.randoms(use_true_random=False))
-    def world(self, records: list[SpanFacts], order: Any) -> None:
+    def world(self, records: list[Record], order: Any) -> None:
         self.records = records
         self.waiting = list(records)
         order.shuffle(self.waiting)
@@ -169,8 +193,10 @@ class Law(RuleBasedStateMachine):
         assert handout.released <= self.held, "only what is held can be released, and only once"
         self.held -= handout.released
 
-    def feed(self, fact: SpanFacts) -> None:
-        if self.engine.feed(fact, self.now):
+    def feed(self, fact: Record) -> None:
+        if isinstance(fact, LogFacts):
+            self.engine.feed_log(fact, self.now)
+        elif self.engine.feed(fact, self.now):
             self.held.add(fact.ref)
 
     @precondition(lambda self: self.waiting)

@@ -51,9 +51,16 @@ class Engine:
     def feed_log(self, fact: LogFacts, now: float) -> None:
         """Take in one log record; what belongs to no trace cannot be joined to anything."""
         now = self._tick(now)
-        if not fact.trace_id or self._store.is_buried(fact.trace_id, fact.span_id) is not None:
+        if not fact.trace_id:
+            return
+        buried = self._store.is_buried(fact.trace_id, fact.identity)
+        if buried is not None:
+            self.stats.repeated += buried
+            self.stats.late += not buried
             return
         trace = self._open(fact.trace_id, now)
+        if trace.lost_calls and not trace.spans:
+            self.stats.late += 1  # what it speaks of may be among what was forgotten; it may also still come
         if fact.identity not in trace.logs:
             trace.logs[fact.identity] = fact
             trace.session_ids.update((session_id, None) for _, session_id in fact.session_keys)
@@ -281,6 +288,9 @@ class Engine:
 
     def _let_go(self, trace: TraceState, now: float, step: Step) -> None:
         """Forget a quiet trace that no golden is interested in, without a tombstone: nothing was said of it."""
+        if not trace.ready and self._may_matter(trace):
+            self._give_up(trace, now)
+            return
         quiet_at = trace.last + self.settings.trace_retention
         if now < quiet_at:
             self._look_at_trace(trace, quiet_at)
@@ -294,6 +304,15 @@ class Engine:
                     self._store.drop_session(session_id)
         self._kept -= trace.size
         self._store.forget(trace.trace_id)
+
+    def _give_up(self, trace: TraceState, now: float) -> None:
+        """Drop what log records said of a session that a golden wants, where the spans they speak of never came."""
+        quiet_at = trace.last + self.settings.retention
+        if now < quiet_at:
+            self._look_at_trace(trace, quiet_at)
+            return
+        self._kept -= trace.size
+        self._store.bury([trace.trace_id], now)
 
     def _join(self, fragment: Fragment, trace: TraceState, now: float) -> None:
         session = self._store.session(fragment.session.id)

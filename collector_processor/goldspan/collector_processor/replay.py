@@ -103,7 +103,7 @@ def _bounds(engine: Engine, quiet_spans: int) -> Iterable[Problem]:
         yield Problem("evicted", message)
     if stats.late:
         message = (
-            f"{stats.late} spans came more than {quiet_spans:,} spans after the rest of their session and were left "
+            f"{stats.late} records came more than {quiet_spans:,} spans after the rest of their session and were left "
             "out; sort the input by time"
         )
         yield Problem("late", message)

@@ -111,15 +111,15 @@ class Store(Protocol):
         ...
 
     def was_forgotten(self, trace_id: str) -> bool | None:
-        """Tell whether recognised spans of this trace were forgotten not long ago; none where no span was."""
+        """Tell whether content of this trace, in spans or logs, was forgotten not long ago; none where nothing was."""
         ...
 
     def bury(self, trace_ids: Iterable[str], now: float) -> None:
-        """Drop traces and leave a tombstone with their span ids for each."""
+        """Drop traces and leave a tombstone for each, with the identities of its spans and log records."""
         ...
 
-    def is_buried(self, trace_id: str, span_id: str) -> bool | None:
-        """Tell whether a span of a dropped trace had come before; none where the trace was not dropped."""
+    def is_buried(self, trace_id: str, identity: str) -> bool | None:
+        """Tell whether a record of a dropped trace had come before; none where the trace was not dropped."""
         ...
 
     def expire(self, before: float) -> None:
@@ -174,27 +174,27 @@ class MemoryStore:
         """Drop a trace of which nothing was said."""
         trace = self._traces.pop(trace_id, None)
         if trace is not None:
-            self._forgotten[trace_id] = trace.recognised > 0 or trace.lost_calls
+            self._forgotten[trace_id] = trace.recognised > 0 or bool(trace.logs) or trace.lost_calls
             if len(self._forgotten) > self._max_tombstones:
                 self._forgotten.popitem(last=False)
 
     def was_forgotten(self, trace_id: str) -> bool | None:
-        """Tell whether recognised spans of this trace were forgotten not long ago; none where no span was."""
+        """Tell whether content of this trace, in spans or logs, was forgotten not long ago; none where nothing was."""
         return self._forgotten.get(trace_id)
 
     def bury(self, trace_ids: Iterable[str], now: float) -> None:
-        """Drop traces and leave a tombstone with their span ids for each."""
+        """Drop traces and leave a tombstone for each, with the identities of its spans and log records."""
         for trace_id in trace_ids:
             trace = self._traces.pop(trace_id, None)
             if trace is not None:
-                self._tombstones[trace_id] = (now, frozenset(trace.spans))
+                self._tombstones[trace_id] = (now, frozenset((*trace.spans, *trace.logs)))
         while len(self._tombstones) > self._max_tombstones:
             self._tombstones.popitem(last=False)
 
-    def is_buried(self, trace_id: str, span_id: str) -> bool | None:
-        """Tell whether a span of a dropped trace had come before; none where the trace was not dropped."""
+    def is_buried(self, trace_id: str, identity: str) -> bool | None:
+        """Tell whether a record of a dropped trace had come before; none where the trace was not dropped."""
         tombstone = self._tombstones.get(trace_id)
-        return None if tombstone is None else span_id in tombstone[1]
+        return None if tombstone is None else identity in tombstone[1]
 
     def expire(self, before: float) -> None:
         """Remove tombstones older than this."""
