@@ -96,6 +96,7 @@ def test_arguments_come_from_another_copy_or_are_unknown(name: str) -> None:
     "name",
     [
         "agent-framework-native",
+        "autogen-native",
         "autogen-openinference",
         "google-adk-v1",
         "google-adk-v2-event",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from goldspan.mappers.assembly.settings import DEFAULT_SESSION_KEYS
@@ -25,6 +26,7 @@ from goldspan.mappers.facts import (
 from goldspan.mappers.quick import quick_constructor
 from goldspan.mappers.spans import LogView, RecordView, ResourceView, SpanView
 from goldspan.scoring.errors import DialectError, Problem
+from goldspan.scoring.sessions import SpanRef
 
 RUN_ID_KEYS = ("goldspan.run.id", "cicd.pipeline.run.id")
 """Attributes of a span or a resource that declare a run."""
@@ -171,7 +173,7 @@ class DialectRegistry:
             view.parent_is_remote or view.kind in (_SERVER, _CONSUMER),
             plan.scored,
             self._resource(view.resource),
-            tuple(note for _, reading in readings for note in reading.notes) if readings else (),
+            _notes(readings, view) if readings else (),
         )
 
     def _plan(self, hits: frozenset[str]) -> _Plan:
@@ -243,6 +245,11 @@ class DialectRegistry:
 def default_dialects(on_problem: Callable[[Problem], object] = _ignore) -> tuple[Dialect, ...]:
     """Return the installed dialects in their order of precedence: third parties' first, then goldspan's."""
     return (*third_party_dialects(on_problem), *built_in_dialects())
+
+
+def _notes(readings: list[tuple[str, Reading]], view: SpanView) -> tuple[LogFacts, ...]:
+    notes = [note for _, reading in readings for note in reading.notes]
+    return tuple(replace(note, said_by=SpanRef(view.trace_id, view.span_id)) for note in notes)
 
 
 def _is_ours(key: object) -> bool:
