@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from goldspan.collector_processor.engine import Engine
 from goldspan.collector_processor.engine_settings import EngineSettings
@@ -12,7 +12,8 @@ from goldspan.mappers.dialects import DialectRegistry
 from goldspan.mappers.spans import LogView, RecordView
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.goldens import Ambiguous, Golden, GoldenIndex
-from goldspan.scoring.results import RunResult, SessionResult
+from goldspan.scoring.results import Reason, RunResult, SessionResult
+from goldspan.scoring.sessions import Session, Turn
 
 SPANS_A_SECOND = 1_000.0
 """How the clock of a replay runs: by spans read, so that the same files give the same results on any machine."""
@@ -56,7 +57,7 @@ def replay(
     def take(handout: Handout) -> None:
         for result in handout.sessions:
             if result.session is not None:
-                results[result.session.id, result.session.run] = result
+                results[result.session.id, result.session.run] = _slim(result, result.session)
         problems.extend(handout.problems)
         for evaluation in handout.evaluations:
             for outlet in outlets:
@@ -76,6 +77,14 @@ def replay(
     take(engine.flush(read / SPANS_A_SECOND, end_of_input=True))
     problems.extend(_bounds(engine, quiet_spans))
     return Replay(_run_result(list(results.values()), goldens, problems), read, recognised)
+
+
+def _slim(result: SessionResult, session: Session) -> SessionResult:
+    """Keep of a session without a golden that it was there and when: there may be any number of them."""
+    if result.golden is not None or result.verdict.reason is not Reason.NO_GOLDEN:
+        return result
+    started = min((turn.start for turn in session.turns if turn.start), default=0)
+    return replace(result, session=replace(session, turns=(Turn(start=started),), attributes={}))
 
 
 def _settings(quiet_spans: int) -> EngineSettings:
