@@ -27,11 +27,8 @@ def decode_attributes(raw: object) -> dict[str, Any]:
     for pair in raw:
         if not is_object(pair):
             continue
-        key, value = pair.get("key"), pair.get("value")
-        if type(key) is str:
-            # Most values are strings, and this is where all of a trace file passes.
-            text = value.get("stringValue") if is_object(value) else None
-            attributes[key] = text if type(text) is str else decode_value(value)
+        if type(key := pair.get("key")) is str:
+            attributes[key] = decode_value(pair.get("value"))
     return attributes
 
 
@@ -39,6 +36,9 @@ def decode_value(value: object, depth: int = 0) -> Any:
     """Decode one `AnyValue`; an empty one, or one of no known kind, is null."""
     if not is_object(value):
         return value
+    text = value.get("stringValue")
+    if type(text) is str:
+        return text  # most values are
     for kind, inner in value.items():
         decode = _KINDS.get(kind)
         if decode is not None:

@@ -33,7 +33,10 @@ class UndecodedAttributes(Mapping[str, Any], Generic[Raw]):
 
     def get(self, key: str, default: Any = None) -> Any:
         """Return a value, or the default where there is none: most keys that a dialect asks for are not there."""
-        return self[key] if key in self._raw else default
+        if key not in self._raw:
+            return default
+        decoded = self._decoded
+        return decoded[key] if decoded is not None and key in decoded else self[key]
 
     def __contains__(self, key: object) -> bool:
         return key in self._raw
