@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 SESSION = "sess-weather-1"
 AGENT = "weather_agent"
-INSTRUCTIONS = "You help with the weather and with tables."
+INSTRUCTIONS = "Be brief."
 MODEL = "fake-model"
 
 
@@ -88,6 +88,10 @@ REJECTED = (
     TABLE,
 )
 """As the standard one, but the first request has a number as a word: the framework refuses it, the model asks again."""
+
+INCOMPLETE_CALL = Call("call_1", "get_weather", {"city": "Paris", "days": 3})
+INCOMPLETE = (replace(REJECTED[0], steps=((INCOMPLETE_CALL, convert("call_2", 21.5)), *REJECTED[0].steps[1:])), TABLE)
+"""As above, for frameworks that look only whether all arguments are there: the unit is missing."""
 
 BOOKING_AGENT = "booking_agent"
 DELEGATED = (
