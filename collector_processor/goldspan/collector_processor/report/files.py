@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from goldspan.collector_processor.report.html import html_page
 from goldspan.collector_processor.report.junit import junit
 from goldspan.collector_processor.report.scored import Scored
 from goldspan.scoring.errors import Mistake
 
-KINDS: dict[str, Callable[[Scored], str]] = {"junit": junit}
+KINDS: dict[str, Callable[[Scored], str]] = {"junit": junit, "html": html_page}
 """By the name used on the command line, what makes the report's text."""
 
 

@@ -72,7 +72,7 @@ def differences(expected: JsonValue, actual: JsonValue, *, casefold: bool = Fals
 
 
 def _differences(expected: Any, actual: Any, path: str, depth: int, *, casefold: bool) -> Iterator[Difference]:
-    if depth and is_object(expected) and is_object(actual) and not _is_matcher(expected):
+    if depth and is_object(expected) and is_object(actual) and not is_matcher(expected):
         for key in expected | actual:
             inner = f"{path}.{key}" if path else key
             if key not in actual:
@@ -88,7 +88,8 @@ def _differences(expected: Any, actual: Any, path: str, depth: int, *, casefold:
         yield Difference(path, expected, actual)
 
 
-def _is_matcher(value: dict[str, Any]) -> bool:
+def is_matcher(value: dict[str, Any]) -> bool:
+    """Whether an expected object may be a matcher: its keys then say what it matches, not what it holds."""
     return any(key.startswith("$") for key in value)
 
 
