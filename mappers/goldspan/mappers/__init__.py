@@ -1,7 +1,4 @@
-"""Spans in, sessions out.
-
-    read_sessions(files, SDK spans, OTLP messages or objects) -> sessions of turns of tool calls
-"""
+"""Spans in, sessions out: `read_sessions` takes files, SDK spans, OTLP messages or objects."""
 
 from __future__ import annotations
 
