@@ -106,10 +106,13 @@ def check_turn(row: Row, number: int, turn: tuple[ToolCall, ...], expected: list
                 row.wrong.append(f"turn {number}: no {call['name']} {call['args']} in {found}")
                 continue
             left.remove(partner)
-            # Raw SDKs write no result but as the next request's message; one file loses the failed span altogether.
-            seen = truth["turns"] != "raw" and truth.get("error") not in ("text", "missing")
-            if seen and bool(partner.error) != bool(call.get("error") or call.get("refused")):
+            if failures_are_visible(truth) and bool(partner.error) != bool(call.get("error") or call.get("refused")):
                 row.wrong.append(f"turn {number}: {call['name']} error is {partner.error!r}")
+
+
+def failures_are_visible(truth: Any) -> bool:
+    """Raw SDKs write no result but as the next request's message; one file loses the failed span altogether."""
+    return truth["turns"] != "raw" and truth.get("error") not in ("text", "missing")
 
 
 def fits(call: ToolCall, wanted: dict[str, Any], arguments: str) -> bool:
