@@ -23,6 +23,7 @@ PROMISED = {
     "goldspan.mappers": {"read_sessions"},
     "goldspan.collector_processor": {
         "ToolParameterMatchExporter",
+        "ToolParameterMatchLogRecordProcessor",
         "ToolParameterMatchSpanProcessor",
         "session_scope",
     },

@@ -10,13 +10,20 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from goldspan.collector_processor.exporter import ToolParameterMatchExporter
+    from goldspan.collector_processor.log_processor import ToolParameterMatchLogRecordProcessor
     from goldspan.collector_processor.processor import ToolParameterMatchSpanProcessor
     from goldspan.collector_processor.session_context import session_scope
 
-__all__ = ["ToolParameterMatchExporter", "ToolParameterMatchSpanProcessor", "session_scope"]
+__all__ = [
+    "ToolParameterMatchExporter",
+    "ToolParameterMatchLogRecordProcessor",
+    "ToolParameterMatchSpanProcessor",
+    "session_scope",
+]
 
 _HOMES = {
     "ToolParameterMatchExporter": "exporter",
+    "ToolParameterMatchLogRecordProcessor": "log_processor",
     "ToolParameterMatchSpanProcessor": "processor",
     "session_scope": "session_context",
 }

@@ -20,10 +20,9 @@ from goldspan.collector_processor.emit.metrics import MetricEmitter
 from goldspan.collector_processor.emit.self_telemetry import SelfTelemetry
 from goldspan.collector_processor.engine import Engine
 from goldspan.collector_processor.engine_settings import EngineSettings
-from goldspan.collector_processor.in_process.pipeline import Holding, Pipeline
+from goldspan.collector_processor.in_process.pipeline import Holding, Pipeline, Readers
 from goldspan.mappers.assembly.settings import AssemblySettings
 from goldspan.mappers.dialects import DialectRegistry
-from goldspan.mappers.facts import SpanFacts
 from goldspan.mappers.readers.sdk import SdkReader
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.errors import SettingsError
@@ -124,7 +123,7 @@ class ToolParameterMatchExporter(SpanExporter):
         self._shut_down = False
         self._pipeline = Pipeline(
             inner,
-            read=_reader(telemetry),
+            readers=_readers(telemetry),
             new_engine=None if self._is_second_door() else _engines(goldens, criterion, settings, telemetry),
             holding=Holding(_is_on(hold), hold_timeout, max_held_spans, max_held_bytes),
             events=EventEmitter(logger_provider),
@@ -136,6 +135,10 @@ class ToolParameterMatchExporter(SpanExporter):
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         """Pass on at once what need not wait; the result is the inner exporter's answer to that."""
         return self._pipeline.export(spans)
+
+    def take_log_record(self, record: object) -> None:
+        """Take in a log record of the SDK, which may hold what spans do not; only queues it, and never raises."""
+        self._pipeline.take_log_record(record)
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
         """Score what there is, let every held span go and flush the inner exporter."""
@@ -213,10 +216,14 @@ def _is_on(hold: object) -> bool:
     return hold in ("on", True)
 
 
-def _reader(telemetry: SelfTelemetry) -> Callable[[ReadableSpan], SpanFacts]:
+def _readers(telemetry: SelfTelemetry) -> Readers:
     registry = DialectRegistry(on_problem=lambda problem: telemetry.problems(1, problem.code))
     views = SdkReader()
-    return lambda span: registry.read(views.view(span), content=False)
+    return Readers(
+        span=lambda span: registry.read(views.view(span), content=False),
+        log=lambda view: registry.read_log(view, content=False),
+        may_tell=registry.may_tell,
+    )
 
 
 def _engines(

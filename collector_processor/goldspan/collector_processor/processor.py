@@ -64,6 +64,10 @@ class ToolParameterMatchSpanProcessor(BatchSpanProcessor):
         except Exception:
             _logger.debug("a session could not be stamped", exc_info=True)
 
+    def take_log_record(self, record: object) -> None:
+        """Take in a log record of the SDK, as `ToolParameterMatchExporter.take_log_record`."""
+        self._door.take_log_record(record)
+
     def force_flush(self, timeout_millis: int | None = None) -> bool:
         """Export what is queued, and what is held without waiting for its result."""
         queued = super().force_flush(timeout_millis)

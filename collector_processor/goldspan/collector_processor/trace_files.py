@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO
 
 from goldspan.mappers.readers import OnBytes, read_documents, read_files, trace_files_in
-from goldspan.mappers.spans import SpanView
+from goldspan.mappers.spans import RecordView
 from goldspan.scoring.errors import Mistake, Problem, TraceFileError
 
 STDIN = "-"
@@ -29,7 +29,7 @@ class TraceFiles:
     _found: frozenset[Path] = frozenset()
     _stdin: Path | None = None
 
-    def spans(self, on_bytes: OnBytes | None = None) -> Iterator[SpanView]:
+    def spans(self, on_bytes: OnBytes | None = None) -> Iterator[RecordView]:
         """Read every span. Raises `TraceFileError` where not one could be read from a named file."""
         started = False
         try:

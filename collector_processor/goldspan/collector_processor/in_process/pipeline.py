@@ -7,9 +7,10 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
@@ -24,14 +25,27 @@ from goldspan.collector_processor.engine_settings import EngineStats
 from goldspan.collector_processor.evaluation import Handout
 from goldspan.collector_processor.in_process.alarm import Alarm
 from goldspan.collector_processor.in_process.held_spans import HeldSpan, HeldSpans
-from goldspan.mappers.facts import SpanFacts
+from goldspan.collector_processor.in_process.log_inbox import LogInbox
+from goldspan.mappers.facts import LogFacts, SpanFacts
+from goldspan.mappers.spans import LogView
 
 PATIENCE = 30.0
 """Seconds to wait for another thread that is exporting. Beyond it the inner exporter is stuck."""
 BATCH = 512
 """Spans per call of the inner exporter at most, as BatchSpanProcessor's default."""
+_MANY_LOGS = 256
+"""Waiting log records that are taken in at once, without waiting for the next export."""
 _GRACE = 1.0
 """Seconds beyond `hold_timeout` after which a span leaves even if the engine still claims it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Readers:
+    """How records are read: what is known of a span, and of a log record; which log records are worth reading."""
+
+    span: Callable[[ReadableSpan], SpanFacts]
+    log: Callable[[LogView], LogFacts | None]
+    may_tell: Callable[[str, Mapping[str, Any]], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +71,7 @@ class Pipeline:
         self,
         inner: SpanExporter,
         *,
-        read: Callable[[ReadableSpan], SpanFacts],
+        readers: Readers,
         new_engine: Callable[[], Engine] | None,
         holding: Holding,
         events: EventEmitter,
@@ -66,7 +80,7 @@ class Pipeline:
     ) -> None:
         """Wrap `inner`. Without `new_engine` everything is passed on as it comes."""
         self._inner = inner
-        self._read = read
+        self._readers = readers
         self._new_engine = new_engine
         self._holding = holding
         self._events = events
@@ -92,11 +106,24 @@ class Pipeline:
         self._telemetry.dropped(len(spans), "failure" if alone else "export_timeout")
         return SpanExportResult.FAILURE
 
+    def take_log_record(self, record: object) -> None:
+        """Take in a log record of the SDK. Called by the agent's threads: it never waits and never raises."""
+        if self._engine is None or self._closed:
+            return
+        try:
+            if not self._logs.put(record):
+                self._telemetry.problems(1, "dropped_log_record")
+            elif len(self._logs) == _MANY_LOGS:
+                self._alarm.set(time.monotonic())
+        except Exception as error:  # noqa: BLE001 - whatever a record is, the agent goes on
+            self._telemetry.failure("read", error)
+
     def flush(self, timeout: float, *, end_of_input: bool = False) -> bool:
         """Hand out everything and hold nothing any more; False if another thread was exporting all that time."""
         with self._alone(timeout) as alone:
             if alone:
                 now = time.monotonic()
+                self._take_logs(now)
                 self._hand_out(lambda engine: engine.flush(now, end_of_input=end_of_input))
                 self._leave(self._held.take_all())
                 self._end_step()
@@ -145,6 +172,7 @@ class Pipeline:
             self._lock.release()
 
     def _step(self, now: float) -> None:
+        self._take_logs(now)
         self._hand_out(lambda engine: engine.poll(now))
         excess, bound = self._held.take_excess()
         self._leave(excess, bound)
@@ -156,7 +184,7 @@ class Pipeline:
         if self._engine is None:
             return False
         try:
-            facts = self._read(span)
+            facts = self._readers.span(span)
         except Exception as error:  # noqa: BLE001 - a span we cannot read is still the user's
             self._telemetry.failure("read", error)
             return False
@@ -167,6 +195,16 @@ class Pipeline:
         except Exception as error:  # noqa: BLE001 - likewise
             self._telemetry.failure("engine", error)
             return False
+
+    def _take_logs(self, now: float) -> None:
+        """Feed the engine what log records say; it is there before the turns are judged that they speak of."""
+        for view in self._logs.take():
+            try:
+                facts = self._readers.log(view)
+                if facts is not None and self._engine is not None:
+                    self._engine.feed_log(facts, now)
+            except Exception as error:  # noqa: BLE001 - the records beside it may be good
+                self._telemetry.failure("engine", error)
 
     def _hand_out(self, step: Callable[[Engine], Handout]) -> None:
         """Take one step of the engine and emit what it gives; a failure lets go of everything instead."""
@@ -253,6 +291,7 @@ class Pipeline:
     def _start_over(self) -> None:
         self._lock = threading.RLock()
         self._held = HeldSpans(self._holding.max_spans, self._holding.max_bytes)
+        self._logs = LogInbox(self._readers.may_tell)
         self._alarm = Alarm(self._ring, "goldspan-timer")
         self._renew_engine()
 

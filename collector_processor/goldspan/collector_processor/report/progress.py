@@ -9,14 +9,14 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from goldspan.collector_processor.trace_files import TraceFiles
-from goldspan.mappers.spans import SpanView
+from goldspan.mappers.spans import RecordView
 
 _WORTH_A_BAR = 4_000_000
 _STEP = 250_000
 
 
 @contextlib.contextmanager
-def reading(files: TraceFiles) -> Generator[Iterator[SpanView]]:
+def reading(files: TraceFiles) -> Generator[Iterator[RecordView]]:
     """Give the spans of these files, under a progress bar where they take more than a moment to read."""
     console = Console(stderr=True)
     total = sum(path.stat().st_size for path in files.paths)

@@ -40,7 +40,7 @@ _SPANS = _Signal(
     ("spans",),
 )
 _LOGS = _Signal(("resourceLogs", "resource_logs"), ("scopeLogs", "scope_logs"), ("logRecords", "log_records"))
-_LOG_MARKS = frozenset({"observedTimeUnixNano", "observed_time_unix_nano", "severityNumber", "severity_number", "body"})
+_LOG_MARKS = frozenset({"observedTimeUnixNano", "observed_time_unix_nano", "timeUnixNano", "time_unix_nano"})
 _SPAN_MARKS = frozenset({"spanId", "span_id", "traceId", "trace_id", "startTimeUnixNano", "attributes", "name"})
 _RECENT_RESOURCES = 8
 
