@@ -1,4 +1,4 @@
-"""Run the benchmarks named on the command line, or all: `python -m benchmarks [in_process] [replay] [scoring]`."""
+"""Run the benchmarks named on the command line, or all: `python -m benchmarks [in_process] [readers] [replay] [scoring]`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from importlib.metadata import version
 
 from benchmarks.harness import NOISE, print_tables
 
-NAMES = ("in_process", "replay", "scoring")
+NAMES = ("in_process", "readers", "replay", "scoring")
 
 
 def main(names: list[str]) -> int:

@@ -23,6 +23,7 @@ from goldspan.scoring.errors import Problem
 from goldspan.scoring.sessions import SpanRef
 
 _MAX_RESOURCES = 256
+_MAX_KEYS = 4096
 _KEY, _VALUE = 0x0A, 0x12
 """Tags of the fields of `KeyValue`."""
 _TIMES_OF_LOGS = ((1, 1), (11, 1))
@@ -94,6 +95,7 @@ class ProtobufReader:
         self._place = ""
         self._broken_parts: set[str] = set()
         self._resources: dict[bytes, ResourceView] = {}
+        self._keys: dict[bytes, str] = {}
         self._traces_data = message_class("TracesData").FromString
         self.records = 0
         """How many spans and log records were read, and how many messages held metrics instead."""
@@ -145,20 +147,32 @@ class ProtobufReader:
 
     def keyed(self, attributes: Any) -> dict[str, bytes]:
         """Return encoded attributes by key; of a key given twice the last wins."""
+        known = self._keys
         keyed: dict[str, bytes] = {}
         for raw in attributes:
-            # Every writer puts the key first: its tag, its length, itself, and then the value's tag.
-            if len(raw) > 2 and raw[0] == _KEY and raw[1] < 0x80:
-                end = raw[1] + 2
-                if end < len(raw) and raw[end] == _VALUE:
-                    try:
-                        keyed[str(raw[2:end], "utf-8")] = raw
-                        continue
-                    except UnicodeDecodeError:
-                        pass
-            pair = self.parsed("KeyValue", raw)
-            keyed[pair.key] = raw
+            try:
+                keyed[known[raw[: raw[1] + 3]]] = raw
+            except (KeyError, IndexError):
+                keyed[self._key(raw)] = raw
         return keyed
+
+    def _key(self, raw: bytes) -> str:
+        """Return the key of an encoded attribute, and remember how such attributes start.
+
+        Every writer puts the key first: its tag, its length, itself, and then the tag of the value.
+        """
+        if len(raw) > 2 and raw[0] == _KEY and raw[1] < 0x80:
+            start = raw[: raw[1] + 3]
+            if len(start) == raw[1] + 3 and start[-1] == _VALUE:
+                try:
+                    key = str(start[2:-1], "utf-8")
+                except UnicodeDecodeError:
+                    return str(self.parsed("KeyValue", raw).key)
+                if len(self._keys) >= _MAX_KEYS:
+                    self._keys.clear()
+                self._keys[start] = key
+                return key
+        return str(self.parsed("KeyValue", raw).key)
 
     def value(self, raw: bytes) -> Any:
         """Decode the value of an encoded attribute."""
