@@ -28,14 +28,14 @@ def document_of(recording: str) -> list[dict[str, Any]]:
     path = FOLDER / "recordings" / f"{recording}.otlp.json"
     read = [(view.name, registry.read(view)) for view in read_files([path], lambda problem: None)]
     assert not registry.failures
-    return [_span(name, fact) for name, fact in read if fact.role is not None]
+    return [_span(name, fact) for name, fact in read if fact.role is not None or fact.notes]
 
 
 def _span(name: str, fact: SpanFacts) -> dict[str, Any]:
     known: dict[str, Any] = {
         "span": f"{name} {fact.span_id}",
         "role": fact.role.value if fact.role else None,
-        "dialect": fact.dialect,
+        "dialect": fact.dialect or fact.notes[0].dialect,
         "agent": fact.agent,
         "tool": dict(_tool(fact.tool)) if fact.tool else None,
         "model": dict(_model(fact.model)) if fact.model else None,
@@ -47,8 +47,9 @@ def _span(name: str, fact: SpanFacts) -> dict[str, Any]:
         "answer": _content(fact.context.answer),
         "messages": _brief(fact.context.messages),
         "tool_definitions": _brief(fact.context.tool_definitions),
+        "notes": [{"trace": note.trace_id, "tools": [dict(_tool(tool)) for tool in note.tools]} for note in fact.notes],
     }
-    return {key: value for key, value in known.items() if value not in (None, {}, False)}
+    return {key: value for key, value in known.items() if value not in (None, {}, [], False)}
 
 
 def _tool(tool: ToolFacts) -> Iterator[tuple[str, Any]]:

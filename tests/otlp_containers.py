@@ -14,7 +14,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import Event, ReadableSpan
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
-from opentelemetry.trace import SpanContext, SpanKind, Status, StatusCode, TraceFlags
+from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode, TraceFlags
 
 from goldspan.mappers.readers.anyvalue import decode_attributes
 from goldspan.mappers.spans import EventView, ResourceView
@@ -94,6 +94,10 @@ def _sdk_span(span: dict[str, Any], resource: Resource, scope: InstrumentationSc
         events=[
             Event(event["name"], decode_attributes(event.get("attributes")), int(event["timeUnixNano"]))
             for event in span.get("events", [])
+        ],
+        links=[
+            Link(SpanContext(int(link["traceId"], 16), int(link["spanId"], 16), is_remote=False))
+            for link in span.get("links", [])
         ],
         kind=SpanKind(span["kind"] - 1),
         status=Status(StatusCode(status.get("code", 0)), status.get("message") if status.get("code") == 2 else None),
