@@ -60,7 +60,9 @@ def find(name: str) -> Finding:
     truth = recordings.TRUTH["files"][name]
     return Finding(
         name=name,
-        dialects=tuple(dict.fromkeys(dialect for found in (by_calls, roles, spoken_of) for dialect, _ in found.most_common())),
+        dialects=tuple(
+            dict.fromkeys(dialect for found in (by_calls, roles, spoken_of) for dialect, _ in found.most_common())
+        ),
         turns=len(row.turns),
         calls=len(calls),
         failed=sum(call.error is not None for call in calls),

@@ -1,0 +1,77 @@
+"""The page about dialects says what the dialects declare and what the recordings prove, and nothing else."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conformance import recordings
+from conformance.findings import LINKED_SPANS, LOG_RECORDS, MODEL_OUTPUT, TOOL_SPAN, find
+from goldspan.mappers.dialects.discovery import built_in_dialects
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+REMAKE = "run: python docs/generate_dialects.py > docs/dialects.md"
+
+
+@pytest.fixture(scope="module")
+def generator() -> dict[str, Any]:
+    return runpy.run_path(str(DOCS / "generate_dialects.py"))
+
+
+def test_the_page_is_made_from_the_dialects_and_the_recordings(generator: dict[str, Any]) -> None:
+    assert generator["page"]() == (DOCS / "dialects.md").read_text("utf-8"), REMAKE
+
+
+def test_every_dialect_and_every_recording_is_on_it() -> None:
+    page = (DOCS / "dialects.md").read_text("utf-8")
+    assert [one.name for one in built_in_dialects() if f"\n`{one.name}`, [documentation](" not in page] == []
+    assert [name for name in recordings.NAMES if page.count(f"\n| `{name}` |") != 1] == []
+
+
+def test_frameworks_name_dialects_that_exist(generator: dict[str, Any]) -> None:
+    assert {one.dialect for one in generator["frameworks"]()} <= {dialect.name for dialect in built_in_dialects()}
+
+
+@pytest.mark.parametrize(
+    ("name", "places"),
+    [
+        ("google-adk-v2-span", {TOOL_SPAN: 5}),
+        ("google-adk-v2-event", {LOG_RECORDS: 5}),
+        ("google-adk-v2-default", {"not_captured": 5}),
+        ("claude-code-native", {LOG_RECORDS: 5}),
+        ("autogen-native", {LINKED_SPANS: 5}),
+        ("raw-openai-traceloop", {MODEL_OUTPUT: 5}),
+        ("openlit-openai", {TOOL_SPAN: 4, MODEL_OUTPUT: 1}),
+        ("pydantic-ai-v5-truncated60", {TOOL_SPAN: 3, "truncated": 2}),
+    ],
+)
+def test_where_arguments_are_found(name: str, places: dict[str, int]) -> None:
+    assert dict(find(name).places) == places
+
+
+def test_a_recording_that_is_read_wrong_is_shown_as_such(
+    generator: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(recordings.TRUTH["files"]["uipath-traced"], "session_id", "somebody's")
+    monkeypatch.setitem(recordings.TRUTH["files"]["uipath-traced"], "known_gap", "nobody knows why")
+    page = generator["page"]()
+    assert "[UiPath SDK](#uipath-traced-functions) | by default: tool spans | none | ✗ 0 of 1 |" in page
+    assert "✗ `uipath-traced`: nobody knows why." in page
+
+
+def test_a_recording_of_an_unknown_framework_is_listed_by_its_name(generator: dict[str, Any], tmp_path: Path) -> None:
+    described = tmp_path / "dialects.toml"
+    described.write_text('[[framework]]\nname = "UiPath"\nrecordings = ["uipath-*"]\n', "utf-8")
+    placed = {one.name: one.dialect for one in generator["frameworks"](described)}
+    assert placed.items() >= {"UiPath": "uipath", "`mlflow-otlp`": "mlflow"}.items()
+    assert len(placed) == 1 + sum(not name.startswith("uipath-") for name in recordings.NAMES)
+
+
+def test_a_framework_that_no_recording_places_must_say_its_dialect(generator: dict[str, Any], tmp_path: Path) -> None:
+    described = tmp_path / "dialects.toml"
+    described.write_text('[[framework]]\nname = "A"\nrecordings = ["a-*"]\n', "utf-8")
+    with pytest.raises(SystemExit, match="A: no recording tells its dialect"):
+        generator["frameworks"](described)
