@@ -9,12 +9,14 @@ import json
 import sys
 from collections.abc import Callable, Generator, Iterable, Sequence
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 from rich.console import Console
 
+from goldspan.collector_processor.baseline import judge_against, load_baseline
 from goldspan.collector_processor.enriched import Stamps, write_enriched
 from goldspan.collector_processor.hints import argument_advice
 from goldspan.collector_processor.inspection import inspect_spans
@@ -115,6 +117,12 @@ def main() -> None:
     default=Coverage.STRICT.value,
     help="Whether what could not be evaluated, and goldens never seen, fail: strict (default), or lenient.",
 )
+@click.option(
+    "--baseline",
+    "baseline_file",
+    metavar="FILE",
+    help="Fail only on what got worse since this earlier --format json document.",
+)
 @_VERBOSE
 @_COLOR
 def score(
@@ -129,6 +137,7 @@ def score(
     metrics: bool,
     fail_under: Fraction | None,
     coverage: str,
+    baseline_file: str | None,
     verbose: bool,
     color: str,
 ) -> None:
@@ -146,6 +155,7 @@ def score(
     with _plain_errors(), trace_files(traces) as files:
         criterion = None if criterion_file is None else load_criterion(criterion_file)
         goldens = load_goldens(*golden_files, criterion=criterion)
+        baseline = None if baseline_file is None else load_baseline(Path(baseline_file))
         registry = DialectRegistry(on_problem=files.problems.append)
         stamps = Stamps()
         outlets: list[Outlet] = []
@@ -158,10 +168,12 @@ def score(
         with _sending(otlp_endpoint, outlets, complaints, metrics=metrics), reading(files) as views:
             found = replay(views, goldens, registry, problems=files.problems, outlets=outlets)
         covered = Coverage(coverage)
-        judgement = judge(found.result, recognised=found.recognised, coverage=covered, fail_under=fail_under)
+        rule = judge if baseline is None else partial(judge_against, baseline)
+        judgement = rule(found.result, recognised=found.recognised, coverage=covered, fail_under=fail_under)
         advice = argument_advice(registry)
         if as_format == "json":
             _write_json(found.result.to_json())
+            _complain(f"regressed: {regression}" for regression in judgement.regressions or ())
         else:
             _print(color, lambda page: score_page(page, found.result, judgement, advice, verbose=verbose))
         unwritten = list(write_reports(reports, Scored(found.result, judgement, covered, advice)))

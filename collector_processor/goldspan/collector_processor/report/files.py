@@ -8,10 +8,11 @@ from typing import NamedTuple
 
 from goldspan.collector_processor.report.html import html_page
 from goldspan.collector_processor.report.junit import junit
+from goldspan.collector_processor.report.markdown import markdown
 from goldspan.collector_processor.report.scored import Scored
 from goldspan.scoring.errors import Mistake
 
-KINDS: dict[str, Callable[[Scored], str]] = {"junit": junit, "html": html_page}
+KINDS: dict[str, Callable[[Scored], str]] = {"junit": junit, "html": html_page, "markdown": markdown}
 """By the name used on the command line, what makes the report's text."""
 
 
