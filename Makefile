@@ -25,7 +25,7 @@ define set_up
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench test-sdk record wheel clean
+.PHONY: help demo test check conformance bench test-sdk record wheel clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,6 +41,9 @@ check: $(READY) ## lint, format, types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/pyright
+
+conformance: $(READY) ## every recording held against what its agent did; ARGS= names some
+	$(BIN)/python tests/conformance/recordings.py $(ARGS)
 
 bench: $(READY) ## ratios against reference implementations, in one run
 	$(BIN)/python -m benchmarks $(ARGS)
