@@ -16,8 +16,9 @@ from typing import Any
 FIRST_TIME = 1_796_115_600_000_000_000
 STEP = 1_000_000
 RESOURCE_KEYS = ("service.name", "telemetry.sdk.")
-UUID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
+UUID = re.compile(r"(?<![0-9a-zA-Z])[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?![0-9a-zA-Z])")
 HEX = re.compile(r"(?<![0-9a-zA-Z])(?:[0-9a-f]{32}|[0-9a-f]{16})(?![0-9a-zA-Z])")
+HASH = re.compile(r"(?<=_)\d{15,20}\b")
 MACHINE = (
     (re.compile(r"(?:/[\w.+@-]+)+/(?=(?:site-packages|lib/python3\.\d+|tests/recordings|node_modules)/)"), "/"),
     (re.compile(r"\bat 0x[0-9a-f]{6,}"), "at 0x0"),
@@ -28,11 +29,12 @@ MACHINE = (
 )
 CHANGING: Mapping[str, Any] = {
     "gen_ai.client.operation.time_to_first_chunk": {"doubleValue": 0.001},
+    "gen_ai.server.time_to_first_token": None,
     "process.pid": {"intValue": "1"},
     "server.port": {"intValue": "8000"},
     "thread.id": {"intValue": "1"},
 }
-"""Attributes whose value says nothing and is another each time."""
+"""Attributes whose value says nothing and is another each time; those without a value are there only sometimes."""
 
 
 class Cleaner:
@@ -70,7 +72,7 @@ class Cleaner:
                 return {"key": value["key"], "value": self._changing[value["key"]]}
             return {name: self._walk(name, inner) for name, inner in value.items()}
         if isinstance(value, list):
-            return [self._walk(key, inner) for inner in value]
+            return [self._walk(key, inner) for inner in value if not self._is_left_out(inner)]
         if key.lower().endswith("timeunixnano"):
             return str(self._times[int(value)])
         if key in ("traceId", "spanId", "parentSpanId"):
@@ -79,15 +81,23 @@ class Cleaner:
             return 1796115600.0
         return self._text(value) if isinstance(value, str) else value
 
+    def _is_left_out(self, attribute: Any) -> bool:
+        key = attribute.get("key") if isinstance(attribute, dict) else None
+        return key in self._changing and self._changing[key] is None
+
     def _text(self, text: str) -> str:
         for pattern, replacement in self._patterns:
             text = pattern.sub(replacement, text)
+        text = HASH.sub(lambda hit: self._number(hit.group()), text)
         text = UUID.sub(lambda hit: self._uuid(hit.group()), text)
         return HEX.sub(lambda hit: self._ids.get(hit.group()) or self._other(hit.group()), text)
 
     def _uuid(self, uuid: str) -> str:
         digits = self._other(uuid.replace("-", ""))
         return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
+
+    def _number(self, digits: str) -> str:
+        return self._others.setdefault(digits, str(int(self._hash(f"number {len(self._others)}", 14), 16)))
 
     def _other(self, digits: str) -> str:
         if digits.isdigit() and len(digits) == 16:
