@@ -25,7 +25,7 @@ define set_up
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check conformance bench test-sdk record wheel clean
+.PHONY: help demo test check conformance bench test-adk test-sdk record wheel clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -55,6 +55,9 @@ test-sdk: $(SDK_VENVS)/$(SDK_OLDEST)/.ready $(SDK_VENVS)/$(SDK_PINNED)/.ready $(
 		$(SDK_VENVS)/$$sdk/bin/python -m pytest -rs $(SDK_TESTS) $(ARGS) || exit 1; \
 	done
 
+test-adk: $(SDK_VENVS)/adk/.ready ## run the adapter for Google ADK with the real google-adk
+	$(SDK_VENVS)/adk/bin/python -m pytest -rs tests/adapters $(ARGS)
+
 record: ## record a framework's telemetry anew: FRAMEWORK=name; without a name, list them
 	@"$(PYTHON)" tests/recordings/record.py $(FRAMEWORK) $(ARGS)
 
@@ -67,6 +70,9 @@ clean: ## remove everything a target made
 
 $(READY): pyproject.toml
 	$(call set_up,$(VENV),--group dev)
+
+$(SDK_VENVS)/adk/.ready: pyproject.toml
+	$(call set_up,$(SDK_VENVS)/adk,--group test 'google-adk[eval]>=2.10')
 
 $(SDK_VENVS)/newest/.ready: pyproject.toml
 	$(call set_up,$(SDK_VENVS)/newest,--group test --upgrade opentelemetry-sdk opentelemetry-exporter-otlp)
