@@ -116,3 +116,8 @@ def test_what_was_not_evaluated_is_skipped_with_its_reason(reason: Reason) -> No
 def test_whatever_a_sender_wrote_is_xml(name: str, set_name: str) -> None:
     odd = SessionResult(FAILED.verdict, Session(name), Golden(name, golden_set=set_name), FAILED.turns)
     assert len(outcomes(document(RunResult((odd, odd), (Golden(name, golden_set=set_name),))))) == 3
+
+
+def test_another_metric_is_told_apart_and_its_name_is_xml_too() -> None:
+    root = document(RunResult((PASSED, replace(PASSED, metric="own\x00\ud800metric"))))
+    assert list(outcomes(root)) == ["sess-good", "sess-good [own\\x00\\ud800metric]"]
