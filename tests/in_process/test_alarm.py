@@ -56,6 +56,24 @@ def test_an_earlier_time_wakes_it_earlier() -> None:
     assert bell.rang.wait(5)
 
 
+def test_a_time_at_the_latest_gives_way_to_an_earlier_one_only() -> None:
+    bell = Bell()
+    alarm = Alarm(bell.ring, "alarm-at-latest")
+    due = time.monotonic() + 0.1
+    alarm.set(due)
+    alarm.set_at_latest(time.monotonic() + 3600)
+    assert bell.rang.wait(5)
+    assert bell.times[0] >= due
+    bell.rang.clear()
+    alarm.set(time.monotonic() + 3600)
+    alarm.set_at_latest(time.monotonic() + 0.02)
+    assert bell.rang.wait(5)
+    assert no_thread("alarm-at-latest")
+    bell.rang.clear()
+    alarm.set_at_latest(time.monotonic())
+    assert bell.rang.wait(5)
+
+
 def test_a_later_time_replaces_the_earlier_one() -> None:
     bell = Bell()
     alarm = Alarm(bell.ring, "alarm-later")

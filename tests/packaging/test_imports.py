@@ -49,7 +49,7 @@ def unwanted(modules: set[str]) -> set[str]:
 @pytest.mark.parametrize(
     "statement",
     [
-        "from goldspan.collector_processor import ToolParameterMatchSpanProcessor",
+        "from goldspan.collector_processor import ToolParameterMatchLogRecordProcessor, session_scope",
         "from goldspan.collector_processor import ToolParameterMatchExporter, session_scope",
     ],
 )

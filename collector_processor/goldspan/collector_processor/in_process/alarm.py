@@ -34,6 +34,12 @@ class Alarm:
             elif not later:
                 self._changed.notify()
 
+    def set_at_latest(self, when: float) -> None:
+        """Ring at `when`, unless it was set to an earlier time."""
+        with self._changed:
+            if self._when is None or self._when > when:
+                self.set(when)
+
     def _start(self) -> None:
         thread = threading.Thread(target=self._run, name=self._name, daemon=True)
         self._thread = thread

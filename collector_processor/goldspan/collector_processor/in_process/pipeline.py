@@ -33,8 +33,10 @@ PATIENCE = 30.0
 """Seconds to wait for another thread that is exporting. Beyond it the inner exporter is stuck."""
 BATCH = 512
 """Spans per call of the inner exporter at most, as BatchSpanProcessor's default."""
+_LOGS_WAIT = 1.0
+"""Seconds that log records wait at most to be taken in, if nothing is exported or due before."""
 _MANY_LOGS = 256
-"""Waiting log records that are taken in at once, without waiting for the next export."""
+"""Waiting log records that are taken in at once."""
 _GRACE = 1.0
 """Seconds beyond `hold_timeout` after which a span leaves even if the engine still claims it."""
 
@@ -113,8 +115,8 @@ class Pipeline:
         try:
             if not self._logs.put(record):
                 self._telemetry.problems(1, "dropped_log_record")
-            elif len(self._logs) == _MANY_LOGS:
-                self._alarm.set(time.monotonic())
+            elif len(self._logs) in (1, _MANY_LOGS):
+                self._alarm.set_at_latest(time.monotonic() + (_LOGS_WAIT if len(self._logs) == 1 else 0.0))
         except Exception as error:  # noqa: BLE001 - whatever a record is, the agent goes on
             self._telemetry.failure("read", error)
 
@@ -287,6 +289,9 @@ class Pipeline:
         oldest = self._held.oldest()
         times = [deadline, None if oldest is None else oldest + self._holding.timeout + _GRACE]
         self._alarm.set(min((when for when in times if when is not None), default=None))
+        if self._logs:
+            # Written since this step took in the others, and their own alarm may just have been put off.
+            self._alarm.set_at_latest(time.monotonic() + _LOGS_WAIT)
 
     def _start_over(self) -> None:
         self._lock = threading.RLock()
