@@ -79,14 +79,15 @@ class Judge:
         results: dict[str, Evaluation] = {}
         for session in self._runs(state):
             run = replace(session, incomplete=True) if incomplete else session
-            result = score_session(self.goldens.find(run), run, final=True)
-            if over or (flushed and _saw_every_turn(result)):
-                state.over.add(run.run)
-            whole = run.run in state.over
+            golden = self.goldens.find(run)
+            whole = over or run.run in state.over
+            result = score_session(golden, run, final=whole or flushed)
+            if flushed and not whole:
+                whole = _saw_every_turn(result)
+                result = result if whole else score_session(golden, run, final=False)
             if whole:
+                state.over.add(run.run)
                 step.sessions.append(result)
-            else:
-                result = score_session(self.goldens.find(run), run, final=False)
             for evaluation in evaluations_of(result, whole=whole, include_values=self.settings.include_values):
                 results[evaluation.id] = evaluation
         step.evaluations += revise(state.results, results)
