@@ -1,0 +1,135 @@
+"""A dialect from another distribution, installed beside goldspan: it is read, and nothing of goldspan is touched."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+HERE = Path(__file__).parent
+TRACES = HERE / "ferry.otlp.json"
+SPANS = 5
+ROOT = HERE.parents[1]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the example distribution in it, installed without any package index."""
+    source = shutil.copytree(HERE / "ferry", tmp_path_factory.mktemp("source") / "ferry")
+    target = tmp_path_factory.mktemp("site")
+    installing = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--no-build-isolation"]
+    subprocess.run([*installing, "--target", str(target), str(source)], check=True)
+    return target
+
+
+def run(*arguments: str, path: Path | None = None) -> str:
+    """What goldspan prints, with this folder's distributions beside it."""
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    if path is not None:
+        environment["PYTHONPATH"] = str(path)
+    command = "from goldspan.collector_processor.cli import main; main()"
+    running = [sys.executable, "-c", command, *arguments]
+    return subprocess.run(running, env=environment, capture_output=True, text=True, check=False, timeout=60).stdout
+
+
+def inspected(path: Path | None = None, traces: Path = TRACES) -> dict[str, Any]:
+    return json.loads(run("inspect", str(traces), "--format", "json", path=path))
+
+
+def test_without_it_nothing_is_recognised() -> None:
+    assert inspected()["sessions"] == []
+
+
+def test_its_spans_are_recognised(site: Path) -> None:
+    (session,) = inspected(site)["sessions"]
+    assert (session["id"], session["id_source"]) == ("voyage-7", "ferry.voyage")
+    (turn,) = session["turns"]
+    assert turn["user_text"] == "Take us across."
+    assert [(call["name"], call["arguments"], call["call_id"], call["error"]) for call in turn["calls"]] == [
+        ("book_cabin", {"cabin": "Chez Léa", "people": 2}, "c1", None),
+        ("load_car", {"plate": "AB-123"}, "c2", "error"),
+        ("sound_horn", None, None, None),
+    ]
+    assert {call["dialect"] for call in turn["calls"]} == {"ferry"}
+    assert [len(call["spans"]) for call in turn["calls"]] == [1, 2, 1], "the car's plate was only in the model's output"
+
+
+def test_its_advice_is_given(site: Path) -> None:
+    assert "FERRY_WRITE_INPUT=1" in run("inspect", str(TRACES), path=site)
+    known = json.loads(run("dialects", "--format", "json", path=site))["dialects"]
+    assert known[0]["name"] == "ferry", "other packages' dialects come first"
+    assert known[0]["advice"]["session"] == 'Call ferry.sail(voyage="...").'
+
+
+def test_goldspan_is_not_touched(site: Path) -> None:
+    installed = {path.name for path in site.iterdir() if path.name != "__pycache__"}
+    assert installed == {"goldspan_dialect_ferry.py", "goldspan_dialect_ferry-1.0.dist-info"}
+    rooms = [ROOT / room for room in ("scoring", "mappers", "collector_processor")]
+    sources = [path for room in rooms for path in room.rglob("*.py")]
+    assert sources
+    assert [path for path in sources if "ferry" in path.read_text("utf-8").lower()] == []
+
+
+BROKEN = {
+    "missing": "nobody_has_this_module:DIALECT",
+    "raises_on_import": "broken_dialects_raising:DIALECT",
+    "no_dialect": "broken_dialects:NO_DIALECT",
+    "raises_on_read": "broken_dialects:RAISES",
+    "returns_nonsense": "broken_dialects:NONSENSE",
+}
+MODULE = """
+class Raises:
+    name = "raises"
+    markers = frozenset({"ferry.step"})
+
+    def read(self, span):
+        raise RuntimeError("the sea is rough")
+
+
+class Nonsense(Raises):
+    name = "nonsense"
+
+    def read(self, span):
+        return 42
+
+
+NO_DIALECT, RAISES, NONSENSE = dict, Raises(), Nonsense()
+"""
+
+
+@pytest.fixture
+def with_broken_ones(site: Path, tmp_path: Path) -> Path:
+    """The example distribution, and one whose registrations are all broken."""
+    folder = tmp_path / "site"
+    shutil.copytree(site, folder)
+    about = folder / "broken_dialects-1.0.dist-info"
+    about.mkdir()
+    lines = [f"{name} = {value}" for name, value in BROKEN.items()]
+    (about / "entry_points.txt").write_text("\n".join(["[goldspan.dialects]", *lines, ""]), "utf-8")
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: broken-dialects\nVersion: 1.0\n", "utf-8")
+    (folder / "broken_dialects.py").write_text(MODULE, "utf-8")
+    (folder / "broken_dialects_raising.py").write_text("raise RuntimeError('no')\n", "utf-8")
+    return folder
+
+
+def test_broken_ones_are_counted_problems_and_stop_nobody(site: Path, with_broken_ones: Path) -> None:
+    found = inspected(with_broken_ones)
+    assert found["sessions"] == inspected(site)["sessions"]
+    counted = Counter(problem["code"] for problem in found["problems"])
+    assert counted == {"bad_dialect": 3, "dialect_failed": 2 * SPANS}
+    told = "\n".join(problem["message"] for problem in found["problems"])
+    for words in (
+        "the dialect 'missing' (nobody_has_this_module:DIALECT) does not load: No module named",
+        "the dialect 'raises_on_import' (broken_dialects_raising:DIALECT) does not load: no",
+        "broken_dialects:NO_DIALECT makes a dict; a dialect has a name, markers and read(span)",
+        "the dialect 'raises' raised RuntimeError: the sea is rough",
+        "the dialect 'nonsense' raised DialectError: read() returned a int; expected a Reading or none",
+    ):
+        assert words in told
