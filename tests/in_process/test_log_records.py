@@ -21,6 +21,7 @@ from goldspan.collector_processor import (
     ToolParameterMatchLogRecordProcessor,
     ToolParameterMatchSpanProcessor,
 )
+from goldspan.collector_processor.in_process import pipeline
 from goldspan.collector_processor.in_process.log_inbox import MAX_WAITING
 from goldspan.scoring.errors import SettingsError
 from in_process_rig import Inner, Rig, scores, until
@@ -172,12 +173,10 @@ def test_goldspan_does_not_feed_on_its_own_events(logged: tuple[Rig, Agent]) -> 
     rig, agent = logged
     agent.turn([ROME])
     until(lambda: "invoke_agent weather" in rig.exported())
-    rig.door.force_flush()
-    before = len(rig.events())
-    assert {event.event_name for event in rig.events()} == {"gen_ai.choice", "gen_ai.evaluation.result"}
+    assert [event.event_name for event in rig.events()] == ["gen_ai.choice", *["gen_ai.evaluation.result"] * 2]
     assert waiting(rig.door) == 0
     rig.door.force_flush()
-    assert len(rig.events()) == before
+    assert len(rig.events()) == 3
 
 
 def test_ordinary_log_lines_are_left_alone(logged: tuple[Rig, Agent]) -> None:
@@ -259,12 +258,24 @@ def test_writing_a_record_never_waits_and_no_more_than_so_many_wait(make_rig: Ca
     assert rig.counted("goldspan.problems")["dropped_log_record"] == 10
 
 
-def test_many_records_are_taken_in_without_waiting_for_an_export(logged: tuple[Rig, Agent]) -> None:
+def test_many_records_are_taken_in_at_once(logged: tuple[Rig, Agent], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pipeline, "_LOGS_WAIT", 3600.0)
     rig, agent = logged
     with agent.tracer.start_as_current_span("plain"):
         for _ in range(256):
             agent.log("gen_ai.choice", choice([PARIS]))
         until(lambda: waiting(rig.door) == 0)
+
+
+def test_a_flush_takes_in_what_waits(make_rig: Callable[..., Rig]) -> None:
+    rig = make_rig(settle=3600.0)
+    rig.logger_provider.add_log_record_processor(ToolParameterMatchLogRecordProcessor(rig.door))
+    agent = Agent(rig.tracer_provider, rig.logger_provider)
+    spans: list[Any] = []
+    agent.turn([PARIS], lambda *_: spans.append(context.get_current()))
+    agent.logger.emit(event_name="gen_ai.choice", body=choice([PARIS]), context=spans[0])
+    assert rig.door.force_flush()
+    assert rig.score("execute_tool 0") == 1.0
 
 
 def test_the_log_side_may_end_before_the_spans_do(traced: Traced) -> None:
