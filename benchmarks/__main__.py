@@ -1,4 +1,4 @@
-"""Run the benchmarks named on the command line, or all: `python -m benchmarks [in_process] [readers] [replay] [scoring]`."""
+"""Run benchmarks, the named ones or all: `python -m benchmarks [in_process] [readers] [replay] [scoring]`."""
 
 from __future__ import annotations
 
