@@ -120,6 +120,8 @@ def test_a_session_judged_as_one_gives_each_invocation_its_verdict(adk: ModuleTy
     result = evaluate(adk, actual, expected, scope="session", threshold=0.5)
     assert result.overall_score == pytest.approx(2 / 3)
     assert statuses(result) == [(result.overall_score, "PASSED")] * 2
+    assert rationales(result, 0) == rationales(result, 1)
+    assert rationales(result)["h"] == "not called"
 
 
 def test_an_invocation_that_never_came_counts(adk: ModuleType) -> None:
