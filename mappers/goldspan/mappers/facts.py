@@ -5,7 +5,7 @@ SpanView -> dialects -> SpanFacts -> assembly -> Session
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -187,3 +187,14 @@ class LogFacts:
 
 Record = SpanFacts | LogFacts
 """What the engine and assembly take in."""
+
+
+def best_of(copies: Iterable[Content]) -> Content:
+    """Return the first captured copy of some content, else the first that says why it is not (R10)."""
+    known = NO_CONTENT
+    for copy in copies:
+        if copy.capture is Capture.CAPTURED:
+            return copy
+        if known.capture is Capture.NOT_CAPTURED:
+            known = copy
+    return known

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import cast
 
 from goldspan.mappers.assembly.trace_tree import TraceTree, time_order
-from goldspan.mappers.facts import ModelFacts, Request, Role, SpanFacts, ToolFacts
-from goldspan.scoring.sessions import NO_CONTENT, Capture, Content, SpanRef, ToolCall
+from goldspan.mappers.facts import ModelFacts, Request, Role, SpanFacts, ToolFacts, best_of
+from goldspan.scoring.sessions import Capture, Content, SpanRef, ToolCall
 
 
 @dataclass(slots=True)
@@ -34,7 +34,7 @@ class _Execution:
 
     @property
     def arguments(self) -> Content:
-        return _best(_tool(layer).arguments for layer in self.layers)
+        return best_of(_tool(layer).arguments for layer in self.layers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,17 +240,6 @@ def _overlaps(executions: list[_Execution], tree_of: Callable[[SpanFacts], Trace
     return batches
 
 
-def _best(copies: Iterable[Content]) -> Content:
-    """Return the first captured copy, else what is known of the first copy that says anything."""
-    known = NO_CONTENT
-    for copy in copies:
-        if copy.capture is Capture.CAPTURED:
-            return copy
-        if known.capture is Capture.NOT_CAPTURED:
-            known = copy
-    return known
-
-
 def _executed_call(execution: _Execution) -> ToolCall:
     span, arguments, call_id = execution.span, execution.arguments, execution.call_id
     evidence = [layer.ref for layer in execution.layers]
@@ -278,7 +267,7 @@ def _executed_call(execution: _Execution) -> ToolCall:
         evidence=tuple(dict.fromkeys(evidence)),
         dialect=span.dialect,
         agent=span.agent,
-        result=_best(_tool(layer).result for layer in execution.layers),
+        result=best_of(_tool(layer).result for layer in execution.layers),
         raw_arguments=arguments,
     )
 

@@ -9,7 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from goldspan.mappers.facts import NO_CONTEXT, ContextFacts, LogFacts, ModelFacts, Request, Role, SpanFacts, ToolFacts
+from goldspan.mappers.facts import (
+    NO_CONTEXT,
+    ContextFacts,
+    LogFacts,
+    ModelFacts,
+    Request,
+    Role,
+    SpanFacts,
+    ToolFacts,
+    best_of,
+)
 from goldspan.mappers.json_shapes import is_list
 from goldspan.scoring.sessions import NO_CONTENT, Capture, Content, SpanRef
 
@@ -99,10 +109,10 @@ def _context(own: ContextFacts, records: Sequence[LogFacts], current: Sequence[L
     if all(log.context is NO_CONTEXT for log in records):
         return own
     return ContextFacts(
-        _better(own.user_text, _user_text(current)),
-        _better(own.answer, *(log.context.answer for log in records)),
-        _better(own.messages, _messages(records)),
-        _better(own.tool_definitions, *(log.context.tool_definitions for log in records)),
+        best_of((own.user_text, _user_text(current))),
+        best_of((own.answer, *(log.context.answer for log in records))),
+        best_of((own.messages, _messages(records))),
+        best_of((own.tool_definitions, *(log.context.tool_definitions for log in records))),
     )
 
 
@@ -119,7 +129,7 @@ def _messages(records: Sequence[LogFacts]) -> Content:
     """Return the input in one piece, or put together from single messages whose times order them."""
     said = [log for log in records if log.context.messages is not NO_CONTENT]
     if whole := [log.context.messages for log in said if log.whole]:
-        return _better(*whole)
+        return best_of(whole)
     if len({log.time for log in said}) < len(said):
         return NO_CONTENT
     raw = [log.context.messages.raw for log in said if log.context.messages.capture is Capture.CAPTURED]
@@ -138,23 +148,12 @@ def _executions(log: LogFacts, named: Sequence[str], spans: Mapping[str, SpanFac
 
 
 def _filled(tool: ToolFacts, more: ToolFacts, said_in: tuple[SpanRef, ...]) -> ToolFacts:
-    arguments = _better(tool.arguments, more.arguments)
+    arguments = best_of((tool.arguments, more.arguments))
     filled = replace(
         tool,
         arguments=arguments,
         argument_captures=tool.argument_captures if arguments is tool.arguments else more.argument_captures,
-        result=_better(tool.result, more.result),
+        result=best_of((tool.result, more.result)),
         error=tool.error or more.error,
     )
     return tool if filled == tool else replace(filled, evidence=(*tool.evidence, *said_in))
-
-
-def _better(*copies: Content) -> Content:
-    """Return the first captured copy, else the first that says why it is not."""
-    known = NO_CONTENT
-    for copy in copies:
-        if copy.capture is Capture.CAPTURED:
-            return copy
-        if known.capture is Capture.NOT_CAPTURED:
-            known = copy
-    return known

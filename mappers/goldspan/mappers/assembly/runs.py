@@ -8,8 +8,8 @@ from goldspan.mappers.assembly.calls import calls_of
 from goldspan.mappers.assembly.fragments import Fragment
 from goldspan.mappers.assembly.settings import AssemblySettings
 from goldspan.mappers.assembly.trace_tree import TraceTree, time_order
-from goldspan.mappers.facts import ContextFacts, SpanFacts
-from goldspan.scoring.sessions import Capture, Content, Session, Turn
+from goldspan.mappers.facts import SpanFacts, best_of
+from goldspan.scoring.sessions import Session, Turn
 
 TurnFragments = tuple[Fragment, ...]
 """The fragments of one turn, in the order of time."""
@@ -115,19 +115,8 @@ def build_turn(fragments: TurnFragments, settings: AssemblySettings) -> Turn:
         end=max(fragment.end for fragment in fragments),
         agent=next((span.agent for span in [*roots, *spans] if span.agent), None),
         calls_visible=not any(span.hides_calls for span in [*roots, *spans]),
-        user_text=_content(context, lambda one: one.user_text),
-        answer=_content([*(span.context for span in reversed(roots)), *reversed(context)], lambda one: one.answer),
-        messages=_content(reversed(context), lambda one: one.messages),
-        tool_definitions=_content(context, lambda one: one.tool_definitions),
+        user_text=best_of(one.user_text for one in context),
+        answer=best_of(one.answer for one in [*(span.context for span in reversed(roots)), *reversed(context)]),
+        messages=best_of(one.messages for one in reversed(context)),
+        tool_definitions=best_of(one.tool_definitions for one in context),
     )
-
-
-def _content(context: Iterable[ContextFacts], which: Callable[[ContextFacts], Content]) -> Content:
-    known = Content()
-    for one in context:
-        content = which(one)
-        if content.capture is Capture.CAPTURED:
-            return content
-        if known.capture is Capture.NOT_CAPTURED:
-            known = content
-    return known

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from goldspan.mappers.dialects.dialect import Reading
-from goldspan.mappers.facts import ContextFacts, ModelFacts, ToolFacts
+from goldspan.mappers.facts import ContextFacts, ModelFacts, ToolFacts, best_of
 from goldspan.mappers.quick import quick_constructor
-from goldspan.scoring.sessions import NO_CONTENT, Capture, Content
+from goldspan.scoring.sessions import NO_CONTENT, Content
 
 _tool_facts = quick_constructor(ToolFacts)
 _reading = quick_constructor(Reading)
@@ -32,7 +32,7 @@ def merged(readings: Sequence[tuple[str, Reading]], *, content: bool) -> tuple[s
     if len(same) < 2:
         result = first if content or first.tool is None else _with(first, first.tool, NO_CONTENT)
         return name, result, session_keys, turn_id
-    user_text = best([reading.user_text for reading in same])
+    user_text = best_of([reading.user_text for reading in same])
     whole = Reading(
         first.role,
         next((reading.agent for reading in same if reading.agent), None),
@@ -44,17 +44,6 @@ def merged(readings: Sequence[tuple[str, Reading]], *, content: bool) -> tuple[s
         hides_calls=any(reading.hides_calls for reading in same),
     )
     return name, whole, session_keys, turn_id
-
-
-def best(contents: Sequence[Content]) -> Content:
-    """Return the first captured content, else the first that says why it is not."""
-    known = NO_CONTENT
-    for content in contents:
-        if content.capture is Capture.CAPTURED:
-            return content
-        if known.capture is Capture.NOT_CAPTURED:
-            known = content
-    return known
 
 
 def _with(reading: Reading, tool: ToolFacts, result: Content) -> Reading:
@@ -74,13 +63,13 @@ def _with(reading: Reading, tool: ToolFacts, result: Content) -> Reading:
 def _tool(tools: Sequence[ToolFacts], *, content: bool) -> ToolFacts | None:
     if not tools:
         return None
-    arguments = best([tool.arguments for tool in tools])
+    arguments = best_of([tool.arguments for tool in tools])
     return _tool_facts(
         tools[0].name,
         arguments,
         next((tool.argument_captures for tool in tools if tool.arguments is arguments), None),
         next((tool.call_id for tool in tools if tool.call_id), None),
-        best([tool.result for tool in tools]) if content else NO_CONTENT,
+        best_of([tool.result for tool in tools]) if content else NO_CONTENT,
         next((tool.error for tool in tools if tool.error), None),
         any(tool.pseudo for tool in tools),
         any(tool.merged for tool in tools),
@@ -102,9 +91,9 @@ def _context(readers: Sequence[Callable[[], ContextFacts]], user_text: Content) 
         found = [reader() for reader in readers]
         return ContextFacts(
             user_text,
-            best([one.answer for one in found]),
-            best([one.messages for one in found]),
-            best([one.tool_definitions for one in found]),
+            best_of([one.answer for one in found]),
+            best_of([one.messages for one in found]),
+            best_of([one.tool_definitions for one in found]),
         )
 
     return read if readers else None
