@@ -190,7 +190,7 @@ def text_of(message: Mapping[str, Any]) -> str:
 
 
 def _text(part: Mapping[str, Any]) -> str:
-    if part.get("type") in {None, "text", "input_text", "output_text"}:
+    if part.get("type") in (None, "text", "input_text", "output_text"):
         for key in ("content", "text"):
             if isinstance(text := part.get(key), str):
                 return text
@@ -209,7 +209,7 @@ def _request(part: Mapping[str, Any]) -> Request | None:
         if is_mapping(inner):
             call_id = inner.get("toolUseId") or inner.get("id") or part.get("id")
             return _made(inner.get("name") or inner.get("tool_name"), inner, call_id)
-    if part.get("type") in {"tool_call", "tool_use", "function_call", "tool-call", "function"} or "toolName" in part:
+    if part.get("type") in ("tool_call", "tool_use", "function_call", "tool-call", "function") or "toolName" in part:
         call_id = part.get("call_id") or part.get("toolCallId") or part.get("id")
         return _made(part.get("name") or part.get("toolName") or part.get("tool_name"), part, call_id)
     if "arguments" in part:
@@ -236,7 +236,7 @@ def answers_in(message: Mapping[str, Any], role: str) -> Iterator[tuple[str, Map
         for key in ("toolResult", "function_response", "functionResponse", "tool_call_result"):
             if is_mapping(inner := part.get(key)):
                 yield _id(inner), inner
-        if part.get("type") in {"tool_call_response", "tool_result", "function_call_output", "tool-result"}:
+        if part.get("type") in ("tool_call_response", "tool_result", "function_call_output", "tool-result"):
             yield _id(part), part
 
 

@@ -20,7 +20,7 @@ from goldspan.mappers.spans import SpanView
 def _arguments(_: SpanView, attributes: Attributes) -> Any:
     """Return the named arguments; with positional ones among them the whole, which has no names."""
     positional, named = attributes.get("function.args"), attributes.get("function.kwargs")
-    return named if positional in {None, "()", "[]"} else f"{positional}{named}"
+    return named if positional in (None, "()", "[]") else f"{positional}{named}"
 
 
 def _question(_: SpanView, attributes: Attributes) -> Any:
