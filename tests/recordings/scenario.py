@@ -110,6 +110,8 @@ HANDED_OVER = (
     ),
 )
 """The second turn is handed over to another agent."""
+HANDED_OVER_BY_TOOL = (WEATHER, Turn(ASK_TABLE, ((Call("call_8", f"transfer_to_{BOOKING_AGENT}", {}),), *TABLE.steps)))
+"""The same where each agent to hand over to is a tool."""
 
 
 def steps(turns: Iterable[Turn]) -> Iterator[Step]:
