@@ -89,7 +89,7 @@ def test_nothing_in_the_traces_becomes_markup(name: str, value: str, key: str) -
     tags = {f"<{slash}{name}>" for slash in ("", "/") for name in ("details", "summary", "code")}
     assert set(re.findall(r"<[^>]*>?", outside)) <= tags
     # Markdown ends at an HTML block: a title is HTML alone.
-    prose = outside.replace("&#8203;", "\u200b")
+    prose = outside.replace("&#8203;", "\u200b").replace("&#124;", "\u2502")
     prose = re.sub(r"<summary>.*</summary>|&#\d+;|^### |\*\*\w+\*\*", "", prose, flags=re.MULTILINE)
     prose = prose.replace("**never seen in these traces**", "")
     assert not re.search(r"(?<![A-Za-z0-9_])@\w|#\d|://|(?<!\\)(?:\\\\)*[`*~]", prose)
