@@ -149,11 +149,14 @@ def _executions(log: LogFacts, named: Sequence[str], spans: Mapping[str, SpanFac
 
 def _filled(tool: ToolFacts, more: ToolFacts, said_in: tuple[SpanRef, ...]) -> ToolFacts:
     arguments = best_of((tool.arguments, more.arguments))
-    filled = replace(
+    lends = arguments is not tool.arguments
+    # Results are no part of the evidence: most doors do not keep them.
+    told = lends or (tool.error is None and more.error is not None)
+    return replace(
         tool,
         arguments=arguments,
-        argument_captures=tool.argument_captures if arguments is tool.arguments else more.argument_captures,
+        argument_captures=more.argument_captures if lends else tool.argument_captures,
         result=best_of((tool.result, more.result)),
         error=tool.error or more.error,
+        evidence=(*tool.evidence, *said_in) if told else tool.evidence,
     )
-    return tool if filled == tool else replace(filled, evidence=(*tool.evidence, *said_in))
