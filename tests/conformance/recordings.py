@@ -73,7 +73,7 @@ def check_conversations(row: Row, truth: Any) -> None:
 
 
 def executed(sessions: list[Session], turns: str) -> list[list[dict[str, Any]]]:
-    """Return the calls to expect: a request that was refused may be reported as rejected, or as a call that failed."""
+    """Return the calls to expect: a refused request may be rejected, a call that failed, or one nobody saw executed."""
     rejected = [call for session in sessions for turn in session.turns for call in turn.calls if call.rejected]
     expected: list[list[dict[str, Any]]] = TRUTH["turns"]["standard" if turns == "raw" else turns]
     return [
@@ -106,7 +106,8 @@ def check_turn(row: Row, number: int, turn: tuple[ToolCall, ...], expected: list
                 row.wrong.append(f"turn {number}: no {call['name']} {call['args']} in {found}")
                 continue
             left.remove(partner)
-            if failures_are_visible(truth) and bool(partner.error) != bool(call.get("error") or call.get("refused")):
+            failed = bool(partner.error) or (partner.requested and "refused" in call)
+            if failures_are_visible(truth) and failed != bool(call.get("error") or call.get("refused")):
                 row.wrong.append(f"turn {number}: {call['name']} error is {partner.error!r}")
 
 

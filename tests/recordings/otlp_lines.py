@@ -139,8 +139,9 @@ def lines(
     changing: Mapping[str, Any],
     scrub: Mapping[str, str],
 ) -> tuple[str, str]:
-    """Return both files' text: one request a line."""
+    """Return both files' text: one request a line, spans in the order they ended, whenever they were delivered."""
     cleaner = Cleaner(name, changing, scrub)
+    spans = sorted(spans, key=lambda request: max(int(node.get("endTimeUnixNano") or 0) for node in nodes(request)))
     cleaner.learn([*spans, *logs])
 
     def text(requests: list[dict[str, Any]]) -> str:
