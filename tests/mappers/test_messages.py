@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goldspan.mappers.dialects.event_messages import EventMessages
+from goldspan.mappers.dialects.event_messages import event_messages
 from goldspan.mappers.dialects.flattened import flat_messages
 from goldspan.mappers.dialects.messages import (
     end_of_input,
@@ -232,16 +232,16 @@ def test_events_of_older_conventions() -> None:
     choice = event(
         "gen_ai.choice", **{"gen_ai.event.content": json.dumps({"index": 0, "message": SHAPES["OpenAI chat"]})}
     )
-    assert [request.call_id for request in requests_in(EventMessages([choice]))] == ["c-1"]
+    assert [request.call_id for request in requests_in(event_messages([choice]))] == ["c-1"]
     given_events = [
         event("gen_ai.user.message", content="Weather in Paris?"),
         event("gen_ai.assistant.message", tool_calls=json.dumps(SHAPES["OpenAI chat"]["tool_calls"])),
         event("gen_ai.tool.message", id="c-1", content="21 C"),
     ]
-    end = end_of_input(EventMessages(given_events))
+    end = end_of_input(event_messages(given_events))
     assert (end.new_user_message, end.answered) == (False, {"c-1": False})
-    assert last_user_text(EventMessages(given_events)).value == "Weather in Paris?"
-    assert list(EventMessages(given_events)[:1]) == [{"role": "user", "content": "Weather in Paris?"}]
+    assert last_user_text(event_messages(given_events)).value == "Weather in Paris?"
+    assert list(event_messages(given_events)[:1]) == [{"role": "user", "content": "Weather in Paris?"}]
 
 
 def test_flattened_messages_keep_their_numbers_order_and_survive_conflicts() -> None:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, overload
+from typing import Any
 
+from goldspan.mappers.dialects.lazy_messages import LazyMessages
 from goldspan.mappers.json_shapes import is_mapping, is_sequence
 from goldspan.mappers.spans import EventView, SpanView
 
@@ -24,38 +25,24 @@ INPUT_EVENTS = {
 """A model's input, and whose message each is."""
 
 
-class EventMessages(Sequence[Mapping[str, Any]]):
-    """The messages of span events, each decoded when it is looked at."""
-
-    def __init__(self, events: Sequence[EventView]) -> None:
-        self._events = events
-
-    def __len__(self) -> int:
-        return len(self._events)
-
-    @overload
-    def __getitem__(self, index: int) -> Mapping[str, Any]: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Mapping[str, Any]]: ...
-    def __getitem__(self, index: int | slice) -> Mapping[str, Any] | Sequence[Mapping[str, Any]]:
-        if isinstance(index, slice):
-            return EventMessages(self._events[index])
-        return event_message(self._events[index])
+def event_messages(events: Sequence[EventView]) -> LazyMessages[EventView]:
+    """Return the messages of span events."""
+    return LazyMessages(events, event_message)
 
 
-def output_events(span: SpanView, _: Mapping[str, Any]) -> EventMessages | None:
+def output_events(span: SpanView, _: Mapping[str, Any]) -> LazyMessages[EventView] | None:
     """Return a model's output as far as events hold it."""
     return _of(span, (CHOICE,))
 
 
-def input_events(span: SpanView, _: Mapping[str, Any]) -> EventMessages | None:
+def input_events(span: SpanView, _: Mapping[str, Any]) -> LazyMessages[EventView] | None:
     """Return a model's input as far as events hold it."""
     return _of(span, INPUT_EVENTS)
 
 
-def _of(span: SpanView, names: Collection[str]) -> EventMessages | None:
+def _of(span: SpanView, names: Collection[str]) -> LazyMessages[EventView] | None:
     events = [event for event in span.events if event.name in names]
-    return EventMessages(events) if events else None
+    return event_messages(events) if events else None
 
 
 def event_message(event: EventView) -> Mapping[str, Any]:

@@ -2,44 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, overload
+from collections.abc import Callable, Mapping
+from typing import Any
 
+from goldspan.mappers.dialects.lazy_messages import LazyMessages
 from goldspan.mappers.json_shapes import is_object
 from goldspan.mappers.spans import SpanView
 
 
-class FlatMessages(Sequence[Mapping[str, Any]]):
-    """Messages gathered by their index; the leaves of one are put together when it is looked at."""
-
-    def __init__(self, groups: Sequence[Mapping[str, Any]]) -> None:
-        self._groups = groups
-
-    def __len__(self) -> int:
-        return len(self._groups)
-
-    @overload
-    def __getitem__(self, index: int) -> Mapping[str, Any]: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Mapping[str, Any]]: ...
-    def __getitem__(self, index: int | slice) -> Mapping[str, Any] | Sequence[Mapping[str, Any]]:
-        if isinstance(index, slice):
-            return FlatMessages(self._groups[index])
-        return _message(nested(self._groups[index]))
+def _of_leaves(leaves: Mapping[str, Any]) -> Mapping[str, Any]:
+    return _message(nested(leaves))
 
 
-def flat_messages(prefix: str) -> Callable[[SpanView, Mapping[str, Any]], FlatMessages | None]:
+def flat_messages(prefix: str) -> Callable[[SpanView, Mapping[str, Any]], LazyMessages[Mapping[str, Any]] | None]:
     """Return a reader of the messages under a prefix, which ends with a dot."""
     start = len(prefix)
 
-    def read(_: SpanView, attributes: Mapping[str, Any]) -> FlatMessages | None:
+    def read(_: SpanView, attributes: Mapping[str, Any]) -> LazyMessages[Mapping[str, Any]] | None:
         groups: dict[int, dict[str, Any]] = {}
         for key, value in attributes.items():
             if type(key) is str and key.startswith(prefix):
                 number, _dot, rest = key[start:].partition(".")
                 if number.isdecimal() and len(number) < 8 and rest:
                     groups.setdefault(int(number), {})[rest] = value
-        return FlatMessages([groups[number] for number in sorted(groups)]) if groups else None
+        return LazyMessages([groups[number] for number in sorted(groups)], _of_leaves) if groups else None
 
     return read
 
