@@ -12,6 +12,7 @@ from google.protobuf import json_format
 from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
 
 from benchmarks.harness import PROCESS_CPU, ROUNDS, Comparison, Subject, compare, pin, print_tables
+from benchmarks.replay import loads, parse
 from benchmarks.traffic import SessionPlan, otlp_json_lines, plan_sessions
 from goldspan.mappers.dialects import DialectRegistry
 from goldspan.mappers.readers import read_files
@@ -30,20 +31,6 @@ def messages(lines: Sequence[str]) -> Iterator[TracesData]:
                 for key in ("traceId", "spanId", "parentSpanId"):
                     span[key] = base64.b64encode(bytes.fromhex(span[key])).decode()
         yield json_format.ParseDict(request, TracesData())
-
-
-def loads(traces: Path) -> None:
-    """Parse every line."""
-    with traces.open("rb") as lines:
-        for line in lines:
-            json.loads(line)
-
-
-def parse(traces: Path) -> None:
-    """Parse every line into OTLP messages, as the obvious implementation does."""
-    with traces.open("rb") as lines:
-        for line in lines:
-            json_format.Parse(line, TracesData())
 
 
 def walk(encoded: Sequence[bytes]) -> None:
