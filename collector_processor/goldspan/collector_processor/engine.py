@@ -46,7 +46,7 @@ class Engine:
         self._pushed = 0
         self._glances: dict[str, None] = {}
         self._held: dict[SpanRef, float] = {}
-        self._evicted = Step()
+        self._pending = Step()
 
     def feed_log(self, fact: LogFacts, now: float) -> None:
         """Take in one log record; what belongs to no trace cannot be joined to anything."""
@@ -202,12 +202,12 @@ class Engine:
         released = step.released & self._held.keys()
         for ref in released:
             del self._held[ref]
-        evicted, self._evicted = self._evicted, Step()
+        earlier, self._pending = self._pending, Step()
         return Handout(
-            evaluations=(*evicted.evaluations, *step.evaluations),
+            evaluations=(*earlier.evaluations, *step.evaluations),
             released=frozenset(released),
-            sessions=(*evicted.sessions, *step.sessions),
-            problems=(*evicted.problems, *step.problems),
+            sessions=(*earlier.sessions, *step.sessions),
+            problems=(*earlier.problems, *step.problems),
         )
 
     def _holds(self, trace: TraceState, fact: SpanFacts) -> bool:
@@ -235,7 +235,7 @@ class Engine:
     def _fragments(self, trace: TraceState) -> list[Fragment]:
         if trace.fragments is None:
             trace.fragments, problems = read_trace(trace.spans, self.settings.assembly, trace.logs.values())
-            self._evicted.problems += problems
+            self._pending.problems += problems
         return trace.fragments
 
     def _settle(
@@ -386,7 +386,7 @@ class Engine:
         group = self._bound_together([fragment.session.id for fragment in oldest.ready])
         for session in group:
             self.stats.evicted_sessions += self.goldens.wants(session.id)
-            self._judge.judge(session.id, self._evicted, over=True, incomplete=True)
+            self._judge.judge(session.id, self._pending, over=True, incomplete=True)
         self._drop(group, now)
 
     def _bound_together(self, session_ids: list[str]) -> list[SessionState]:
