@@ -14,7 +14,7 @@ import io
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -25,8 +25,9 @@ from goldspan.mappers.readers.json_text import JsonText, Loads, may_be_json
 from goldspan.mappers.readers.otlp_json import JsonReader
 from goldspan.mappers.readers.otlp_messages import is_message
 from goldspan.mappers.readers.problems import BAD_PROTOBUF, BAD_STREAM, NO_RECORD, OnProblem
+from goldspan.mappers.readers.side_by_side import Series, side_by_side, starts_with_logs
 from goldspan.mappers.readers.streams import OnBytes, ZstdMissingError, byte_source, decompressed
-from goldspan.mappers.spans import RecordView
+from goldspan.mappers.spans import LogView, RecordView
 from goldspan.scoring.errors import Mistake, Problem, TraceFileError
 
 if TYPE_CHECKING:
@@ -45,6 +46,8 @@ def read_files(
 ) -> Iterator[RecordView]:
     """Yield the records of these files in order; `-` is standard input, a directory every trace file in it.
 
+    Files of log records are read beside those of spans, at one pace, as each of them is sorted by time.
+
     Raises `TraceFileError`, naming every such file at once: before anything is read, for files that cannot be
     opened and directories without a trace file; after the last record, for files that yielded none. A file of a
     directory that holds no record is no error but a problem.
@@ -52,19 +55,48 @@ def read_files(
     named = dict.fromkeys(Path(path) for path in paths)
     if unreadable := [mistake for path in named if (mistake := _unreadable(path)) is not None]:
         raise TraceFileError(*unreadable)
+    files = {inside: path.is_dir() for path in named for inside in (trace_files_in(path) if path.is_dir() else (path,))}
     empty: list[Mistake] = []
-    for path in named:
-        is_directory = path.is_dir()
-        for inside in trace_files_in(path) if is_directory else (path,):
-            file = _File(inside, on_problem, on_bytes)
+
+    def read(paths: Iterable[Path], on_bytes: OnBytes | None) -> Iterator[RecordView]:
+        for path in paths:
+            file = _File(path, on_problem, on_bytes)
             yield from file.views()
             if nothing := file.nothing():
-                if is_directory:
-                    on_problem(Problem(NO_RECORD, nothing, str(inside)))
+                if files[path]:
+                    on_problem(Problem(NO_RECORD, nothing, str(path)))
                 else:
-                    empty.append(Mistake(str(inside), "", nothing))
+                    empty.append(Mistake(str(path), "", nothing))
+
+    logs = [path for path in files if len(files) > 1 and _holds_logs(path)]
+    others = [path for path in files if path not in set(logs)]
+    if logs and others:
+        yield from side_by_side(_series(logs, read, on_bytes), _series(others, read, on_bytes))
+    else:
+        yield from read(files, on_bytes)
     if empty:
         raise TraceFileError(*empty)
+
+
+def _series(
+    paths: Sequence[Path], read: Callable[[Iterable[Path], OnBytes], Iterator[RecordView]], on_bytes: OnBytes | None
+) -> Series:
+    size = sum(path.stat().st_size for path in paths if path.is_file())
+    return Series(lambda advance: read(paths, advance), size, on_bytes)
+
+
+def _holds_logs(path: Path) -> bool:
+    """Tell whether a file starts with log records; something that can be read only once is not looked at."""
+    if not path.is_file():
+        return False
+    try:
+        with path.open("rb") as file:
+            head = byte_source(file, lambda _: None).ahead(_HEAD)
+    except (OSError, ZstdMissingError):
+        return False
+    if _framing(head) is None:
+        return starts_with_logs(head)
+    return isinstance(next(_File(path, lambda _: None, None).views(), None), LogView)
 
 
 def read_documents(path: str | os.PathLike[str], on_problem: OnProblem) -> Iterator[object]:
