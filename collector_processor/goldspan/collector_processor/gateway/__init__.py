@@ -1,0 +1,1 @@
+"""The gateway: OTLP in, OTLP out, with scores on the spans that pass. Started by `goldspan serve`."""
