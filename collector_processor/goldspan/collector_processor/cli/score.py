@@ -1,104 +1,39 @@
-"""The command line: `goldspan score`, `goldspan inspect`, `goldspan dialects`."""
+"""`goldspan score`: recorded traces against goldens."""
 
 from __future__ import annotations
 
 import contextlib
-import gc
-import io
-import json
-import sys
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Generator
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import click
-from rich.console import Console
 
 from goldspan.collector_processor.baseline import judge_against, load_baseline
+from goldspan.collector_processor.cli.options import COLOR, FORMAT, TRACES, VERBOSE, ReportType, ScoreType
+from goldspan.collector_processor.cli.output import complain, end, plain_errors, show, write_json
 from goldspan.collector_processor.enriched import Stamps, write_enriched
 from goldspan.collector_processor.hints import argument_advice
-from goldspan.collector_processor.inspection import inspect_spans
 from goldspan.collector_processor.replay import Outlet, replay
-from goldspan.collector_processor.report.dialects_page import dialects_json, dialects_page
-from goldspan.collector_processor.report.files import KINDS, ReportFile, report_file, write_reports
-from goldspan.collector_processor.report.inspect_page import inspect_page
-from goldspan.collector_processor.report.layout import Page, page_width, print_page
+from goldspan.collector_processor.report.files import KINDS, ReportFile, write_reports
 from goldspan.collector_processor.report.progress import reading
 from goldspan.collector_processor.report.score_page import score_page
 from goldspan.collector_processor.report.scored import Scored
 from goldspan.collector_processor.report.totals import Coverage, judge
-from goldspan.collector_processor.report.values import printable
 from goldspan.collector_processor.trace_files import TraceFiles, trace_files
 from goldspan.mappers.dialects import DialectRegistry
-from goldspan.scoring.errors import FileError, GoldspanError, Mistake
+from goldspan.scoring.errors import FileError, Mistake
 from goldspan.scoring.goldens import load_criterion, load_goldens
 
-UNUSABLE = 2
-"""The exit code of wrong usage, and of a named file that yields no record."""
 
-
-class ScoreType(click.ParamType[Fraction]):
-    """A number from 0 to 1, exactly as written."""
-
-    name = "score"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Fraction:
-        """Read a decimal."""
-        try:
-            number = Fraction(str(value))
-        except (ValueError, ZeroDivisionError):
-            number = Fraction(-1)
-        if not 0 <= number <= 1:
-            self.fail(f"{value!r} is not a number from 0 to 1", param, ctx)
-        return number
-
-
-class ReportType(click.ParamType[ReportFile]):
-    """A kind of report and the file to write it to."""
-
-    name = "report"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> ReportFile:
-        """Read KIND=FILE."""
-        try:
-            return report_file(str(value))
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
-
-
-_TRACES = click.argument("traces", nargs=-1, required=True, metavar="TRACES...")
-_FORMAT = click.option(
-    "--format", "as_format", type=click.Choice(["table", "json"]), default="table", help="Table (default) or JSON."
-)
-_VERBOSE = click.option("-v", "--verbose", is_flag=True, help="Show every session, turn and call.")
-_COLOR = click.option(
-    "--color",
-    type=click.Choice(["auto", "always", "never"]),
-    default="auto",
-    help="Colour the table: auto (default) does on a terminal unless NO_COLOR is set.",
-)
-
-
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.version_option(package_name="goldspan", message="goldspan %(version)s")
-def main() -> None:
-    """Score the arguments an agent passes to its tools, from the OpenTelemetry spans it already emits."""
-    # Spans are kept as many small values without cycles: looking for cycles so often only takes time.
-    gc.set_threshold(200_000, 20, 100)
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
-
-
-@main.command()
-@_TRACES
+@click.command()
+@TRACES
 @click.option(
     "--goldens", "golden_files", multiple=True, required=True, metavar="FILE", help="A golden set; repeatable."
 )
 @click.option("--criterion", "criterion_file", metavar="FILE", help="The criterion that golden sets inherit.")
-@_FORMAT
+@FORMAT
 @click.option(
     "--report",
     "reports",
@@ -123,8 +58,8 @@ def main() -> None:
     metavar="FILE",
     help="Fail only on what got worse since this earlier --format json document.",
 )
-@_VERBOSE
-@_COLOR
+@VERBOSE
+@COLOR
 def score(
     traces: tuple[str, ...],
     *,
@@ -152,7 +87,7 @@ def score(
         raise click.UsageError("--metrics needs --otlp-endpoint URL to send them to")
     if otlp_endpoint is not None and not otlp_endpoint.startswith(("http://", "https://")):
         raise click.UsageError(f"--otlp-endpoint {otlp_endpoint}: expected a URL such as http://localhost:4318")
-    with _plain_errors(), trace_files(traces) as files:
+    with plain_errors(), trace_files(traces) as files:
         criterion = None if criterion_file is None else load_criterion(criterion_file)
         goldens = load_goldens(*golden_files, criterion=criterion)
         baseline = None if baseline_file is None else load_baseline(Path(baseline_file))
@@ -172,89 +107,14 @@ def score(
         judgement = rule(found.result, recognised=found.recognised, coverage=covered, fail_under=fail_under)
         advice = argument_advice(registry)
         if as_format == "json":
-            _write_json(found.result.to_json())
-            _complain(f"regressed: {regression}" for regression in judgement.regressions or ())
+            write_json(found.result.to_json())
+            complain(f"regressed: {regression}" for regression in judgement.regressions or ())
         else:
-            _print(color, lambda page: score_page(page, found.result, judgement, advice, verbose=verbose))
+            show(color, lambda page: score_page(page, found.result, judgement, advice, verbose=verbose))
         unwritten = list(write_reports(reports, Scored(found.result, judgement, covered, advice)))
         if enriched is not None:
             _write_enriched(enriched, files, stamps)
-        _end([*files.mistakes, *complaints, *unwritten], judgement.exit_code)
-
-
-@main.command()
-@_TRACES
-@_FORMAT
-@_VERBOSE
-@_COLOR
-def inspect(traces: tuple[str, ...], *, as_format: str, verbose: bool, color: str) -> None:
-    """Show what is recognised in traces, what is not, and what to switch on.
-
-    TRACES are trace files, directories of them, or - for standard input.
-    """
-    with _plain_errors(), trace_files(traces) as files:
-        with reading(files) as views:
-            found = inspect_spans(views, DialectRegistry(on_problem=files.problems.append), files.problems)
-        if as_format == "json":
-            _write_json(found.to_json())
-        else:
-            _print(color, lambda page: inspect_page(page, found, verbose=verbose))
-        _end(files.mistakes, 0)
-
-
-@main.command()
-@_FORMAT
-@_COLOR
-def dialects(*, as_format: str, color: str) -> None:
-    """List the dialects that are read, and what to switch on in each."""
-    with _plain_errors():
-        registry = DialectRegistry()
-        if as_format == "json":
-            _write_json(dialects_json(registry))
-        else:
-            _print(color, lambda page: dialects_page(page, registry))
-
-
-@contextlib.contextmanager
-def _plain_errors() -> Generator[None]:
-    """Turn what a user can mend into a sentence on standard error and exit code 2."""
-    try:
-        yield
-    except FileError as error:
-        _complain(error.mistakes)
-        sys.exit(UNUSABLE)
-    except GoldspanError as error:
-        _complain([error])
-        sys.exit(UNUSABLE)
-
-
-def _complain(reasons: Iterable[object]) -> None:
-    for reason in reasons:
-        click.echo(f"goldspan: {printable(str(reason))}", err=True)
-
-
-def _end(complaints: Sequence[object], exit_code: int) -> None:
-    """Exit; what could not be read or sent as asked is wrong usage, whatever the rest was worth."""
-    _complain(complaints)
-    sys.exit(UNUSABLE if complaints else exit_code)
-
-
-def _print(color: str, fill: Callable[[Page], None]) -> None:
-    console = Console(
-        file=sys.stdout,
-        highlight=False,
-        force_terminal=True if color == "always" else None,
-        color_system=None if color == "never" else "auto",
-    )
-    page = Page(page_width(console))
-    fill(page)
-    print_page(console, page)
-
-
-def _write_json(document: object) -> None:
-    text = json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False)
-    # JSON is UTF-8 whatever the terminal is; a lone surrogate, escaped, is JSON again.
-    click.echo(text.encode("utf-8", "backslashreplace"))
+        end([*files.mistakes, *complaints, *unwritten], judgement.exit_code)
 
 
 def _refuse_input_as_output(option: str, output: Path, files: TraceFiles) -> None:
@@ -288,7 +148,3 @@ def _sending(endpoint: str | None, outlets: list[Outlet], complaints: list[str],
     lost += ["the metrics"] if results.points_lost else []
     if lost:
         complaints.append(f"{endpoint} did not take {' and '.join(lost)}; expected an OTLP/HTTP receiver there")
-
-
-if __name__ == "__main__":
-    main()

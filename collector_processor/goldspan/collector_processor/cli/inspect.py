@@ -1,0 +1,33 @@
+"""`goldspan inspect`: what is in traces."""
+
+from __future__ import annotations
+
+import click
+
+from goldspan.collector_processor.cli.options import COLOR, FORMAT, TRACES, VERBOSE
+from goldspan.collector_processor.cli.output import end, plain_errors, show, write_json
+from goldspan.collector_processor.inspection import inspect_spans
+from goldspan.collector_processor.report.inspect_page import inspect_page
+from goldspan.collector_processor.report.progress import reading
+from goldspan.collector_processor.trace_files import trace_files
+from goldspan.mappers.dialects import DialectRegistry
+
+
+@click.command()
+@TRACES
+@FORMAT
+@VERBOSE
+@COLOR
+def inspect(traces: tuple[str, ...], *, as_format: str, verbose: bool, color: str) -> None:
+    """Show what is recognised in traces, what is not, and what to switch on.
+
+    TRACES are trace files, directories of them, or - for standard input.
+    """
+    with plain_errors(), trace_files(traces) as files:
+        with reading(files) as views:
+            found = inspect_spans(views, DialectRegistry(on_problem=files.problems.append), files.problems)
+        if as_format == "json":
+            write_json(found.to_json())
+        else:
+            show(color, lambda page: inspect_page(page, found, verbose=verbose))
+        end(files.mistakes, 0)
