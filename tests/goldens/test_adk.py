@@ -98,6 +98,73 @@ def test_hand_offs_are_no_calls() -> None:
     assert golden_of(eval_set(case(handed_over))).turns[0].calls == EXPECTED[:1]
 
 
+@pytest.mark.parametrize(
+    "name", ["adk_request_credential", "adk_request_confirmation", "adk_request_input", "set_model_response"]
+)
+def test_what_adk_asks_of_its_client_is_no_call(name: str) -> None:
+    assert golden_of(eval_set(case({"tool_uses": [{"name": name, "args": {}}, CALL]}))).turns[0].calls == EXPECTED[:1]
+
+
+OLD_TURNS: list[dict[str, Any]] = [
+    {"query": "Hi", "expected_tool_use": [], "expected_intermediate_agent_responses": [], "reference": "Hello."},
+    {
+        "query": "Weather?",
+        "expected_tool_use": [
+            {"tool_name": "get_weather", "tool_input": CALL["args"], "mock_tool_output": "sunny"},
+            {"tool_name": "transfer_to_agent", "tool_input": {"agent_name": "x"}},
+            {"tool_name": "ping", "tool_input": {}},
+        ],
+    },
+]
+OLD_CASES = [
+    {"name": "roll", "data": OLD_TURNS, "initial_session": {"state": {}, "app_name": "a", "user_id": "u"}},
+    {"name": "empty", "data": []},
+]
+
+
+def written(folder: Path, name: str, document: object) -> Path:
+    (folder / name).write_text(json.dumps(document, indent=1), "utf-8")
+    return folder / name
+
+
+@pytest.mark.parametrize("name", ["weather.test.json", "weather.json"])
+def test_a_test_file_from_before_eval_sets_is_one_golden(tmp_path: Path, name: str) -> None:
+    [golden] = load_goldens(written(tmp_path, name, OLD_TURNS)).goldens
+    assert (golden.session, golden.golden_set) == ("weather", "weather")
+    assert [turn.user for turn in golden.turns] == ["Hi", "Weather?"]
+    assert [turn.calls for turn in golden.turns] == [(), EXPECTED[:2]]
+
+
+def test_an_eval_set_of_the_older_kind_has_a_golden_for_each_case(tmp_path: Path) -> None:
+    path = written(tmp_path, "dice.evalset.json", OLD_CASES)
+    first, second = load_goldens(path).goldens
+    assert (first.session, first.golden_set, second.session) == ("roll", "dice", "empty")
+    assert [turn.calls for turn in first.turns] == [(), EXPECTED[:2]]
+    assert second.turns == ()
+    assert first.source == f"{path}:2"
+
+
+@pytest.mark.parametrize(
+    ("document", "line", "field", "words"),
+    [
+        ([{"query": "Hi"}, 3], 5, "[1]", "found 3, expected an object"),
+        ([{"query": 3}], 3, "[0].query", "expected text"),
+        ([{"query": "Hi"}, {"reference": ""}], 5, "[1]", "`query` is missing"),
+        ([{"query": "Hi", "expected_tool_use": [{}]}], 5, "[0].expected_tool_use[0]", "`tool_name` is missing"),
+        ([{"data": []}], 2, "[0]", "`name` is missing"),
+        ([{"name": "a", "data": {}}], 4, "[0].data", "found {}, expected a list"),
+    ],
+)
+def test_mistakes_in_older_files_have_lines(
+    tmp_path: Path, document: object, line: int, field: str, words: str
+) -> None:
+    with pytest.raises(GoldenFileError) as caught:
+        load_goldens(written(tmp_path, "old.test.json", document))
+    [mistake] = caught.value.mistakes
+    assert (mistake.line, mistake.path) == (line, field)
+    assert words in mistake.message
+
+
 def test_the_criterion_comes_from_the_caller() -> None:
     assert golden_of(eval_set(case(None)), criterion={"ordered": False}).criterion == Criterion(ordered=False)
 

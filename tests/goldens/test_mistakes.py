@@ -254,7 +254,6 @@ JSON_MISTAKES = {
     "far too deep": ("[" * 100_000 + "]" * 100_000, None, "", "nested more than 100"),
     "huge integer": ("9" * 5000, None, "", "not usable"),
     "not an object": ("[]", 1, "", "found [], expected a golden set: an object with golden_set, goldens"),
-    "ADK's older test file": ('[{"query": "hi", "expected_tool_use": []}]', 1, "", "migrate_eval_data_to_new_schema"),
     "blank": ("  ", 1, "", "not JSON"),
 }
 
@@ -286,7 +285,7 @@ def test_two_sets_of_one_name_and_version_are_refused() -> None:
 
 UNREADABLE = {
     "absent": ("none.yaml", None, "there is no such file"),
-    "unknown kind": ("goldens.txt", b"golden_set: x", "ends in .json, .yaml, .yml"),
+    "unknown kind": ("goldens.txt", b"golden_set: x", "ends in .json, .jsonl, .yaml, .yml"),
     "not text": ("goldens.yaml", b"golden_set: x\nversion: \xff\xfe", "not UTF-8 text"),
     "control characters": ("goldens.yaml", b"golden_set: \x00", "not YAML: "),
     "empty": ("goldens.yaml", b"", "found null, expected a golden set"),

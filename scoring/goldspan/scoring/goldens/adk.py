@@ -4,11 +4,16 @@ Read are the fields that ADK 2.13 writes, in snake_case or camelCase: `eval_case
 `intermediate_data.tool_uses[]` or in `intermediate_data.invocation_events[].content.parts[].function_call`. A case
 belongs to the session that its `session_input.session_id` pins, else to the session that has its `eval_id`. Everything
 else in the file is ADK's own business and passed over.
+
+The files before eval sets are lists, which ADK still converts: of cases, `[{name, data: [query, ...]}]`, or in a test
+file of the queries of one case, `[{query, expected_tool_use: [{tool_name, tool_input}]}]`, which has no name but the
+file's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import PurePath
 from typing import Any, NamedTuple
 
 from pydantic.alias_generators import to_camel
@@ -22,44 +27,75 @@ from goldspan.scoring.goldens.models import ExpectedCall, Golden, GoldenSet, Gol
 from goldspan.scoring.goldens.shapes import check_finite, found
 from goldspan.scoring.sessions import JsonValue
 
-HAND_OFFS = frozenset({"transfer_to_agent"})
+HAND_OFFS = frozenset(
+    {
+        "adk_request_confirmation",
+        "adk_request_credential",
+        "adk_request_input",
+        "set_model_response",
+        "transfer_to_agent",
+    }
+)
 """Calls that ADK writes for itself; in traces they are not tool calls either."""
 
-OLD_TEST_FILE = (
-    "found a list, as in ADK's test files before eval sets: let ADK convert it with "
-    "AgentEvaluator.migrate_eval_data_to_new_schema, or write a golden set"
-)
+_NAME_ENDS = (".evalset.json", ".test.json", ".json")
 
 
 def is_eval_set(document: JsonValue) -> bool:
-    """Whether a document is meant as an ADK eval set."""
+    """Whether a document is meant as an ADK eval set, or as a file of ADK from before eval sets."""
+    if is_list(document):
+        return any(is_mapping(item) and item.keys() & {"data", "query"} for item in document)
     return is_mapping(document) and ("eval_cases" in document or "evalCases" in document)
 
 
 def read_eval_set(document: JsonValue, notes: Notes, defaults: Said) -> GoldenSet:
     """Make a golden set of an ADK eval set; what is wrong with it is noted, and the result then of no use."""
-    top = _Object(document, (), notes)
     criterion = Criterion() if notes.mistakes else Criterion.parse(defaults)
-    name = top.text("eval_set_id", required=True) or ""
+    name, cases = _old_cases(document, notes) if is_list(document) else _cases(_Object(document, (), notes))
     digest = "" if notes.mistakes else content_digest(document)
     goldens = [
-        Golden(
-            session=_session(case),
-            turns=tuple(map(_turn, case.objects("conversation"))),
-            criterion=criterion,
-            golden_set=name,
-            digest=digest,
-            source=notes.source(case.where),
-        )
-        for case in top.objects("eval_cases")
+        Golden(session, turns, criterion=criterion, golden_set=name, digest=digest, source=notes.source(where))
+        for session, turns, where in cases
     ]
     return GoldenSet(name, None, digest, criterion, tuple(goldens), notes.source(()))
+
+
+_Case = tuple[str | None, tuple[GoldenTurn, ...], Where]
+"""Session, turns and place."""
+
+
+def _cases(top: _Object) -> tuple[str, list[_Case]]:
+    name = top.text("eval_set_id", required=True) or ""
+    return name, [
+        (_session(case), tuple(map(_turn, case.objects("conversation"))), case.where)
+        for case in top.objects("eval_cases")
+    ]
 
 
 def _session(case: _Object) -> str | None:
     eval_id = case.text("eval_id", required=True)
     pinned = case.object("session_input")
     return (pinned and pinned.text("session_id")) or eval_id
+
+
+def _old_cases(document: JsonValue, notes: Notes) -> tuple[str, list[_Case]]:
+    name, items = _bare_name(notes.file), _objects(document, (), notes)
+    if any("query" in item.value for item in items):
+        return name, [(name, tuple(map(_old_turn, items)), ())]
+    return name, [
+        (item.text("name", required=True), tuple(map(_old_turn, item.objects("data"))), item.where) for item in items
+    ]
+
+
+def _old_turn(invocation: _Object) -> GoldenTurn:
+    query = invocation.text("query", required=True)
+    calls = [_call(use, name="tool_name", args="tool_input") for use in invocation.objects("expected_tool_use")]
+    return GoldenTurn(tuple(call for call in calls if call.name not in HAND_OFFS), user=query)
+
+
+def _bare_name(file: str) -> str:
+    name = PurePath(file).name
+    return next((name.removesuffix(end) for end in _NAME_ENDS if name.endswith(end)), name)
 
 
 def _turn(invocation: _Object) -> GoldenTurn:
@@ -79,11 +115,11 @@ def _function_calls(data: _Object) -> Iterator[_Object]:
                     yield call
 
 
-def _call(given: _Object) -> ExpectedCall:
-    args = given.object("args")
-    if args is not None:
-        check_finite(args.value, args.where, args.notes)
-    return ExpectedCall(given.text("name", required=True) or "", args.value if args else {})
+def _call(given: _Object, name: str = "name", args: str = "args") -> ExpectedCall:
+    values = given.object(args)
+    if values is not None:
+        check_finite(values.value, values.where, values.notes)
+    return ExpectedCall(given.text(name, required=True) or "", values.value if values else {})
 
 
 class _Object(NamedTuple):
@@ -116,11 +152,15 @@ class _Object(NamedTuple):
             if value is not None:
                 self.notes.add(where, f"{found(value)}, expected a list")
             return []
-        for index, item in enumerate(value):
-            if not is_mapping(item):
-                self.notes.add((*where, index), f"{found(item)}, expected an object")
-        return [_Object(item, (*where, index), self.notes) for index, item in enumerate(value) if is_mapping(item)]
+        return _objects(value, where, self.notes)
 
     def _field(self, name: str) -> tuple[Where, JsonValue]:
         written = name if name in self.value or to_camel(name) not in self.value else to_camel(name)
         return (*self.where, written), self.value.get(written)
+
+
+def _objects(items: list[JsonValue], where: Where, notes: Notes) -> list[_Object]:
+    for index, item in enumerate(items):
+        if not is_mapping(item):
+            notes.add((*where, index), f"{found(item)}, expected an object")
+    return [_Object(item, (*where, index), notes) for index, item in enumerate(items) if is_mapping(item)]

@@ -22,21 +22,33 @@ def read_json(text: str, notes: Notes) -> JsonValue:
         Unreadable: it is not JSON, or nested too deep.
 
     """
-    try:
-        value = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise notes.unreadable(f"not JSON: {error.msg}, column {error.colno}", line=error.lineno) from None
-    except RecursionError:
-        raise notes.unreadable(f"nested more than {MAX_DEPTH} levels deep") from None
-    except ValueError as error:  # an integer with thousands of digits
-        raise notes.unreadable(f"not usable: {error}") from None
-    tokens = _tokens(text)
-    notes.place = _place(next(tokens), tokens, (), notes)
+    value, notes.place = read_value(text, notes)
     return value
 
 
-def _tokens(text: str) -> Iterator[_Token]:
-    line, seen = 1, 0
+def read_value(text: str, notes: Notes, where: Where = (), line: int = 1) -> tuple[JsonValue, Place]:
+    """Read JSON text that begins on a line of the file, and stands at a place in its document.
+
+    Raises:
+        Unreadable: it is not JSON, or nested too deep.
+
+    """
+    at = line if where else None
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError as error:
+        message = f"not JSON: {error.msg}, column {error.colno}"
+        raise notes.unreadable(message, where=where, line=error.lineno + line - 1) from None
+    except RecursionError:
+        raise notes.unreadable(f"nested more than {MAX_DEPTH} levels deep", where=where, line=at) from None
+    except ValueError as error:  # an integer with thousands of digits
+        raise notes.unreadable(f"not usable: {error}", where=where, line=at) from None
+    tokens = _tokens(text, line)
+    return value, _place(next(tokens), tokens, where, notes)
+
+
+def _tokens(text: str, line: int) -> Iterator[_Token]:
+    seen = 0
     for found in _TOKEN.finditer(text):
         start = found.start()
         line += text.count("\n", seen, start)

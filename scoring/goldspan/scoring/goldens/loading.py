@@ -10,10 +10,11 @@ from typing import Any
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.criterion_fields import is_mapping
 from goldspan.scoring.errors import CriterionFileError, GoldenFileError, Mistake
-from goldspan.scoring.goldens.adk import OLD_TEST_FILE, is_eval_set, read_eval_set
+from goldspan.scoring.goldens.adk import is_eval_set, read_eval_set
 from goldspan.scoring.goldens.criteria import OF_A_SET, Said, inherit, said_by
-from goldspan.scoring.goldens.documents import Notes, Unreadable, Where, is_list, plain, read_text
+from goldspan.scoring.goldens.documents import Notes, Unreadable, Where, plain, read_text
 from goldspan.scoring.goldens.golden_file import read_golden_set
+from goldspan.scoring.goldens.json_lines import read_json_lines
 from goldspan.scoring.goldens.json_text import read_json
 from goldspan.scoring.goldens.matching import GoldenIndex, twice_in
 from goldspan.scoring.goldens.models import GoldenSet
@@ -25,7 +26,7 @@ METRIC = "tool_parameter_match"
 GIVEN_IN_CODE = "<in code>"
 """The file name of what came from no file."""
 
-_READERS = {".json": read_json, ".yaml": read_yaml, ".yml": read_yaml}
+_READERS = {".json": read_json, ".jsonl": read_json_lines, ".yaml": read_yaml, ".yml": read_yaml}
 _COMPANIONS = frozenset({"test_config.json"})
 """Files that ADK keeps beside its eval sets and that hold no goldens."""
 
@@ -35,9 +36,9 @@ Source = str | Path | Mapping[str, Any] | GoldenSet
 def load_goldens(*sources: Source, criterion: Criterion | Mapping[str, Any] | None = None) -> GoldenIndex:
     """Read golden sets and ADK eval sets and index their goldens by session.
 
-    A source is a `.yaml`, `.yml` or `.json` file, a directory (every such file in it and below, hidden ones and ADK's
-    `test_config.json` left out), a mapping that looks like a file, or a golden set made in code. What a set in a file
-    or a mapping does not say about its criterion, it inherits from `criterion`.
+    A source is a `.yaml`, `.yml`, `.json` or `.jsonl` file (one golden a line), a directory (every such file in it and
+    below, hidden ones and ADK's `test_config.json` left out), a mapping that looks like a file, or a golden set made in
+    code. What a set in a file or a mapping does not say about its criterion, it inherits from `criterion`.
 
     Raises:
         GoldenFileError: everything wrong with all of the sources, each mistake with file, line and field.
@@ -114,8 +115,6 @@ def _document(source: str | Path | Mapping[str, Any], notes: Notes) -> JsonValue
 def _golden_set(document: JsonValue, notes: Notes, defaults: Said) -> GoldenSet:
     if is_eval_set(document):
         return read_eval_set(document, notes, defaults)
-    if is_list(document) and any(is_mapping(item) and {"data", "query"} & item.keys() for item in document):
-        raise notes.unreadable(OLD_TEST_FILE)
     return read_golden_set(document, notes, defaults)
 
 
