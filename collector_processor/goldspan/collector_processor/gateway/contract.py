@@ -18,11 +18,17 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol
 
+from goldspan.scoring.goldens import GoldenIndex
+
 Headers = tuple[tuple[str, str], ...]
 """Allowed request headers, names in lower case, in order: with the signal, the key of what may be put together."""
 
 Sample = tuple[str, Mapping[str, str], float]
-"""One number of `/metrics`: name, labels, value. A name that ends in `_total` is a counter, any other a gauge."""
+"""One number of `/metrics`: name, labels, value.
+
+A name that ends in `_total` is a counter; names that differ only in `_bucket`, `_sum` and `_count` are one histogram,
+as in Prometheus' text format; any other is a gauge.
+"""
 
 
 class Signal(StrEnum):
@@ -75,6 +81,10 @@ class Intake(Protocol):
 
     def drain(self, timeout_seconds: float) -> bool:
         """Take in nothing more, judge and deliver what there is, and stop; whether all of it went out in time."""
+        ...
+
+    def reload_goldens(self, goldens: GoldenIndex) -> None:
+        """Judge by these goldens from now on; what is open is judged anew or by the old ones, never by both."""
         ...
 
     def coverage(self) -> Mapping[str, Any]:
