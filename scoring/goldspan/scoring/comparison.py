@@ -73,9 +73,9 @@ def contains(expected: JsonValue, actual: JsonValue) -> Fraction:
         wanted, found = waiting.pop()
         if isinstance(wanted, str) and isinstance(found, str):
             inside = wanted in found
-        elif _is_list(found):
-            inside = not _is_object(wanted) and _includes(found, wanted if _is_list(wanted) else [wanted])
-        elif _is_object(wanted) and _is_object(found):
+        elif is_list(found):
+            inside = not is_object(wanted) and _includes(found, wanted if is_list(wanted) else [wanted])
+        elif is_object(wanted) and is_object(found):
             inside = all(key in found for key in wanted)
             waiting.extend((value, found[key]) for key, value in wanted.items() if inside)
         else:
@@ -118,12 +118,12 @@ def equal(expected: JsonValue, actual: JsonValue, *, casefold: bool = False) -> 
         wanted, found = waiting.pop()
         if type(wanted) is type(found) and type(wanted) in _SCALARS and wanted == found:
             continue
-        if _is_list(wanted):
-            if not _is_list(found) or len(wanted) != len(found):
+        if is_list(wanted):
+            if not is_list(found) or len(wanted) != len(found):
                 return False
             waiting.extend(zip(wanted, found, strict=True))
-        elif _is_object(wanted):
-            if not _is_object(found) or len(wanted) != len(found) or any(key not in found for key in wanted):
+        elif is_object(wanted):
+            if not is_object(found) or len(wanted) != len(found) or any(key not in found for key in wanted):
                 return False
             waiting.extend((value, found[key]) for key, value in wanted.items())
         elif not _same(wanted, found, casefold=casefold):
@@ -146,11 +146,13 @@ def _same(expected: JsonValue, actual: JsonValue, *, casefold: bool) -> bool:
         return False
 
 
-def _is_list(value: JsonValue) -> TypeGuard[Sequence[JsonValue]]:
+def is_list(value: JsonValue) -> TypeGuard[Sequence[JsonValue]]:
+    """Whether a value is a list of JSON, for type checkers too."""
     return isinstance(value, list | tuple)
 
 
-def _is_object(value: JsonValue) -> TypeGuard[Mapping[str, JsonValue]]:
+def is_object(value: JsonValue) -> TypeGuard[Mapping[str, JsonValue]]:
+    """Whether a value is an object of JSON, for type checkers too."""
     return isinstance(value, dict | Mapping)
 
 
@@ -187,11 +189,11 @@ def _canonical(value: JsonValue) -> Hashable:
             tokens.append(_NULL if item is None else _TRUE if item else _FALSE)
         elif isinstance(item, int | float):
             tokens.append(item if item == item else object())  # noqa: PLR0124 - NaN equals nothing, not even itself
-        elif _is_list(item):
+        elif is_list(item):
             tokens.append(_LIST)
             waiting.append((True, _END))
             waiting.extend((False, element) for element in reversed(item))
-        elif _is_object(item):
+        elif is_object(item):
             tokens.append(_OBJECT)
             waiting.append((True, _END))
             for key in sorted(item, key=_key_order, reverse=True):
