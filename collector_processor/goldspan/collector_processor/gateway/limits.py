@@ -1,0 +1,82 @@
+"""What receivers let in at once, so that no mix of clients takes more memory than was said."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from typing import Self
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The bounds of all receivers together, except where a line says otherwise. Times in seconds."""
+
+    max_request_bytes: int = 20 << 20
+    """One request, compressed or not."""
+    max_decompression_ratio: float = 200.0
+    """How much larger than it came a body may get, once it is more than a mebibyte."""
+    max_concurrent_requests: int = 64
+    """Requests on their way to the journal; one more is told to come again."""
+    max_bytes_in_flight: int = 256 << 20
+    """Bodies of these requests, compressed and not; likewise."""
+    max_connections: int = 1024
+    """Of each receiver. The longest idle one makes room for a new one; where none is idle, the new one is closed."""
+    max_header_bytes: int = 16 << 10
+    """All headers of one request."""
+    read_timeout: float = 30.0
+    """From the first byte of a request to its last."""
+    idle_timeout: float = 120.0
+    """How long a connection without a request stays open."""
+    handshake_timeout: float = 10.0
+    """For TLS, and for what HTTP/2 says first."""
+
+
+class TooMany(Exception):  # noqa: N818 - it becomes an answer
+    """There is no room now."""
+
+
+class Room:
+    """The room there is for requests and their bytes. Used from any thread."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._lock = threading.Lock()
+        self.requests = 0
+        self.bytes = 0
+
+    def enter(self) -> Place:
+        """Take a place for one request. Raises TooMany."""
+        with self._lock:
+            if self.requests >= self._limits.max_concurrent_requests:
+                raise TooMany(f"{self.requests} requests at once")
+            self.requests += 1
+        return Place(self)
+
+    def change(self, requests: int, size: int) -> None:
+        """Add to what is taken, or give back. Raises TooMany, and then nothing was taken."""
+        with self._lock:
+            if size > 0 and self.bytes + size > self._limits.max_bytes_in_flight:
+                raise TooMany(f"{self.bytes:,} bytes of requests at once")
+            self.requests += requests
+            self.bytes += size
+
+
+class Place:
+    """What one request takes, given back when the block ends."""
+
+    __slots__ = ("_bytes", "_room")
+
+    def __init__(self, room: Room) -> None:
+        self._room = room
+        self._bytes = 0
+
+    def grow(self, size: int) -> None:
+        """Take so many bytes more. Raises TooMany."""
+        self._room.change(0, size)
+        self._bytes += size
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._room.change(-1, -self._bytes)

@@ -1,0 +1,139 @@
+"""What all receivers do with a request once its bytes are there: open, convert, hand over, count, answer."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from goldspan.collector_processor.gateway import compression
+from goldspan.collector_processor.gateway.access import Tokens
+from goldspan.collector_processor.gateway.answers import Answer, Outcome
+from goldspan.collector_processor.gateway.compression import Bounds, Undecodable, UnfoldsTooFar
+from goldspan.collector_processor.gateway.contract import (
+    Accepted,
+    Busy,
+    Headers,
+    Intake,
+    Rejected,
+    Request,
+    Sample,
+    Signal,
+)
+from goldspan.collector_processor.gateway.json_requests import NotARequest, convert
+from goldspan.collector_processor.gateway.limits import Limits, Place, Room, TooMany
+
+_logger = logging.getLogger("goldspan.gateway")
+
+BUSY_SECONDS = 1.0
+"""What a client is asked to wait when there is no room: requests take milliseconds."""
+
+
+class Reception:
+    """Shared by all receivers. `receive` blocks and is called from worker threads; the rest never blocks."""
+
+    def __init__(
+        self, intake: Intake, limits: Limits, *, tokens: Tokens | None = None, forwarded: Iterable[str] = ()
+    ) -> None:
+        self.limits = limits
+        self.tokens = tokens or Tokens()
+        self.room = Room(limits)
+        self.closing = False
+        self._intake = intake
+        self._forwarded = frozenset(forwarded)
+        self._bounds = Bounds(limits.max_request_bytes, limits.max_decompression_ratio)
+        self._lock = threading.Lock()
+        self._requests: Counter[tuple[str, str, str]] = Counter()
+        self._bytes: Counter[tuple[str, str]] = Counter()
+        self._dropped: Counter[tuple[str, str]] = Counter()
+
+    def enter(self) -> Place | Answer:
+        """Take a place for a request whose body is to be read, or say why there is none."""
+        if self.closing:
+            return Answer(Outcome.BUSY, "the gateway is shutting down", BUSY_SECONDS)
+        try:
+            return self.room.enter()
+        except TooMany as reason:
+            return busy(reason)
+
+    def headers(self, given: Iterable[tuple[str, str]]) -> Headers | Answer:
+        """Pick the headers that are forwarded, or say why one cannot be. Names are in lower case."""
+        picked = sorted((name, value) for name, value in given if name in self._forwarded)
+        for name, value in picked:
+            if not (value.isascii() and value.isprintable()):
+                return Answer(Outcome.MALFORMED, f"header {name}: expected printable ASCII, since it is forwarded")
+        return tuple(picked)
+
+    def receive(
+        self, protocol: str, signal: Signal, raw: bytes, encoding: str | None, headers: Headers, place: Place
+    ) -> Answer:
+        """Take in one request; `encoding` is its content encoding, None where its first bytes tell."""
+        try:
+            answer = self._receive(protocol, signal, raw, encoding, headers, place)
+        except Exception:
+            _logger.exception("a request could not be taken in", extra={"protocol": protocol, "signal": signal})
+            answer = Answer(Outcome.BROKEN, "internal error; the log has more")
+        self.count(protocol, signal, answer, size=len(raw))
+        return answer
+
+    def _receive(
+        self, protocol: str, signal: Signal, raw: bytes, encoding: str | None, headers: Headers, place: Place
+    ) -> Answer:
+        try:
+            if encoding is None:
+                body = compression.inflate_by_magic(raw, self._bounds)
+            else:
+                body = compression.inflate(raw, encoding, self._bounds)
+            if body is not raw:
+                place.grow(len(body))
+        except UnfoldsTooFar as reason:
+            return Answer(Outcome.TOO_LARGE, f"body: {reason}")
+        except Undecodable as reason:
+            return Answer(Outcome.MALFORMED, f"body: {reason}")
+        except TooMany as reason:
+            return busy(reason)
+        rejected, message = 0, ""
+        if protocol == "http/json":
+            try:
+                converted = convert(signal, body)
+            except NotARequest as reason:
+                return Answer(Outcome.MALFORMED, str(reason))
+            body, rejected, message = converted.body, converted.rejected, converted.message
+        match self._intake.accept(Request(signal, body, headers)):
+            case Accepted():
+                return Answer(Outcome.OK, message, rejected=rejected)
+            case Busy(seconds, reason):
+                return Answer(Outcome.BUSY, reason, seconds)
+            case Rejected(reason):
+                return Answer(Outcome.MALFORMED, reason)
+
+    def count(self, protocol: str, signal: str, answer: Answer, *, size: int = 0) -> None:
+        """Count a request that was answered."""
+        with self._lock:
+            self._requests[protocol, signal, answer.outcome.word] += 1
+            self._bytes[protocol, signal] += size
+            if answer.rejected:
+                self._dropped[protocol, signal] += answer.rejected
+
+    def metrics(self) -> Iterator[Sample]:
+        """Yield what was counted."""
+        with self._lock:
+            requests, received, dropped = dict(self._requests), dict(self._bytes), dict(self._dropped)
+        for (protocol, signal, outcome), number in requests.items():
+            yield "goldspan_receiver_requests_total", _labels(protocol, signal) | {"outcome": outcome}, number
+        for (protocol, signal), number in received.items():
+            yield "goldspan_receiver_bytes_total", _labels(protocol, signal), number
+        for (protocol, signal), number in dropped.items():
+            yield "goldspan_receiver_dropped_items_total", _labels(protocol, signal), number
+        yield "goldspan_receiver_requests_in_flight", {}, self.room.requests
+        yield "goldspan_receiver_bytes_in_flight", {}, self.room.bytes
+
+
+def busy(reason: object) -> Answer:
+    """Ask to come again in a moment."""
+    return Answer(Outcome.BUSY, f"{reason}; try again", BUSY_SECONDS)
+
+
+def _labels(protocol: str, signal: str) -> dict[str, str]:
+    return {"protocol": protocol, "signal": signal}
