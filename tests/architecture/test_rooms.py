@@ -25,7 +25,12 @@ FORBIDDEN = {
     "mappers": CLOCKS_AND_CHANCE | THE_WORLD | {"click", "rich", "ruamel", "rapidfuzz"},
     "collector_processor": set[str](),
 }
-IMPORT_OF_DISTRIBUTION = {"protobuf": "google", "ruamel-yaml": "ruamel"}
+IMPORT_OF_DISTRIBUTION = {
+    "grpcio": "grpc",
+    "prometheus-client": "prometheus_client",
+    "protobuf": "google",
+    "ruamel-yaml": "ruamel",
+}
 
 
 class Found(NamedTuple):

@@ -19,9 +19,12 @@ NOT_IN_THE_AGENT = (
     "goldspan.collector_processor.report",
     "grpc",
     "http.server",
+    "httptools",
+    "isal",
     "numpy",
     "opentelemetry.exporter.otlp.proto.grpc",
     "pandas",
+    "prometheus_client",
     "pytest",
     "rapidfuzz",
     "rich",
@@ -30,6 +33,7 @@ NOT_IN_THE_AGENT = (
     "socketserver",
     "starlette",
     "uvicorn",
+    "uvloop",
     "wsgiref",
 )
 PROBE = "import sys, json; {statement}; print(json.dumps(sorted(sys.modules)))"
