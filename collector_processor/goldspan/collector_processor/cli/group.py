@@ -9,6 +9,7 @@ import sys
 import click
 
 from goldspan.collector_processor.cli.dialects import dialects
+from goldspan.collector_processor.cli.goldens import goldens
 from goldspan.collector_processor.cli.inspect import inspect
 from goldspan.collector_processor.cli.score import score
 
@@ -27,3 +28,4 @@ def main() -> None:
 main.add_command(score)
 main.add_command(inspect)
 main.add_command(dialects)
+main.add_command(goldens)

@@ -1,0 +1,91 @@
+"""Golden files as documents: read with their comments, written whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path, PurePath
+
+from goldspan.collector_processor.golden_tools.yaml_writing import Comments, yaml_text
+from goldspan.scoring.errors import FileError, Mistake
+from goldspan.scoring.sessions import JsonValue
+
+HEADER = ("Recorded by `goldspan goldens record`: read it before you rely on it.",)
+_ENDS = (".evalset.json", ".test.json", ".otlp.json")
+
+
+def name_of(file: str) -> str:
+    """Return what to call a golden set that is made of a file, or written to it."""
+    name = PurePath(file).name
+    for end in _ENDS:
+        if name.endswith(end) and name != end:
+            return name.removesuffix(end)
+    return name.partition(".")[0] or "goldens"
+
+
+def golden_set_text(file: str, document: Mapping[str, JsonValue], comments: Comments | None = None) -> str:
+    """Return a golden set as the text of a file of this name: YAML, JSON or JSON lines.
+
+    Raises:
+        FileError: no golden file has such a name.
+
+    """
+    suffix = PurePath(file).suffix.lower()
+    if suffix in {".yaml", ".yml"}:
+        return yaml_text(document, comments, HEADER if comments is not None else ())
+    if suffix == ".json":
+        return _safe(json.dumps(document, ensure_ascii=False, indent=2)) + "\n"
+    if suffix == ".jsonl":
+        top = {name: value for name, value in document.items() if name != "goldens"}
+        return "".join(_safe(json.dumps(line, ensure_ascii=False)) + "\n" for line in (top, *document["goldens"]))
+    raise FileError(Mistake(file, "", "expected a file whose name ends in .json, .jsonl, .yaml or .yml"))
+
+
+def write_golden_set(file: str | None, document: Mapping[str, JsonValue], comments: Comments) -> str | None:
+    """Write a golden set to a file; without one, return it as YAML.
+
+    Raises:
+        FileError: the file cannot be written.
+
+    """
+    if file is None:
+        return golden_set_text("-.yaml", document, comments)
+    write_text(file, golden_set_text(file, document, comments))
+    return None
+
+
+def write_text(file: str, text: str) -> None:
+    """Put text in the place of a file at once, so that a fault never leaves half of it.
+
+    Raises:
+        FileError: the file cannot be written.
+
+    """
+    path = Path(file)
+    target = path.resolve()
+    try:
+        mode = target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask()
+        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}-")
+        try:
+            with os.fdopen(handle, "wb") as stream:
+                stream.write(text.encode("utf-8"))
+            Path(temporary).chmod(mode)
+            Path(temporary).replace(target)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise FileError(Mistake(file, "", f"cannot be written: {error.strerror or error}")) from None
+
+
+def _umask() -> int:
+    current = os.umask(0)
+    os.umask(current)
+    return current
+
+
+def _safe(text: str) -> str:
+    """Escape halves of characters, which UTF-8 cannot hold."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
