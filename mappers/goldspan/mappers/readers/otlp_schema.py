@@ -25,6 +25,10 @@ _MESSAGES: dict[str, dict[str, tuple[int, Any]]] = {
     "TracesData": {"resource_spans": (1, ["ResourceSpans"])},
     "ResourceSpans": {"resource": (1, _BYTES), "scope_spans": (2, ["ScopeSpans"])},
     "ScopeSpans": {"scope": (1, _BYTES), "spans": (2, ["Span"])},
+    # The same with nothing but whole spans known: the rest stays beside them as it came, to be forwarded.
+    "UnreadSpans": {"resource_spans": (1, ["UnreadResourceSpans"])},
+    "UnreadResourceSpans": {"scope_spans": (2, ["UnreadScopeSpans"])},
+    "UnreadScopeSpans": {"spans": (2, [_BYTES])},
     "Span": {
         "trace_id": (1, _BYTES),
         "span_id": (2, _BYTES),
