@@ -21,7 +21,14 @@ DEFAULT_SESSION_KEYS: tuple[str, ...] = (
 )
 """Session attributes in the order of precedence (R6). `mcp.session.id` is a transport's, never one of them."""
 
-PSEUDO_TOOLS: frozenset[str] = frozenset({"transfer_to_agent", "final_answer", "final_result"})
+PSEUDO_TOOLS: frozenset[str] = frozenset(
+    {
+        *("transfer_to_agent", "final_answer", "final_result", "handoff"),
+        *("delegate_task_to_member", "delegate_task_to_members", "transfer_task_to_member"),
+        *("Delegate work to coworker", "delegate_work_to_coworker"),
+        *("Ask question to coworker", "ask_question_to_coworker"),
+    }
+)
 """Tools that frameworks make for themselves, by name; spans that a dialect marks as such need no entry (R5)."""
 
 
