@@ -14,8 +14,8 @@ from typing import Any
 
 from google.protobuf.any_pb2 import Any as AnyMessage
 from google.protobuf.duration_pb2 import Duration
-from google.rpc.error_details_pb2 import RetryInfo
-from google.rpc.status_pb2 import Status
+from google.rpc.error_details_pb2 import RetryInfo  # type: ignore[import-untyped]
+from google.rpc.status_pb2 import Status  # type: ignore[import-untyped]
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceResponse
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceResponse
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
@@ -75,7 +75,7 @@ class Answer:
 def body(signal: Signal, answer: Answer, *, as_json: bool) -> bytes:
     """Write the body of an HTTP response: the response of the signal's service, or a Status."""
     if answer.outcome is not Outcome.OK:
-        return status_json(answer) if as_json else _status(answer).SerializeToString()
+        return status_json(answer) if as_json else status_details(answer)
     if not answer.rejected:
         return b"{}" if as_json else b""
     in_protobuf, in_json = REJECTED_FIELDS[signal]
@@ -85,7 +85,7 @@ def body(signal: Signal, answer: Answer, *, as_json: bool) -> bytes:
     message = RESPONSES[signal]()
     setattr(message.partial_success, in_protobuf, answer.rejected)
     message.partial_success.error_message = answer.message
-    return message.SerializeToString()
+    return bytes(message.SerializeToString())
 
 
 def status_json(answer: Answer) -> bytes:
@@ -95,7 +95,7 @@ def status_json(answer: Answer) -> bytes:
 
 def status_details(answer: Answer) -> bytes:
     """Write the Status of a gRPC error, for the trailer `grpc-status-details-bin`."""
-    return _status(answer).SerializeToString()
+    return bytes(_status(answer).SerializeToString())
 
 
 def _status(answer: Answer) -> Status:

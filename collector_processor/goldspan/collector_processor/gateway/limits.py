@@ -62,21 +62,28 @@ class Room:
 
 
 class Place:
-    """What one request takes, given back when the block ends."""
+    """What one request takes, until it is closed. Used by one thread at a time."""
 
-    __slots__ = ("_bytes", "_room")
+    __slots__ = ("_bytes", "_closed", "_room")
 
     def __init__(self, room: Room) -> None:
         self._room = room
         self._bytes = 0
+        self._closed = False
 
     def grow(self, size: int) -> None:
         """Take so many bytes more. Raises TooMany."""
         self._room.change(0, size)
         self._bytes += size
 
+    def close(self) -> None:
+        """Give it back; more than once is as good as once."""
+        if not self._closed:
+            self._closed = True
+            self._room.change(-1, -self._bytes)
+
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._room.change(-1, -self._bytes)
+        self.close()

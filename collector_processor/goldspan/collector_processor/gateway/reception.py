@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from concurrent.futures import Executor
 
 from goldspan.collector_processor.gateway import compression
 from goldspan.collector_processor.gateway.access import Tokens
@@ -31,16 +33,23 @@ BUSY_SECONDS = 1.0
 
 
 class Reception:
-    """Shared by all receivers. `receive` blocks and is called from worker threads; the rest never blocks."""
+    """Shared by all receivers, whose event loop it never blocks: what takes time is done by `workers`."""
 
     def __init__(
-        self, intake: Intake, limits: Limits, *, tokens: Tokens | None = None, forwarded: Iterable[str] = ()
+        self,
+        intake: Intake,
+        limits: Limits,
+        workers: Executor,
+        *,
+        tokens: Tokens | None = None,
+        forwarded: Iterable[str] = (),
     ) -> None:
         self.limits = limits
         self.tokens = tokens or Tokens()
         self.room = Room(limits)
         self.closing = False
         self._intake = intake
+        self._workers = workers
         self._forwarded = frozenset(forwarded)
         self._bounds = Bounds(limits.max_request_bytes, limits.max_decompression_ratio)
         self._lock = threading.Lock()
@@ -65,10 +74,18 @@ class Reception:
                 return Answer(Outcome.MALFORMED, f"header {name}: expected printable ASCII, since it is forwarded")
         return tuple(picked)
 
-    def receive(
+    async def receive(
         self, protocol: str, signal: Signal, raw: bytes, encoding: str | None, headers: Headers, place: Place
     ) -> Answer:
-        """Take in one request; `encoding` is its content encoding, None where its first bytes tell."""
+        """Take in one request and close its place; `encoding` is its content encoding, None: its first bytes tell."""
+        work = self._workers.submit(self._answer, protocol, signal, raw, encoding, headers, place)
+        # A client that goes away cancels the waiting, not the work: what was begun keeps its place until it ends.
+        work.add_done_callback(lambda _: place.close())
+        return await asyncio.wrap_future(work)
+
+    def _answer(
+        self, protocol: str, signal: Signal, raw: bytes, encoding: str | None, headers: Headers, place: Place
+    ) -> Answer:
         try:
             answer = self._receive(protocol, signal, raw, encoding, headers, place)
         except Exception:
@@ -103,10 +120,10 @@ class Reception:
         match self._intake.accept(Request(signal, body, headers)):
             case Accepted():
                 return Answer(Outcome.OK, message, rejected=rejected)
-            case Busy(seconds, reason):
-                return Answer(Outcome.BUSY, reason, seconds)
-            case Rejected(reason):
-                return Answer(Outcome.MALFORMED, reason)
+            case Busy(seconds, why):
+                return Answer(Outcome.BUSY, why, seconds)
+            case Rejected(why):
+                return Answer(Outcome.MALFORMED, why)
 
     def count(self, protocol: str, signal: str, answer: Answer, *, size: int = 0) -> None:
         """Count a request that was answered."""
