@@ -25,7 +25,7 @@ define set_up
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check conformance bench test-adk test-sdk record wheel clean
+.PHONY: help demo test check conformance bench test-adk test-sdk collector record wheel clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -58,6 +58,8 @@ test-sdk: $(SDK_VENVS)/$(SDK_OLDEST)/.ready $(SDK_VENVS)/$(SDK_PINNED)/.ready $(
 test-adk: $(SDK_VENVS)/adk/.ready ## run the adapter for Google ADK with the real google-adk
 	$(SDK_VENVS)/adk/bin/python -m pytest -rs tests/adapters $(ARGS)
 
+collector: .collector/otelcol-goldspan ## build the OpenTelemetry Collector that the tests of config/collector use; needs Go
+
 record: ## record a framework's telemetry anew: FRAMEWORK=name; without a name, list them
 	@"$(PYTHON)" tests/recordings/record.py $(FRAMEWORK) $(ARGS)
 
@@ -65,7 +67,7 @@ wheel: $(READY) ## build the wheel into dist/
 	$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
 
 clean: ## remove everything a target made
-	rm -rf $(VENV) $(SDK_VENVS) dist build .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(SDK_VENVS) .collector dist build .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(READY): pyproject.toml
@@ -79,3 +81,6 @@ $(SDK_VENVS)/newest/.ready: pyproject.toml
 
 $(SDK_VENVS)/%/.ready: pyproject.toml
 	$(call set_up,$(SDK_VENVS)/$*,--group test opentelemetry-sdk==$* opentelemetry-exporter-otlp==$*)
+
+.collector/otelcol-goldspan: tests/collector/builder.yaml
+	go run go.opentelemetry.io/collector/cmd/builder@v0.161.0 --config $<

@@ -1,0 +1,209 @@
+"""Every query of the dashboards and rules, asked of a real Prometheus that scraped a scored agent."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import socket
+import subprocess
+import time
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from ruamel.yaml import YAML
+
+from goldspan.collector_processor import ToolParameterMatchExporter
+from in_process_rig import Inner
+from scripted_agent import CONVERT, PARIS, ROME, golden, golden_set, run_turn
+
+CONFIG = Path(__file__).parents[2] / "config"
+BOARDS = sorted((CONFIG / "grafana").glob("*.json"))
+RULES = CONFIG / "prometheus" / "rules.yaml"
+SECONDS = 12
+"""How long the agent works while Prometheus looks, once a second."""
+
+VARIABLES = {
+    "$service": ".*",
+    "$environment": ".*",
+    "$golden_set": ".*",
+    "$__rate_interval": "10s",
+    "$__range": "1m",
+}
+CONDITION = re.compile(r"\s*[<>]=?\s*[0-9.]+\s*$")
+
+
+class Refusing(Inner):
+    """An inner exporter whose back-end is away."""
+
+    def export(self, spans: Any) -> Any:
+        raise ConnectionError("refused")
+
+
+def board_queries() -> Iterator[tuple[str, str]]:
+    for board in BOARDS:
+        for panel in json.loads(board.read_text("utf-8"))["panels"]:
+            for target in panel["targets"]:
+                if "expr" in target:
+                    yield f"{board.stem}: {panel['title']} {target['refId']}", target["expr"]
+
+
+def rules() -> list[dict[str, Any]]:
+    document = YAML(typ="safe").load(RULES)
+    return [rule for group in document["groups"] for rule in group["rules"]]
+
+
+def rule_queries() -> Iterator[tuple[str, str]]:
+    """Rules, and of alerts what they watch: whether it is too much is not asked here."""
+    for rule in rules():
+        yield rule.get("record") or rule["alert"], CONDITION.sub("", rule["expr"])
+
+
+QUERIES = dict([*board_queries(), *rule_queries()])
+
+
+class Prometheus:
+    """A server on a local port, asked over its API."""
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+
+    def ask(self, expression: str) -> list[dict[str, Any]]:
+        """The instant vector of an expression, values that are no numbers left out."""
+        query = urllib.parse.urlencode({"query": expression})
+        with urllib.request.urlopen(f"http://{self._address}/api/v1/query?{query}", timeout=10) as answer:
+            found: list[dict[str, Any]] = json.load(answer)["data"]["result"]
+        return [one for one in found if one["value"][1] != "NaN"]
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+def work(meter_provider: MeterProvider, resource: Resource, seconds: float) -> None:
+    """An agent that is right in one turn, wrong in the next, forgets a call, makes one too many, and hides another."""
+    sessions = [f"run-{number}" for number in range(int(seconds * 2))]
+    wanted = [golden(session, [PARIS], [PARIS, CONVERT], [PARIS]) for session in sessions]
+    goldens = golden_set(*wanted, *(golden(f"hidden-{session}", [PARIS]) for session in sessions))
+    options: dict[str, Any] = {"goldens": goldens, "meter_provider": meter_provider, "settle": 0.05}
+    tracers = TracerProvider(resource=resource, shutdown_on_exit=False)
+    tracers.add_span_processor(SimpleSpanProcessor(ToolParameterMatchExporter(Inner(), **options)))
+    broken = TracerProvider(resource=resource, shutdown_on_exit=False)
+    broken.add_span_processor(SimpleSpanProcessor(ToolParameterMatchExporter(Refusing(), **options)))
+    tracer = tracers.get_tracer("agent")
+    for session in sessions:
+        run_turn(tracer, session, [PARIS])
+        run_turn(tracer, session, [ROME])
+        run_turn(tracer, session, [PARIS, ("delete_everything", {})])
+        hidden = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "get_weather"}
+        with tracer.start_as_current_span(
+            "hidden", attributes={**hidden, "gen_ai.conversation.id": f"hidden-{session}"}
+        ):
+            pass
+        run_turn(broken.get_tracer("agent"), "nobody asked", [PARIS])
+        time.sleep(seconds / len(sessions))
+    tracers.shutdown()
+    broken.shutdown()
+
+
+@pytest.fixture(scope="module")
+def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
+    exporter = pytest.importorskip("opentelemetry.exporter.prometheus", reason="opentelemetry-exporter-prometheus")
+    if (binary := shutil.which("prometheus")) is None:
+        pytest.skip("no Prometheus on the PATH (Debian: apt-get install prometheus)")
+    client = pytest.importorskip("prometheus_client", reason="prometheus_client")
+
+    folder = tmp_path_factory.mktemp("prometheus")
+    registry = client.CollectorRegistry()
+    resource = Resource({"service.name": "travel", "deployment.environment.name": "test"})
+    meters = MeterProvider([exporter.PrometheusMetricReader(registry=registry)], resource, shutdown_on_exit=False)
+    page, thread = client.start_http_server(0, "127.0.0.1", registry)
+    quick = RULES.read_text("utf-8").replace("interval: 30s", "interval: 1s").replace("[5m]", "[10s]")
+    (folder / "rules.yaml").write_text(quick, "utf-8")
+    (folder / "prometheus.yaml").write_text(
+        json.dumps(
+            {
+                "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
+                "rule_files": ["rules.yaml"],
+                "scrape_configs": [
+                    {"job_name": "agent", "static_configs": [{"targets": [f"127.0.0.1:{page.server_port}"]}]}
+                ],
+            }
+        ),
+        "utf-8",
+    )
+    address = f"127.0.0.1:{free_port()}"
+    arguments = [f"--config.file={folder}/prometheus.yaml", f"--storage.tsdb.path={folder}/data"]
+    with (folder / "log").open("wb") as log:
+        server = subprocess.Popen(
+            [binary, *arguments, f"--web.listen-address={address}"], stdout=log, stderr=subprocess.STDOUT
+        )
+    try:
+        until_ready(address, server, folder / "log")
+        work(meters, resource, SECONDS)
+        yield Prometheus(address)
+    finally:
+        server.terminate()
+        server.wait(10)
+        page.shutdown()
+        page.server_close()
+        thread.join()
+        meters.shutdown()
+
+
+def until_ready(address: str, server: subprocess.Popen[bytes], log: Path) -> None:
+    end = time.monotonic() + 30
+    while True:
+        try:
+            with urllib.request.urlopen(f"http://{address}/-/ready", timeout=1):
+                return
+        except OSError:
+            assert server.poll() is None, log.read_text("utf-8")
+            assert time.monotonic() < end, log.read_text("utf-8")
+            time.sleep(0.1)
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_every_query_returns_data(prometheus: Prometheus, name: str) -> None:
+    expression = QUERIES[name].replace("[5m]", "[10s]")
+    for variable, value in VARIABLES.items():
+        expression = expression.replace(variable, value)
+    assert prometheus.ask(expression), expression
+
+
+def test_recorded_series_are_there(prometheus: Prometheus) -> None:
+    assert [rule["record"] for rule in rules() if "record" in rule and not prometheus.ask(rule["record"])] == []
+
+
+def test_the_numbers_are_those_of_the_agent(prometheus: Prometheus) -> None:
+    """Of its three turns one is right, one has a wrong city and lacks a call, one is right but for a call too many."""
+    passes = {
+        one["metric"]["tool_parameter_match_level"]: float(one["value"][1])
+        for one in prometheus.ask("tool_parameter_match:pass:ratio_rate5m")
+    }
+    assert 0.4 < passes["turn"] < 0.9
+    [wrong] = prometheus.ask("tool_parameter_match:argument_mismatches:rate5m > 0")
+    assert wrong["metric"]["tool_parameter_match_argument"] == "city"
+
+
+def test_boards_ask_only_for_variables_they_have() -> None:
+    known = {"__rate_interval", "__range"}
+    for board in BOARDS:
+        document: Mapping[str, Any] = json.loads(board.read_text("utf-8"))
+        names = known | {variable["name"] for variable in document["templating"]["list"]}
+        assert set(re.findall(r"\$\{?(\w+)", json.dumps(document["panels"]))) <= names
+
+
+def test_rules_are_well_formed() -> None:
+    if (promtool := shutil.which("promtool")) is None:
+        pytest.skip("no promtool on the PATH (Debian: apt-get install prometheus)")
+    subprocess.run([promtool, "check", "rules", str(RULES)], check=True, capture_output=True)
