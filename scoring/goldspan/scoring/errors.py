@@ -6,6 +6,7 @@
     │   ├── CriterionFileError   a criterion file, likewise
     │   └── TraceFileError       a trace file yields no record
     ├── CriterionError       a criterion given in code is wrong
+    ├── MetricError          a metric is named, made or registered wrongly
     ├── SettingsError        a door is set up wrongly
     └── DialectError         a dialect or its registration is wrong
 
@@ -77,6 +78,10 @@ class CriterionError(GoldspanError, ValueError):
     def __init__(self, message: str, mistakes: tuple[tuple[str, str], ...] = ()) -> None:
         self.mistakes = mistakes
         super().__init__(message)
+
+
+class MetricError(GoldspanError, ValueError):
+    """A metric is named, made or registered wrongly, or cannot be imported."""
 
 
 class SettingsError(GoldspanError, ValueError):

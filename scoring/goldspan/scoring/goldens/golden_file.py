@@ -10,6 +10,7 @@ from typing import Any
 
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.criterion_fields import is_mapping
+from goldspan.scoring.goldens.chosen_shapes import ChosenMetrics, ChosenPresetShape, with_choices
 from goldspan.scoring.goldens.criteria import (
     OF_A_CALL,
     OF_A_GOLDEN,
@@ -55,6 +56,8 @@ GOLDEN = Fields(
         "turns": Field(ListOf(TURN, "turns"), "what is expected, turn by turn"),
         "calls": Field(ListOf(CALL, "calls"), "what is expected of the whole session, whatever the turn"),
         "criterion": Field(OF_A_GOLDEN, "what differs for this golden from the criterion of its set"),
+        "metrics": Field(ChosenMetrics(), "what is judged beside tool_parameter_match: names, or thresholds by name"),
+        "preset": Field(ChosenPresetShape(), "another system's scorer, in the place of tool_parameter_match"),
         "description": Field(Text(), "for people"),
     },
     one_of=(("session", "session_pattern"), ("turns", "calls")),
@@ -68,6 +71,8 @@ GOLDEN_SET = Fields(
         "version": Field(Text(), "the version of the set, which results carry; quote numbers"),
         "description": Field(Text(), "for people"),
         "criterion": Field(OF_A_SET, "how calls are aligned, compared and aggregated; goldens inherit it"),
+        "metrics": Field(ChosenMetrics(), "what is judged beside tool_parameter_match: names, or thresholds by name"),
+        "preset": Field(ChosenPresetShape(), "another system's scorer, in the place of tool_parameter_match"),
         "goldens": Field(ListOf(GOLDEN, "goldens"), "one golden for each session", required=True),
     },
     later=("aliases",),
@@ -100,7 +105,10 @@ class _Builder:
             criterion=self.criterion(said),
             source=self.notes.source(()),
         )
-        goldens = [self.golden(built, one, said, where) for where, one in _objects(given, "goldens", ())]
+        goldens = [
+            with_choices(self.golden(built, one, said, where), one, given)
+            for where, one in _objects(given, "goldens", ())
+        ]
         return replace(built, goldens=tuple(goldens))
 
     def golden(self, owner: GoldenSet, given: Given, above: Said, where: Where) -> Golden:
