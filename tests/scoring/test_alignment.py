@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from itertools import accumulate, product
+from itertools import accumulate
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -19,36 +20,58 @@ Scores = dict[tuple[int, int], Pair | None]
 
 
 def by_exhaustion(
-    expected: Sequence[str], actual: Sequence[str], pairs: Scores, ordered: bool, batches: Sequence[int] | None
+    expected: Sequence[str],
+    actual: Sequence[str],
+    pairs: Scores,
+    ordered: bool,
+    batches: Sequence[int] | None,
+    groups: Sequence[int] | None = None,
+    optional: Sequence[bool] | None = None,
 ) -> tuple[int | None, ...]:
     """The rule as it is worded, over every alignment there is."""
-    rank = {}
+    rank: list[int] = []
     for index in range(len(actual)):
         batch = batches[index] if batches else 0
-        rank[index] = next((rank[i] for i in range(index) if batches and batch and batches[i] == batch), index)
+        rank.append(next((rank[i] for i in range(index) if batches and batch and batches[i] == batch), index))
 
-    def allowed(partners: tuple[int | None, ...]) -> bool:
-        taken = [partner for partner in partners if partner is not None]
-        ranks = [rank[partner] for partner in taken]
-        return len(set(taken)) == len(taken) and (not ordered or ranks == sorted(ranks))
+    def together(row: int, other: int) -> bool:
+        return groups is not None and len({*groups[row : other + 1]}) == 1 and groups[row] != 0
 
-    def worth(partners: tuple[int | None, ...]) -> tuple[object, ...]:
-        chosen = [pairs[row, column] for row, column in enumerate(partners) if column is not None]
-        found = [pair for pair in chosen if pair is not None]
-        return (
-            -sum(pair.score for pair in found),
-            -len(found),
-            -sum(pair.known for pair in found),
-            -sum(pair.successful for pair in found),
-            -sum(pair.likeness for pair in found),
-            [len(actual) if partner is None else partner for partner in partners],
+    def allowed(partners: list[int | None], column: int) -> bool:
+        if column in partners:
+            return False
+        row = len(partners)
+        return not ordered or all(
+            partner is None or rank[partner] <= rank[column] or together(earlier, row)
+            for earlier, partner in enumerate(partners)
         )
 
-    choices = [
-        [None, *(c for c, name in enumerate(actual) if name == wanted and pairs[row, c] is not None)]
-        for row, wanted in enumerate(expected)
-    ]
-    return min(filter(allowed, product(*choices)), key=worth)
+    def alignments(partners: list[int | None]) -> Iterator[list[int | None]]:
+        row = len(partners)
+        if row == len(expected):
+            yield partners
+            return
+        yield from alignments([*partners, None])
+        for column, name in enumerate(actual):
+            if name == expected[row] and pairs[row, column] is not None and allowed(partners, column):
+                yield from alignments([*partners, column])
+
+    def worth(partners: list[int | None]) -> tuple[object, ...]:
+        def of(may_lack: bool) -> list[object]:
+            rows = [row for row in range(len(expected)) if (optional is not None and optional[row]) is may_lack]
+            chosen = [pairs[row, column] for row in rows if (column := partners[row]) is not None]
+            found = [pair for pair in chosen if pair is not None]
+            return [
+                -sum(pair.score for pair in found),
+                -len(found),
+                -sum(pair.known for pair in found),
+                -sum(pair.successful for pair in found),
+                -sum(pair.likeness for pair in found),
+            ]
+
+        return (of(False), of(True), [len(actual) if partner is None else partner for partner in partners])
+
+    return tuple(min(alignments([]), key=worth))
 
 
 shares = st.sampled_from([Fraction(0), Fraction(1, 3), Fraction(1, 2), Fraction(2, 3), Fraction(1)])
@@ -88,6 +111,72 @@ def test_the_best_alignment_is_found_in_every_mode(
     batches = numbers if in_batches else None
     found = align(expected, actual, lambda row, column: pairs[row, column], ordered=ordered, batches=batches)
     assert found == Alignment(by_exhaustion(expected, actual, pairs, ordered, batches), approximate=False)
+
+
+@given(problems(6), st.data(), st.booleans())
+@settings(max_examples=400, deadline=None)
+def test_groups_optional_calls_and_batches_together_are_aligned_as_the_rule_is_worded(
+    problem: tuple[list[str], list[str], Scores, list[int]], data: st.DataObject, in_batches: bool
+) -> None:
+    expected, actual, pairs, numbers = problem
+    batches = numbers if in_batches else None
+    rows = len(expected)
+    groups = data.draw(st.lists(st.sampled_from([0, 1, 1, 2]), min_size=rows, max_size=rows))
+    optional = data.draw(st.lists(st.booleans(), min_size=rows, max_size=rows))
+    found = align(
+        expected,
+        actual,
+        lambda row, column: pairs[row, column],
+        batches=batches,
+        groups=groups,
+        optional=optional,
+    )
+    best = by_exhaustion(expected, actual, pairs, True, batches, groups, optional)
+    assert found == Alignment(best, approximate=False)
+
+
+@given(problems(6), st.data())
+@settings(max_examples=200, deadline=None)
+def test_where_too_much_is_free_of_order_what_is_found_is_allowed_and_flagged_unless_it_is_best(
+    problem: tuple[list[str], list[str], Scores, list[int]], data: st.DataObject
+) -> None:
+    expected, actual, pairs, batches = problem
+    groups = data.draw(st.lists(st.sampled_from([0, 1, 1, 2]), min_size=len(expected), max_size=len(expected)))
+
+    def total(partners: Sequence[int | None]) -> Fraction:
+        chosen = [pairs[row, column] for row, column in enumerate(partners) if column is not None]
+        return sum((pair.score for pair in chosen if pair is not None), Fraction(0))
+
+    best = by_exhaustion(expected, actual, pairs, True, batches, groups)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("goldspan.scoring.groups._LARGEST", 0)
+        found = align(expected, actual, lambda row, column: pairs[row, column], batches=batches, groups=groups)
+    kept = {place: pair if found.partners[place[0]] == place[1] else None for place, pair in pairs.items()}
+    assert by_exhaustion(expected, actual, kept, True, batches, groups) == found.partners
+    assert total(found.partners) <= total(best)
+    assert found.approximate or total(found.partners) == total(best)
+
+
+@given(problems(6), st.data())
+@settings(max_examples=200, deadline=None)
+def test_in_any_order_and_in_one_group_the_order_of_actual_calls_changes_nothing(
+    problem: tuple[list[str], list[str], Scores, list[int]], data: st.DataObject
+) -> None:
+    expected, actual, pairs, batches = problem
+    order = data.draw(st.permutations(range(len(actual))))
+
+    def total(columns: Sequence[int], **options: Any) -> tuple[Fraction, int]:
+        found = align(
+            expected, [actual[c] for c in columns], lambda row, column: pairs[row, columns[column]], **options
+        )
+        assert not found.approximate
+        chosen = [pairs[row, columns[c]] for row, c in enumerate(found.partners) if c is not None]
+        return sum((pair.score for pair in chosen if pair is not None), Fraction(0)), len(chosen)
+
+    as_given = total(range(len(actual)), ordered=False)
+    assert total(order, ordered=False) == as_given
+    assert total(order, groups=[1] * len(expected), batches=batches) == as_given
+    assert total(order, batches=[1] * len(actual)) == as_given
 
 
 @given(st.data(), st.integers(0, 2))

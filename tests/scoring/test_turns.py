@@ -380,12 +380,6 @@ def test_what_is_no_call_is_refused_with_a_reason(expected: Any, actual: Any, me
         score_turn(expected, actual)
 
 
-@pytest.mark.parametrize("kind", ["optional", "forbidden"])
-def test_a_call_that_cannot_be_scored_yet_is_never_taken_for_an_expected_one(kind: str) -> None:
-    with pytest.raises(TypeError, match="cannot be scored yet"):
-        score_turn([ExpectedCall("f", **{kind: True})], [])  # type: ignore[arg-type]
-
-
 # Laws.
 
 values = st.sampled_from([0, 1, 2, "a", "A", None, True, [1], {"k": 1}])

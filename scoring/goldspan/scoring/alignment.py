@@ -10,13 +10,14 @@ portions, one after the other, and the alignment is marked as approximate.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from math import lcm
 from typing import NamedTuple
 
 from goldspan.scoring.assignment import Assignment, BestMatchings
 from goldspan.scoring.batches import align_batches
+from goldspan.scoring.groups import align_groups
 
 LIMIT = 200 * 200
 _PORTION = 200
@@ -58,16 +59,20 @@ def align(
     *,
     ordered: bool = True,
     batches: Sequence[int] | None = None,
+    groups: Sequence[int] | None = None,
+    optional: Sequence[bool] | None = None,
 ) -> Alignment:
     """Align calls by their names and what `judge` says of pairs of one name.
 
     `batches` has a number for each actual call: order is free among those with the same number, except 0, which
-    stands for no batch. Without `batches`, or if not `ordered`, they do not matter.
+    stands for no batch. `groups` has one for each expected call, and order is free among neighbours with the same
+    number. If not `ordered`, neither matters. `optional` expected calls decide only between alignments that are
+    equally good for the others.
     """
     names = set(expected)
     columns = [index for index, name in enumerate(actual) if name in names]
     ranks = _ranks(len(actual), batches if ordered else [1] * len(actual))
-    table = _Table(expected, actual, judge)
+    table = _Table(expected, actual, judge, _starts(len(expected), groups if ordered else None), optional)
     partners: list[int | None] = [None] * len(expected)
     if len(expected) * len(columns) <= LIMIT:
         exact = _align_exactly(table, range(len(expected)), columns, ranks, partners)
@@ -86,10 +91,20 @@ def align(
 
 
 class _Table:
-    """What pairs are worth, each looked at once."""
+    """What pairs are worth, each looked at once, and which rows stand in one group or may be left out."""
 
-    def __init__(self, expected: Sequence[str], actual: Sequence[str], judge: Judge) -> None:
+    def __init__(
+        self,
+        expected: Sequence[str],
+        actual: Sequence[str],
+        judge: Judge,
+        groups: Sequence[int],
+        optional: Sequence[bool] | None,
+    ) -> None:
         self.expected, self.actual, self._judge = expected, actual, judge
+        self.groups = groups
+        """For each row where its group begins."""
+        self.optional = optional if optional is not None and any(optional) else None
         self._known: dict[tuple[int, int], Pair | None] = {}
 
     def pair(self, row: int, column: int) -> Pair | None:
@@ -107,6 +122,16 @@ def _ranks(calls: int, batches: Sequence[int] | None) -> Sequence[int]:
         return range(calls)
     first: dict[int, int] = {}
     return [first.setdefault(batch, call) if batch else call for call, batch in enumerate(batches)]
+
+
+def _starts(calls: int, groups: Sequence[int] | None) -> Sequence[int]:
+    """Return for each expected call where its group begins; no group is one of its own."""
+    if groups is None or not any(groups):
+        return range(calls)
+    starts: list[int] = []
+    for call, group in enumerate(groups):
+        starts.append(starts[-1] if call and group and group == groups[call - 1] else call)
+    return starts
 
 
 def _first_of_each(columns: Sequence[int], actual: Sequence[str], *, ordered: bool) -> list[int]:
@@ -128,19 +153,28 @@ def _align_exactly(
     if found is not None:
         partners[rows.start : rows.stop] = found
         return True
-    weights, exact = _weights([[table.pair(row, column) for column in columns] for row in rows])
-    batches: dict[int, list[int]] = {}
-    for position, column in enumerate(columns):
-        batches.setdefault(ranks[column], []).append(position)
-    in_turn = [batches[rank] for rank in sorted(batches)]
-    if len(batches) == 1:
+    optional = None if table.optional is None else [table.optional[row] for row in rows]
+    weights, exact = _weights([[table.pair(row, column) for column in columns] for row in rows], optional)
+    batches, groups = _numbered(ranks[column] for column in columns), _numbered(table.groups[row] for row in rows)
+    if len(batches) == 1 or len(groups) == 1:
         found = _in_any_order(weights, [table.expected[row] for row in rows], [table.actual[c] for c in columns])
-    elif in_turn == [[position] for position in range(len(columns))]:
+    elif len(groups) < len(rows):
+        found, best = align_groups(weights, groups, batches)
+        exact = exact and best
+    elif len(batches) == len(columns) and batches == sorted(batches):
         found = _in_order(weights)
     else:
-        found = align_batches(weights, in_turn)
+        found = align_batches(weights, batches)
     partners[rows.start : rows.stop] = [None if position is None else columns[position] for position in found]
     return exact
+
+
+def _numbered(ranks: Iterable[int]) -> list[list[int]]:
+    """Put the positions of calls with one rank together, in the order of ranks."""
+    places: dict[int, list[int]] = {}
+    for position, rank in enumerate(ranks):
+        places.setdefault(rank, []).append(position)
+    return [places[rank] for rank in sorted(places)]
 
 
 def _without_rivals(
@@ -170,20 +204,22 @@ def _first_perfect(table: _Table, rows: range, columns: Sequence[int], ranks: Se
     if len(rows) > len(columns):
         return None
     found: list[int | None] = []
-    free, reached = list(columns), 0
+    free, reached, before, group = list(columns), 0, 0, -1
     for row in rows:
+        if table.groups[row] != group:
+            group, before = table.groups[row], reached
         for column in free:
-            if ranks[column] >= reached and (pair := table.pair(row, column)) is not None and pair.perfect:
+            if ranks[column] >= before and (pair := table.pair(row, column)) is not None and pair.perfect:
                 break
         else:
             return None
         found.append(column)
         free.remove(column)
-        reached = ranks[column]
+        reached = max(reached, ranks[column])
     return found
 
 
-def _weights(pairs: Sequence[Sequence[Pair | None]]) -> tuple[list[list[int]], bool]:
+def _weights(pairs: Sequence[Sequence[Pair | None]], optional: Sequence[bool] | None) -> tuple[list[list[int]], bool]:
     """Fold all that makes one alignment better than another into one number for each pair; 0 where there is none.
 
     A sum of such numbers is greater exactly where the alignment is better; second, whether they are exact.
@@ -201,7 +237,14 @@ def _weights(pairs: Sequence[Sequence[Pair | None]]) -> tuple[list[list[int]], b
             likeness = pair.likeness.numerator * fine // pair.likeness.denominator
             ranked = ((score * most + 1) * most + pair.known) * most + pair.successful
             folded[_key(pair)] = ranked * most * fine + likeness
-    return [[0 if pair is None else folded[_key(pair)] for pair in row] for row in pairs], exact
+    weights = [[0 if pair is None else folded[_key(pair)] for pair in row] for row in pairs]
+    if optional is not None:
+        beyond = max(folded.values(), default=0) * most + 1
+        weights = [
+            row if may_lack else [weight * beyond for weight in row]
+            for row, may_lack in zip(weights, optional, strict=True)
+        ]
+    return weights, exact
 
 
 def _key(pair: Pair) -> tuple[int, int, bool, bool]:

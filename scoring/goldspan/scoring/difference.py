@@ -74,9 +74,10 @@ def _calls(turn: TurnResult) -> Iterator[str]:
             yield f"{_head(call.verdict)} {_name(call)}: {explain_call(call, include_values=True)}"
     near = {call.actual_index for call in turn.calls if call.missing}
     for call in turn.unexpected:
-        if call.actual_index in near:
+        if call.actual_index in near and call.violates is None:
             continue
-        yield f"extra {_name(call)}: not expected"
+        head = "extra" if call.violates is None else _head(call.verdict)
+        yield f"{head} {_name(call)}: {explain_call(call, include_values=True)}"
     for request in turn.rejected:
         yield f"extra {shown_name(request.name)}: requested, never executed"
 

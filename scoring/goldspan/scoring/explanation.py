@@ -51,7 +51,12 @@ def explain(detail: CallResult | TurnResult | SessionResult, *, include_values: 
 def explain_call(call: CallResult, *, include_values: bool = False) -> str:
     """Say what became of one call: `1 of 3 arguments match; mismatched: unit; missing: days`."""
     if call.expected is None:
-        return "not expected"
+        if call.violates is not None:
+            return "forbidden"
+        reason = call.verdict.reason
+        if reason is None or reason in (Reason.NOTHING_EXPECTED, Reason.TURN_NOT_EXPECTED):
+            return "not expected"
+        return f"not expected, and perhaps forbidden: {REASONS[reason]}"
     if call.missing:
         return "; ".join(_of_missing(call, include_values=include_values))
     parts = [f"not evaluated: {REASONS[call.verdict.reason]}"] if call.verdict.reason is not None else []
@@ -61,6 +66,10 @@ def explain_call(call: CallResult, *, include_values: bool = False) -> str:
     elif not parts:
         parts.append("no arguments are expected")
     parts += _differences(call, include_values=include_values)
+    if call.violates is not None:
+        parts.append("forbidden")
+    if call.optional:
+        parts.append("optional")
     if call.actual is not None and call.actual.error is not None:
         parts.append("the call failed")
     if call.actual is not None and call.actual.rejected:
@@ -70,21 +79,30 @@ def explain_call(call: CallResult, *, include_values: bool = False) -> str:
 
 def explain_turn(turn: TurnResult) -> str:
     """Say what became of the calls of a turn, by tool."""
-    if not turn.calls:
-        reason = REASONS[turn.verdict.reason or Reason.NOTHING_EXPECTED]
-        return "; ".join([f"not evaluated: {reason}", *_names("unexpected", _tools(turn.unexpected))])
-    right = sum(call.verdict.label is Label.PASS for call in turn.calls)
-    wrong = [call for call in turn.calls if call.aligned and call.verdict.label is Label.FAIL]
-    unknown = [call for call in turn.calls if call.verdict.label is Label.NOT_EVALUATED]
-    missing = [call for call in turn.calls if call.missing and call.verdict.label is Label.FAIL]
-    parts = [f"{right} of {turn.expected} calls right"]
-    if turn.turn is None:
+    violations = turn.violations
+    others = [call for call in turn.unexpected if call.violates is None]
+    wrong = [call for call in turn.calls if call.aligned and _is_wrong(call)]
+    required = [call for call in turn.calls if not call.optional]
+    unknown = [call for call in required if call.verdict.label is Label.NOT_EVALUATED]
+    missing = [call for call in required if call.missing and call.verdict.label is Label.FAIL]
+    if required:
+        right = sum(call.verdict.exact == 1 for call in required)
+        parts = [f"{right} of {turn.expected} calls right"]
+        if turn.alternative is not None:
+            parts.append(f"by alternative {turn.alternative + 1}")
+    elif turn.verdict.label is Label.NOT_EVALUATED:
+        parts = [f"not evaluated: {REASONS[turn.verdict.reason or Reason.NOTHING_EXPECTED]}"]
+    else:
+        parts = [] if violations else ["nothing that is forbidden was called"]
+    parts += _names("forbidden", _tools(violations, actual=True))
+    if turn.turn is None and required:
         parts.append("the turn was never seen")
     else:
-        parts += _names("wrong", _tools(wrong))
+        parts += _names("wrong", _tools(call for call in wrong if not call.optional))
         parts += _names("missing", _tools(missing))
+        parts += _names("optional and wrong", _tools(call for call in wrong if call.optional))
     parts += _names("not evaluated", _tools(unknown))
-    parts += _names("unexpected", _tools(turn.unexpected))
+    parts += _names("unexpected", _tools(others))
     parts += _names("not executed", [call.name for call in turn.rejected])
     if turn.approximate:
         parts.append("aligned approximately")
@@ -93,10 +111,17 @@ def explain_turn(turn: TurnResult) -> str:
 
 def explain_session(session: SessionResult) -> str:
     """Say what became of the turns of a session, by number."""
+    broken = [turn for turn in session.turns if turn.violations]
     if not session.expected:
-        return f"not evaluated: {REASONS[session.verdict.reason or Reason.NOTHING_EXPECTED]}"
+        if broken:
+            return f"forbidden calls: {', '.join(turn_name(turn) for turn in broken)}"
+        if session.verdict.reason is None:
+            return "nothing that is forbidden was called"
+        return f"not evaluated: {REASONS[session.verdict.reason]}"
     parts = [f"{session.evaluated} of {session.expected} turns evaluated"]
-    failed = [turn for turn in session.turns if turn.verdict.label is Label.FAIL]
+    if broken:
+        parts.append(f"forbidden calls: {', '.join(turn_name(turn) for turn in broken)}")
+    failed = [turn for turn in session.turns if turn.verdict.label is Label.FAIL and turn not in broken]
     if failed:
         parts.append(f"below the threshold: {', '.join(turn_name(turn) for turn in failed)}")
     if session.verdict.label is Label.NOT_EVALUATED and session.verdict.reason is not None:
@@ -145,8 +170,14 @@ def _argument(argument: ArgumentResult, *, include_values: bool) -> str:
     return f"{name} (expected {shown(argument.expected)})"
 
 
-def _tools(calls: Iterable[CallResult]) -> list[str]:
-    return [(call.expected or call.actual).name for call in calls if call.expected or call.actual]  # type: ignore[union-attr]
+def _is_wrong(call: CallResult) -> bool:
+    """Whether a call is wrong as what it stands for; a forbidden one may be right as that."""
+    return call.verdict.label is Label.FAIL and call.verdict.exact != 1
+
+
+def _tools(calls: Iterable[CallResult], *, actual: bool = False) -> list[str]:
+    named = ((call.actual or call.expected) if actual else (call.expected or call.actual) for call in calls)
+    return [call.name for call in named if call is not None]
 
 
 def _names(label: str, names: Sequence[str], *, raw: bool = False) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -21,6 +21,7 @@ from goldspan.scoring.call_match import (
 )
 from goldspan.scoring.comparison import ONE, ZERO
 from goldspan.scoring.criterion import Criterion
+from goldspan.scoring.forbidden import judge_forbidden, with_forbidden
 from goldspan.scoring.goldens.models import ExpectedCall
 from goldspan.scoring.results import CallResult, Label, Reason, TurnResult, Verdict
 from goldspan.scoring.sessions import ToolCall, Turn
@@ -28,6 +29,7 @@ from goldspan.scoring.sessions import ToolCall, Turn
 NOT_EXPECTED = Verdict(None, Label.NOT_EVALUATED, Reason.NOTHING_EXPECTED)
 """Of calls that stand for no expected one, and of turns of which nothing is expected."""
 
+_BETTER = (Label.FAIL, Label.NOT_EVALUATED, Label.PASS)
 _NEAREST_OF = 200
 """How many left-over calls of a name are looked at for near misses."""
 
@@ -37,6 +39,8 @@ class TurnScore(NamedTuple):
 
     result: TurnResult
     bounds: Bounds = ANYTHING
+    kept: Verdict | None = None
+    """Whether what is forbidden was left alone; none where nothing is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,63 +66,104 @@ def score_calls(
     """Score a turn; without one, every expected call is missing.
 
     `unseen` is a reason why there may be calls that were not seen: expected calls without a partner are then not
-    evaluated. `batches` replaces the batch numbers of the calls. Raises TypeError for optional and forbidden calls,
-    which golden files cannot hold either.
+    evaluated. `batches` replaces the batch numbers of the calls.
     """
     calls = turn.calls if turn is not None else ()
     if turn is not None and not turn.calls_visible:
         unseen = unseen or Reason.CALLS_NOT_VISIBLE
-    if any(call.optional or call.forbidden for call in golden.calls):
-        raise TypeError("optional and forbidden calls cannot be scored yet: leave them out of the golden")
-    matches = [CallMatch(call, one) for call, one in zip(golden.calls, golden.criteria, strict=True)]
+    places = [index for index, call in enumerate(golden.calls) if not call.forbidden]
+    matches = [CallMatch(golden.calls[place], golden.criteria[place]) for place in places]
     partners, judged, approximate = _aligned(matches, calls, golden.criterion, batches)
     taken = {partner for partner in partners if partner is not None}
     left = [index for index in range(len(calls)) if index not in taken] if len(taken) < len(calls) else []
     rejected = tuple(call for call in calls if call.rejected)
-    unexpected = tuple(
+    unexpected = [
         CallResult(NOT_EXPECTED, actual=calls[index], actual_index=index) for index in left if not calls[index].rejected
-    )
+    ]
     nearest = _near_misses(matches, partners, calls, left) if left and len(taken) < len(matches) else {}
     results: list[CallResult] = []
+    counted: list[CallResult] = []
     bounds: list[Bounds] = []
-    for index, (match, partner) in enumerate(zip(matches, partners, strict=True)):
-        if partner is None:
-            results.append(_missing(match, index, calls, nearest.get(index), unseen))
-            bounds.append(WRONG if unseen is None else ANYTHING)
-        else:
-            found = judged.get(index) or match.judge(calls[partner])
-            results.append(
-                CallResult(
-                    found.verdict,
-                    match.expected,
-                    index,
-                    calls[partner],
-                    partner,
-                    found.arguments,
-                    found.extra,
-                    aligned=True,
-                )
+    for row, (match, partner, place) in enumerate(zip(matches, partners, places, strict=True)):
+        if partner is not None:
+            found = judged.get(row) or match.judge(calls[partner])
+            result = CallResult(
+                found.verdict,
+                match.expected,
+                place,
+                calls[partner],
+                partner,
+                found.arguments,
+                found.extra,
+                aligned=True,
             )
-            bounds.append(found.bounds)
+            within = found.bounds
+        elif match.expected.optional:
+            continue
+        else:
+            result = _missing(match, place, calls, nearest.get(row), unseen)
+            within = WRONG if unseen is None else ANYTHING
+        results.append(result)
+        if not match.expected.optional:
+            counted.append(result)
+            bounds.append(within)
     penalized = len(unexpected) if golden.criterion.extra_calls == "penalize" else 0
     verdict, most_and_least = NOT_EXPECTED, ANYTHING
-    if matches:
-        verdict, most_and_least = _verdict(results, bounds, golden.criterion, penalized, unseen)
+    if counted:
+        verdict, most_and_least = _verdict(counted, bounds, golden.criterion, penalized, unseen)
+    kept = None
+    if len(places) < len(golden.calls):
+        forbidden = [
+            CallMatch(call, one) for call, one in zip(golden.calls, golden.criteria, strict=True) if call.forbidden
+        ]
+        results, unexpected, kept = judge_forbidden(forbidden, results, unexpected, unseen)
+        verdict = with_forbidden(verdict, kept)
     return TurnScore(
         TurnResult(
             verdict,
             tuple(results),
-            unexpected,
+            tuple(unexpected),
             rejected,
             turn,
             turn_index,
             golden.index,
-            expected=len(results),
-            evaluated=sum(result.verdict.exact is not None for result in results),
-            matched=len(taken),
+            expected=len(counted),
+            evaluated=sum(result.verdict.exact is not None for result in counted),
+            matched=sum(result.aligned for result in counted),
             approximate=approximate,
         ),
         most_and_least,
+        kept,
+    )
+
+
+def best_of(scored: Sequence[TurnScore]) -> TurnScore:
+    """Return the best of what a turn is worth by each alternative; of equals, the first.
+
+    What may pass comes before what fails, then what leaves alone what is forbidden, then the score.
+    """
+    if len(scored) == 1:
+        return scored[0]
+    best = max(range(len(scored)), key=lambda index: (*_worth(scored[index]), -index))
+    kept = scored[best].kept
+    alike = [one.bounds for one in scored if (one.kept and one.kept.label) == (kept and kept.label)]
+    return TurnScore(
+        replace(scored[best].result, alternative=best),
+        Bounds(max(one.least for one in alike), max(one.most for one in alike)),
+        kept,
+    )
+
+
+def _worth(scored: TurnScore) -> tuple[float | Fraction, ...]:
+    result, kept = scored.result, scored.kept
+    return (
+        -1 if result.verdict.reason is Reason.NOTHING_EXPECTED else _BETTER.index(result.verdict.label),
+        len(_BETTER) if kept is None else _BETTER.index(kept.label),
+        Fraction(-1) if result.verdict.exact is None else result.verdict.exact,
+        scored.bounds.least,
+        result.evaluated - result.expected,
+        result.matched,
+        -len(result.unexpected),
     )
 
 
@@ -190,6 +235,8 @@ def _aligned(
         lambda row, column: matches[row].pair(calls[column]),
         ordered=criterion.ordered,
         batches=batches,
+        groups=[match.expected.group for match in matches],
+        optional=[match.expected.optional for match in matches],
     )
     kept = {index: found for index, found in judged.items() if alignment.partners[index] == index}
     return alignment.partners, kept, alignment.approximate
@@ -205,7 +252,7 @@ def _near_misses(
     nearest: dict[int, int] = {}
     for index, (match, partner) in enumerate(zip(matches, partners, strict=True)):
         candidates = left_of.get(match.expected.name)
-        if partner is None and candidates:
+        if partner is None and candidates and not match.expected.optional:
             best = max(candidates[:_NEAREST_OF], key=lambda place: match.likeness(calls[place]))
             candidates.remove(best)
             nearest[index] = best

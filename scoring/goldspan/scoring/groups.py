@@ -1,0 +1,210 @@
+"""Ordered alignment with free order on both sides: inside groups of expected calls, and inside batches of actual ones.
+
+An expected call of an earlier group never goes to a later batch than one of a later group. So groups and batches form a
+staircase: from each pair of a group and a batch it goes on with the next batch, and then only calls of this group are
+used up, or with the next group, and then only calls of this batch are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import comb
+from typing import NamedTuple
+
+from goldspan.scoring.assignment import Assignment
+from goldspan.scoring.batches import align_batches
+
+Weights = Sequence[Sequence[int]]
+"""Row by column; 0 where the two may not be aligned."""
+
+_MOST_STEPS = 200_000
+"""How many ways to pair up parts of groups and batches are looked at."""
+_LARGEST = 10
+"""Calls of a group or a batch whose every subset may be looked at."""
+_IMPOSSIBLE = -1
+
+
+def align_groups(
+    weights: Weights, groups: Sequence[Sequence[int]], batches: Sequence[Sequence[int]]
+) -> tuple[list[int | None], bool]:
+    """Return the best alignment as one column for each row, and whether it is exact.
+
+    `groups` are the rows of each group and `batches` the columns of each batch, in order. Of equals, each row in turn
+    has the earliest column. Where too many calls are free of order on both sides at once, what is found is good,
+    and exact if no alignment in any order is better.
+    """
+    if all(len(group) == 1 for group in groups):
+        return align_batches(weights, batches), True
+    unique = _Unique(weights)
+    if all(len(batch) == 1 for batch in batches):
+        columns = [batch[0] for batch in batches]
+        turned = [[unique.weights[row][column] for row in range(len(weights))] for column in columns]
+        rows = align_batches(turned, groups)
+        found: list[int | None] = [None] * len(weights)
+        for column, row in zip(columns, rows, strict=True):
+            if row is not None:
+                found[row] = column
+        return found, True
+    if _steps(groups, batches) <= _MOST_STEPS:
+        return unique.alignment(_best(unique.weights, groups, batches)), True
+    return _good(weights, groups, batches)
+
+
+class _Unique:
+    """Weights of which one alignment alone is best: of equals that with the earliest column for each row in turn.
+
+    What a pair adds to a total beside its weight is a digit of its own for its row, so the total names the alignment.
+    """
+
+    def __init__(self, weights: Weights) -> None:
+        self._rows, self._columns = len(weights), len(weights[0])
+        self._base = self._columns + 1
+        digit = self._all = self._base**self._rows
+        self.weights: list[list[int]] = []
+        for row in weights:
+            digit //= self._base
+            self.weights.append(
+                [weight and weight * self._all + (self._columns - column) * digit for column, weight in enumerate(row)]
+            )
+
+    def alignment(self, total: int) -> list[int | None]:
+        """Read the alignment off its total."""
+        digits = total % self._all
+        found: list[int | None] = []
+        for _ in range(self._rows):
+            digits, digit = divmod(digits, self._base)
+            found.append(self._columns - digit if digit else None)
+        return found[::-1]
+
+
+def _steps(groups: Sequence[Sequence[int]], batches: Sequence[Sequence[int]]) -> int:
+    if max(map(len, groups)) > _LARGEST or max(map(len, batches)) > _LARGEST:
+        return _MOST_STEPS + 1
+    return sum(comb(len(group) + len(batch), len(group)) for group in groups for batch in batches)
+
+
+def _best(weights: Weights, groups: Sequence[Sequence[int]], batches: Sequence[Sequence[int]]) -> int:
+    """Return the highest total over all staircases, group by group and in each batch by batch.
+
+    What comes into a cell from the left is the most by which rows of its group are used up; from above, by which
+    columns of its batch are. Sets are bits of numbers.
+    """
+    above: list[list[int]] = [[_IMPOSSIBLE] * (1 << len(batch)) for batch in batches]
+    above[0][0] = 0
+    best = 0
+    for group in groups:
+        left = [_IMPOSSIBLE] * (1 << len(group))
+        below: list[list[int]] = []
+        for number, batch in enumerate(batches):
+            cell = _Cell([[weights[row][column] for column in batch] for row in group], len(batch))
+            right = _either(cell.rows_after_rows(left), cell.rows_after_columns(above[number]))
+            below.append(_either(cell.columns_after_columns(above[number]), cell.columns_after_rows(left)))
+            left = right
+        best = max(left)
+        above = below
+    return best
+
+
+class _Pairing(NamedTuple):
+    rows: int
+    columns: int
+    worth: int
+
+
+class _Cell:
+    """One group and one batch: what their calls are worth together."""
+
+    def __init__(self, block: Weights, columns: int) -> None:
+        worth: dict[tuple[int, int], int] = {(0, 0): 0}
+        for row, of_row in enumerate(block):
+            for (rows, taken), value in list(worth.items()):
+                for column, weight in enumerate(of_row):
+                    if weight and not taken >> column & 1:
+                        place = (rows | 1 << row, taken | 1 << column)
+                        if value + weight > worth.get(place, _IMPOSSIBLE):
+                            worth[place] = value + weight
+        self._pairings = [_Pairing(*place, value) for place, value in worth.items()]
+        self._rows, self._columns = len(block), columns
+        self._of_rows: dict[int, int] = {}
+        self._of_columns: dict[int, int] = {}
+        for rows, taken, value in self._pairings:
+            self._of_rows[rows] = max(self._of_rows.get(rows, 0), value)
+            self._of_columns[taken] = max(self._of_columns.get(taken, 0), value)
+
+    def rows_after_rows(self, used: list[int]) -> list[int]:
+        return _more(used, self._of_rows)
+
+    def columns_after_columns(self, used: list[int]) -> list[int]:
+        return _more(used, self._of_columns)
+
+    def rows_after_columns(self, used: list[int]) -> list[int]:
+        within, everything = _within(used), (1 << self._columns) - 1
+        after = [_IMPOSSIBLE] * (1 << self._rows)
+        for rows, columns, value in self._pairings:
+            before = within[everything & ~columns]
+            if before != _IMPOSSIBLE and before + value > after[rows]:
+                after[rows] = before + value
+        return after
+
+    def columns_after_rows(self, used: list[int]) -> list[int]:
+        within, everything = _within(used), (1 << self._rows) - 1
+        after = [_IMPOSSIBLE] * (1 << self._columns)
+        for rows, columns, value in self._pairings:
+            before = within[everything & ~rows]
+            if before != _IMPOSSIBLE and before + value > after[columns]:
+                after[columns] = before + value
+        return after
+
+
+def _more(used: list[int], worth: dict[int, int]) -> list[int]:
+    """Use up more of the same side."""
+    after = used.copy()
+    for before, value in enumerate(used):
+        if value != _IMPOSSIBLE:
+            for some, gain in worth.items():
+                if some and not before & some and value + gain > after[before | some]:
+                    after[before | some] = value + gain
+    return after
+
+
+def _within(used: list[int]) -> list[int]:
+    """Return for each set the most over its subsets."""
+    best = used.copy()
+    bit = 1
+    while bit < len(best):
+        for members in range(len(best)):
+            if members & bit and best[members ^ bit] > best[members]:
+                best[members] = best[members ^ bit]
+        bit <<= 1
+    return best
+
+
+def _either(one: list[int], other: list[int]) -> list[int]:
+    return list(map(max, one, other))
+
+
+def _good(
+    weights: Weights, groups: Sequence[Sequence[int]], batches: Sequence[Sequence[int]]
+) -> tuple[list[int | None], bool]:
+    """Put each group in an order that suits it, and align in that order."""
+    matching = Assignment(len(weights[0]))
+    for of_row in weights:
+        matching.add(of_row)
+    rank = {column: number for number, batch in enumerate(batches) for column in batch}
+    rank[_IMPOSSIBLE] = len(batches)
+    best: list[int | None] = []
+    best_total = _IMPOSSIBLE
+    for suited in (False, True):
+        order = [
+            row
+            for group in groups
+            for row in (sorted(group, key=lambda row: rank[matching.column_of[row]]) if suited else group)
+        ]
+        partners = align_batches([weights[row] for row in order], batches)
+        found: list[int | None] = [None] * len(weights)
+        for row, column in zip(order, partners, strict=True):
+            found[row] = column
+        total = sum(weights[row][column] for row, column in enumerate(found) if column is not None)
+        if total > best_total:
+            best, best_total = found, total
+    return best, best_total == matching.value
