@@ -34,11 +34,15 @@ class HttpReceiver:
 
     async def __call__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
         """Answer one request."""
+        most = self._reception.limits.max_header_bytes
         headers = headers_of(scope)
         signal = PATHS.get(scope["path"])
         protocol = _protocol(headers)
-        if signal is None:
-            answer: Answer | None = Answer(Outcome.NOT_FOUND, f"no such path; there are {', '.join(PATHS)}")
+        answer: Answer | None
+        if sum(len(name) + len(value) + 4 for name, value in scope["headers"]) > most:
+            answer = Answer(Outcome.HEADERS_TOO_LARGE, f"headers: expected at most {most:,} bytes")
+        elif signal is None:
+            answer = Answer(Outcome.NOT_FOUND, f"no such path; there are {', '.join(PATHS)}")
         elif scope["method"] != "POST":
             answer = Answer(Outcome.NOT_ALLOWED, "expected POST")
         elif protocol is None:
@@ -67,8 +71,6 @@ class HttpReceiver:
         """Look at what a request begins with, and only then at its body; none: the client is gone."""
         reception = self._reception
         limits = reception.limits
-        if sum(len(name) + len(value) + 4 for name, value in headers.items()) > limits.max_header_bytes:
-            return Answer(Outcome.HEADERS_TOO_LARGE, f"headers: expected at most {limits.max_header_bytes:,} bytes")
         if not reception.tokens.admit(headers.get("authorization")):
             return Answer(Outcome.UNAUTHENTICATED, "expected a valid bearer token in `Authorization`")
         if _encoding(headers) not in ENCODINGS:

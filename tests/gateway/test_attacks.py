@@ -1,0 +1,381 @@
+"""What strangers try, over raw sockets, each with its outcome; docs/gateway.md lists them as a table."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import resource
+import socket
+import time
+import zlib
+from collections.abc import Iterator
+from typing import Any
+
+import grpc
+import pytest
+import zstandard
+
+from gateway_rig import Gateway, body_of, gateway, one_span, post, raw, read_all, status
+from goldspan.collector_processor.gateway.contract import Busy
+from goldspan.collector_processor.gateway.limits import Limits
+
+MEBIBYTE = 1 << 20
+LIMITS = Limits(
+    max_request_bytes=4 * MEBIBYTE,
+    max_concurrent_requests=8,
+    max_bytes_in_flight=16 * MEBIBYTE,
+    max_connections=50,
+    read_timeout=1.0,
+    idle_timeout=2.0,
+    handshake_timeout=1.0,
+)
+TOKEN = "only-we-know"
+BEARER = {"authorization": f"Bearer {TOKEN}"}
+SPAN = one_span().SerializeToString()
+EXPORT = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[Gateway]:
+    with gateway(limits=LIMITS, tokens=(TOKEN,), forwarded=("x-tenant",)) as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def still_serves(running: Gateway) -> Iterator[None]:
+    """After each attack an honest client is served, nothing is left in flight, and nothing bad was kept."""
+    running.intake.requests.clear()
+    yield
+    assert status(raw(running.http_port, post(SPAN, **BEARER))) == 200
+    assert call(running, SPAN) == grpc.StatusCode.OK
+    until = time.monotonic() + 5
+    while (running.reception.room.requests or running.reception.room.bytes) and time.monotonic() < until:
+        time.sleep(0.01)
+    assert (running.reception.room.requests, running.reception.room.bytes) == (0, 0)
+
+
+def call(
+    running: Gateway,
+    body: bytes,
+    *,
+    metadata: tuple[tuple[str, str], ...] = (("authorization", f"Bearer {TOKEN}"),),
+    compression: grpc.Compression | None = None,
+    method: str = EXPORT,
+) -> grpc.StatusCode:
+    with grpc.insecure_channel(f"127.0.0.1:{running.grpc_port}") as channel:
+        export = channel.unary_unary(method, None, None)
+        try:
+            export(body, timeout=10, metadata=metadata, compression=compression)
+        except grpc.RpcError as error:
+            return error.code()
+    return grpc.StatusCode.OK
+
+
+def peak_mebibytes() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+# Sizes
+
+
+def test_an_oversized_body_is_refused_by_what_it_announces(running: Gateway) -> None:
+    answer = raw(running.http_port, post(b"", length=5 * MEBIBYTE, **BEARER))
+    assert status(answer) == 413
+
+
+def test_an_oversized_body_that_announces_nothing_is_cut_off(running: Gateway) -> None:
+    head = post(b"", transfer_encoding="chunked", **BEARER).replace(b"content-length: 0\r\n", b"")
+    with socket.create_connection(("127.0.0.1", running.http_port), timeout=10) as connection:
+        connection.sendall(head)
+        sent = 0
+        try:
+            while sent < 64 * MEBIBYTE:
+                connection.sendall(b"10000\r\n" + bytes(0x10000) + b"\r\n")
+                sent += 0x10000
+        except (BrokenPipeError, ConnectionResetError):
+            pass
+    assert sent < 32 * MEBIBYTE
+    assert running.intake.requests == []
+
+
+def test_an_oversized_message_is_refused(running: Gateway) -> None:
+    assert call(running, bytes(5 * MEBIBYTE)) == grpc.StatusCode.RESOURCE_EXHAUSTED
+
+
+@pytest.mark.parametrize(
+    ("encoding", "compress"),
+    [("gzip", gzip.compress), ("deflate", zlib.compress), ("zstd", zstandard.ZstdCompressor().compress)],
+)
+def test_a_bomb_is_refused_unopened(running: Gateway, encoding: str, compress: Any) -> None:
+    bomb = compress(bytes(256 * MEBIBYTE))
+    before = peak_mebibytes()
+    answer = raw(running.http_port, post(bomb, content_encoding=encoding, **BEARER))
+    assert status(answer) == 413
+    assert b"unfolds to more than" in answer
+    assert peak_mebibytes() - before < 32
+
+
+def test_a_bomb_in_a_message_is_refused_unopened(running: Gateway) -> None:
+    with grpc.insecure_channel(f"127.0.0.1:{running.grpc_port}") as channel:
+        export = channel.unary_unary(EXPORT, None, None)
+        metadata = (("authorization", f"Bearer {TOKEN}"),)
+        # The client compresses: what it needs itself is paid here, before the measuring starts.
+        for _ in range(2):
+            before = peak_mebibytes()
+            with pytest.raises(grpc.RpcError) as refused:
+                export(bytes(64 * MEBIBYTE), timeout=20, metadata=metadata, compression=grpc.Compression.Gzip)
+            assert refused.value.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
+            assert "unfolds to more than" in refused.value.details()
+    assert peak_mebibytes() - before < 32
+
+
+def test_a_bomb_below_the_ceiling_counts_with_what_it_unfolds_to(running: Gateway) -> None:
+    many = one_span("x" * 3 * MEBIBYTE).SerializeToString()
+    assert status(raw(running.http_port, post(gzip.compress(many), content_encoding="gzip", **BEARER))) == 413
+    honest = one_span("x" * 900_000).SerializeToString()
+    assert status(raw(running.http_port, post(gzip.compress(honest), content_encoding="gzip", **BEARER))) == 200
+
+
+@pytest.mark.parametrize("header", ["x" * 20_000, "\r\n".join(["x: y"] * 5_000)])
+def test_headers_without_end_are_refused(running: Gateway, header: str) -> None:
+    answer = raw(running.http_port, post(SPAN, x_more=header, **BEARER))
+    assert status(answer) == 431
+
+
+def test_a_header_that_never_ends_is_cut_off(running: Gateway) -> None:
+    with socket.create_connection(("127.0.0.1", running.http_port), timeout=10) as connection:
+        connection.sendall(b"POST /v1/traces HTTP/1.1\r\nx: ")
+        try:
+            for _ in range(100):
+                connection.sendall(b"y" * 10_000)
+                time.sleep(0.001)
+        except (BrokenPipeError, ConnectionResetError):
+            return
+        assert status(read_all(connection)) == 431
+
+
+def test_metadata_without_end_is_refused(running: Gateway) -> None:
+    long = (("authorization", f"Bearer {TOKEN}"), ("x-more", "y" * 20_000))
+    assert call(running, SPAN, metadata=long) == grpc.StatusCode.RESOURCE_EXHAUSTED
+
+
+# Slowness and crowds
+
+
+def test_a_slow_header_is_cut_off(running: Gateway) -> None:
+    with socket.create_connection(("127.0.0.1", running.http_port), timeout=10) as connection:
+        began = time.monotonic()
+        connection.sendall(b"POST /v1/traces HTTP/1.1\r\n")
+        assert read_all(connection) == b""
+    assert 0.9 < time.monotonic() - began < 4
+
+
+def test_a_slow_body_is_cut_off_however_it_drips(running: Gateway) -> None:
+    with socket.create_connection(("127.0.0.1", running.http_port), timeout=10) as connection:
+        began = time.monotonic()
+        connection.sendall(post(b"", length=1000, **BEARER))
+        try:
+            while time.monotonic() - began < 6:
+                connection.sendall(b"x")
+                time.sleep(0.1)
+        except (BrokenPipeError, ConnectionResetError):
+            pass
+    assert 0.9 < time.monotonic() - began < 4
+
+
+def test_slow_calls_are_cut_off_and_do_not_keep_others_out(running: Gateway) -> None:
+    """More of them than there are worker threads; a fast call is served meanwhile."""
+
+    def dripping() -> Iterator[bytes]:
+        time.sleep(20)
+        yield SPAN
+
+    with grpc.insecure_channel(f"127.0.0.1:{running.grpc_port}") as channel:
+        export = channel.stream_unary(EXPORT, None, None)
+        metadata = (("authorization", f"Bearer {TOKEN}"),)
+        slow = [export.future(dripping(), timeout=10, metadata=metadata) for _ in range(6)]
+        time.sleep(0.2)
+        assert call(running, SPAN) == grpc.StatusCode.OK
+        codes = {one.code() for one in slow}
+    assert codes == {grpc.StatusCode.DEADLINE_EXCEEDED}
+    assert all("in time" in one.details() for one in slow)
+
+
+def test_idle_connections_are_closed(running: Gateway) -> None:
+    with socket.create_connection(("127.0.0.1", running.http_port), timeout=10) as connection:
+        assert read_all(connection) == b""
+
+
+def test_a_crowd_of_idle_connections_keeps_nobody_out(running: Gateway) -> None:
+    crowd = [socket.create_connection(("127.0.0.1", running.http_port), timeout=10) for _ in range(200)]
+    try:
+        assert status(raw(running.http_port, post(SPAN, **BEARER))) == 200
+        assert running.http.connections <= LIMITS.max_connections
+    finally:
+        for one in crowd:
+            one.close()
+
+
+def test_a_crowd_of_slow_requests_is_gone_after_the_time_to_read(running: Gateway) -> None:
+    crowd = [socket.create_connection(("127.0.0.1", running.http_port), timeout=10) for _ in range(100)]
+    for one in crowd:
+        try:
+            one.sendall(b"POST /v1/traces HTTP/1.1\r\n")
+        except OSError:
+            continue
+    time.sleep(LIMITS.read_timeout + 1)
+    assert status(raw(running.http_port, post(SPAN, **BEARER))) == 200
+    for one in crowd:
+        one.close()
+
+
+def test_a_crowd_of_grpc_connections_is_bounded(running: Gateway) -> None:
+    crowd = [socket.create_connection(("127.0.0.1", running.grpc_port), timeout=10) for _ in range(200)]
+    try:
+        time.sleep(LIMITS.handshake_timeout + 0.5)
+        assert call(running, SPAN) == grpc.StatusCode.OK
+    finally:
+        for one in crowd:
+            one.close()
+
+
+def test_more_requests_than_there_is_room_for_are_told_to_come_again(running: Gateway) -> None:
+    running.intake.open.clear()
+    crowd = [socket.create_connection(("127.0.0.1", running.http_port), timeout=10) for _ in range(12)]
+    for one in crowd:
+        one.sendall(post(SPAN, **BEARER))
+    time.sleep(0.3)
+    assert call(running, SPAN) == grpc.StatusCode.UNAVAILABLE
+    running.intake.open.set()
+    answers = [read_all(one) for one in crowd]
+    for one in crowd:
+        one.close()
+    assert sorted(map(status, answers)) == [200] * 8 + [503] * 4
+    assert all(b"retry-after: 1\r\n" in one for one in answers if status(one) == 503)
+    assert len(running.intake.requests) == 8
+
+
+def test_bytes_in_flight_are_bounded_as_well(running: Gateway) -> None:
+    big = one_span("x" * (3 * MEBIBYTE)).SerializeToString()
+    running.intake.open.clear()
+    crowd = [socket.create_connection(("127.0.0.1", running.http_port), timeout=10) for _ in range(7)]
+    for one in crowd:
+        one.sendall(post(big, **BEARER))
+    time.sleep(0.3)
+    running.intake.open.set()
+    answers = [status(read_all(one)) for one in crowd]
+    for one in crowd:
+        one.close()
+    assert answers.count(200) == 5
+    assert answers.count(503) == 2
+
+
+# What is no request
+
+
+@pytest.mark.parametrize("body", [b"\xff\xff\xff", b"\x0a\x05ab", SPAN[:-3], b"{}"])
+def test_bad_protobuf_is_refused(running: Gateway, body: bytes) -> None:
+    assert status(raw(running.http_port, post(body, **BEARER))) == 400
+    assert call(running, body) == grpc.StatusCode.INVALID_ARGUMENT
+    assert running.intake.requests == []
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b"nonsense", b'{"resourceSpans": 1}', b"[" * 100_000, b"\xff"])
+def test_bad_json_is_refused_in_json(running: Gateway, body: bytes) -> None:
+    answer = raw(running.http_port, post(body, **BEARER, content_type="application/json"))
+    assert status(answer) == 400
+    assert json.loads(body_of(answer))["code"] == 3
+    assert running.intake.requests == []
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "deflate", "zstd"])
+def test_bodies_that_are_not_what_they_say_are_refused(running: Gateway, encoding: str) -> None:
+    assert status(raw(running.http_port, post(b"no such thing", content_encoding=encoding, **BEARER))) == 400
+
+
+def test_a_compressed_body_cut_off_is_refused(running: Gateway) -> None:
+    for encoding, compress in {"gzip": gzip.compress, "zstd": zstandard.ZstdCompressor().compress}.items():
+        cut = compress(SPAN)[:-6]
+        assert status(raw(running.http_port, post(cut, content_encoding=encoding, **BEARER))) == 400
+
+
+@pytest.mark.parametrize(
+    "request_text",
+    [
+        b"\x16\x03\x01\x02\x00\x01\x00",
+        b"GET\r\n\r\n",
+        b"POST /v1/traces HTTP/1.1\r\ncontent-length: -1\r\n\r\n",
+        b"POST /v1/traces HTTP/1.1\r\ncontent-length: 5\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+    ],
+)
+def test_what_is_not_http_is_refused(running: Gateway, request_text: bytes) -> None:
+    assert status(raw(running.http_port, request_text)) in {400, 401, 404, 405, 415}
+
+
+@pytest.mark.parametrize("metadata", [{"content_type": "text/plain"}, {"content_encoding": "br"}])
+def test_unknown_encodings_are_refused(running: Gateway, metadata: dict[str, str]) -> None:
+    assert status(raw(running.http_port, post(SPAN, **BEARER, **metadata))) == 415
+
+
+# Who it is, and where they go
+
+
+@pytest.mark.parametrize(
+    "authorization",
+    [None, "", "Bearer", "Bearer ", "Bearer wrong", f"Basic {TOKEN}", TOKEN, f"Bearer {TOKEN}x", "Bearer ü"],
+)
+def test_a_wrong_token_opens_nothing(running: Gateway, authorization: str | None) -> None:
+    given = {} if authorization is None else {"authorization": authorization}
+    # The body is not even read: this one never comes.
+    content = post(b"", length=1000, **given).replace("ü".encode(), b"\xfc")
+    answer = raw(running.http_port, content)
+    assert status(answer) == 401
+    assert b"www-authenticate: Bearer" in answer
+    assert TOKEN.encode() not in answer
+    if authorization is None or authorization.isascii():
+        metadata = () if authorization is None else (("authorization", authorization),)
+        assert call(running, SPAN, metadata=metadata) == grpc.StatusCode.UNAUTHENTICATED
+    assert running.intake.requests == []
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/", "/v1/traces/../../etc/passwd", "/v1/..%2f..%2fetc%2fpasswd", "/v1/traces%00", "/metrics", "//v1/traces"],
+)
+def test_other_paths_lead_nowhere(running: Gateway, path: str) -> None:
+    assert status(raw(running.http_port, post(SPAN, path, **BEARER))) == 404
+    assert call(running, SPAN, method=f"/{path}") == grpc.StatusCode.UNIMPLEMENTED
+
+
+def test_a_tenant_named_like_a_path_stays_a_header(running: Gateway) -> None:
+    assert status(raw(running.http_port, post(SPAN, **BEARER, x_tenant="../../etc/passwd"))) == 200
+    assert running.intake.requests[0].headers == (("x-tenant", "../../etc/passwd"),)
+
+
+def test_a_tenant_that_cannot_be_forwarded_is_refused(running: Gateway) -> None:
+    content = post(SPAN, **BEARER, x_tenant="?").replace(b"x-tenant: ?", b"x-tenant: \xfc")
+    assert status(raw(running.http_port, content)) == 400
+
+
+def test_other_methods_are_refused(running: Gateway) -> None:
+    content = post(SPAN, **BEARER).replace(b"POST", b"PUT")
+    assert status(raw(running.http_port, content)) == 405
+
+
+def test_a_busy_journal_is_told_in_the_terms_of_each_protocol(running: Gateway) -> None:
+    accepted = running.intake.receipt
+    running.intake.receipt = Busy(2.5, "the journal is full")
+    try:
+        answer = raw(running.http_port, post(SPAN, **BEARER))
+        with (
+            grpc.insecure_channel(f"127.0.0.1:{running.grpc_port}") as channel,
+            pytest.raises(grpc.RpcError) as refused,
+        ):
+            channel.unary_unary(EXPORT, None, None)(SPAN, metadata=(("authorization", f"Bearer {TOKEN}"),), timeout=5)
+    finally:
+        running.intake.receipt = accepted
+    assert status(answer) == 503
+    assert b"retry-after: 3\r\n" in answer
+    assert refused.value.code() == grpc.StatusCode.UNAVAILABLE
+    assert "grpc-status-details-bin" in dict(refused.value.trailing_metadata())
