@@ -16,6 +16,8 @@ from goldspan.scoring.sessions import JsonValue, Session, ToolCall, Turn
 
 if TYPE_CHECKING:
     from goldspan.scoring.goldens.models import ExpectedCall, Golden
+    from goldspan.scoring.metrics.results import MetricResult
+    from goldspan.scoring.presets.result import PresetResult
 
 
 class Label(StrEnum):
@@ -121,19 +123,12 @@ class CallResult:
         return self.expected is None
 
     @property
-    def optional(self) -> bool:
-        """The expected call may be left out: scored, but outside the mean of its turn."""
-        return self.expected is not None and self.expected.optional
-
-    @property
     def missing(self) -> bool:
         """An expected call without a partner; `actual` may name a near miss."""
         return self.expected is not None and not self.aligned
 
     aligned: bool = False
     """Expected and actual stand for each other."""
-    violates: ExpectedCall | None = None
-    """The forbidden call that the actual one is: `verdict` is then a failure, whatever the score."""
 
     def arguments_with(self, outcome: Outcome) -> tuple[str, ...]:
         """Names of the expected arguments that had this outcome."""
@@ -146,9 +141,9 @@ class TurnResult:
 
     verdict: Verdict
     calls: tuple[CallResult, ...] = ()
-    """One for each expected call, in the golden's order; of optional calls only those that were made."""
+    """One for each expected call, in the golden's order."""
     unexpected: tuple[CallResult, ...] = ()
-    """One for each actual call that stands for no expected one; reported, not scored, unless it was forbidden."""
+    """One for each actual call that stands for no expected one; reported, not scored."""
     rejected: tuple[ToolCall, ...] = ()
     """Requests that were refused before execution; reported, not scored unless the criterion counts them."""
     turn: Turn | None = None
@@ -162,16 +157,11 @@ class TurnResult:
     evaluated: int = 0
     """How many of these were evaluated."""
     matched: int = 0
-    """How many of them have a partner."""
+    """How many expected calls have a partner."""
     approximate: bool = False
     """The turn was too large to align exactly; the pairs found are good, perhaps not best."""
-    alternative: int | None = None
-    """Which of the golden's alternatives was judged, from 0: the best; none where there is only one."""
-
-    @property
-    def violations(self) -> tuple[CallResult, ...]:
-        """Calls that were made although they are forbidden."""
-        return tuple(call for call in (*self.calls, *self.unexpected) if call.violates is not None)
+    answer: PresetResult | None = None
+    """What a preset answered, where one scored: there are no calls then."""
 
     @property
     def missing(self) -> int:
@@ -195,6 +185,25 @@ class SessionResult:
     metric: str = "tool_parameter_match"
     criterion: str = ""
     """A digest of the criterion, or a preset's name: scores of different criteria are never averaged."""
+    preset: str | None = None
+    """The preset that scored in the place of `tool_parameter_match`, if one did."""
+    answer: PresetResult | None = None
+    """What the preset answered for the whole session."""
+    metrics: tuple[MetricResult, ...] = ()
+    """What other metrics found, beside the main result and never in its place."""
+
+    @property
+    def failed(self) -> bool:
+        """Whether the session failed, or a metric whose threshold is known did."""
+        labels = [self.verdict.label, *(metric.verdict.label for metric in self.metrics)]
+        return Label.FAIL in labels
+
+    @property
+    def as_one(self) -> bool:
+        """Whether the turns were judged as one, so that there is a single turn result without a place of its own."""
+        golden = self.golden
+        whole = golden is not None and (golden.calls is not None or golden.criterion.scope == "session")
+        return whole or any(turn.turn is not None and turn.turn_index is None for turn in self.turns)
 
     @property
     def calls_expected(self) -> int:
@@ -232,7 +241,7 @@ class RunResult:
         `strict` also asks that nothing went unevaluated, on any level, for another reason than that nothing was
         expected or no golden wanted the session, and that every golden was seen. `lenient` does not.
         """
-        if not self.sessions or any(session.verdict.label is Label.FAIL for session in self.sessions):
+        if not self.sessions or any(session.failed for session in self.sessions):
             return False
         return coverage == "lenient" or not (self.never_seen or any(self._unevaluated()))
 
@@ -241,7 +250,8 @@ class RunResult:
         for session in self.sessions:
             calls = (call.verdict for turn in session.turns for call in turn.calls)
             turns = (turn.verdict for turn in session.turns)
-            for verdict in (session.verdict, *turns, *calls):
+            metrics = (metric.verdict for metric in session.metrics if metric.threshold is not None)
+            for verdict in (session.verdict, *turns, *calls, *metrics):
                 if verdict.reason is not None and verdict.reason not in _HARMLESS:
                     yield verdict.reason
 

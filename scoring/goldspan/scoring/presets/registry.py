@@ -40,6 +40,17 @@ class Preset(Generic[OptionsT]):
     """Whether these options compare arguments: arguments that were not captured are then no answer, not `{}`."""
     raises: str = "EXCEPTION"
     """The status of a result the system would have raised an exception for."""
+    reads_messages: Callable[[OptionsT], bool] = lambda _: False
+    """Whether these options compare messages rather than calls."""
+
+    def check(self, given: Mapping[str, Any]) -> OptionsT:
+        """Return the options as the preset understands them.
+
+        Raises:
+            CriterionError: an option is unknown or has a wrong value.
+
+        """
+        return read_options(self.name, self.options, given)
 
     def score(self, expected: object, actual: object, given: Mapping[str, Any]) -> PresetResult:
         """Score once.
@@ -48,7 +59,7 @@ class Preset(Generic[OptionsT]):
             CriterionError: an option is unknown or has a wrong value.
 
         """
-        options = read_options(self.name, self.options, given)
+        options = self.check(given)
         if self.reads_arguments(options) and (reason := unknown_arguments(actual)):
             return not_evaluated(self.name, reason, "the arguments of a call are not known")
         try:
@@ -65,6 +76,10 @@ def _reads_arguments_of_adk(options: adk_trajectory.AdkTrajectoryOptions) -> boo
 
 def _reads_arguments_of_axion(options: axion.AxionOptions) -> bool:
     return options.check_parameters and options.probe is None
+
+
+def _reads_messages_of_langchain(options: langchain.LangChainOptions) -> bool:
+    return options.trajectory_match_mode == "strict"
 
 
 def _never(options: PresetOptions) -> bool:  # noqa: ARG001 - the answer is the same for all
@@ -109,6 +124,7 @@ PRESETS: Mapping[str, Preset[Any]] = {
             langchain.LangChainOptions,
             langchain.score,
             needs=("messages, for the mode strict",),
+            reads_messages=_reads_messages_of_langchain,
         ),
         Preset(ragas.NAME, "ragas 3e28e9d ToolCallAccuracy and ToolCallF1", ragas.RagasOptions, ragas.score),
         Preset(tau2.NAME, "tau2-bench a2c0247 action check", tau2.Tau2Options, tau2.score),
@@ -138,10 +154,20 @@ def score_with_preset(name: str, expected: Any, actual: Any, /, **options: Any) 
         CriterionError: there is no such preset, or an option is unknown or has a wrong value.
 
     """
+    return find_preset(name).score(expected, actual, options)
+
+
+def find_preset(name: str) -> Preset[Any]:
+    """Return the preset of a name.
+
+    Raises:
+        CriterionError: there is none; the message has the nearest name.
+
+    """
     preset = PRESETS.get(name)
     if preset is None:
         _refuse(name)
-    return preset.score(expected, actual, options)
+    return preset
 
 
 def _refuse(name: str) -> NoReturn:

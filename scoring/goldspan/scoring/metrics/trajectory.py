@@ -1,0 +1,211 @@
+"""Companion metrics: what is known of trajectories, from the same calls that `tool_parameter_match` judges.
+
+An expected and an actual call *match* if they have the same name and the pair scores exactly 1 under the criterion of
+the expected call: its strategies, tolerances and matchers, and extra arguments where these are penalised. Each metric
+aligns matching calls in its own way:
+
+- `trajectory_exact_match`: the most pairs in order; 1 if every expected and every actual call has a partner, else 0.
+- `trajectory_in_order_match`: the most pairs in order; 1 if every expected call has a partner, else 0.
+- `trajectory_any_order_match`: the most pairs in any order; 1 if every expected call has a partner, else 0.
+- `trajectory_precision`, `trajectory_recall`, `trajectory_f1`: the most pairs in any order, as a share of the actual
+  calls, of the expected calls, and the harmonic mean of both.
+
+Order is as in `tool_parameter_match`: free among calls that were asked for at once, unless `parallel_calls` is
+`in_order`, whatever `ordered` says. Optional calls, and calls that stand for one, count on neither side. A session has
+the mean of its evaluated turns. A turn of which nothing is expected is not evaluated; nor is one whose score depends on
+arguments that are not known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import NamedTuple
+
+from goldspan.scoring.alignment import Pair, align
+from goldspan.scoring.call_match import CallMatch
+from goldspan.scoring.criterion import Criterion
+from goldspan.scoring.goldens.models import Golden
+from goldspan.scoring.metrics.results import MetricScore, Range
+from goldspan.scoring.results import Reason, TurnResult
+from goldspan.scoring.score import score_session
+from goldspan.scoring.sessions import Session, ToolCall
+
+_ONE, _ZERO = Fraction(1), Fraction(0)
+_PAIR = Pair(_ONE)
+_RANGE = Range(0.0, 1.0)
+_UNSAID = frozenset(
+    {
+        Reason.NOTHING_EXPECTED,
+        Reason.TURN_NOT_EXPECTED,
+        Reason.CALLS_NOT_VISIBLE,
+        Reason.INCOMPLETE,
+        Reason.GOLDEN_NEVER_SEEN,
+        Reason.INPUT_MISSING,
+    }
+)
+"""Reasons of a turn that say that its calls are not what happened."""
+
+
+class Counts(NamedTuple):
+    """How many calls there are, and how many pairs of them match."""
+
+    expected: int
+    actual: int
+    matched: int
+
+
+@dataclass(frozen=True, slots=True)
+class TrajectoryMetric:
+    """One of the metrics above."""
+
+    name: str
+    description: str
+    ordered: bool
+    score: Callable[[Counts], Fraction]
+    range: Range = _RANGE
+
+    def __call__(self, session: Session, golden: Golden) -> MetricScore:
+        """Judge a session by the golden's own criteria."""
+        result = score_session(golden, session)
+        turns = [self.of_turn(turn, session, golden) for turn in result.turns]
+        return MetricScore(mean(turns), reason=result.verdict.reason)
+
+    def of_turn(
+        self, turn: TurnResult, session: Session, golden: Golden, override: Criterion | None = None
+    ) -> MetricScore:
+        """Judge a turn that `tool_parameter_match` has judged; `override` replaces all criteria."""
+        if (unsaid := _why_unsaid(turn, session)) is not None:
+            return MetricScore(None, reason=unsaid)
+        expected = [call.expected for call in turn.calls if call.expected is not None and not call.expected.optional]
+        if not expected:
+            return MetricScore(None, reason=Reason.NOTHING_EXPECTED)
+        judging = override or _criterion_of(turn, golden)
+        calls, batches = _calls_of(turn, session, judging)
+        matches = [CallMatch(call, override or call.criterion or judging) for call in expected]
+        least = self._count(matches, calls, batches, judging, known=True)
+        most = self._count(matches, calls, batches, judging, known=False)
+        words = _words(least)
+        if self.score(least) != self.score(most):
+            why = next(
+                (call.verdict.reason for call in turn.calls if call.verdict.reason), Reason.ARGUMENTS_NOT_CAPTURED
+            )
+            return MetricScore(None, words, why)
+        return MetricScore(self.score(least), words)
+
+    def _count(
+        self,
+        matches: Sequence[CallMatch],
+        calls: Sequence[ToolCall],
+        batches: Sequence[int],
+        judging: Criterion,
+        *,
+        known: bool,
+    ) -> Counts:
+        def pair(row: int, column: int) -> Pair | None:
+            bounds = matches[row].judge(calls[column]).bounds
+            return _PAIR if (bounds.least if known else bounds.most) == 1 else None
+
+        alignment = align(
+            [match.expected.name for match in matches],
+            [call.name for call in calls],
+            pair,
+            ordered=self.ordered,
+            batches=batches if judging.parallel_calls == "any_order" else None,
+        )
+        return Counts(len(matches), len(calls), sum(partner is not None for partner in alignment.partners))
+
+
+def mean(turns: Sequence[MetricScore]) -> Fraction | None:
+    """Return the mean over evaluated turns, none where there is none."""
+    scores = [Fraction(turn.score) for turn in turns if turn.score is not None]
+    return sum(scores, _ZERO) / len(scores) if scores else None
+
+
+def _why_unsaid(turn: TurnResult, session: Session) -> Reason | None:
+    """Say why the calls that are known of a turn are perhaps not all of them, if so."""
+    if turn.verdict.reason in _UNSAID:
+        return turn.verdict.reason
+    if turn.turn is not None and not turn.turn.calls_visible:
+        return Reason.CALLS_NOT_VISIBLE
+    return Reason.INCOMPLETE if session.incomplete else None
+
+
+def _criterion_of(turn: TurnResult, golden: Golden) -> Criterion:
+    index = turn.expected_index
+    own = golden.turns[index].criterion if index is not None and index < len(golden.turns) else None
+    return golden.criterion if own is None or turn.turn_index is None else own
+
+
+def _calls_of(turn: TurnResult, session: Session, judging: Criterion) -> tuple[list[ToolCall], list[int]]:
+    """List the calls that count, and the batch of each; all of the session's where its turns were judged as one."""
+    if turn.turn is None:
+        return [], []
+    absorbed = {one.actual_index for one in turn.calls if one.aligned and one.expected and one.expected.optional}
+    parts = session.turns if turn.turn_index is None else (turn.turn,)
+    numbers: dict[tuple[int, int], int] = {}
+    calls: list[ToolCall] = []
+    batches: list[int] = []
+    place = -1
+    for index, part in enumerate(parts):
+        for call in part.calls:
+            place += 1
+            refused = call.rejected and judging.rejected_requests == "report"
+            failed = call.error is not None and judging.failed_calls == "ignore"
+            if place not in absorbed and not refused and not failed:
+                calls.append(call)
+                batches.append(numbers.setdefault((index, call.batch), len(numbers) + 1) if call.batch else 0)
+    return calls, batches
+
+
+def _words(counts: Counts) -> str:
+    return f"{counts.matched} of {counts.expected} expected calls match, {counts.actual} were made"
+
+
+def _all_and_no_other(counts: Counts) -> Fraction:
+    return Fraction(counts.matched == counts.expected == counts.actual)
+
+
+def _all(counts: Counts) -> Fraction:
+    return Fraction(counts.matched == counts.expected)
+
+
+def _precision(counts: Counts) -> Fraction:
+    """Without a call nothing was right."""
+    return Fraction(counts.matched, counts.actual) if counts.actual else _ZERO
+
+
+def _recall(counts: Counts) -> Fraction:
+    return Fraction(counts.matched, counts.expected)
+
+
+def _f1(counts: Counts) -> Fraction:
+    return Fraction(2 * counts.matched, counts.actual + counts.expected)
+
+
+TRAJECTORY_METRICS = (
+    TrajectoryMetric(
+        "trajectory_exact_match",
+        "Whether the calls are the expected ones in the expected order, and no others; over turns, the share that are.",
+        ordered=True,
+        score=_all_and_no_other,
+    ),
+    TrajectoryMetric(
+        "trajectory_in_order_match",
+        "Whether the expected calls were made in the expected order, whatever else was; over turns, the share.",
+        ordered=True,
+        score=_all,
+    ),
+    TrajectoryMetric(
+        "trajectory_any_order_match",
+        "Whether the expected calls were made, in any order, whatever else was; over turns, the share.",
+        ordered=False,
+        score=_all,
+    ),
+    TrajectoryMetric("trajectory_precision", "The share of calls that were expected.", ordered=False, score=_precision),
+    TrajectoryMetric("trajectory_recall", "The share of expected calls that were made.", ordered=False, score=_recall),
+    TrajectoryMetric(
+        "trajectory_f1", "The harmonic mean of trajectory precision and recall.", ordered=False, score=_f1
+    ),
+)

@@ -1,0 +1,177 @@
+"""Presets at work: a session and its golden as another system would score them, told as a session's result.
+
+ADK's presets take turns, paired as goldspan joins them; a turn that never came has no calls, and one that the golden
+does not have is left out. The others take all calls of a session as one list, as their systems do.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+from goldspan.scoring.goldens.models import ExpectedCall, Golden
+from goldspan.scoring.presets.registry import Preset, find_preset
+from goldspan.scoring.presets.result import PresetResult
+from goldspan.scoring.presets.tool_schemas import described_functions
+from goldspan.scoring.results import Label, Reason, SessionResult, TurnResult, Verdict
+from goldspan.scoring.sessions import Session, ToolCall, Turn
+
+_UNSEEN = frozenset({Reason.CALLS_NOT_VISIBLE, Reason.INCOMPLETE, Reason.GOLDEN_NEVER_SEEN, Reason.INPUT_MISSING})
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenPreset:
+    """A preset with options that were checked."""
+
+    preset: Preset[Any]
+    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    @property
+    def name(self) -> str:
+        """The preset's name."""
+        return self.preset.name
+
+    @property
+    def criterion(self) -> str:
+        """The name, and a digest of the options where there are some: scores of different ones are never averaged."""
+        if not self.options:
+            return self.name
+        written = json.dumps(dict(self.options), sort_keys=True, default=repr)
+        return f"{self.name}:{hashlib.sha256(written.encode()).hexdigest()[:8]}"
+
+
+def choose_preset(name: str, options: Mapping[str, Any] | None = None) -> ChosenPreset:
+    """Return a preset with its options.
+
+    Raises:
+        CriterionError: there is no such preset, or an option is unknown or has a wrong value.
+
+    """
+    preset, given = find_preset(name), dict(options or {})
+    preset.check(given)
+    return ChosenPreset(preset, given)
+
+
+def judge_by_preset(chosen: ChosenPreset, own: SessionResult, *, final: bool = True) -> SessionResult:
+    """Judge a session that `tool_parameter_match` has judged (`own`) as another system would.
+
+    A score passes where the system says so; where it draws no line, from the golden's own threshold on. `final=False`:
+    more turns may come, so that nothing is said of the whole.
+    """
+    session, golden = own.session, own.golden
+    named = replace(own, preset=chosen.name, criterion=chosen.criterion)
+    if session is None or golden is None:
+        return named
+    if chosen.preset.by_turn and golden.calls is None:
+        return _by_turn(chosen, named, golden, final=final)
+    return _as_one(chosen, named, session, golden, final=final)
+
+
+def _by_turn(chosen: ChosenPreset, own: SessionResult, golden: Golden, *, final: bool) -> SessionResult:
+    turns: list[TurnResult] = []
+    wanted: list[Sequence[ExpectedCall]] = []
+    made: list[Sequence[ToolCall]] = []
+    unseen: Reason | None = None
+    for turn in own.turns:
+        if turn.expected_index is None:
+            turns.append(_blank(turn, turn.verdict))
+            continue
+        if (why := _unseen(turn)) is not None:
+            unseen = unseen or why
+            turns.append(_blank(turn, Verdict(None, Label.NOT_EVALUATED, why)))
+            continue
+        expected, actual = golden.turns[turn.expected_index].calls, _made(turn.turn)
+        answer = chosen.preset.score(expected, actual, chosen.options)
+        wanted.append(expected)
+        made.append(actual)
+        turns.append(replace(_blank(turn, _verdict(answer, golden)), answer=answer))
+    evaluated = sum(turn.verdict.exact is not None for turn in turns)
+    counted = replace(own, turns=tuple(turns), expected=len(wanted), evaluated=evaluated)
+    if unseen is not None or not final:
+        return replace(counted, verdict=Verdict(None, Label.NOT_EVALUATED, unseen or Reason.INCOMPLETE))
+    answer = chosen.preset.score({"invocations": wanted}, {"invocations": made}, chosen.options)
+    return replace(counted, verdict=_verdict(answer, golden), answer=answer)
+
+
+def _as_one(
+    chosen: ChosenPreset, own: SessionResult, session: Session, golden: Golden, *, final: bool
+) -> SessionResult:
+    if not final:
+        return replace(own, turns=(), verdict=Verdict(None, Label.NOT_EVALUATED, Reason.INCOMPLETE))
+    expected = golden.calls
+    if expected is None:
+        expected = tuple(call for turn in golden.turns for call in turn.calls)
+    whole = _whole(session)
+    blank = _blank(TurnResult(own.verdict, turn=whole, expected_index=0), own.verdict)
+    unseen = next(filter(None, map(_unseen, own.turns)), None)
+    if session.incomplete or unseen is not None:
+        verdict = Verdict(None, Label.NOT_EVALUATED, unseen or Reason.INCOMPLETE)
+        return replace(own, turns=(replace(blank, verdict=verdict),), expected=1, evaluated=0, verdict=verdict)
+    answer = chosen.preset.score(expected, _actual(chosen, session, whole), _options(chosen, session))
+    verdict = _verdict(answer, golden)
+    turn = replace(blank, verdict=verdict, answer=answer)
+    evaluated = int(verdict.exact is not None)
+    return replace(own, turns=(turn,), expected=1, evaluated=evaluated, verdict=verdict, answer=answer)
+
+
+def _actual(chosen: ChosenPreset, session: Session, whole: Turn | None) -> object:
+    """Return messages where the system compares messages and all of them were recorded, calls else."""
+    if chosen.preset.reads_messages(chosen.preset.check(chosen.options)):
+        recorded = [turn.messages.value for turn in session.turns]
+        if recorded and all(isinstance(one, list) for one in recorded):
+            return [message for one in recorded for message in one]
+    return _made(whole)
+
+
+def _options(chosen: ChosenPreset, session: Session) -> Mapping[str, Any]:
+    """Add what the trace says of tools, where the system wants it and nobody else said it."""
+    if chosen.name != "bfcl" or {"func_description", "funcDescription"} & chosen.options.keys():
+        return chosen.options
+    functions = described_functions(session)
+    return {**chosen.options, "func_description": functions} if functions else chosen.options
+
+
+def _made(turn: Turn | None) -> list[ToolCall]:
+    return [] if turn is None else [call for call in turn.calls if not call.rejected]
+
+
+def _unseen(turn: TurnResult) -> Reason | None:
+    """Say why the calls that are known of a turn are perhaps not all of them, if so."""
+    if turn.turn is not None and not turn.turn.calls_visible:
+        return Reason.CALLS_NOT_VISIBLE
+    reason = turn.verdict.reason
+    return reason if reason in _UNSEEN else None
+
+
+def _whole(session: Session) -> Turn | None:
+    """Return all turns as one, at the root of the last."""
+    if not session.turns:
+        return None
+    calls = tuple(call for turn in session.turns for call in turn.calls)
+    traces = tuple(dict.fromkeys(trace for turn in session.turns for trace in turn.trace_ids))
+    return replace(session.turns[-1], calls=calls, trace_ids=traces, turn_id=None, start=session.turns[0].start)
+
+
+def _blank(turn: TurnResult, verdict: Verdict) -> TurnResult:
+    """Return a turn of which no call was judged."""
+    return TurnResult(
+        verdict,
+        rejected=turn.rejected,
+        turn=turn.turn,
+        turn_index=turn.turn_index,
+        expected_index=turn.expected_index,
+    )
+
+
+def _verdict(answer: PresetResult, golden: Golden) -> Verdict:
+    if answer.score is None:
+        return Verdict(None, Label.NOT_EVALUATED, answer.reason or Reason.EVALUATOR_ERROR)
+    label = answer.label
+    if label is None:
+        label = Label.PASS if answer.score >= float(golden.criterion.exact_threshold) else Label.FAIL
+    return Verdict(Fraction(Decimal(repr(float(answer.score)))), label)
