@@ -166,6 +166,16 @@ class Engine:
             times.append(self._now)
         return min(times, default=None)
 
+    def remember(self, session: SessionState, now: float) -> None:
+        """Take in what was said of a session before a restart; its records are to be fed again too."""
+        now = self._tick(now)
+        self._store.add_session(session)
+        self._look_at_session(session, now + self.settings.run_idle)
+
+    def use_goldens(self, goldens: GoldenIndex) -> None:
+        """Judge by these from now on. What was said of a session stands until something new comes for it."""
+        self.goldens = self._judge.goldens = goldens
+
     def _open(self, trace_id: str, now: float) -> TraceState:
         trace = self._store.trace(trace_id)
         if trace is None:

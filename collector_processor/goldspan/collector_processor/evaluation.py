@@ -20,6 +20,14 @@ class Level(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Remembered:
+    """In place of a result's detail where only what was said of it is still known, not why."""
+
+    digest: str
+    """The `digest_of` the evaluation that was handed out."""
+
+
+@dataclass(frozen=True, slots=True)
 class Evaluation:
     """One result of one metric, ready to be written as span attributes, an event and a metric point.
 
@@ -45,7 +53,7 @@ class Evaluation:
     """`name@version`."""
     criterion: str
     preset: str | None
-    detail: CallResult | TurnResult | SessionResult
+    detail: CallResult | TurnResult | SessionResult | Remembered
     explanation: str
     """Names arguments and gives counts; holds values only where the door was told to include them."""
     turn_index: int | None = None

@@ -7,10 +7,13 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from goldspan.collector_processor.evaluation import Evaluation, Level
+from goldspan.collector_processor.emit.attributes import event_attributes
+from goldspan.collector_processor.evaluation import Evaluation, Level, Remembered
 from goldspan.mappers.facts import ResourceFacts
 from goldspan.scoring.explanation import explain
 from goldspan.scoring.goldens.models import Golden
+from goldspan.scoring.metrics.registry import OWN
+from goldspan.scoring.metrics.results import MetricResult, MetricTurn
 from goldspan.scoring.results import CallResult, Label, Reason, SessionResult, TurnResult, Verdict
 from goldspan.scoring.sessions import Session, SpanRef
 
@@ -30,7 +33,7 @@ class _Common:
     def evaluation(
         self,
         level: Level,
-        detail: CallResult | TurnResult | SessionResult,
+        detail: CallResult | TurnResult | SessionResult | MetricTurn | MetricResult,
         *,
         turn_key: str = "",
         call_key: str = "",
@@ -38,15 +41,18 @@ class _Common:
         timestamp: int,
         turn_index: int | None = None,
         agent: str | None = None,
+        metric: MetricResult | None = None,
     ) -> Evaluation:
         verdict = detail.verdict
         if self.session.incomplete and verdict.label is not Label.PASS:
             verdict = INCOMPLETE
+        name = self.result.metric if metric is None else metric.name
+        criterion = self.result.criterion if metric is None else _rule(metric)
         return Evaluation(
-            id=self._id(level, turn_key, call_key),
+            id=self._id(level, turn_key, call_key, name, criterion),
             revision=1,
             level=level,
-            metric=self.result.metric,
+            metric=name,
             verdict=verdict,
             target=target,
             timestamp=timestamp,
@@ -54,26 +60,37 @@ class _Common:
             run=self.session.run,
             golden=self.golden.key,
             golden_set=self.golden.golden_set,
-            criterion=self.result.criterion,
-            preset=None,
+            criterion=criterion,
+            preset=self.result.preset if metric is None else None,
             detail=detail,
-            explanation=explain(detail, include_values=self.include_values),
+            explanation=self._explanation(detail, metric),
             turn_index=turn_index,
             agent=agent,
             resource=self.resource,
             incomplete=self.session.incomplete,
         )
 
-    def _id(self, level: Level, turn_key: str, call_key: str) -> str:
+    def _explanation(
+        self, detail: CallResult | TurnResult | SessionResult | MetricTurn | MetricResult, metric: MetricResult | None
+    ) -> str:
+        """Explain without values, unless they are wanted: what others wrote, a preset or a user's metric, may hold any."""
+        if isinstance(detail, MetricTurn | MetricResult):
+            own = metric is not None and metric.name in OWN
+            return detail.verdict.explanation if own or self.include_values else ""
+        if self.result.preset is not None and not self.include_values:
+            return f"scored by preset {self.result.preset}"
+        return explain(detail, include_values=self.include_values)
+
+    def _id(self, level: Level, turn_key: str, call_key: str, metric: str, criterion: str) -> str:
         identity = [
             self.golden.digest,
-            self.result.criterion,
+            criterion,
             self.session.id,
             self.session.run,
             level.value,
             turn_key,
             call_key,
-            self.result.metric,
+            metric,
         ]
         return hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:32]
 
@@ -107,12 +124,47 @@ def evaluations_of(result: SessionResult, *, whole: bool, include_values: bool =
             found += _turn_evaluations(common, turn, root, end)
     if whole:
         found.append(common.evaluation(Level.SESSION, result, target=root, timestamp=end))
+    for metric in result.metrics:
+        found += _metric_evaluations(common, metric, root, end, whole=whole)
     return found
 
 
+def _metric_evaluations(
+    common: _Common, metric: MetricResult, root: SpanRef | None, end: int, *, whole: bool
+) -> Iterator[Evaluation]:
+    """List what a metric beside the main one says of each turn and, once the run is over, of the session."""
+    for one in metric.turns:
+        if one.turn is not None or whole:
+            place = root if one.turn is None else one.turn.root
+            yield common.evaluation(
+                Level.TURN,
+                one,
+                turn_key=_turn_key(one, place),
+                target=place,
+                timestamp=end if one.turn is None else one.turn.end,
+                turn_index=_turn_index(one),
+                agent=None if one.turn is None else one.turn.agent,
+                metric=metric,
+            )
+    if whole:
+        yield common.evaluation(Level.SESSION, metric, target=root, timestamp=end, metric=metric)
+
+
+def _rule(metric: MetricResult) -> str:
+    """Name the rule a metric judges by: scores of one rule may be compared."""
+    return metric.name if metric.threshold is None else f"{metric.name}>={float(metric.threshold):g}"
+
+
+def _turn_key(turn: TurnResult | MetricTurn, root: SpanRef | None) -> str:
+    return f"expected:{turn.expected_index}" if turn.turn is None or root is None else f"{root.trace_id}/{root.span_id}"
+
+
+def _turn_index(turn: TurnResult | MetricTurn) -> int | None:
+    return turn.expected_index if turn.expected_index is not None else turn.turn_index
+
+
 def _turn_evaluations(common: _Common, turn: TurnResult, root: SpanRef | None, end: int) -> Iterator[Evaluation]:
-    key = f"expected:{turn.expected_index}" if turn.turn is None or root is None else f"{root.trace_id}/{root.span_id}"
-    index = turn.expected_index if turn.expected_index is not None else turn.turn_index
+    key, index = _turn_key(turn, root), _turn_index(turn)
     agent = turn.turn.agent if turn.turn is not None else None
     for call in (*turn.calls, *turn.unexpected):
         actual = call.actual if call.aligned or call.unexpected else None
@@ -150,11 +202,24 @@ def revise(known: dict[str, Evaluation], newest: Mapping[str, Evaluation]) -> li
         before = known.get(evaluation.id)
         if before is None:
             changed.append(evaluation)
-        elif replace(before, revision=evaluation.revision) != evaluation:
+        elif _differs(before, evaluation):
             changed.append(replace(evaluation, revision=before.revision + 1))
     changed += [_withdrawn(before) for before in known.values() if before.id not in newest and not before.withdrawn]
     known.update((evaluation.id, evaluation) for evaluation in changed)
     return changed
+
+
+def digest_of(evaluation: Evaluation) -> str:
+    """Return 16 hex digits that stand for all that is said of a result, whatever its revision."""
+    said = event_attributes(replace(evaluation, revision=0))
+    text = repr((sorted(said.items()), evaluation.target, evaluation.timestamp))
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+
+
+def _differs(before: Evaluation, evaluation: Evaluation) -> bool:
+    if isinstance(before.detail, Remembered):
+        return before.withdrawn or before.detail.digest != digest_of(evaluation)
+    return replace(before, revision=evaluation.revision) != evaluation
 
 
 def _withdrawn(evaluation: Evaluation) -> Evaluation:
