@@ -1,0 +1,78 @@
+"""Outlets made of what the settings say, and one for each signal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from goldspan.collector_processor.gateway.contract import Delivery, Outlet, Request, Signal
+from goldspan.collector_processor.gateway.tls import ClientTls
+from goldspan.scoring.errors import SettingsError
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """Where one outlet sends to, and how."""
+
+    endpoint: str
+    """A URL; `/v1/traces` and so on are added for HTTP, as exporters do with OTEL_EXPORTER_OTLP_ENDPOINT."""
+    protocol: str = "http/protobuf"
+    """Or `grpc`."""
+    compression: str = "gzip"
+    """Or `zstd` (over HTTP), or `none`."""
+    timeout: float = 10.0
+    """Seconds for one attempt."""
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    tls: ClientTls = field(default_factory=ClientTls)
+    connections: int = 8
+    """Over HTTP, at once."""
+
+
+def open_outlet(destination: Destination) -> Outlet:
+    """Make an outlet; nothing is sent yet. Raises SettingsError where its certificates cannot be used."""
+    # Imported when asked for: who sends over HTTP alone needs no gRPC for it.
+    encoding = "identity" if destination.compression == "none" else destination.compression
+    headers = {name.lower(): value for name, value in destination.headers.items()}
+    if destination.protocol == "grpc":
+        from goldspan.collector_processor.gateway.grpc_outlet import GrpcOutlet  # noqa: PLC0415
+
+        if encoding == "zstd":
+            raise SettingsError("compression: found zstd, expected gzip or none: gRPC has no zstd")
+        scheme, _, target = destination.endpoint.rstrip("/").rpartition("://")
+        return GrpcOutlet(
+            target,
+            secure=scheme == "https",
+            headers=headers,
+            encoding=encoding,
+            timeout=destination.timeout,
+            tls=destination.tls,
+        )
+    from goldspan.collector_processor.gateway.http_outlet import HttpOutlet  # noqa: PLC0415
+
+    base = destination.endpoint.rstrip("/")
+    for signal in Signal:
+        base = base.removesuffix(f"/v1/{signal}")
+    return HttpOutlet(
+        {signal: f"{base}/v1/{signal}" for signal in Signal},
+        headers=headers,
+        encoding=encoding,
+        timeout=destination.timeout,
+        tls=destination.tls,
+        connections=destination.connections,
+    )
+
+
+class RoutedOutlet:
+    """Delivers each signal through the outlet that is its own."""
+
+    def __init__(self, outlets: Mapping[Signal, Outlet]) -> None:
+        self._outlets = outlets
+
+    def deliver(self, request: Request) -> Delivery:
+        """Make one attempt."""
+        return self._outlets[request.signal].deliver(request)
+
+    def close(self) -> None:
+        """Close each outlet once."""
+        for outlet in {id(one): one for one in self._outlets.values()}.values():
+            outlet.close()
