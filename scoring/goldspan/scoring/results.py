@@ -123,12 +123,19 @@ class CallResult:
         return self.expected is None
 
     @property
+    def optional(self) -> bool:
+        """The expected call may be left out: scored, but outside the mean of its turn."""
+        return self.expected is not None and self.expected.optional
+
+    @property
     def missing(self) -> bool:
         """An expected call without a partner; `actual` may name a near miss."""
         return self.expected is not None and not self.aligned
 
     aligned: bool = False
     """Expected and actual stand for each other."""
+    violates: ExpectedCall | None = None
+    """The forbidden call that the actual one is: `verdict` is then a failure, whatever the score."""
 
     def arguments_with(self, outcome: Outcome) -> tuple[str, ...]:
         """Names of the expected arguments that had this outcome."""
@@ -141,9 +148,9 @@ class TurnResult:
 
     verdict: Verdict
     calls: tuple[CallResult, ...] = ()
-    """One for each expected call, in the golden's order."""
+    """One for each expected call, in the golden's order; of optional calls only those that were made."""
     unexpected: tuple[CallResult, ...] = ()
-    """One for each actual call that stands for no expected one; reported, not scored."""
+    """One for each actual call that stands for no expected one; reported, not scored, unless it was forbidden."""
     rejected: tuple[ToolCall, ...] = ()
     """Requests that were refused before execution; reported, not scored unless the criterion counts them."""
     turn: Turn | None = None
@@ -157,11 +164,18 @@ class TurnResult:
     evaluated: int = 0
     """How many of these were evaluated."""
     matched: int = 0
-    """How many expected calls have a partner."""
+    """How many of them have a partner."""
     approximate: bool = False
     """The turn was too large to align exactly; the pairs found are good, perhaps not best."""
     answer: PresetResult | None = None
     """What a preset answered, where one scored: there are no calls then."""
+    alternative: int | None = None
+    """Which of the golden's alternatives was judged, from 0: the best; none where there is only one."""
+
+    @property
+    def violations(self) -> tuple[CallResult, ...]:
+        """Calls that were made although they are forbidden."""
+        return tuple(call for call in (*self.calls, *self.unexpected) if call.violates is not None)
 
     @property
     def missing(self) -> int:

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice, product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from goldspan.scoring.call_match import Bounds
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.criterion_fields import is_mapping
+from goldspan.scoring.forbidden import all_kept, with_forbidden
 from goldspan.scoring.given import (
     ActualCalls,
     ExpectedCalls,
@@ -24,11 +26,11 @@ from goldspan.scoring.given import (
     session_of,
 )
 from goldspan.scoring.goldens.matching import Ambiguous, GoldenIndex, split_runs
-from goldspan.scoring.goldens.models import Golden, GoldenSet, GoldenTurn
+from goldspan.scoring.goldens.models import MOST_ALTERNATIVES, ExpectedCall, Golden, GoldenSet, GoldenTurn
 from goldspan.scoring.results import CallResult, Label, Reason, RunResult, SessionResult, TurnResult, Verdict
 from goldspan.scoring.sessions import Session, Turn
 from goldspan.scoring.turn_join import join_turns
-from goldspan.scoring.turn_score import ExpectedTurn, TurnScore, label_of, mean, score_calls
+from goldspan.scoring.turn_score import ExpectedTurn, TurnScore, best_of, label_of, mean, score_calls
 
 if TYPE_CHECKING:
     from goldspan.scoring.metrics.judging import MetricSource
@@ -51,8 +53,8 @@ def score_turn(
 
     """
     override = _override(criterion)
-    calls, judging = expected_calls(expected), override or Criterion()
-    turn = ExpectedTurn(calls, judging, [override or call.criterion or judging for call in calls])
+    judging = override or Criterion()
+    turn = _expected(expected_calls(expected), judging, override)
     return score_calls(turn, actual_turn(actual), turn_index=0).result
 
 
@@ -89,7 +91,7 @@ def score_session(
         scored = list(_turns(wanted, run, judging, override, final=final))
     counted = [turn for turn in scored if turn.result.expected]
     return SessionResult(
-        _verdict(counted, judging, final=final),
+        with_forbidden(_verdict(counted, judging, final=final), all_kept(turn.kept for turn in scored)),
         run,
         wanted,
         tuple(turn.result for turn in scored),
@@ -156,31 +158,62 @@ def _turns(
     joined = join_turns(golden.turns, session.turns, judging.turn_join)
     unseen = Reason.INCOMPLETE if session.incomplete else None
     for index, (expected, partner) in enumerate(zip(golden.turns, joined.partners, strict=True)):
-        wanted = _expected_turn(expected, index, judging, override)
-        if partner is not None:
-            yield score_calls(wanted, session.turns[partner], turn_index=partner, unseen=unseen)
-        elif final:
-            yield score_calls(wanted, None, unseen=_why_missing(judging, session, known=index not in joined.unknown))
+        if partner is None and not final:
+            continue
+        turn, why = None, unseen
+        if partner is None:
+            why = _why_missing(judging, session, known=index not in joined.unknown)
+        else:
+            turn = session.turns[partner]
+        yield best_of(
+            [
+                score_calls(wanted, turn, turn_index=partner, unseen=why)
+                for wanted in _expected_turns(expected, index, judging, override)
+            ]
+        )
     for index, turn in enumerate(session.turns):
         if index not in joined.partners:
             yield TurnScore(_not_expected(turn, index))
 
 
-def _expected_turn(turn: GoldenTurn, index: int, above: Criterion, override: Criterion | None) -> ExpectedTurn:
+def _expected(
+    calls: Sequence[ExpectedCall], judging: Criterion, override: Criterion | None, index: int | None = None
+) -> ExpectedTurn:
+    return ExpectedTurn(calls, judging, [override or call.criterion or judging for call in calls], index)
+
+
+def _expected_turns(
+    turn: GoldenTurn, index: int, above: Criterion, override: Criterion | None
+) -> Iterator[ExpectedTurn]:
+    """List what would do for a turn, the golden's first choice first."""
     judging = override or turn.criterion or above
-    return ExpectedTurn(turn.calls, judging, [override or call.criterion or judging for call in turn.calls], index)
+    for calls in (turn.calls, *turn.alternatives):
+        yield _expected(calls, judging, override, index)
 
 
 def _whole_session(golden: Golden, session: Session, judging: Criterion, override: Criterion | None) -> TurnScore:
     """Score all calls of a session as one turn; it ends with the session's last turn and stands at its root."""
-    turns = golden.turns if golden.calls is None else (GoldenTurn(golden.calls),)
-    parts = [_expected_turn(turn, index, judging, override) for index, turn in enumerate(turns)]
-    wanted = ExpectedTurn(
-        [call for part in parts for call in part.calls],
-        judging,
-        [criterion for part in parts for criterion in part.criteria],
-        0,
-    )
+    turns = golden.turns if golden.calls is None else (GoldenTurn(golden.calls, alternatives=golden.alternatives),)
+    choices = [tuple(_expected_turns(turn, index, judging, override)) for index, turn in enumerate(turns)]
+    scored = [
+        _as_one_turn(_one_after_the_other(parts, judging), session, judging)
+        for parts in islice(product(*choices), MOST_ALTERNATIVES)
+    ]
+    return best_of(scored)
+
+
+def _one_after_the_other(parts: Sequence[ExpectedTurn], judging: Criterion) -> ExpectedTurn:
+    """Join what is expected of several turns; groups of free order stay apart."""
+    numbers: dict[tuple[int, int], int] = {}
+    calls = [
+        replace(call, group=numbers.setdefault((index, call.group), len(numbers) + 1)) if call.group else call
+        for index, part in enumerate(parts)
+        for call in part.calls
+    ]
+    return ExpectedTurn(calls, judging, [criterion for part in parts for criterion in part.criteria], 0)
+
+
+def _as_one_turn(wanted: ExpectedTurn, session: Session, judging: Criterion) -> TurnScore:
     if not session.turns:
         return score_calls(wanted, None, unseen=_why_missing(judging, session, known=True))
     last = session.turns[-1]

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import Literal, NamedTuple
 
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.goldens.chosen import MetricChoice, PresetChoice
@@ -21,6 +22,30 @@ _NOTHING: Mapping[str, JsonValue] = MappingProxyType({})
 
 def _nothing() -> Mapping[str, JsonValue]:
     return _NOTHING
+
+
+MOST_ALTERNATIVES = 100
+"""How many alternatives are looked at where `calls` has others; a file with more is refused."""
+ANY_TOOL = "*"
+"""As the name of a forbidden call: whatever the tool."""
+
+
+class CallCount(NamedTuple):
+    """How often a tool should be called: `CallCount(">=", 1)`."""
+
+    operator: Literal["==", "!=", "<", "<=", ">", ">="]
+    number: int
+
+
+CallCounts = Mapping[str, CallCount]
+"""By tool. Read by metrics that count; `tool_parameter_match` does not."""
+
+
+class Repeat(NamedTuple):
+    """So many runs of a golden's session belong together, and so many of them must pass."""
+
+    runs: int
+    passes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +61,13 @@ class ExpectedCall:
     criterion: Criterion | None = None
     """None: that of the turn or the golden."""
     optional: bool = False
-    """May be left out: scored where it was made, never missed."""
+    """May be left out: scored where it was made, outside the mean, never missed."""
     forbidden: bool = False
-    """Must not be made; `args` may narrow what exactly is forbidden."""
+    """Must not be made; `args` may narrow what exactly is forbidden, and the name `*` forbids every tool."""
+    group: int = 0
+    """Neighbours with the same number may be made in any order among themselves. 0: in no group."""
+    result: JsonValue = None
+    """What the call should return, for metrics that judge it; None: nothing is said of that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +81,9 @@ class GoldenTurn:
     """The dialect's own id of the turn, such as ADK's invocation id: a key that beats `user`."""
     criterion: Criterion | None = None
     """None: that of the golden."""
+    alternatives: tuple[tuple[ExpectedCall, ...], ...] = ()
+    """Other lists of calls that would do as well as `calls`; the best counts."""
+    call_counts: CallCounts = field(default_factory=dict[str, CallCount])
 
     @property
     def has_key(self) -> bool:
@@ -64,12 +96,16 @@ class Golden:
     """What one session should have done, as turns or as one list of calls for the whole session."""
 
     session: str | None = None
-    """The session id it belongs to; None where `session_pattern` says so instead."""
+    """The session id it belongs to; None where another join says so instead."""
     turns: tuple[GoldenTurn, ...] = ()
     calls: tuple[ExpectedCall, ...] | None = None
     """Not None: every call of the session in one list, whatever the turn (session scope); `turns` is then empty."""
     session_pattern: str | None = None
     """A glob that matches whole session ids, case-sensitive: `nightly-*-weather`."""
+    attribute: Mapping[str, JsonValue] = field(default_factory=_nothing)
+    """Attributes of a turn's root, or of what is below it, that all have these values."""
+    first_user_text: str | None = None
+    """The first message of the user, up to white space."""
     criterion: Criterion = field(default_factory=Criterion)
     golden_set: str = ""
     """`name@version` of the set it comes from; the name alone where the set has no version."""
@@ -81,13 +117,23 @@ class Golden:
     """What is judged beside `tool_parameter_match`."""
     preset: PresetChoice | None = None
     """Scores in the place of `tool_parameter_match`."""
+    alternatives: tuple[tuple[ExpectedCall, ...], ...] = ()
+    """Where `calls` is not None: other lists that would do as well; the best counts."""
+    repeat: Repeat | None = None
+    """Judges the golden over several runs of its session."""
+    call_counts: CallCounts = field(default_factory=dict[str, CallCount])
+    """For the whole session."""
 
     @property
     def key(self) -> str:
-        """What names the golden in reports and telemetry: its session id, else its pattern."""
+        """What names the golden in reports and telemetry: what it is joined by, the session id above all."""
         if self.session is not None:
             return self.session
-        return self.session_pattern or ""
+        if self.session_pattern is not None:
+            return self.session_pattern
+        if self.attribute:
+            return ", ".join(f"{name}={value}" for name, value in self.attribute.items())
+        return self.first_user_text or ""
 
 
 @dataclass(frozen=True, slots=True)
