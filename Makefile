@@ -25,7 +25,7 @@ define set_up
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check conformance bench test-adk test-sdk collector record wheel clean
+.PHONY: help demo test check conformance bench test-adk test-sdk test-zero-code collector record wheel clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -58,6 +58,9 @@ test-sdk: $(SDK_VENVS)/$(SDK_OLDEST)/.ready $(SDK_VENVS)/$(SDK_PINNED)/.ready $(
 test-adk: $(SDK_VENVS)/adk/.ready ## run the adapter for Google ADK with the real google-adk
 	$(SDK_VENVS)/adk/bin/python -m pytest -rs tests/adapters $(ARGS)
 
+test-zero-code: $(SDK_VENVS)/zero-code/.ready ## run agents under opentelemetry-instrument, set up by variables and files alone
+	$(SDK_VENVS)/zero-code/bin/python -m pytest -rs tests/zero_code $(ARGS)
+
 collector: .collector/otelcol-goldspan ## build the OpenTelemetry Collector that the tests of config/collector use; needs Go
 
 record: ## record a framework's telemetry anew: FRAMEWORK=name; without a name, list them
@@ -75,6 +78,11 @@ $(READY): pyproject.toml
 
 $(SDK_VENVS)/adk/.ready: pyproject.toml
 	$(call set_up,$(SDK_VENVS)/adk,--group test 'google-adk[eval]>=2.10')
+
+# The newest set of these that fits together: each of their releases holds all the others at its own version.
+$(SDK_VENVS)/zero-code/.ready: pyproject.toml
+	$(call set_up,$(SDK_VENVS)/zero-code,--group test opentelemetry-sdk==1.45.1 opentelemetry-exporter-otlp==1.45.1 \
+		opentelemetry-distro==0.66b1 opentelemetry-configuration==0.66b1)
 
 $(SDK_VENVS)/newest/.ready: pyproject.toml
 	$(call set_up,$(SDK_VENVS)/newest,--group test --upgrade opentelemetry-sdk opentelemetry-exporter-otlp)
