@@ -23,7 +23,11 @@ EVENTS = {
         {"author": "a", "content": {"parts": [{"function_call": {"name": "pong"}}]}},
     ]
 }
-EXPECTED = (ExpectedCall("get_weather", CALL["args"]), ExpectedCall("ping", {}), ExpectedCall("pong", {}))  # type: ignore[arg-type]
+EXPECTED = (
+    ExpectedCall("get_weather", CALL["args"], literal=True),  # type: ignore[arg-type]
+    ExpectedCall("ping", {}),
+    ExpectedCall("pong", {}),
+)
 
 
 def eval_set(*cases: Any, **more: Any) -> dict[str, Any]:

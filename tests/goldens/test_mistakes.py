@@ -95,8 +95,14 @@ ONE_MISTAKE = {
     "no arguments given": ("\n              city: Paris\n              days: 3", "", 11, f"{C0}.args", "found null"),
     "not a number": ("days: 3", "days: .nan", 13, f"{C0}.args.days", "expected a JSON value: quote it if it is text"),
     "infinite": ("days: 3", "days: [1, 1e999]", 13, f"{C0}.args.days[1]", "found"),
-    "matcher": ("city: Paris", "city: {$any_of: [a, b]}", 12, f"{C0}.args.city", "no matchers yet"),
-    "matcher deep inside": ("days: 3", "days: [{a: {$x: 1}}]", 13, f"{C0}.args.days[0].a", 'key "$x"'),
+    "matcher": ("city: Paris", "city: {$any_of: a}", 12, f'{C0}.args.city["$any_of"]', "expected a list"),
+    "matcher deep inside": (
+        "days: 3",
+        "days: [{a: {$x: 1}}]",
+        13,
+        f'{C0}.args.days[0].a["$x"]',
+        "unknown matcher",
+    ),
     "duplicate key": ("days: 3", "city: Nice", 13, f"{C0}.args.city", "stands twice in one object (first on line 12)"),
     "key that is a number": ("days: 3", "3: 1", 13, f"{C0}.args", "found the key 3, expected text: put it in quotes"),
     "key that is null": ("days: 3", "~: 1", 13, f"{C0}.args", "found the key null"),
@@ -192,7 +198,7 @@ def test_eleven_mistakes_are_eleven(tmp_path: Path) -> None:
         calls:
           - {nam: f}
           - {name: f, args: [1]}
-          - {name: f, args: {x: {$regex: y}, z: .inf}}
+          - {name: f, args: {x: {$regex: 1}, z: .inf}}
       - session: a
         turns: []
         calls: []
@@ -206,7 +212,7 @@ def test_eleven_mistakes_are_eleven(tmp_path: Path) -> None:
         (4, "criterion.ordred"),
         (8, "goldens[0].calls[0].nam"),
         (9, "goldens[0].calls[1].args"),
-        (10, "goldens[0].calls[2].args.x"),
+        (10, 'goldens[0].calls[2].args.x["$regex"]'),
         (10, "goldens[0].calls[2].args.z"),
         (11, "goldens[1]"),
         (11, ""),

@@ -86,7 +86,7 @@ RIGHT: dict[str, Any] = {
     "rules": a_set(criterion={"tools": {"f": {"args": {"a": "exact", "b": {"weight": 2, "relativeTolerance": None}}}}}),
     "pattern": a_set(goldens=[{"session_pattern": "s-*", "turns": [{}, {"user": "Hi", "calls": []}]}]),
     "criterion of a call": with_call(criterion={"callScore": "all", "default_strategy": "casefold_exact"}),
-    "any JSON": with_call(args={"a": [None, True, 1, 1.5, "x", {"b": {}}], "$filter": {"$a": 1, "$b": 2}}),
+    "any JSON": with_call(args={"a": [None, True, 1, 1.5, "x", {"b": {}}], "$filter": {"a$": 1, "b": {}}}),
 }
 WRONG: dict[str, Any] = {
     "no name": {"goldens": []},
@@ -102,7 +102,9 @@ WRONG: dict[str, Any] = {
     "turn with an unknown field": a_set(goldens=[{"session": "s", "turns": [{"call": []}]}]),
     "nameless call": a_set(goldens=[a_golden(calls=[{"args": {}}])]),
     "args as a list": with_call(args=[1]),
-    "matcher": with_call(args={"a": {"$any_of": [1, 2]}}),
+    "wrong matcher": with_call(args={"a": {"$any_of": []}}),
+    "option of another matcher": with_call(args={"a": {"$any_of": [1], "tolerance": 1}}),
+    "two matchers": with_call(args={"a": {"$any_of": [1], "$type": "string"}}),
     "matcher deep inside": with_call(args={"a": [{"b": {"$x": 1}}]}),
     "later": with_call(optional=True),
     "unknown criterion field": a_set(criterion={"orderd": True}),

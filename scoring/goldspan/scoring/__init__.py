@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         CriterionFileError,
         GoldenFileError,
         GoldspanError,
+        MatcherError,
         Mistake,
         Problem,
     )
@@ -56,6 +57,7 @@ __all__ = [
     "GoldenTurn",
     "GoldspanError",
     "Label",
+    "MatcherError",
     "Metric",
     "Mistake",
     "Outcome",
@@ -82,7 +84,15 @@ __all__ = [
 
 _MODULES = {
     "criterion": ("Criterion",),
-    "errors": ("CriterionError", "CriterionFileError", "GoldenFileError", "GoldspanError", "Mistake", "Problem"),
+    "errors": (
+        "CriterionError",
+        "CriterionFileError",
+        "GoldenFileError",
+        "GoldspanError",
+        "MatcherError",
+        "Mistake",
+        "Problem",
+    ),
     "explanation": ("explain",),
     "goldens.loading": ("load_criterion", "load_goldens"),
     "goldens.matching": ("GoldenIndex",),

@@ -12,9 +12,15 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from goldspan.scoring.alignment import Pair
+from goldspan.scoring.argument_rules import Rule
 from goldspan.scoring.comparison import ONE, ZERO
 from goldspan.scoring.criterion import Criterion
+from goldspan.scoring.declared_defaults import DeclaredDefaults
 from goldspan.scoring.goldens.models import ExpectedCall
+from goldspan.scoring.matchers.history import Earlier, History
+from goldspan.scoring.matchers.judging import differing, has_parts, lacks, score_of
+from goldspan.scoring.matchers.matcher import ABSENT, Absence, Expected, holds_matchers
+from goldspan.scoring.matchers.presence import Absent, Ignore, Present
 from goldspan.scoring.results import ArgumentResult, Label, Outcome, Reason, Verdict
 from goldspan.scoring.sessions import Capture, JsonValue, ToolCall
 
@@ -24,6 +30,8 @@ REASONS: Mapping[Capture, Reason] = {
     Capture.TRUNCATED: Reason.ARGUMENTS_TRUNCATED,
     Capture.UNPARSABLE: Reason.ARGUMENTS_UNPARSABLE,
 }
+MISSING = ABSENT
+"""In the place of a score: the argument was left out, and that is wrong."""
 PASSED = Verdict(ONE, Label.PASS)
 FAILED = Verdict(ZERO, Label.FAIL)
 
@@ -52,16 +60,39 @@ class Judged(NamedTuple):
     extra: tuple[str, ...]
 
 
+class Surroundings(NamedTuple):
+    """What is judged by besides a call's own arguments."""
+
+    history: History | None = None
+    """What earlier calls returned; None: not known."""
+    defaults: DeclaredDefaults | None = None
+    """What the tools' definitions declare for arguments that are left out."""
+
+
+class _Argument(NamedTuple):
+    """One expected argument that counts."""
+
+    name: str
+    value: Expected
+    rule: Rule
+    special: bool
+    """It is more than plain JSON to be compared as a whole."""
+
+
 class CallMatch:
     """An expected call together with the rules for its arguments, to be compared with many actual calls."""
 
-    __slots__ = ("_items", "_total", "criterion", "expected")
+    __slots__ = ("_around", "_items", "_total", "criterion", "expected")
 
-    def __init__(self, expected: ExpectedCall, criterion: Criterion) -> None:
-        self.expected, self.criterion = expected, criterion
+    def __init__(self, expected: ExpectedCall, criterion: Criterion, around: Surroundings = Surroundings()) -> None:  # noqa: B008 - immutable
+        self.expected, self.criterion, self._around = expected, criterion, around
         rules = criterion.rules(expected.name)
-        self._items = [(argument, value, rules[argument]) for argument, value in expected.args.items()]
-        self._total = sum(rule.points for _, _, rule in self._items)
+        self._items = [
+            _Argument(argument, value, rule := rules[argument], has_parts(value, rule))
+            for argument, value in expected.values.items()
+            if not isinstance(value, Ignore)
+        ]
+        self._total = sum(item.rule.points for item in self._items)
 
     def is_perfect(self, call: ToolCall, judged: Judged) -> bool:
         """Whether no other call could be a better partner than this one of the same name."""
@@ -88,13 +119,22 @@ class CallMatch:
         hidden = call.argument_captures
         points: Fraction | int = 0
         known = True
-        for name, value, rule in self._items:
-            if hidden and is_hidden(hidden, name):
-                known = False
-            elif name not in actual:
-                if by_values or (by_keys and rule.required):
+        for item in self._items:
+            name, value, rule, special = item
+            if special or name not in actual or (hidden and is_hidden(hidden, name)):
+                if by_keys and rule.needed and self._lacks_part(item, actual):
                     return None
-            elif (score := rule.compare(value, actual[name])) is ONE:
+                score = self._special(item, actual, call)
+                if score is MISSING:
+                    if by_values or (by_keys and rule.required):
+                        return None
+                    continue
+                if score is None:
+                    known = False
+                    continue
+            else:
+                score = rule.compare(value, actual[name])
+            if score is ONE:
                 points += rule.points
             elif by_values:
                 return None
@@ -112,20 +152,16 @@ class CallMatch:
         """Return which share of the expected arguments a call has right, whether it may be a partner or not."""
         actual = arguments_of(call) or {}
         points: Fraction | int = 0
-        for name, value, rule in self._items:
-            if name in actual and not is_hidden(call.argument_captures, name):
-                score = rule.compare(value, actual[name])
-                if score is not ZERO:
-                    points += rule.points if score is ONE else rule.points * score
+        for item in self._items:
+            score = self._special(item, actual, call)
+            if score is not None and score is not MISSING and score is not ZERO:
+                points += item.rule.points if score is ONE else item.rule.points * score
         return _share(points, self._total)
 
     def may_be(self, call: ToolCall) -> bool:
         """Whether every expected argument that is known is a match."""
         actual, hidden = arguments_of(call) or {}, call.argument_captures
-        return all(
-            is_hidden(hidden, name) or (name in actual and rule.compare(value, actual[name]) is ONE)
-            for name, value, rule in self._items
-        )
+        return all(is_hidden(hidden, item.name) or self._special(item, actual, call) is ONE for item in self._items)
 
     def judge(self, call: ToolCall) -> Judged:
         """Compare a call argument by argument."""
@@ -136,38 +172,103 @@ class CallMatch:
         points: Fraction | int = 0
         unknown: Fraction | int = 0
         reason = None
-        for name, value, rule in self._items:
-            strategy, compare, weight, worth, _ = rule
-            if hidden and is_hidden(hidden, name):
+        for item in self._items:
+            name, value, rule, special = item
+            strategy, weight, worth = rule.strategy, rule.weight, rule.points
+            if special or name not in actual or (hidden and is_hidden(hidden, name)):
+                score = self._special(item, actual, call)
+                value = self._written(item)
+                found = actual[name] if name in actual else self._default(name, None)
+            else:
+                found = actual[name]
+                score = rule.compare(value, found)
+            if score is ONE:
+                results.append(ArgumentResult(name, Outcome.MATCHED, ONE, strategy, value, found, weight))
+                points += worth
+            elif score is MISSING:
+                results.append(ArgumentResult(name, Outcome.MISSING, ZERO, strategy, value, None, weight))
+            elif score is None:
                 results.append(ArgumentResult(name, Outcome.UNKNOWN, None, strategy, value, None, weight))
                 unknown += worth
-                reason = reason or REASONS[hidden[name]]
-            elif name not in actual:
-                results.append(ArgumentResult(name, Outcome.MISSING, ZERO, strategy, value, None, weight))
-            elif (score := compare(value, actual[name])) is ONE:
-                results.append(ArgumentResult(name, Outcome.MATCHED, ONE, strategy, value, actual[name], weight))
-                points += worth
+                reason = reason or (REASONS[hidden[name]] if is_hidden(hidden, name) else Reason.INPUT_MISSING)
             else:
-                results.append(ArgumentResult(name, Outcome.MISMATCHED, score, strategy, value, actual[name], weight))
+                parts = self._differing(item, found, call)
+                results.append(ArgumentResult(name, Outcome.MISMATCHED, score, strategy, value, found, weight, parts))
                 if score is not ZERO:
                     points += worth * score
         extra = extra_arguments(self.expected, call)
         total = self._total + (len(extra) if extra and self.criterion.extra_arguments == "penalize" else 0)
         least = _share(points, total)
         bounds = self._of_call(least, _share(points + unknown, total) if reason else least)
-        return Judged(_verdict(bounds, reason), bounds, tuple(results), extra)
+        return Judged(_verdict(bounds, reason), bounds, self._with_ignored(results, actual), extra)
 
     def _judge_unknown(self, call: ToolCall) -> Judged:
         """Judge a call whose arguments are not known: nothing can be said unless nothing is expected."""
         # Captured arguments that are no mapping cannot be read.
         capture = Capture.UNPARSABLE if call.capture == Capture.CAPTURED else call.capture
-        results = tuple(
-            ArgumentResult(name, Outcome.UNKNOWN, None, rule.strategy, value, None, rule.weight)
-            for name, value, rule in self._items
+        results = self._with_ignored(
+            [
+                ArgumentResult(
+                    item.name, Outcome.UNKNOWN, None, item.rule.strategy, self._written(item), None, item.rule.weight
+                )
+                for item in self._items
+            ],
+            {},
         )
-        if not results and self.criterion.extra_arguments == "report":
-            return Judged(PASSED, RIGHT, (), ())
+        if not self._items and self.criterion.extra_arguments == "report":
+            return Judged(PASSED, RIGHT, results, ())
         return Judged(Verdict(None, Label.NOT_EVALUATED, REASONS[capture]), ANYTHING, results, ())
+
+    def _special(self, item: _Argument, actual: Mapping[str, JsonValue], call: ToolCall) -> Fraction | Absence | None:
+        """Judge an argument of any kind: 0 to 1, `MISSING`, or none where that is not known."""
+        name, value, rule, special = item
+        if is_hidden(call.argument_captures, name):
+            return ONE if isinstance(value, Present) else ZERO if isinstance(value, Absent) else None
+        if name in actual:
+            return self._score(item, actual[name], call) if special else rule.compare(value, actual[name])
+        if special and (score := self._score(item, ABSENT, call)) != 0:
+            return score
+        default = ABSENT if isinstance(value, Present) else self._default(name, ABSENT)
+        return ONE if default is not ABSENT and self._score(item, default, call) == 1 else MISSING
+
+    def _score(self, item: _Argument, actual: JsonValue, call: ToolCall) -> Fraction | None:
+        score = score_of(item.value, actual, item.rule, self._earlier(call))
+        return ONE if score == 1 else score
+
+    def _earlier(self, call: ToolCall) -> Earlier | None:
+        history = self._around.history
+        return None if history is None else history.before(call)
+
+    def _default(self, name: str, otherwise: JsonValue) -> JsonValue:
+        """Return what an argument is when it is left out, as far as its tool declares it."""
+        defaults = self._around.defaults
+        return otherwise if defaults is None else defaults.of(self.expected.name).get(name, otherwise)
+
+    def _lacks_part(self, item: _Argument, actual: Mapping[str, JsonValue]) -> bool:
+        """Whether a part is expected and needed, and not there."""
+        return any(lacks(item.value, actual.get(item.name, ABSENT), way) for way in item.rule.needed)
+
+    def _written(self, item: _Argument) -> JsonValue:
+        """Return an expected value as it stands in the golden; a literal one as it is meant."""
+        return self.expected.args[item.name] if holds_matchers(item.value) else item.value
+
+    def _differing(self, item: _Argument, found: JsonValue, call: ToolCall) -> tuple[str, ...]:
+        """Name the parts of an expected value that differ, where it has parts."""
+        return differing(item.value, found, item.rule, self._earlier(call))
+
+    def _with_ignored(
+        self, results: list[ArgumentResult], actual: Mapping[str, JsonValue]
+    ) -> tuple[ArgumentResult, ...]:
+        """Put what is not judged among the results, in the golden's order."""
+        if len(results) == len(self.expected.args):
+            return tuple(results)
+        by_name = {result.name: result for result in results}
+        rules = self.criterion.rules(self.expected.name)
+        return tuple(
+            by_name.get(name)
+            or ArgumentResult(name, Outcome.IGNORED, None, rules[name].strategy, value, actual.get(name))
+            for name, value in self.expected.args.items()
+        )
 
     def _of_call(self, least: Fraction, most: Fraction) -> Bounds:
         if least is ONE:

@@ -171,20 +171,25 @@ def _number(value: JsonValue) -> Fraction | None:
 
 
 def _includes(actual: Sequence[JsonValue], expected: Sequence[JsonValue]) -> bool:
-    return Counter(map(_canonical, expected)) <= Counter(map(_canonical, actual))
+    return Counter(map(canonical, expected)) <= Counter(map(canonical, actual))
 
 
 _NULL, _TRUE, _FALSE, _LIST, _OBJECT, _END = (object() for _ in range(6))
 
 
-def _canonical(value: JsonValue) -> Hashable:
-    """Turn a value into one that is equal and hashes equal exactly where the values are equal as JSON."""
+def canonical(value: JsonValue, *, casefold: bool = False) -> Hashable:
+    """Turn a value into one that is equal and hashes equal exactly where the values are equal as JSON.
+
+    `casefold` makes that hold where they are equal with their strings casefolded.
+    """
     tokens: list[Hashable] = []
     waiting: list[tuple[bool, Any]] = [(False, value)]
     while waiting:
         is_token, item = waiting.pop()
-        if is_token or isinstance(item, str):
+        if is_token:
             tokens.append(item)
+        elif isinstance(item, str):
+            tokens.append(item.casefold() if casefold else item)
         elif item is None or isinstance(item, bool):
             tokens.append(_NULL if item is None else _TRUE if item else _FALSE)
         elif isinstance(item, int | float):

@@ -12,90 +12,36 @@ from collections.abc import Mapping
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, get_args
+from typing import TYPE_CHECKING, Any, Literal, Self
 
-from pydantic import (
-    Field,
-    GetJsonSchemaHandler,
-    StrictBool,
-    ValidationError,
-    field_validator,
-    model_validator,
+from pydantic import Field, StrictBool, ValidationError, model_validator
+
+from goldspan.scoring.argument_rules import (
+    NO_RULE,
+    ArgumentRule,
+    Around,
+    Rule,
+    Strategy,
+    ToolRules,
+    place_of,
+    resolved,
 )
-from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema
-
-from goldspan.scoring.comparison import SIMILARITY_IS_MISSING, Comparison, comparison, similarity_is_available
+from goldspan.scoring.comparison import SIMILARITY_IS_MISSING, similarity_is_available
 from goldspan.scoring.criterion_fields import (
     Block,
     FrozenMapping,
     Threshold,
     Tolerance,
-    Weight,
     is_mapping,
     mistakes,
     nothing,
 )
 from goldspan.scoring.errors import CriterionError
+from goldspan.scoring.pointers import Steps
 from goldspan.scoring.rendering import shown
 
 MatchMode = Literal["name_only", "name_and_required_args", "name_and_args"]
 """Which pairs of an expected and an actual call of one name may be aligned."""
-Strategy = Literal["exact", "casefold_exact", "numeric", "contains", "similarity"]
-"""How an expected value is compared with an actual one."""
-
-
-class ArgumentRule(Block):
-    """How one argument of one tool is judged; a strategy's name alone stands for `{strategy: name}`."""
-
-    strategy: Strategy | None = None
-    """None: `per_arg_strategies`, else `default_strategy`."""
-    tolerance: Tolerance | None = None
-    """Absolute and inclusive, for `numeric`; None: the criterion's `numeric_tolerance`."""
-    relative_tolerance: Tolerance | None = None
-    """For `numeric`: a share of the expected number. The wider of the two tolerances holds."""
-    weight: Weight = Decimal(1)
-    """How much the argument counts in the mean of its call."""
-    required: StrictBool = True
-    """Whether `match_mode: name_and_required_args` asks for it; without it a call may still be aligned."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _from_name(cls, value: object) -> object:
-        return {"strategy": value} if isinstance(value, str) else value
-
-    @classmethod
-    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        return {"anyOf": [{"enum": list(get_args(Strategy))}, handler(schema)]}
-
-
-class ToolRules(Block):
-    """How the arguments of one tool are judged."""
-
-    args: FrozenMapping[ArgumentRule] = Field(default_factory=nothing)
-    """By argument name."""
-
-    @field_validator("args")
-    @classmethod
-    def _no_paths(cls, value: Mapping[str, ArgumentRule]) -> Mapping[str, ArgumentRule]:
-        for name in value:
-            if name.startswith("/"):
-                raise ValueError(
-                    f"found the path {shown(name)}: rules for parts of an argument are not supported, "
-                    f"name the whole argument ({shown(name.split('/')[1])})"
-                )
-        return value
-
-
-class Rule(NamedTuple):
-    """What holds for one argument of one tool once the criterion is resolved."""
-
-    strategy: Strategy
-    compare: Comparison
-    weight: Fraction
-    points: int | Fraction
-    """The weight, as an integer where it is one: sums of these are quick."""
-    required: bool
 
 
 class RulesOfTool(dict[str, Rule]):
@@ -103,20 +49,26 @@ class RulesOfTool(dict[str, Rule]):
 
     def __init__(self, criterion: Criterion, tool: str) -> None:
         super().__init__()
-        self._criterion, self._own = criterion, criterion.tools.get(tool)
+        self._criterion = criterion
+        self._own: dict[str, ArgumentRule] = {}
+        self._beneath: dict[str, list[tuple[Steps, ArgumentRule]]] = {}
+        given = criterion.tools.get(tool)
+        for name, rule in given.args.items() if given else ():
+            argument, *way = place_of(name)
+            if way:
+                self._beneath.setdefault(argument, []).append((tuple(way), rule))
+            else:
+                self._own[argument] = rule
 
     def __missing__(self, argument: str) -> Rule:
-        given = (self._own.args.get(argument) if self._own else None) or _NO_RULE
-        strategy = self._criterion.strategy_for(given, argument)
-        tolerance = self._criterion.numeric_tolerance if given.tolerance is None else given.tolerance
-        compare = comparison(
-            strategy,
-            tolerance=Fraction(tolerance),
-            relative_tolerance=Fraction(given.relative_tolerance or 0),
+        criterion = self._criterion
+        around = Around(criterion.strategy_of(argument), Fraction(criterion.numeric_tolerance))
+        self[argument] = resolved(
+            self._own.get(argument, NO_RULE),
+            self._beneath.get(argument, ()),
+            around,
+            by_leaf=criterion.argument_score == "mean",
         )
-        weight = Fraction(given.weight)
-        points = weight.numerator if weight.denominator == 1 else weight
-        self[argument] = Rule(strategy, compare, weight, points, given.required)
         return self[argument]
 
 
@@ -143,6 +95,9 @@ class Criterion(Block):
     """Whether order is free among actual calls that were asked for at once."""
     scope: Literal["turn", "session"] = "turn"
     """`session`: the calls of all turns are one list."""
+    argument_score: Literal["all", "mean"] = "all"
+    """`all`: an object or a list is right as a whole, or wrong. `mean`: it scores the share of its leaves that are
+    right; what the expected value does not have counts as wrong leaves."""
     call_score: Literal["mean", "all"] = "mean"
     """`all`: 1 if every argument is a match, else 0."""
     turn_score: Literal["mean", "all"] = "mean"
@@ -191,12 +146,12 @@ class Criterion(Block):
     @model_validator(mode="after")
     def _can_be_done(self) -> Self:
         for tool, rules in self.tools.items():
-            for argument, given in rules.args.items():
-                strategy = self.strategy_for(given, argument)
+            for name, given in rules.args.items():
+                strategy = self._strategy_at(rules, name)
                 for field in ("tolerance", "relative_tolerance"):
                     if getattr(given, field) is not None and strategy != "numeric":
                         raise ValueError(
-                            f"tools.{tool}.args.{argument}.{field}: the strategy is `{strategy}`, and only `numeric` "
+                            f"tools.{tool}.args.{name}.{field}: the strategy is `{strategy}`, and only `numeric` "
                             "has a tolerance: add `strategy: numeric`"
                         )
         of_tools = (rule.strategy for rules in self.tools.values() for rule in rules.args.values())
@@ -216,9 +171,16 @@ class Criterion(Block):
     def _rules_of(self) -> dict[str, RulesOfTool]:
         return {}
 
-    def strategy_for(self, given: ArgumentRule, argument: str) -> Strategy:
-        """Return the strategy for an argument whose tool has this rule for it."""
-        return given.strategy or self.per_arg_strategies.get(argument) or self.default_strategy
+    def strategy_of(self, argument: str) -> Strategy:
+        """Return the strategy for an argument of that name, whatever the tool."""
+        return self.per_arg_strategies.get(argument) or self.default_strategy
+
+    def _strategy_at(self, rules: ToolRules, name: str) -> Strategy:
+        """Return the strategy for an argument or a part: its own, or that of the nearest rule around it."""
+        by_place = {place_of(one): rule.strategy for one, rule in rules.args.items()}
+        place = place_of(name)
+        around = (by_place.get(place[:length]) for length in range(len(place), 0, -1))
+        return next((one for one in around if one), self.strategy_of(place[0]))
 
     @cached_property
     def digest(self) -> str:
@@ -240,9 +202,6 @@ class Criterion(Block):
 
     def __hash__(self) -> int:
         return hash(self.digest)
-
-
-_NO_RULE = ArgumentRule()
 
 
 def _canonical(value: object) -> object:

@@ -6,6 +6,7 @@
     │   ├── CriterionFileError   a criterion file, likewise
     │   └── TraceFileError       a trace file yields no record
     ├── CriterionError       a criterion given in code is wrong
+    ├── MatcherError         a value of an expected call given in code is a wrong matcher
     ├── MetricError          a metric is named, made or registered wrongly
     ├── SettingsError        a door is set up wrongly
     └── DialectError         a dialect or its registration is wrong
@@ -82,6 +83,10 @@ class CriterionError(GoldspanError, ValueError):
 
 class MetricError(GoldspanError, ValueError):
     """A metric is named, made or registered wrongly, or cannot be imported."""
+
+
+class MatcherError(GoldspanError, ValueError):
+    """An argument of an expected call given in code holds a wrong matcher; the message has a line for each."""
 
 
 class SettingsError(GoldspanError, ValueError):

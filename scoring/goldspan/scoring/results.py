@@ -92,8 +92,11 @@ class ArgumentResult:
     strategy: str
     expected: JsonValue
     actual: JsonValue = None
-    """The value that was passed; meaningless unless `outcome` is `matched` or `mismatched`."""
+    """The value that was passed, or the declared default of one left out; meaningless unless `outcome` is `matched` or
+    `mismatched`."""
     weight: Fraction = Fraction(1)
+    differing: tuple[str, ...] = ()
+    """JSON Pointers to the parts of an expected object or list that differ; at most 10."""
 
     @property
     def score(self) -> float | None:

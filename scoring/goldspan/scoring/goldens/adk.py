@@ -119,7 +119,7 @@ def _call(given: _Object, name: str = "name", args: str = "args") -> ExpectedCal
     values = given.object(args)
     if values is not None:
         check_finite(values.value, values.where, values.notes)
-    return ExpectedCall(given.text(name, required=True) or "", values.value if values else {})
+    return ExpectedCall(given.text(name, required=True) or "", values.value if values else {}, literal=True)
 
 
 class _Object(NamedTuple):

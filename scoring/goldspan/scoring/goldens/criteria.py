@@ -12,7 +12,8 @@ from typing import Any
 
 from pydantic.alias_generators import to_camel, to_snake
 
-from goldspan.scoring.criterion import ArgumentRule, Criterion
+from goldspan.scoring.argument_rules import ArgumentRule
+from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.criterion_fields import Block, is_mapping
 from goldspan.scoring.errors import CriterionError
 from goldspan.scoring.goldens.documents import Notes, Where
@@ -28,6 +29,7 @@ _OF_A_CALL = (
     "per_arg_strategies",
     "tools",
     "numeric_tolerance",
+    "argument_score",
     "call_score",
     "extra_arguments",
     "failed_calls",

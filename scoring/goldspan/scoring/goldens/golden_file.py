@@ -141,7 +141,10 @@ class _Builder:
     def call(self, given: Given, above: Said, where: Where) -> ExpectedCall:
         said = self.said(given, above, where)
         criterion = None if said is above else self.criterion(said)
-        return ExpectedCall(given.get("name", ""), given.get("args", {}), criterion)
+        return ExpectedCall(given.get("name", ""), self.args(given), criterion)
+
+    def args(self, given: Given) -> Given:
+        return {} if self.notes.mistakes else given.get("args", {})
 
     def said(self, given: Given, above: Said, where: Where) -> Said:
         return inherit(above, given["criterion"], (*where, "criterion"), self.notes) if "criterion" in given else above

@@ -15,6 +15,8 @@ from typing import Literal, NamedTuple
 
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.goldens.chosen import MetricChoice, PresetChoice
+from goldspan.scoring.matchers.matcher import Expected
+from goldspan.scoring.matchers.reading import read_arguments
 from goldspan.scoring.sessions import JsonValue
 
 _NOTHING: Mapping[str, JsonValue] = MappingProxyType({})
@@ -52,12 +54,13 @@ class Repeat(NamedTuple):
 class ExpectedCall:
     """One call that should have been made: `ExpectedCall("get_weather", {"city": "Paris"})`.
 
-    Only the arguments named in `args` are judged; others that were passed are reported as extra.
+    Only the arguments named in `args` are judged; others that were passed are reported as extra. Raises MatcherError
+    for arguments that hold wrong matchers.
     """
 
     name: str
-    args: Mapping[str, JsonValue] = field(default_factory=_nothing)
-    """By parameter name, JSON values."""
+    args: Mapping[str, JsonValue] = field(default_factory=_nothing, compare=False)
+    """By parameter name: JSON values, with matchers such as `{"$any_of": ["a", "b"]}` wherever a value may stand."""
     criterion: Criterion | None = None
     """None: that of the turn or the golden."""
     optional: bool = False
@@ -68,6 +71,14 @@ class ExpectedCall:
     """Neighbours with the same number may be made in any order among themselves. 0: in no group."""
     result: JsonValue = None
     """What the call should return, for metrics that judge it; None: nothing is said of that."""
+    literal: bool = field(default=False, compare=False)
+    """Nothing in `args` is a matcher, whatever it looks like: so are imported goldens."""
+    values: Mapping[str, Expected] = field(init=False, repr=False)
+    """`args` as they were read: plain JSON, or matchers."""
+
+    def __post_init__(self) -> None:
+        """Read the arguments, once."""
+        object.__setattr__(self, "values", self.args if self.literal else read_arguments(self.name, self.args))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.criterion_fields import is_mapping
 from goldspan.scoring.goldens.criteria import OF_A_CALL, OF_A_GOLDEN, OF_A_SET, OF_A_TURN
 from goldspan.scoring.goldens.golden_file import CALL, GOLDEN, GOLDEN_SET, TURN
-from goldspan.scoring.goldens.shapes import VALUE_SCHEMA, JsonSchema
+from goldspan.scoring.goldens.shapes import MATCHER_SCHEMA, VALUE_SCHEMA, JsonSchema
 
 
 def golden_set_schema() -> JsonSchema:
@@ -26,6 +26,7 @@ def golden_set_schema() -> JsonSchema:
         "$defs": {
             **{shape.name: shape.definition() for shape in (GOLDEN, TURN, CALL)},
             "value": VALUE_SCHEMA,
+            "matcher": MATCHER_SCHEMA,
             **{shape.name: shape.definition() for shape in (OF_A_SET, OF_A_GOLDEN, OF_A_TURN, OF_A_CALL)},
             **{name: _as_in_files(block) for name, block in {"Criterion": criterion, **blocks}.items()},
         },

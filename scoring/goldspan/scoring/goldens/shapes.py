@@ -12,6 +12,8 @@ from typing import Any, Protocol
 
 from goldspan.scoring.criterion_fields import is_mapping
 from goldspan.scoring.goldens.documents import Notes, Where, is_list, nearest
+from goldspan.scoring.matchers.family import Family
+from goldspan.scoring.matchers.reading import FAMILIES, Reader
 from goldspan.scoring.rendering import shown
 from goldspan.scoring.sessions import JsonValue
 
@@ -107,50 +109,48 @@ class ListOf:
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """An object of JSON values by parameter name, in which nothing looks like a matcher.
-
-    A value that is an object with one key, and that key begins with `$`, is kept for matchers.
-    """
+    """An object of JSON values by parameter name, in which objects with a key that begins with `$` are matchers."""
 
     def check(self, value: JsonValue, where: Where, notes: Notes) -> None:
-        """Note anything but an object of plain JSON values."""
+        """Note anything but an object of JSON values, and what is wrong with its matchers."""
         if not is_mapping(value):
             notes.add(where, f"{found(value)}, expected an object of arguments by name, such as {{city: Paris}}")
             return
+        reader = Reader(notes.add)
         for name, argument in value.items():
-            self._value(argument, (*where, name), notes)
-
-    def _value(self, value: JsonValue, where: Where, notes: Notes) -> None:
-        if is_list(value):
-            for index, item in enumerate(value):
-                self._value(item, (*where, index), notes)
-        elif is_mapping(value):
-            if len(value) == 1 and (name := next(iter(value))).startswith("$"):
-                message = f"found an object with the one key {shown(name, _LONGEST)}: a key that begins with $ is"
-                notes.add(where, f"{message} a matcher, and this version of goldspan has no matchers yet")
-                return
-            for name, item in value.items():
-                self._value(item, (*where, name), notes)
-        else:
-            check_finite(value, where, notes)
+            check_finite(argument, (*where, name), notes)
+            reader.read(argument, (*where, name))
 
     def schema(self) -> JsonSchema:
         """Return the same as JSON Schema."""
         return {"type": "object", "additionalProperties": {"$ref": "#/$defs/value"}}
 
 
+def _matcher_schema(family: Family) -> JsonSchema:
+    return {
+        "description": family.about,
+        "type": "object",
+        "properties": {family.name: family.schema, **family.options},
+        "required": [family.name],
+        "additionalProperties": False,
+    }
+
+
+MATCHER_SCHEMA: JsonSchema = {"anyOf": [_matcher_schema(family) for family in FAMILIES.values()]}
+"""`#/$defs/matcher`: a value that matches more than itself."""
 VALUE_SCHEMA: JsonSchema = {
     "anyOf": [
         {"type": ["null", "boolean", "number", "string"]},
         {"type": "array", "items": {"$ref": "#/$defs/value"}},
         {
             "type": "object",
+            "propertyNames": {"not": {"pattern": "^\\$"}},
             "additionalProperties": {"$ref": "#/$defs/value"},
-            "not": {"minProperties": 1, "maxProperties": 1, "propertyNames": {"pattern": "^\\$"}},
         },
+        {"$ref": "#/$defs/matcher"},
     ]
 }
-"""`#/$defs/value`: JSON without matchers."""
+"""`#/$defs/value`: JSON, with matchers wherever a value may stand."""
 
 
 @dataclass(frozen=True, slots=True)
