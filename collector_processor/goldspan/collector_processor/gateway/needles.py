@@ -37,13 +37,16 @@ class Needles:
         sessions = {*session_keys, *own}
         self.marked = _keys(frozenset[str]().union(*(one.markers for one in registry.dialects))).search
         """Finds what makes a span worth reading."""
-        self.opaque = _keys(frozenset[str]().union(*opaque)).search
-        """Finds markers of dialects of which nobody knows where they take session ids from."""
+        self._opaque = tuple(key.encode() for key in sorted(frozenset[str]().union(*opaque)))
         self._session = _keys(sessions, _VALUE)
         self._bare_scopes = tuple(scope.encode() for scope in sorted(frozenset[str]().union(*scopes)))
         told = "|".join(sorted(map(re.escape, events))) or "(?!)"
         self._told = re.compile(told.encode())
         self._sessions_of_logs = _keys(sessions).search
+
+    def opaque(self, encoded: bytes) -> bool:
+        """Tell whether there is a marker of a dialect of which nobody knows where it takes session ids from."""
+        return any(key in encoded for key in self._opaque)
 
     def bare(self, scope: bytes) -> bool:
         """Tell whether spans of this encoded scope may be worth reading even without any attribute."""
