@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from goldspan.mappers.assembly import AssemblySettings
+from goldspan.scoring.scorer import Scorer
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,8 @@ class EngineSettings:
     """Explanations hold argument values."""
     report_unmatched: bool = False
     """Hand out sessions without golden as results too: for reports, not for telemetry."""
+    scorer: Scorer = field(default_factory=Scorer)
+    """How sessions are judged: a preset in the place of `tool_parameter_match`, metrics beside it."""
     assembly: AssemblySettings = field(default_factory=AssemblySettings)
 
 

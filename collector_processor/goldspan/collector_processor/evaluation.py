@@ -7,8 +7,11 @@ from enum import StrEnum
 
 from goldspan.mappers.facts import NO_RESOURCE, ResourceFacts
 from goldspan.scoring.errors import Problem
+from goldspan.scoring.metrics.results import MetricResult, MetricTurn, MetricVerdict, Range
 from goldspan.scoring.results import CallResult, SessionResult, TurnResult, Verdict
 from goldspan.scoring.sessions import SpanRef
+
+_SHARE = Range(0.0, 1.0)
 
 
 class Level(StrEnum):
@@ -40,7 +43,8 @@ class Evaluation:
     """From 1. Attributes and metrics carry revision 1 only; higher ones are events."""
     level: Level
     metric: str
-    verdict: Verdict
+    verdict: Verdict | MetricVerdict
+    """Of a metric without threshold it has no label: that only informs."""
     target: SpanRef | None
     """The span it judges: a missing call's is its turn's root, a session's its last turn's; none if no turn came."""
     timestamp: int
@@ -53,13 +57,15 @@ class Evaluation:
     """`name@version`."""
     criterion: str
     preset: str | None
-    detail: CallResult | TurnResult | SessionResult | Remembered
+    detail: CallResult | TurnResult | SessionResult | MetricTurn | MetricResult | Remembered
     explanation: str
     """Names arguments and gives counts; holds values only where the door was told to include them."""
     turn_index: int | None = None
     """Position of the golden's turn, from 0; of the actual turn where the golden has none for it."""
     agent: str | None = None
     resource: ResourceFacts = NO_RESOURCE
+    range: Range = _SHARE
+    """The scores its metric can give."""
     incomplete: bool = False
     withdrawn: bool = False
     """A correction that takes an earlier result back: later records made another run or turn of it."""

@@ -13,10 +13,11 @@ from goldspan.mappers.facts import ResourceFacts
 from goldspan.scoring.explanation import explain
 from goldspan.scoring.goldens.models import Golden
 from goldspan.scoring.metrics.registry import OWN
-from goldspan.scoring.metrics.results import MetricResult, MetricTurn
+from goldspan.scoring.metrics.results import MetricResult, MetricTurn, Range
 from goldspan.scoring.results import CallResult, Label, Reason, SessionResult, TurnResult, Verdict
 from goldspan.scoring.sessions import Session, SpanRef
 
+_SHARE = Range(0.0, 1.0)
 INCOMPLETE = Verdict(None, Label.NOT_EVALUATED, Reason.INCOMPLETE)
 
 
@@ -64,6 +65,7 @@ class _Common:
             preset=self.result.preset if metric is None else None,
             detail=detail,
             explanation=self._explanation(detail, metric),
+            range=_SHARE if metric is None else metric.range,
             turn_index=turn_index,
             agent=agent,
             resource=self.resource,
@@ -73,7 +75,7 @@ class _Common:
     def _explanation(
         self, detail: CallResult | TurnResult | SessionResult | MetricTurn | MetricResult, metric: MetricResult | None
     ) -> str:
-        """Explain without values, unless they are wanted: what others wrote, a preset or a user's metric, may hold any."""
+        """Explain without values unless they are wanted: what a preset or a user's metric wrote may hold any."""
         if isinstance(detail, MetricTurn | MetricResult):
             own = metric is not None and metric.name in OWN
             return detail.verdict.explanation if own or self.include_values else ""

@@ -21,13 +21,16 @@ from goldspan.collector_processor.emit.self_telemetry import SelfTelemetry
 from goldspan.collector_processor.engine import Engine
 from goldspan.collector_processor.engine_settings import EngineSettings
 from goldspan.collector_processor.in_process.pipeline import Holding, Pipeline, Readers
+from goldspan.collector_processor.metric_workers import MetricWorkers
 from goldspan.mappers.assembly.settings import AssemblySettings
 from goldspan.mappers.dialects import DialectRegistry
 from goldspan.mappers.readers.sdk import SdkReader
 from goldspan.scoring.criterion import Criterion
-from goldspan.scoring.errors import SettingsError
+from goldspan.scoring.errors import GoldspanError, SettingsError
 from goldspan.scoring.goldens import GoldenIndex, GoldenSet, load_goldens
 from goldspan.scoring.goldens.loading import Source
+from goldspan.scoring.metrics.judging import MetricSource
+from goldspan.scoring.scorer import Scorer, scorer_of
 
 _logger = logging.getLogger("goldspan")
 
@@ -43,6 +46,9 @@ class ExporterOptions(TypedDict, total=False):
     """The options of the in-process door beside its goldens; `ToolParameterMatchExporter` says what they mean."""
 
     criterion: Criterion | None
+    preset: str | Mapping[str, object] | None
+    metrics: Iterable[MetricSource]
+    metric_timeout: float
     hold: Literal["on", "off"] | bool
     hold_timeout: float
     settle: float
@@ -70,6 +76,9 @@ class ToolParameterMatchExporter(SpanExporter):
         *,
         goldens: Goldens,
         criterion: Criterion | None = None,
+        preset: str | Mapping[str, object] | None = None,
+        metrics: Iterable[MetricSource] = (),
+        metric_timeout: float = 5.0,
         hold: Literal["on", "off"] | bool = "on",
         hold_timeout: float = 20.0,
         settle: float = 1.0,
@@ -88,6 +97,9 @@ class ToolParameterMatchExporter(SpanExporter):
             inner: The exporter that gets every span, once.
             goldens: A golden file or directory, several of them, or what `load_goldens` returned.
             criterion: What a golden file inherits where it says nothing itself.
+            preset: Another system's scorer, in the place of `tool_parameter_match`; a mapping has `name` and options.
+            metrics: What is judged beside it: names, import paths (`pkg.module:function`) or functions.
+            metric_timeout: Seconds a metric of your own may take for one session.
             hold: `off`: hold nothing, so that results are events and metrics only. YAML's booleans are understood.
             hold_timeout: Seconds a span waits for its turn's result at most.
             settle: Seconds without news of a turn whose root has ended, after which it is scored.
@@ -106,10 +118,12 @@ class ToolParameterMatchExporter(SpanExporter):
             settle=settle,
             run_idle=run_idle,
             session_gap=session_gap,
+            metric_timeout=metric_timeout,
             max_held_spans=max_held_spans,
             max_held_bytes=max_held_bytes,
         )
         telemetry = SelfTelemetry(meter_provider)
+        scorer = _scorer(preset, metrics, metric_timeout)
         settings = EngineSettings(
             settle=settle,
             hold_timeout=hold_timeout,
@@ -117,13 +131,14 @@ class ToolParameterMatchExporter(SpanExporter):
             max_spans=MAX_KNOWN_SPANS,
             remote_callers=False,
             include_values=include_values,
+            scorer=scorer,
             assembly=AssemblySettings(session_gap=session_gap),
         )
         self._inner = inner
         self._shut_down = False
         self._pipeline = Pipeline(
             inner,
-            readers=_readers(telemetry),
+            readers=_readers(telemetry, content=scorer.reads_content),
             new_engine=None if self._is_second_door() else _engines(goldens, criterion, settings, telemetry),
             holding=Holding(_is_on(hold), hold_timeout, max_held_spans, max_held_bytes),
             events=EventEmitter(logger_provider),
@@ -216,12 +231,19 @@ def _is_on(hold: object) -> bool:
     return hold in ("on", True)
 
 
-def _readers(telemetry: SelfTelemetry) -> Readers:
+def _scorer(preset: str | Mapping[str, object] | None, metrics: Iterable[MetricSource], timeout: float) -> Scorer:
+    try:
+        return scorer_of(preset=preset, metrics=metrics, run=MetricWorkers(timeout))
+    except GoldspanError as error:
+        raise SettingsError(str(error)) from None
+
+
+def _readers(telemetry: SelfTelemetry, *, content: bool) -> Readers:
     registry = DialectRegistry(on_problem=lambda problem: telemetry.problems(1, problem.code))
     views = SdkReader()
     return Readers(
-        span=lambda span: registry.read(views.view(span), content=False),
-        log=lambda view: registry.read_log(view, content=False),
+        span=lambda span: registry.read(views.view(span), content=content),
+        log=lambda view: registry.read_log(view, content=content),
         may_tell=registry.may_tell,
     )
 

@@ -81,10 +81,8 @@ class Judge:
             run = replace(session, incomplete=True) if incomplete else session
             golden = self.goldens.find(run)
             whole = over or run.run in state.over
-            result = score_session(golden, run, final=whole or flushed)
-            if flushed and not whole:
-                whole = _saw_every_turn(result)
-                result = result if whole else score_session(golden, run, final=False)
+            whole = whole or (flushed and _saw_every_turn(score_session(golden, run)))
+            result = self.settings.scorer.score(golden, run, final=whole)
             if whole:
                 state.over.add(run.run)
                 step.sessions.append(result)

@@ -13,6 +13,7 @@ from goldspan.mappers.spans import LogView, RecordView
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.goldens import Ambiguous, Golden, GoldenIndex
 from goldspan.scoring.results import Reason, RunResult, SessionResult
+from goldspan.scoring.scorer import Scorer
 from goldspan.scoring.sessions import Session, Turn
 
 SPANS_A_SECOND = 1_000.0
@@ -45,14 +46,17 @@ def replay(
     problems: list[Problem],
     outlets: Sequence[Outlet] = (),
     quiet_spans: int = QUIET_SPANS,
+    scorer: Scorer | None = None,
 ) -> Replay:
     """Score recorded spans, and the log records beside them, in the order they come.
 
     Memory is bounded by the spans of sessions that are still active and by the results. `problems` is the list that the
     reader of `views` adds to; what the engine finds is added too. Every outlet is given each evaluation as it is
-    handed out.
+    handed out. `scorer` says what is asked for beside the goldens: a preset, metrics.
     """
-    engine = Engine(goldens, _settings(quiet_spans))
+    scorer = scorer or Scorer()
+    engine = Engine(goldens, _settings(quiet_spans, scorer))
+    content = scorer.reads_content
     poll_every = max(quiet_spans // 10, 1)
     results: dict[tuple[str, str], SessionResult] = {}
     read = recognised = 0
@@ -69,11 +73,11 @@ def replay(
 
     for view in views:
         if isinstance(view, LogView):
-            if (log := registry.read_log(view, content=False)) is not None:
+            if (log := registry.read_log(view, content=content)) is not None:
                 engine.feed_log(log, read / SPANS_A_SECOND)
             continue
         read += 1
-        fact = registry.read(view, content=False)
+        fact = registry.read(view, content=content)
         recognised += fact.role is not None
         engine.feed(fact, read / SPANS_A_SECOND)
         if read % poll_every == 0:
@@ -91,7 +95,7 @@ def _slim(result: SessionResult, session: Session) -> SessionResult:
     return replace(result, session=replace(session, turns=(Turn(start=started),), attributes={}))
 
 
-def _settings(quiet_spans: int) -> EngineSettings:
+def _settings(quiet_spans: int, scorer: Scorer) -> EngineSettings:
     quiet = quiet_spans / SPANS_A_SECOND
     return EngineSettings(
         settle=quiet,
@@ -103,6 +107,7 @@ def _settings(quiet_spans: int) -> EngineSettings:
         tombstone_ttl=100 * quiet,
         max_spans=5 * quiet_spans,
         report_unmatched=True,
+        scorer=scorer,
     )
 
 

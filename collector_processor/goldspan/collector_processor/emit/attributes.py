@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from goldspan.collector_processor.emit import names
-from goldspan.collector_processor.evaluation import Evaluation
+from goldspan.collector_processor.evaluation import Evaluation, Remembered
+from goldspan.scoring.metrics.results import MetricResult, MetricTurn
 from goldspan.scoring.results import CallResult, Outcome, SessionResult, TurnResult
 from goldspan.scoring.sessions import ToolCall, Turn
 
@@ -26,6 +27,8 @@ def span_attributes(evaluation: Evaluation) -> Attributes:
             return _verdict(evaluation, _CALL_VERDICT) | _call(evaluation, call)
         case TurnResult(turn=Turn(root=root)) as turn if root == evaluation.target:
             return _verdict(evaluation, _TURN_VERDICT) | _turn(evaluation.metric, turn)
+        case MetricTurn(turn=Turn(root=root)) if root == evaluation.target:
+            return _verdict(evaluation, _TURN_VERDICT)
         case _:
             return {}
 
@@ -35,7 +38,6 @@ def event_attributes(evaluation: Evaluation) -> Attributes:
     metric, verdict, detail = evaluation.metric, evaluation.verdict, evaluation.detail
     attributes: Attributes = {
         names.EVALUATION_NAME.name: metric,
-        names.EVALUATION_LABEL.name: verdict.label.value,
         names.CONVERSATION_ID.name: evaluation.session_id,
         names.RESULT_ID.of(metric): evaluation.id,
         names.LEVEL.of(metric): evaluation.level.value,
@@ -45,6 +47,8 @@ def event_attributes(evaluation: Evaluation) -> Attributes:
         names.RUN.of(metric): evaluation.run,
         names.CRITERION.of(metric): evaluation.criterion,
     }
+    if verdict.label is not None:
+        attributes[names.EVALUATION_LABEL.name] = verdict.label.value
     if verdict.score is not None:
         attributes[names.EVALUATION_SCORE.name] = verdict.score
     if verdict.reason is not None:
@@ -74,6 +78,8 @@ def event_attributes(evaluation: Evaluation) -> Attributes:
             attributes |= _turn(metric, detail)
         case SessionResult():
             attributes |= _session(metric, detail)
+        case MetricTurn() | MetricResult() | Remembered():
+            pass
     return attributes
 
 
@@ -108,7 +114,7 @@ def _verdict(evaluation: Evaluation, keys: tuple[names.Ours, ...]) -> Attributes
     verdict = evaluation.verdict
     values: tuple[AttributeValue | None, ...] = (
         verdict.score,
-        verdict.label.value,
+        None if verdict.label is None else verdict.label.value,
         None if verdict.reason is None else verdict.reason.value,
         evaluation.golden,
         evaluation.golden_set,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from math import isfinite
 
 from opentelemetry.context import Context
 from opentelemetry.metrics import Counter, Histogram, Meter, MeterProvider, get_meter
@@ -12,9 +13,12 @@ from goldspan.collector_processor.emit.attributes import tool_name
 from goldspan.collector_processor.emit.scope import NO_SPAN, SCOPE, judged_span, scope_version
 from goldspan.collector_processor.evaluation import Evaluation, Level
 from goldspan.mappers.facts import ResourceFacts
+from goldspan.scoring.metrics.results import Range
 from goldspan.scoring.results import CallResult, Outcome, Reason
 
 PointAttributes = dict[str, str]
+
+_SHARE = Range(0.0, 1.0)
 
 
 class MetricEmitter:
@@ -42,15 +46,16 @@ class MetricEmitter:
         if evaluation.revision != 1 or evaluation.withdrawn:
             return
         metric = evaluation.metric
-        instruments = self._of(metric)
+        instruments = self._of(metric, evaluation.range)
         context = judged_span(evaluation.target)
         base = self._common(evaluation)
         level = {names.LEVEL.of(metric): evaluation.level.value}
         detail = evaluation.detail
         unexpected = isinstance(detail, CallResult) and detail.unexpected
         if (score := evaluation.verdict.score) is not None:
-            label = {names.LABEL.of(metric): evaluation.verdict.label.value}
-            instruments.scores.record(score, base | level | label, context)
+            label = evaluation.verdict.label
+            labelled = {} if label is None else {names.LABEL.of(metric): label.value}
+            instruments.scores.record(score, base | level | labelled, context)
         elif not unexpected and evaluation.verdict.reason is not None:
             reason = {names.REASON.of(metric): evaluation.verdict.reason.value}
             instruments.not_evaluated.add(1, base | level | reason, context)
@@ -80,27 +85,29 @@ class MetricEmitter:
         set_name, at, _ = evaluation.golden_set.rpartition("@")
         attributes = _source(evaluation.resource)
         attributes[names.GOLDEN_SET_NAME.of(evaluation.metric)] = set_name if at else evaluation.golden_set
+        if evaluation.preset is not None:
+            attributes[names.PRESET.of(evaluation.metric)] = evaluation.preset
         if isinstance(evaluation.detail, CallResult) and (tool := tool_name(evaluation.detail)) is not None:
             attributes[names.TOOL_NAME.name] = tool if self._tools.admits(tool) else names.OTHER
         if evaluation.agent is not None and evaluation.agent in self._agents:
             attributes[names.AGENT_NAME.name] = evaluation.agent
         return attributes
 
-    def _of(self, metric: str) -> _Instruments:
+    def _of(self, metric: str, scores: Range = _SHARE) -> _Instruments:
         if metric not in self._instruments:
-            self._instruments[metric] = _Instruments(self._meter, metric)
+            self._instruments[metric] = _Instruments(self._meter, metric, _boundaries(scores))
         return self._instruments[metric]
 
 
 class _Instruments:
     """The instruments of one evaluated metric."""
 
-    def __init__(self, meter: Meter, metric: str) -> None:
+    def __init__(self, meter: Meter, metric: str, boundaries: Sequence[float] | None) -> None:
         self.scores: Histogram = meter.create_histogram(
             names.SCORES.of(metric),
             unit=names.SCORES.unit,
             description=names.SCORES.meaning,
-            explicit_bucket_boundaries_advisory=names.SCORE_BOUNDARIES,
+            explicit_bucket_boundaries_advisory=boundaries,
         )
         self.not_evaluated = _counter(meter, names.NOT_EVALUATED, metric)
         self.argument_mismatches = _counter(meter, names.ARGUMENT_MISMATCHES, metric)
@@ -110,6 +117,14 @@ class _Instruments:
 
 def _counter(meter: Meter, instrument: names.Instrument, metric: str) -> Counter:
     return meter.create_counter(instrument.of(metric), unit=instrument.unit, description=instrument.meaning)
+
+
+def _boundaries(scores: Range) -> Sequence[float] | None:
+    """Spread the boundaries over the scores a metric can give; where these have no end, the SDK's have to do."""
+    least, most = scores
+    if not (isfinite(least) and isfinite(most)):
+        return None
+    return [least + (most - least) * boundary for boundary in names.SCORE_BOUNDARIES]
 
 
 def _source(resource: ResourceFacts) -> PointAttributes:
