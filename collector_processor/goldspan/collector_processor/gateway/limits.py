@@ -3,31 +3,33 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
-from typing import Self
+from typing import Annotated, Self
+
+from pydantic import Field
+
+from goldspan.collector_processor.gateway.settings_fields import Count, Seconds, Section, Size
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """The bounds of all receivers together, except where a line says otherwise. Times in seconds."""
+class Limits(Section):
+    """The bounds of all receivers together, except where a line says otherwise."""
 
-    max_request_bytes: int = 20 << 20
+    max_request_bytes: Size = 20 << 20
     """One request, compressed or not."""
-    max_decompression_ratio: float = 200.0
-    """How much larger than it came a body may get, once it is more than a mebibyte."""
-    max_concurrent_requests: int = 64
+    max_decompression_ratio: Annotated[float, Field(ge=1)] = 200.0
+    """How many times larger than it came a body may get, once it is more than a mebibyte."""
+    max_concurrent_requests: Count = 64
     """Requests on their way to the journal; one more is told to come again."""
-    max_bytes_in_flight: int = 256 << 20
+    max_bytes_in_flight: Size = 256 << 20
     """Bodies of these requests, compressed and not; likewise."""
-    max_connections: int = 1024
-    """Of each receiver. The longest idle one makes room for a new one; where none is idle, the new one is closed."""
-    max_header_bytes: int = 16 << 10
+    max_connections: Count = 1024
+    """Of each receiver. Over HTTP the connection that is idle for longest makes room for a new one."""
+    max_header_bytes: Size = 16 << 10
     """All headers of one request."""
-    read_timeout: float = 30.0
+    read_timeout: Seconds = 30.0
     """From the first byte of a request to its last."""
-    idle_timeout: float = 120.0
+    idle_timeout: Seconds = 120.0
     """How long a connection without a request stays open."""
-    handshake_timeout: float = 10.0
+    handshake_timeout: Seconds = 10.0
     """For TLS, and for what HTTP/2 says first."""
 
 

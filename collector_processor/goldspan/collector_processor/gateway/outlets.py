@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from goldspan.collector_processor.gateway.contract import Delivery, Outlet, Request, Signal
+from goldspan.collector_processor.gateway.contract import Delivered, Delivery, Outlet, Request, Signal
 from goldspan.collector_processor.gateway.tls import ClientTls
 from goldspan.scoring.errors import SettingsError
 
@@ -60,6 +60,17 @@ def open_outlet(destination: Destination) -> Outlet:
         tls=destination.tls,
         connections=destination.connections,
     )
+
+
+class DroppingOutlet:
+    """Takes what nobody downstream wants."""
+
+    def deliver(self, request: Request) -> Delivery:  # noqa: ARG002 - the protocol's
+        """Drop a request."""
+        return Delivered()
+
+    def close(self) -> None:
+        """Do nothing."""
 
 
 class RoutedOutlet:

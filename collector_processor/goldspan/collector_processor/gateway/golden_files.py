@@ -1,0 +1,87 @@
+"""The golden files of a running gateway: read at the start, and again when they change or when it is told to."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from goldspan.collector_processor.gateway.contract import Sample
+from goldspan.scoring.errors import FileError
+from goldspan.scoring.goldens import GoldenIndex, load_criterion, load_goldens
+
+_logger = logging.getLogger("goldspan.gateway")
+
+_Print = tuple[tuple[str, int, int], ...]
+
+
+class GoldenFiles:
+    """Golden files and folders, and the criterion they inherit."""
+
+    def __init__(self, paths: Sequence[Path], criterion: Path | None = None) -> None:
+        self._paths = tuple(paths)
+        self._criterion = criterion
+
+    def load(self) -> GoldenIndex:
+        """Read all of them. Raises FileError, which names every mistake."""
+        criterion = None if self._criterion is None else load_criterion(self._criterion)
+        return load_goldens(*self._paths, criterion=criterion)
+
+    def fingerprint(self) -> _Print:
+        """Return what is another when a file was changed, added or taken away."""
+        return tuple(sorted(self._prints()))
+
+    def _prints(self) -> Iterator[tuple[str, int, int]]:
+        for path in (*self._paths, *([] if self._criterion is None else [self._criterion])):
+            for one in [path, *(path.rglob("*") if path.is_dir() else ())]:
+                try:
+                    found = one.stat()
+                except OSError:
+                    continue  # gone meanwhile, or not there: that is a difference as well
+                yield str(one), found.st_mtime_ns, found.st_size
+
+
+class GoldenReloader:
+    """Reads golden files anew; a file with a mistake is refused, and the goldens that were there stay."""
+
+    def __init__(
+        self, files: GoldenFiles, use: Callable[[GoldenIndex], object], *, loaded_at: float, now: Callable[[], float]
+    ) -> None:
+        """Give new goldens to `use`; `now` is in seconds since the epoch."""
+        self._files = files
+        self._use = use
+        self._now = now
+        self._seen = files.fingerprint()
+        self._lock = threading.Lock()
+        self._loaded_at = loaded_at
+        self._outcomes = {"loaded": 0, "refused": 0}
+
+    def check(self) -> None:
+        """Read the files anew if one of them has changed since they were read, or refused, last."""
+        if self._files.fingerprint() != self._seen:
+            self.reload()
+
+    def reload(self) -> bool:
+        """Read the files anew; whether they could be used."""
+        with self._lock:
+            # Before they are read: what changes meanwhile is read again.
+            self._seen = self._files.fingerprint()
+            try:
+                goldens = self._files.load()
+            except FileError as error:
+                self._outcomes["refused"] += 1
+                mistakes = [str(mistake) for mistake in error.mistakes]
+                _logger.warning("goldens are refused, the old ones stay", extra={"mistakes": mistakes})
+                return False
+            self._use(goldens)
+            self._outcomes["loaded"] += 1
+            self._loaded_at = self._now()
+        _logger.info("goldens were read anew", extra={"goldens": len(goldens.goldens)})
+        return True
+
+    def metrics(self) -> Iterator[Sample]:
+        """Yield how often files were read anew."""
+        for outcome, number in self._outcomes.items():
+            yield "goldspan_goldens_reloads_total", {"outcome": outcome}, number
+        yield "goldspan_goldens_loaded_timestamp_seconds", {}, self._loaded_at

@@ -1,0 +1,241 @@
+"""The gateway as a process: everything put together, started, watched over and shut down without losing anything."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import signal
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
+from typing import Protocol
+
+from goldspan.collector_processor.gateway.access import Tokens
+from goldspan.collector_processor.gateway.admin import Admin
+from goldspan.collector_processor.gateway.contract import Intake, Outlet, Sample, Signal
+from goldspan.collector_processor.gateway.exposition import Exposition
+from goldspan.collector_processor.gateway.golden_files import GoldenFiles, GoldenReloader
+from goldspan.collector_processor.gateway.grpc_receiver import GrpcReceiver
+from goldspan.collector_processor.gateway.http_receiver import HttpReceiver
+from goldspan.collector_processor.gateway.http_server import HttpServer
+from goldspan.collector_processor.gateway.outlets import DroppingOutlet, RoutedOutlet, open_outlet
+from goldspan.collector_processor.gateway.process import notify_systemd
+from goldspan.collector_processor.gateway.reception import Reception
+from goldspan.collector_processor.gateway.settings import GatewaySettings
+from goldspan.collector_processor.gateway.settings_fields import Secret
+from goldspan.scoring.goldens import GoldenIndex
+
+_logger = logging.getLogger("goldspan.gateway")
+
+_WORKERS = 16
+"""Threads that open, convert and hand over requests: while one waits for the disk, others compute."""
+_GRACE_SECONDS = 5.0
+"""How long requests that are under way at a shutdown may take."""
+
+NewIntake = Callable[[GatewaySettings, Outlet, GoldenIndex], Intake]
+"""Makes the inside of the gateway."""
+
+
+class _Door(Protocol):
+    port: int
+
+    async def start(self) -> None: ...
+
+    async def stop(self, grace_seconds: float) -> None: ...
+
+
+class GatewayServer:
+    """One gateway. Making it reads files and secrets; `run` serves until it is told to stop.
+
+    Raises, when it is made: FileError, SettingsError.
+    """
+
+    def __init__(self, settings: GatewaySettings, environ: Mapping[str, str], new_intake: NewIntake) -> None:
+        self._settings = settings
+        self._workers = ThreadPoolExecutor(
+            min(_WORKERS, settings.limits.max_concurrent_requests), thread_name_prefix="goldspan-receive"
+        )
+        tokens = _tokens(settings.receivers.tokens, environ)
+        admin_tokens = _tokens(settings.admin.tokens, environ) or tokens
+        files = GoldenFiles(settings.goldens, settings.criterion)
+        goldens = files.load()
+        self._outlet = _open_outlets(settings, environ)
+        self._intake = new_intake(settings, self._outlet, goldens)
+        self._reloader = GoldenReloader(files, self._intake.reload_goldens, loaded_at=time.time(), now=time.time)
+        self._reception = Reception(
+            self._intake,
+            settings.limits,
+            self._workers,
+            tokens=tokens,
+            forwarded=settings.receivers.forward_headers,
+        )
+        self._ready = False
+        self._drained = False
+        self._stop = asyncio.Event()
+        self._receivers = self._make_receivers()
+        self._admin = self._make_admin(admin_tokens)
+        self.addresses: dict[str, str] = {}
+        """Where each receiver and the admin pages can be reached, once it runs."""
+        _logger.info("goldens were read", extra={"goldens": len(goldens.goldens)})
+
+    async def run(self, started: Callable[[GatewayServer], object] | None = None) -> bool:
+        """Serve until `stop` or a signal; whether everything was judged and delivered at the end.
+
+        Raises SettingsError where an address cannot be used.
+        """
+        loop = asyncio.get_running_loop()
+        doors: dict[str, _Door] = {**self._receivers, **({} if self._admin is None else {"admin": self._admin})}
+        async with contextlib.AsyncExitStack() as leaving:
+            leaving.push_async_callback(self._shut_down)
+            for name, door in doors.items():
+                await door.start()
+                self.addresses[name] = _address(self._settings, name, door.port)
+                _logger.info("listening", extra={"door": name, "address": self.addresses[name]})
+            with _signals(loop, self.stop, self._reload_soon), _watching(self._settings.watch_goldens, self._reloader):
+                self._ready = True
+                notify_systemd("READY=1")
+                if started is not None:
+                    started(self)
+                await self._stop.wait()
+        return self._drained
+
+    def stop(self) -> None:
+        """Begin to shut down; to be called in the event loop."""
+        self._stop.set()
+
+    async def _shut_down(self) -> None:
+        self._ready = False
+        notify_systemd("STOPPING=1")
+        timeout = self._settings.shutdown_timeout
+        began = time.monotonic()
+        _logger.info("shutting down: no requests are taken any more")
+        self._reception.closing = True
+        grace = min(_GRACE_SECONDS, timeout)
+        await asyncio.gather(*(receiver.stop(grace) for receiver in self._receivers.values()))
+        left = max(0.0, timeout - (time.monotonic() - began))
+        self._drained = await asyncio.to_thread(self._intake.drain, left)
+        self._outlet.close()
+        if self._admin is not None:
+            await self._admin.stop(1.0)
+        self._workers.shutdown(wait=False, cancel_futures=True)
+        if self._drained:
+            _logger.info("shut down: everything was judged and delivered")
+        else:
+            _logger.warning("shut down: what could not be delivered in time is in the journal for the next start")
+
+    def _make_receivers(self) -> dict[str, _Door]:
+        said, limits = self._settings.receivers, self._settings.limits
+        tls = None if said.tls is None else said.tls.tls()
+        made: dict[str, _Door] = {}
+        if said.grpc is not None:
+            made["grpc"] = GrpcReceiver(self._reception, said.grpc, tls)
+        if said.http is not None:
+            made["http"] = HttpServer(HttpReceiver(self._reception), said.http, limits, tls)
+        return made
+
+    def _make_admin(self, tokens: Tokens) -> HttpServer | None:
+        said = self._settings.admin
+        if said.listen is None:
+            return None
+        application = Admin(
+            tokens=tokens if self._settings.admin.tokens or not said.listen.is_loopback else Tokens(),
+            exposition=Exposition(self._intake.metrics, self._reception.metrics, self._reloader.metrics, self._metrics),
+            coverage=self._intake.coverage,
+            unready=lambda: None if self._ready else "starting or shutting down",
+        )
+        tls = None if said.tls is None else said.tls.tls()
+        return HttpServer(application, said.listen, self._settings.limits, tls)
+
+    def _metrics(self) -> Iterator[Sample]:
+        http = self._receivers.get("http")
+        if isinstance(http, HttpServer):
+            yield "goldspan_receiver_connections", {"door": "http"}, http.connections
+            yield "goldspan_receiver_connections_turned_away_total", {"door": "http"}, http.turned_away
+
+    def _reload_soon(self) -> None:
+        asyncio.get_running_loop().run_in_executor(None, self._reloader.reload)
+
+
+def run_gateway(
+    settings: GatewaySettings,
+    environ: Mapping[str, str],
+    new_intake: NewIntake,
+    started: Callable[[GatewayServer], object] | None = None,
+) -> bool:
+    """Serve until a signal says to stop; whether everything was delivered. Raises FileError, SettingsError."""
+
+    async def main() -> bool:
+        return await GatewayServer(settings, environ, new_intake).run(started)
+
+    if find_spec("uvloop"):
+        import uvloop  # noqa: PLC0415 - not there on every platform
+
+        return uvloop.run(main())
+    return asyncio.run(main())
+
+
+def _tokens(places: Iterable[Secret], environ: Mapping[str, str]) -> Tokens:
+    return Tokens(place.read(environ) for place in places)
+
+
+def _open_outlets(settings: GatewaySettings, environ: Mapping[str, str]) -> Outlet:
+    """Make an outlet for each signal; signals that go to the same place share one."""
+    made: dict[str, Outlet] = {}
+    outlets: dict[Signal, Outlet] = {}
+    for one in Signal:
+        destination = settings.export.destination(one, environ)
+        key = repr(destination)
+        if key not in made:
+            made[key] = DroppingOutlet() if destination is None else open_outlet(destination)
+        outlets[one] = made[key]
+    return RoutedOutlet(outlets)
+
+
+def _address(settings: GatewaySettings, name: str, port: int) -> str:
+    listen = {
+        "grpc": settings.receivers.grpc,
+        "http": settings.receivers.http,
+        "admin": settings.admin.listen,
+    }[name]
+    host = "" if listen is None else listen.host
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+@contextlib.contextmanager
+def _signals(loop: asyncio.AbstractEventLoop, stop: Callable[[], None], reload: Callable[[], None]) -> Generator[None]:
+    """Listen to signals while the block runs; after it a second SIGTERM kills, as it does others."""
+    handlers = {signal.SIGTERM: stop, signal.SIGINT: stop}
+    if hasattr(signal, "SIGHUP"):
+        handlers[signal.SIGHUP] = reload
+    added: list[signal.Signals] = []
+    for number, handler in handlers.items():
+        # Not in the main thread, or not on this platform: whoever runs us stops us otherwise.
+        with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
+            loop.add_signal_handler(number, handler)
+            added.append(number)
+    try:
+        yield
+    finally:
+        for number in added:
+            loop.remove_signal_handler(number)
+
+
+@contextlib.contextmanager
+def _watching(interval: float | None, reloader: GoldenReloader) -> Generator[None]:
+    """Look at the golden files every so often while the block runs."""
+    if interval is None:
+        yield
+        return
+
+    async def watch() -> None:
+        while True:
+            await asyncio.sleep(interval)
+            await asyncio.to_thread(reloader.check)
+
+    watching = asyncio.get_running_loop().create_task(watch())
+    try:
+        yield
+    finally:
+        watching.cancel()
