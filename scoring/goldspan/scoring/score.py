@@ -27,8 +27,9 @@ from goldspan.scoring.given import (
 )
 from goldspan.scoring.goldens.matching import Ambiguous, GoldenIndex, split_runs
 from goldspan.scoring.goldens.models import MOST_ALTERNATIVES, ExpectedCall, Golden, GoldenSet, GoldenTurn
+from goldspan.scoring.matchers.history import History
 from goldspan.scoring.results import CallResult, Label, Reason, RunResult, SessionResult, TurnResult, Verdict
-from goldspan.scoring.sessions import Session, Turn
+from goldspan.scoring.sessions import Capture, Session, Turn
 from goldspan.scoring.turn_join import join_turns
 from goldspan.scoring.turn_score import ExpectedTurn, TurnScore, best_of, label_of, mean, score_calls
 
@@ -54,8 +55,8 @@ def score_turn(
     """
     override = _override(criterion)
     judging = override or Criterion()
-    turn = _expected(expected_calls(expected), judging, override)
-    return score_calls(turn, actual_turn(actual), turn_index=0).result
+    wanted, turn = _expected(expected_calls(expected), judging, override), actual_turn(actual)
+    return score_calls(wanted, turn, turn_index=0, history=History([turn], [wanted.calls])).result
 
 
 def score_session(
@@ -156,6 +157,7 @@ def _turns(
 ) -> Iterator[TurnScore]:
     """Score the golden's turns in its order, then list the turns it does not have."""
     joined = join_turns(golden.turns, session.turns, judging.turn_join)
+    history = _history(session, golden.turns)
     unseen = Reason.INCOMPLETE if session.incomplete else None
     for index, (expected, partner) in enumerate(zip(golden.turns, joined.partners, strict=True)):
         if partner is None and not final:
@@ -165,12 +167,14 @@ def _turns(
             why = _why_missing(judging, session, known=index not in joined.unknown)
         else:
             turn = session.turns[partner]
-        yield best_of(
+        best = best_of(
             [
-                score_calls(wanted, turn, turn_index=partner, unseen=why)
+                score_calls(wanted, turn, turn_index=partner, unseen=why, history=history)
                 for wanted in _expected_turns(expected, index, judging, override)
             ]
         )
+        history.judged(index, best.result)
+        yield best
     for index, turn in enumerate(session.turns):
         if index not in joined.partners:
             yield TurnScore(_not_expected(turn, index))
@@ -196,7 +200,7 @@ def _whole_session(golden: Golden, session: Session, judging: Criterion, overrid
     turns = golden.turns if golden.calls is None else (GoldenTurn(golden.calls, alternatives=golden.alternatives),)
     choices = [tuple(_expected_turns(turn, index, judging, override)) for index, turn in enumerate(turns)]
     scored = [
-        _as_one_turn(_one_after_the_other(parts, judging), session, judging)
+        _as_one_turn(_one_after_the_other(parts, judging), session, judging, _history(session, turns))
         for parts in islice(product(*choices), MOST_ALTERNATIVES)
     ]
     return best_of(scored)
@@ -213,7 +217,11 @@ def _one_after_the_other(parts: Sequence[ExpectedTurn], judging: Criterion) -> E
     return ExpectedTurn(calls, judging, [criterion for part in parts for criterion in part.criteria], 0)
 
 
-def _as_one_turn(wanted: ExpectedTurn, session: Session, judging: Criterion) -> TurnScore:
+def _history(session: Session, turns: Sequence[GoldenTurn]) -> History:
+    return History(session.turns, [turn.calls for turn in turns], complete=not session.incomplete)
+
+
+def _as_one_turn(wanted: ExpectedTurn, session: Session, judging: Criterion, history: History) -> TurnScore:
     if not session.turns:
         return score_calls(wanted, None, unseen=_why_missing(judging, session, known=True))
     last = session.turns[-1]
@@ -224,6 +232,14 @@ def _as_one_turn(wanted: ExpectedTurn, session: Session, judging: Criterion) -> 
         turn_id=None,
         start=session.turns[0].start,
         calls_visible=all(turn.calls_visible for turn in session.turns),
+        tool_definitions=next(
+            (
+                turn.tool_definitions
+                for turn in reversed(session.turns)
+                if turn.tool_definitions.capture is Capture.CAPTURED
+            ),
+            last.tool_definitions,
+        ),
     )
     batches: dict[tuple[int, int], int] = {}
     numbers = [
@@ -231,7 +247,8 @@ def _as_one_turn(wanted: ExpectedTurn, session: Session, judging: Criterion) -> 
         for index, turn in enumerate(session.turns)
         for call in turn.calls
     ]
-    return score_calls(wanted, whole, unseen=Reason.INCOMPLETE if session.incomplete else None, batches=numbers)
+    unseen = Reason.INCOMPLETE if session.incomplete else None
+    return score_calls(wanted, whole, unseen=unseen, batches=numbers, history=history)
 
 
 def _why_missing(judging: Criterion, session: Session, *, known: bool) -> Reason | None:

@@ -17,12 +17,15 @@ from goldspan.scoring.call_match import (
     Bounds,
     CallMatch,
     Judged,
+    Surroundings,
     extra_arguments,
 )
 from goldspan.scoring.comparison import ONE, ZERO
 from goldspan.scoring.criterion import Criterion
+from goldspan.scoring.declared_defaults import DeclaredDefaults
 from goldspan.scoring.forbidden import judge_forbidden, with_forbidden
 from goldspan.scoring.goldens.models import ExpectedCall
+from goldspan.scoring.matchers.history import History
 from goldspan.scoring.results import CallResult, Label, Reason, TurnResult, Verdict
 from goldspan.scoring.sessions import ToolCall, Turn
 
@@ -62,17 +65,19 @@ def score_calls(
     turn_index: int | None = None,
     unseen: Reason | None = None,
     batches: Sequence[int] | None = None,
+    history: History | None = None,
 ) -> TurnScore:
     """Score a turn; without one, every expected call is missing.
 
     `unseen` is a reason why there may be calls that were not seen: expected calls without a partner are then not
-    evaluated. `batches` replaces the batch numbers of the calls.
+    evaluated. `batches` replaces the batch numbers of the calls. `history` has what earlier calls returned.
     """
     calls = turn.calls if turn is not None else ()
     if turn is not None and not turn.calls_visible:
         unseen = unseen or Reason.CALLS_NOT_VISIBLE
     places = [index for index, call in enumerate(golden.calls) if not call.forbidden]
-    matches = [CallMatch(golden.calls[place], golden.criteria[place]) for place in places]
+    around = Surroundings(history, None if turn is None else DeclaredDefaults(turn.tool_definitions))
+    matches = [CallMatch(golden.calls[place], golden.criteria[place], around) for place in places]
     partners, judged, approximate = _aligned(matches, calls, golden.criterion, batches)
     taken = {partner for partner in partners if partner is not None}
     left = [index for index in range(len(calls)) if index not in taken] if len(taken) < len(calls) else []
@@ -114,7 +119,9 @@ def score_calls(
     kept = None
     if len(places) < len(golden.calls):
         forbidden = [
-            CallMatch(call, one) for call, one in zip(golden.calls, golden.criteria, strict=True) if call.forbidden
+            CallMatch(call, one, around)
+            for call, one in zip(golden.calls, golden.criteria, strict=True)
+            if call.forbidden
         ]
         results, unexpected, kept = judge_forbidden(forbidden, results, unexpected, unseen)
         verdict = with_forbidden(verdict, kept)

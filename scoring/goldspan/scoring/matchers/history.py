@@ -2,51 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
 
-from goldspan.scoring.sessions import Content, ToolCall
+from goldspan.scoring.sessions import Content, ToolCall, Turn
+
+if TYPE_CHECKING:
+    from goldspan.scoring.goldens.models import ExpectedCall
+    from goldspan.scoring.results import TurnResult
 
 Place = tuple[int, int]
 """A call of a golden: its turn and its position there, each from 0."""
 
 
 class History:
-    """The calls of a session in their order, and which of them stand for which expected ones."""
+    """The calls of a session in their order, and which of them stand for which expected ones.
 
-    __slots__ = ("_calls", "_complete", "_names", "_partners", "_positions")
+    Nothing is looked at before it is asked for: most goldens never ask.
+    """
+
+    __slots__ = ("_calls", "_complete", "_expected", "_judged", "_positions", "_turns")
 
     def __init__(
-        self, calls: Sequence[ToolCall], *, names: Mapping[Place, str] | None = None, complete: bool = True
+        self, turns: Sequence[Turn], expected: Sequence[Sequence[ExpectedCall]], *, complete: bool = True
     ) -> None:
-        """`names` has the tool of each expected call; `complete` says that no call may be missing."""
-        self._calls, self._names, self._complete = calls, names or {}, complete
+        """Take a session's turns and the golden's calls by turn; `complete`: no turn of the session is missing."""
+        self._turns, self._expected, self._complete = turns, expected, complete
+        self._judged: dict[int, TurnResult] = {}
+        self._calls: list[ToolCall] = []
         self._positions: dict[int, int] = {}
-        for position, call in enumerate(calls):
-            self._positions.setdefault(id(call), position)
-        self._partners: dict[Place, ToolCall | None] = {}
 
-    def stands_for(self, place: Place, call: ToolCall | None) -> None:
-        """Note which call stands for an expected one of a turn that was judged already; None: none does."""
-        self._partners[place] = call
+    def judged(self, turn: int, result: TurnResult) -> None:
+        """Note what became of a turn of the golden, for the turns after it."""
+        self._judged[turn] = result
 
     def before(self, call: ToolCall) -> Earlier:
         """Return what is known at a call."""
-        return Earlier(self, self._positions.get(id(call), len(self._calls)))
+        if not self._calls:
+            self._calls = [call for turn in self._turns for call in turn.calls]
+            self._complete = self._complete and all(turn.calls_visible for turn in self._turns)
+            for position, one in enumerate(self._calls):
+                self._positions.setdefault(id(one), position)
+        return Earlier(self, self._positions.get(id(call), 0))
 
-    def returned(self, reference: str | Place, position: int) -> Iterable[Content | None]:
-        """List what the calls that are meant returned; None where one may be missing."""
-        if isinstance(reference, tuple) and reference in self._partners:
-            partner = self._partners[reference]
-            if partner is not None and self._positions.get(id(partner), position) < position:
-                yield partner.result
-        else:
-            name = self._names.get(reference) if isinstance(reference, tuple) else reference
-            for call in self._calls[:position]:
+    def returned(self, reference: str | Place, position: int) -> Iterator[Content | None]:
+        """List what the calls that are meant returned; None where one of them may not have been seen."""
+        result = None if isinstance(reference, str) else self._judged.get(reference[0])
+        if isinstance(reference, str) or result is None:
+            name = reference if isinstance(reference, str) else self._tool_at(reference)
+            for call in islice(self._calls, position):
                 if call.name == name and not call.rejected:
                     yield call.result
+        else:
+            for one in result.calls:
+                if one.expected_index == reference[1] and one.aligned and one.actual is not None:
+                    yield one.actual.result
         if not self._complete:
             yield None
+
+    def _tool_at(self, place: Place) -> str | None:
+        turn, index = place
+        calls = self._expected[turn] if turn < len(self._expected) else ()
+        return calls[index].name if index < len(calls) else None
 
 
 class Earlier(NamedTuple):
@@ -55,6 +73,6 @@ class Earlier(NamedTuple):
     history: History
     position: int
 
-    def returned(self, reference: str | Place) -> Iterable[Content | None]:
+    def returned(self, reference: str | Place) -> Iterator[Content | None]:
         """List what earlier calls returned: those of a tool, or the one that stands for an expected call."""
         return self.history.returned(reference, self.position)

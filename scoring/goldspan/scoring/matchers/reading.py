@@ -93,8 +93,8 @@ class Reader:
         family = FAMILIES.get(name)
         if family is None:
             near = get_close_matches(name.casefold().replace("-", "_"), FAMILIES, n=1)
-            known = f"did you mean `{near[0]}`?" if near else f"matchers are {', '.join(FAMILIES)};"
-            self.mistake((*where, name), f"unknown matcher: {known} Else {_LITERAL}")
+            known = f"did you mean `{near[0]}`? Otherwise" if near else f"there are {', '.join(FAMILIES)};"
+            self.mistake((*where, name), f"unknown matcher: {known} {_LITERAL}")
             return None
         options: dict[str, JsonValue] = {}
         for option, setting in value.items():
