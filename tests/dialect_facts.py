@@ -63,6 +63,8 @@ def _tool(tool: ToolFacts) -> Iterator[tuple[str, Any]]:
     for key in ("pseudo", "merged"):
         if getattr(tool, key):
             yield key, True
+    if not tool.executed:
+        yield "executed", False
 
 
 def _model(model: ModelFacts) -> Iterator[tuple[str, Any]]:

@@ -194,6 +194,48 @@ class TestBatches:
         assert [(call.name, call.batch) for call in found] == [("a", 1), ("b", 2)]
 
 
+def attempt(span: str, start: float, args: Mapping[str, Any], call_id: str | None = None, **more: Any) -> SpanFacts:
+    return run(span, start, "book", args, call_id, facts={"executed": False}, **more)
+
+
+class TestAttempts:
+    """Spans of tools that did not run: refused, or awaiting a person's decision (R3)."""
+
+    def test_an_approved_call_is_one_call(self) -> None:
+        found = calls(attempt("x", 1, {"at": 19}, "c1"), run("y", 5, "book", {"at": 19}, "c1"))
+        assert [(call.requested, call.span and call.span.span_id) for call in found] == [(False, "y")]
+
+    def test_without_call_ids_it_is_told_by_its_arguments(self) -> None:
+        found = calls(attempt("x", 1, {"at": 19}), attempt("y", 3, {"at": 20}), run("z", 5, "book", {"at": 20}))
+        assert [(call.arguments, call.requested, call.rejected) for call in found] == [
+            ({"at": 19}, True, True),
+            ({"at": 20}, False, False),
+        ]
+
+    def test_each_execution_answers_one_attempt(self) -> None:
+        found = calls(attempt("x", 1, {"at": 19}), attempt("y", 3, {"at": 19}), run("z", 5, "book", {"at": 19}))
+        assert [call.requested for call in found] == [True, False]
+
+    def test_a_denied_call_is_a_failed_request_of_one_call_id(self) -> None:
+        found = calls(
+            attempt("x", 1, {"at": 19}, "c1"),
+            attempt("y", 5, {"at": 19}, "c1", error="denied"),
+            run("z", 7, "book", {"at": 20}, "c2"),
+        )
+        assert [(call.requested, call.rejected, call.error) for call in found] == [
+            (True, False, "denied"),
+            (False, False, None),
+        ]
+
+    def test_a_model_s_request_and_the_attempt_at_it_are_one(self) -> None:
+        found = calls(asking("m", 1, ("book", {"at": 19}, "c1")), attempt("x", 2, {"at": 19}, "c1"))
+        assert [(call.requested, call.rejected) for call in found] == [(True, False)]
+
+    def test_an_earlier_execution_is_not_what_came_of_an_attempt(self) -> None:
+        found = calls(run("x", 1, "book", {"at": 19}, "c1"), attempt("y", 5, {"at": 19}, "c1"))
+        assert [(call.requested, call.rejected) for call in found] == [(False, False), (True, True)]
+
+
 def test_errors_are_kept_and_failed_calls_are_calls() -> None:
     (call,) = calls(run("x", 1, "f", {}, error="ValueError"))
     assert call.error == "ValueError"

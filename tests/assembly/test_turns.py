@@ -47,6 +47,33 @@ def test_a_server_span_under_an_agent_belongs_to_its_turn() -> None:
     assert shape(records) == [[["search"]]]
 
 
+def test_a_program_over_several_sessions_is_no_turn_though_it_is_written_as_an_agent() -> None:
+    records = [
+        agent("t", "nightly", start=0, end=100),
+        plain("t", "task", "nightly", start=1, end=50),
+        agent("t", "one", "task", start=10, end=20, session="s1"),
+        tool("t", "a", "one", name="a", start=11),
+        agent("t", "two", "nightly", start=60, end=70, session="s2"),
+        tool("t", "b", "two", name="b", start=61),
+    ]
+    found = {
+        session.id: [[call.name for call in turn.calls] for turn in session.turns] for session in assemble(records)
+    }
+    assert found == {"s1": [["a"]], "s2": [["b"]]}
+
+
+@pytest.mark.parametrize("own", ["root", "above"])
+def test_an_agent_in_a_session_is_a_turn_whatever_sessions_its_sub_agents_have(own: str) -> None:
+    records = [
+        plain("t", "http", start=0, end=100, session_keys=(("gen_ai.conversation.id", "s"),) if own == "above" else ()),
+        agent("t", "root", "http", start=1, end=90, session="s" if own == "root" else None),
+        agent("t", "one", "root", start=10, end=20, session="s1"),
+        agent("t", "two", "root", start=30, end=40, session="s2"),
+        tool("t", "a", "two", name="a", start=31),
+    ]
+    assert [(session.id, len(session.turns)) for session in assemble(records)] == [("s", 1)]
+
+
 def test_work_beside_the_agents_of_one_tree_is_the_agent_befores() -> None:
     records = [
         plain("t", "http", start=0, end=100),

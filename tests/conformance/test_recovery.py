@@ -76,7 +76,11 @@ def calls(sessions: list[Session]) -> list[tuple[Turn, ToolCall]]:
     return [(turn, call) for session in sessions for turn in session.turns for call in turn.calls]
 
 
-@pytest.mark.parametrize("name", NAMES)
+TOLD_BY_ARGUMENTS = {"openai-agents-traceloop-denied"}
+"""Without them a call that awaited a person's decision cannot be told from one that ran."""
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in TOLD_BY_ARGUMENTS])
 def test_arguments_come_from_another_copy_or_are_unknown(name: str) -> None:
     recording = stripped(name)
     before, after = calls(recording.before), calls(recording.after)

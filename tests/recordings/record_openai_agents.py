@@ -226,12 +226,21 @@ def rejected(recorder: Recorder) -> None:
 
 
 def deny(recorder: Recorder, instrumentor: Any) -> None:
-    """A person rejects the first booking and approves the second: each decision resumes the run."""
+    """A person rejects the first booking and approves the second: each decision resumes the run.
+
+    The group's id is dropped where a run is resumed, so that the program names the session on a span of its own.
+    """
     tool = function_tool(book, name_override="book_table", strict_mode=False, needs_approval=True)
     one = agent(scenario.STANDARD, tools=[*TOOLS[:2], tool])
+
+    def say(message: Any) -> Any:
+        attributes = {"session.id": scenario.SESSION}
+        with trace.get_tracer("weather_app").start_as_current_span("message", attributes=attributes):
+            return Runner.run_sync(one, message, run_config=config())
+
     with traced(recorder, instrumentor):
-        converse(one, [scenario.WEATHER])
-        result = Runner.run_sync(one, scenario.ASK_TABLE, run_config=config())
+        say(scenario.ASK_WEATHER)
+        result = say(scenario.ASK_TABLE)
         for approved in (False, True):
             state = result.to_state()
             [asked] = result.interruptions
@@ -239,7 +248,7 @@ def deny(recorder: Recorder, instrumentor: Any) -> None:
                 state.approve(asked)
             else:
                 state.reject(asked)
-            result = Runner.run_sync(one, state, run_config=config())
+            result = say(state)
 
 
 for name, instrumentor, environment in (

@@ -39,7 +39,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class ToolFacts:
-    """What a dialect read of one execution of a tool."""
+    """What a dialect read of one execution of a tool, or of an attempt at one."""
 
     name: str
     """As the framework's user knows the tool: affixes of the dialect are gone (R9)."""
@@ -55,6 +55,8 @@ class ToolFacts:
     """A synthetic span that repeats others; never a call, whatever the configuration says."""
     evidence: tuple[SpanRef, ...] = ()
     """Other spans that something of it was read from: those with the log records that tell of it."""
+    executed: bool = True
+    """False where the span only tells of a request: one that was refused, or that awaits a person's decision."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,14 @@ class _Execution:
     def arguments(self) -> Content:
         return best_of(_tool(layer).arguments for layer in self.layers)
 
+    @property
+    def error(self) -> str | None:
+        return next((_tool(layer).error for layer in self.layers if _tool(layer).error), None)
+
+    @property
+    def executed(self) -> bool:
+        return all(_tool(layer).executed for layer in self.layers)
+
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
@@ -64,11 +72,11 @@ def calls_of(
 
     `spans` are the turn's recognised spans in the order of time, `tree_of` gives the trace of each.
     """
-    executions = _executions(spans, tree_of)
+    executions = _without_attempts_at_others(_executions(spans, tree_of))
     asked = _requests(spans, tree_of)
     left = _join(executions, asked)
     answered = _answers(spans)
-    executed_names = {execution.tool.name for execution in executions}
+    executed_names = {execution.tool.name for execution in executions if execution.executed}
 
     batches: dict[object, _Batch] = {}
     overlaps = _overlaps([execution for execution in executions if execution.response is None], tree_of)
@@ -76,7 +84,13 @@ def calls_of(
         if execution.tool.pseudo or execution.tool.name in pseudo_tools:
             continue
         key = overlaps[execution.span.ref] if execution.response is None else execution.response
-        _put(batches, key, time_order(execution.span), execution.position, _executed_call(execution))
+        call = _executed_call(execution)
+        if not execution.executed:
+            counts = call.name not in executed_names or call.error is not None or (call.call_id or "") in answered
+            call = replace(
+                call, requested=True, rejected=not counts, error=call.error or answered.get(call.call_id or "")
+            )
+        _put(batches, key, time_order(execution.span), execution.position, call)
     for ask in left:
         if ask.request.pseudo or ask.request.name in pseudo_tools:
             continue
@@ -138,6 +152,32 @@ def _executions(spans: Sequence[SpanFacts], tree_of: Callable[[SpanFacts], Trace
             layers.append(nested[0])
         executions.append(_Execution(span, layers))
     return executions
+
+
+def _without_attempts_at_others(executions: list[_Execution]) -> list[_Execution]:
+    """Drop attempts that came to an execution, or to another attempt, later: a person's decision makes a second span.
+
+    They are told by their call id; where there is none, by the tool's name and equal arguments.
+    """
+    kept = [one for one in executions if one.executed]
+    free = list(kept)
+    for attempt in sorted((one for one in executions if not one.executed), key=lambda one: -one.span.start):
+        later = next((one for one in free if _comes_to(attempt, one)), None)
+        if later is None:
+            kept.append(attempt)
+            free.append(attempt)
+        elif attempt.call_id is None:
+            free.remove(later)
+    return sorted(kept, key=lambda one: time_order(one.span))
+
+
+def _comes_to(attempt: _Execution, later: _Execution) -> bool:
+    if later.span.start < attempt.span.end:
+        return False
+    if attempt.call_id and later.call_id:
+        return attempt.call_id == later.call_id
+    equal = attempt.arguments.capture is Capture.CAPTURED and attempt.arguments.raw == later.arguments.raw
+    return equal and _same_tool(attempt.tool.name, later.tool.name)
 
 
 def _tool_directly_above(span: SpanFacts, tree: TraceTree) -> SpanFacts | None:
@@ -262,7 +302,7 @@ def _executed_call(execution: _Execution) -> ToolCall:
         call_id=call_id,
         start=span.start,
         end=span.end,
-        error=next((_tool(layer).error for layer in execution.layers if _tool(layer).error), None),
+        error=execution.error,
         span=span.ref,
         evidence=tuple(dict.fromkeys(evidence)),
         dialect=span.dialect,

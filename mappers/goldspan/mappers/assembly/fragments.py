@@ -5,11 +5,11 @@ Most fragments are a whole turn. Raw SDKs write one trace for each model call, s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from goldspan.mappers.assembly.session_lookup import FoundSession, find_session
-from goldspan.mappers.assembly.trace_tree import TraceTree, time_order
+from goldspan.mappers.assembly.trace_tree import TraceTree, is_agent, time_order
 from goldspan.mappers.facts import NO_RESOURCE, ResourceFacts, Role, SpanFacts
 from goldspan.scoring.sessions import SpanRef
 
@@ -51,7 +51,7 @@ class Fragment:
 def fragments_of(tree: TraceTree, keys: Sequence[str]) -> list[Fragment]:
     """Cut a trace into fragments; none where nothing in it makes a turn."""
     recognised = sorted((span for span in tree.spans.values() if span.role is not None), key=time_order)
-    units = _units(tree, recognised)
+    units = _units(tree, recognised, _over_several_sessions(tree, recognised, keys))
     if not units:
         return []
     members = {root: {span.span_id for span in spans} for root, spans in units.items()}
@@ -62,13 +62,37 @@ def fragments_of(tree: TraceTree, keys: Sequence[str]) -> list[Fragment]:
     return sorted(fragments, key=lambda fragment: fragment.order)
 
 
-def _units(tree: TraceTree, recognised: list[SpanFacts]) -> dict[str, list[SpanFacts]]:
+def _over_several_sessions(tree: TraceTree, recognised: list[SpanFacts], keys: Sequence[str]) -> Collection[str]:
+    """Name the agents and workflows that are no turn: they are in no session, and the agents below them in several."""
+    agents = [span for span in recognised if is_agent(span)]
+    named = {span.span_id: dict(reversed(span.session_keys)) for span in agents if span.session_keys}
+    if len(named) < 2:
+        return ()
+    found: set[str] = set()
+    for key in (*keys, *dict.fromkeys(key for pairs in named.values() for key in pairs if key not in keys)):
+        sessions: dict[str, set[str]] = {}
+        for span_id, pairs in named.items():
+            for above in tree.ancestors(span_id) if key in pairs else ():
+                sessions.setdefault(above.span_id, set()).add(pairs[key])
+        found |= {span_id for span_id, values in sessions.items() if len(values) > 1}
+    return {
+        span.span_id
+        for span in agents
+        if span.span_id in found
+        and not span.session_keys
+        and not any(above.session_keys for above in tree.ancestors(span.span_id))
+    }
+
+
+def _units(tree: TraceTree, recognised: list[SpanFacts], programs: Collection[str]) -> dict[str, list[SpanFacts]]:
     """Group recognised spans by the root of their turn: the outermost agent, else the local root."""
     under_agent: dict[str, list[SpanFacts]] = {}
     loose: dict[str, list[SpanFacts]] = {}
     agents_of_top: dict[str, list[SpanFacts]] = {}
     for span in recognised:
-        agent = tree.outermost_agent(span)
+        if span.span_id in programs:
+            continue
+        agent = tree.outermost_agent(span, programs)
         if agent is None:
             loose.setdefault(tree.top(span.span_id), []).append(span)
             continue

@@ -6,7 +6,7 @@ earliest span. Nothing here recurses, so that a chain of ten thousand spans is o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from goldspan.mappers.facts import Role, SpanFacts
 
@@ -75,11 +75,11 @@ class TraceTree:
             self._tops[below] = top
         return top
 
-    def outermost_agent(self, span: SpanFacts) -> SpanFacts | None:
-        """Return the highest agent invocation among the span and its ancestors."""
-        found = span if _is_agent(span) else None
+    def outermost_agent(self, span: SpanFacts, besides: Collection[str] = ()) -> SpanFacts | None:
+        """Return the highest agent invocation among the span and its ancestors, `besides` those that are named."""
+        found = span if is_agent(span) and span.span_id not in besides else None
         for above in self.ancestors(span.span_id):
-            if _is_agent(above):
+            if is_agent(above) and above.span_id not in besides:
                 found = above
         return found
 
@@ -98,5 +98,6 @@ class TraceTree:
         return found
 
 
-def _is_agent(span: SpanFacts) -> bool:
+def is_agent(span: SpanFacts) -> bool:
+    """Say whether the span is an invocation of an agent, which may be a turn."""
     return span.role is Role.AGENT and not span.no_turn

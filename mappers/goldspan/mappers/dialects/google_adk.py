@@ -8,14 +8,17 @@ https://google.github.io/adk-docs/observability/
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 from goldspan.mappers.dialects.dialect import Advice
-from goldspan.mappers.dialects.rules import Rule
+from goldspan.mappers.dialects.rules import Attributes, Rule
 from goldspan.mappers.dialects.sources import Source
 from goldspan.mappers.dialects.table import Affixes, DialectTable, Elision
-from goldspan.mappers.facts import Role
+from goldspan.mappers.dialects.taking import at
+from goldspan.mappers.facts import Role, ToolFacts
 from goldspan.mappers.json_shapes import is_object
+from goldspan.mappers.spans import SpanView
 
 _OPERATION = "gen_ai.operation.name"
 _EVENT_ID = "gcp.vertex.agent.event_id"
@@ -51,6 +54,23 @@ def _whole(request: Any) -> dict[str, Any] | None:
         except (ValueError, RecursionError):
             return None
     return request if is_object(request) else None
+
+
+_UNDECIDED = "This tool call requires confirmation, please approve or reject."
+_DENIED = "This tool call is rejected."
+"""What ADK answers in the place of a tool that a person must confirm first."""
+
+
+def _attempt(_: SpanView, attributes: Attributes, tool: ToolFacts) -> ToolFacts:
+    """Tell a tool that ran from one that awaits a person's decision, or was denied."""
+    for key in ("gen_ai.tool.call.result", "gcp.vertex.agent.tool_response", "output.value"):
+        result = attributes.get(key)
+        if isinstance(result, str) and (_UNDECIDED in result or _DENIED in result):
+            said = at("error")(result) or at("response", "error")(result)
+            if said in (_UNDECIDED, _DENIED):
+                error = (tool.error or "denied") if said == _DENIED else None
+                return replace(tool, executed=False, error=error)
+    return tool
 
 
 GOOGLE_ADK = DialectTable(
@@ -89,4 +109,5 @@ GOOGLE_ADK = DialectTable(
     agent=("gen_ai.agent.name",),
     turn_id=("gcp.vertex.agent.invocation_id",),
     log_scope="gcp.vertex.agent",
+    tool_hook=_attempt,
 )

@@ -56,6 +56,7 @@ def _with(reading: Reading, tool: ToolFacts, result: Content) -> Reading:
         tool.error,
         tool.pseudo,
         tool.merged,
+        executed=tool.executed,
     )
     return _reading(reading.role, reading.agent, tool)
 
@@ -73,6 +74,7 @@ def _tool(tools: Sequence[ToolFacts], *, content: bool) -> ToolFacts | None:
         next((tool.error for tool in tools if tool.error), None),
         any(tool.pseudo for tool in tools),
         any(tool.merged for tool in tools),
+        executed=all(tool.executed for tool in tools),
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from goldspan.mappers.dialects.attempts import undecided_without_result
 from goldspan.mappers.dialects.capture import Unwrap
 from goldspan.mappers.dialects.dialect import Advice
 from goldspan.mappers.dialects.envelopes import args_and_kwargs, kwargs_only
@@ -17,6 +18,7 @@ from goldspan.mappers.dialects.messages import last_answer, last_user_text
 from goldspan.mappers.dialects.rules import Rule
 from goldspan.mappers.dialects.sources import Source
 from goldspan.mappers.dialects.table import Affixes, DialectTable
+from goldspan.mappers.dialects.taking import only_text
 from goldspan.mappers.facts import Role
 from goldspan.mappers.json_shapes import is_list, is_object
 
@@ -27,6 +29,8 @@ _ENVELOPES: dict[str, Unwrap] = {
     f"{_SCOPE}llama_index": kwargs_only,
     f"{_SCOPE}smolagents": args_and_kwargs,
 }
+_EVENT = "StopEvent(result="
+"""How the repr of a LlamaIndex workflow's end begins; the models' output has the answer in it as text."""
 _SCHEMA_WORDS = frozenset({"type", "description", "anyOf", "allOf", "oneOf", "$ref", "enum", "title"})
 
 
@@ -53,7 +57,7 @@ def _call_id_in_result(result: Any) -> Any:
 
 
 def _asked(given: Any) -> Any:
-    """Take the user's text out of an agent's input: plain text, smolagents' task, ADK's message, CrewAI's tasks."""
+    """Take the user's text out of an agent's input: plain text, smolagents' task, CrewAI's tasks, DSPy's only field."""
     if not isinstance(given, str) or given[:1] not in {"{", "["}:
         return given
     value = _object(given)
@@ -61,6 +65,8 @@ def _asked(given: Any) -> Any:
         return _first_task(given)
     if isinstance(value.get("task"), str):
         return value["task"]
+    if is_object(value.get("input_args")):
+        return only_text(value["input_args"])
     return last_user_text([value.get("new_message")]).value
 
 
@@ -74,10 +80,12 @@ def _first_task(tasks: str) -> Any:
 
 
 def _said(result: Any) -> Any:
-    """Take the answer out of an agent's output: plain text, CrewAI's raw answer, ADK's last event."""
+    """Take the answer out of an agent's output: plain text, CrewAI's raw one, DSPy's last field, ADK's last event."""
     value = _object(result)
     if value is None:
-        return result
+        return None if isinstance(result, str) and result.startswith(_EVENT) else result
+    if is_object(value.get("trajectory")):
+        return list(value.values())[-1]
     return value.get("raw") or last_answer(value).value
 
 
@@ -101,6 +109,8 @@ OPENINFERENCE = DialectTable(
     rules=(
         Rule(Role.TOOL, _KIND, frozenset({"TOOL"}), name_prefix="handoff to ", without=("tool.name",), pseudo=True),
         Rule(Role.TOOL, _KIND, frozenset({"TOOL"})),
+        # LangChain: whatever has "agent" in its name is of kind AGENT, tools too.
+        Rule(Role.TOOL, _KIND, frozenset({"AGENT"}), also=("tool.name",), scope=f"{_SCOPE}langchain"),
         Rule(Role.MODEL, _KIND, frozenset({"LLM"})),
         Rule(Role.AGENT, _KIND, frozenset({"AGENT"})),
         # A crew's kick-off runs one agent after the other, an ADK invocation all of its agents.
@@ -135,4 +145,5 @@ OPENINFERENCE = DialectTable(
     answer=(Source("output.value", take=_said),),
     tool_definitions=(Source(compute=flat_texts("llm.tools.", ".tool.json_schema")),),
     agent=("agent.name", "gen_ai.agent.name"),
+    tool_hook=undecided_without_result,
 )

@@ -10,6 +10,7 @@ import re
 from dataclasses import replace
 from typing import Any
 
+from goldspan.mappers.dialects.attempts import undecided_without_result
 from goldspan.mappers.dialects.capture import Unwrap
 from goldspan.mappers.dialects.dialect import Advice
 from goldspan.mappers.dialects.envelopes import args_and_kwargs, inputs, kwargs_only, name_and_arguments
@@ -33,12 +34,12 @@ _ENVELOPES: dict[str, Unwrap] = {
 }
 
 
-def _failure_in_output(_: SpanView, attributes: Attributes, tool: ToolFacts) -> ToolFacts:
+def _outcome(span: SpanView, attributes: Attributes, tool: ToolFacts) -> ToolFacts:
     """Agno's failed calls end with status OK; only the repr of their result tells."""
     output = attributes.get("traceloop.entity.output")
     if tool.error is None and isinstance(output, str) and output.startswith("status='failure'"):
         return replace(tool, error="failure")
-    return tool
+    return undecided_without_result(span, attributes, tool)
 
 
 def _first_message(value: Any) -> Any:
@@ -101,5 +102,5 @@ OPENLLMETRY = DialectTable(
     answer=(Source("traceloop.entity.output", take=plain_text), Source("crewai.crew.result", take=plain_text)),
     tool_definitions=(Source("gen_ai.tool.definitions"), Source("llm.request.functions", take=at())),
     agent=("gen_ai.agent.name",),
-    tool_hook=_failure_in_output,
+    tool_hook=_outcome,
 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from goldspan.mappers.dialects.attempts import undecided_without_result
 from goldspan.mappers.dialects.dialect import Advice
 from goldspan.mappers.dialects.event_messages import input_events, output_events
 from goldspan.mappers.dialects.messages import requests_in
@@ -81,4 +82,5 @@ OTEL_GENAI = DialectTable(
     tool_definitions=(Source("gen_ai.tool.definitions"), Source("gen_ai.tool.definitions", event=_DETAILS)),
     agent=("gen_ai.agent.name", "gen_ai.workflow.name"),
     log_scope="",
+    tool_hook=undecided_without_result,
 )

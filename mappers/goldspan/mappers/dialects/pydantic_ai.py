@@ -6,14 +6,24 @@ own for a tool's arguments and result.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from goldspan.mappers.dialects.dialect import Advice
-from goldspan.mappers.dialects.rules import Rule
+from goldspan.mappers.dialects.rules import Attributes, Rule
 from goldspan.mappers.dialects.sources import Source
 from goldspan.mappers.dialects.table import Affixes, DialectTable
-from goldspan.mappers.facts import Role
+from goldspan.mappers.facts import Role, ToolFacts
+from goldspan.mappers.spans import SpanView
 
 _OPERATION = "gen_ai.operation.name"
 _RUN = "gen_ai.agent.call.id"
+
+
+def _attempt(_: SpanView, attributes: Attributes, tool: ToolFacts) -> ToolFacts:
+    """Arguments that do not fit the tool's signature are refused: a span is written, and no tool runs."""
+    refused = attributes.get("pydantic_ai.tool.failure_stage") == "validation"
+    return replace(tool, executed=False, error=tool.error or "validation") if refused else tool
+
 
 PYDANTIC_AI = DialectTable(
     name="pydantic_ai",
@@ -42,4 +52,5 @@ PYDANTIC_AI = DialectTable(
     tool_definitions=(Source("gen_ai.tool.definitions"), Source("model_request_parameters")),
     agent=("gen_ai.agent.name", "agent_name"),
     turn_id=(_RUN,),
+    tool_hook=_attempt,
 )
