@@ -1,0 +1,186 @@
+"""Sending scores without ever being in the way: from a thread of its own, within bounds, and again where need be."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+import weakref
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from opentelemetry.sdk._logs import ReadableLogRecord
+from opentelemetry.sdk._logs.export import LogRecordExporter, LogRecordExportResult
+from urllib3.exceptions import HTTPError
+
+from goldspan.collector_processor.emit.scope import suppressed_instrumentation
+from goldspan.collector_processor.in_process.alarm import Alarm
+from goldspan.collector_processor.sinks.backend import Answer, Backend
+from goldspan.collector_processor.sinks.score import Score, score_of
+
+_logger = logging.getLogger("goldspan")
+
+BATCH = 100
+"""Scores of one request at most."""
+FIRST_WAIT, LONGEST_WAIT = 1.0, 60.0
+"""Seconds before a score is sent again; doubled each time."""
+_REASONS = 20
+"""Different reasons that are logged at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    score: Score
+    since: float
+    due: float
+    attempts: int = 0
+
+
+class ScoreExporter(LogRecordExporter):
+    """Exports evaluation events as scores of a back-end. Other records are none of its business and pass by.
+
+    `export` only queues. A score that the back-end does not take yet, because it is away or has not seen the span, is
+    tried again for `patience` seconds; a newer result of the same id takes its place. At most `max_waiting` scores
+    wait; beyond that the oldest is dropped. What is dropped or refused is counted, and said once for each reason.
+    """
+
+    def __init__(self, backend: Backend, *, patience: float = 300.0, max_waiting: int = 10_000) -> None:
+        """Send to `backend`; `patience` in seconds."""
+        self._backend = backend
+        self._patience = patience
+        self._max_waiting = max_waiting
+        self._closed = False
+        self.delivered = 0
+        self.dropped = 0
+        self._start_over()
+        if hasattr(os, "register_at_fork"):
+            # A child leaves its parent's scores to the parent, and its locks and threads with them.
+            again = weakref.WeakMethod(self._start_over)
+            os.register_at_fork(after_in_child=lambda: (start_over := again()) and start_over())
+
+    def export(self, batch: Sequence[ReadableLogRecord]) -> LogRecordExportResult:
+        """Queue the scores among these records."""
+        if self._closed:
+            return LogRecordExportResult.FAILURE
+        now = time.monotonic()
+        for record in batch:
+            try:
+                score = score_of(record)
+            except Exception:
+                _logger.debug("an evaluation event could not be read", exc_info=True)
+                continue
+            if score is not None:
+                self._keep(_Waiting(score, now, now))
+        if self._waiting:
+            self._alarm.set_at_latest(now)
+        return LogRecordExportResult.SUCCESS
+
+    def force_flush(self, timeout_millis: int = 30_000) -> bool:
+        """Try everything that waits once more, now; whether nothing waits any longer."""
+        end = time.monotonic() + timeout_millis / 1000
+        if self._sending.acquire(timeout=max(0.0, timeout_millis / 1000)):
+            try:
+                self._send_all(end)
+            finally:
+                self._sending.release()
+        return not self._waiting
+
+    def shutdown(self, timeout_millis: int = 10_000) -> None:
+        """Keep trying for a while, then give up what is left. May be called again."""
+        if self._closed:
+            return
+        self._closed = True
+        end = time.monotonic() + timeout_millis / 1000
+        while not self.force_flush(max(0, int((end - time.monotonic()) * 1000))):
+            pause = min(FIRST_WAIT, end - time.monotonic())
+            if pause <= 0:
+                break
+            time.sleep(pause)
+        self._alarm.set(None)
+        with self._lock:
+            left = [one.score for one in self._waiting.values()]
+            self._waiting.clear()
+        self._drop(left, "the process ended")
+
+    def _ring(self) -> None:
+        with self._sending:
+            self._send_due(time.monotonic())
+        with self._lock:
+            due = min((one.due for one in self._waiting.values()), default=None)
+        self._alarm.set(None if self._closed else due)
+
+    def _send_all(self, end: float) -> None:
+        with self._lock:
+            everything = list(self._waiting.values())
+        for start in range(0, len(everything), BATCH):
+            if time.monotonic() >= end:
+                return
+            self._send(everything[start : start + BATCH])
+
+    def _send_due(self, now: float) -> None:
+        with self._lock:
+            due = [one for one in self._waiting.values() if one.due <= now]
+        for start in range(0, len(due), BATCH):
+            self._send(due[start : start + BATCH])
+
+    def _send(self, batch: Sequence[_Waiting]) -> None:
+        """Send these, and keep what has to go again. Never raises."""
+        scores = [one.score for one in batch]
+        try:
+            with suppressed_instrumentation():
+                answer = self._backend.send(scores)
+        except HTTPError as error:
+            answer = Answer(again=scores, reason=str(error))
+        except Exception as error:  # noqa: BLE001 - whatever a back-end answers, the agent goes on
+            answer = Answer(refused=scores, reason=f"{type(error).__name__}: {error}")
+        now = time.monotonic()
+        again = {score.id for score in answer.again}
+        refused = {score.id for score in answer.refused}
+        given_up: list[Score] = []
+        with self._lock:
+            for one in batch:
+                if self._waiting.get(one.score.id) is not one:
+                    continue  # meanwhile a newer result took its place, or too many came
+                if one.score.id not in again:
+                    del self._waiting[one.score.id]
+                    self.delivered += one.score.id not in refused
+                elif now - one.since >= self._patience:
+                    del self._waiting[one.score.id]
+                    given_up.append(one.score)
+                else:
+                    wait = min(FIRST_WAIT * 2**one.attempts, LONGEST_WAIT)
+                    self._waiting[one.score.id] = replace(one, due=now + wait, attempts=one.attempts + 1)
+        self._drop(answer.refused, answer.reason)
+        self._drop(given_up, answer.reason)
+
+    def _keep(self, waiting: _Waiting) -> None:
+        dropped: list[Score] = []
+        with self._lock:
+            self._waiting[waiting.score.id] = waiting
+            while len(self._waiting) > self._max_waiting:
+                dropped.append(self._waiting.popitem(last=False)[1].score)
+        self._drop(dropped, f"more than {self._max_waiting} scores wait")
+
+    def _drop(self, scores: Sequence[Score], reason: str) -> None:
+        if not scores:
+            return
+        self.dropped += len(scores)
+        kind = reason[:60]
+        if kind not in self._said and len(self._said) < _REASONS:
+            self._said.add(kind)
+            _logger.warning(
+                "%s does not have %d scores, %s the first: %s; later ones for this reason are counted only",
+                self._backend.name,
+                len(scores),
+                scores[0].id,
+                reason,
+            )
+
+    def _start_over(self) -> None:
+        self._lock = threading.Lock()
+        self._sending = threading.Lock()
+        self._waiting: OrderedDict[str, _Waiting] = OrderedDict()
+        self._said: set[str] = set()
+        self._alarm = Alarm(self._ring, f"goldspan-{self._backend.name}")

@@ -1,0 +1,102 @@
+"""Scores of Langfuse, by its batch ingestion API."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, cast
+
+from urllib3.util import make_headers
+
+from goldspan.collector_processor.sinks.backend import AGAIN, Answer, JsonApi, Response
+from goldspan.collector_processor.sinks.exporter import ScoreExporter
+from goldspan.collector_processor.sinks.score import CALL, SESSION, Score
+
+_CLOUD = "https://cloud.langfuse.com"
+
+
+class LangfuseScores(ScoreExporter):
+    """Writes evaluation events as scores: on observations for calls, on traces for turns, on sessions.
+
+    The result id is the score's id, so that a correction replaces it. A score is numeric; what was not evaluated has no
+    number and becomes a categorical score of the same name with `.label` behind it.
+    """
+
+    def __init__(
+        self,
+        host: str | None = None,
+        *,
+        public_key: str | None = None,
+        secret_key: str | None = None,
+        patience: float = 300.0,
+        max_waiting: int = 10_000,
+    ) -> None:
+        """Send to Langfuse.
+
+        Args:
+            host: Its address; None: `LANGFUSE_HOST`, else the European cloud.
+            public_key: None: `LANGFUSE_PUBLIC_KEY`.
+            secret_key: None: `LANGFUSE_SECRET_KEY`.
+            patience: Seconds to try for, where Langfuse is away.
+            max_waiting: Scores that wait at once.
+
+        """
+        host = host or os.environ.get("LANGFUSE_HOST") or os.environ.get("LANGFUSE_BASE_URL") or _CLOUD
+        public = public_key or os.environ.get("LANGFUSE_PUBLIC_KEY", "")
+        secret = secret_key or os.environ.get("LANGFUSE_SECRET_KEY", "")
+        headers: Mapping[str, str] = make_headers(basic_auth=f"{public}:{secret}")
+        super().__init__(LangfuseBackend(JsonApi(host, headers)), patience=patience, max_waiting=max_waiting)
+
+
+class LangfuseBackend:
+    """Langfuse' REST API, `POST /api/public/ingestion` with `score-create` events: each is answered for itself."""
+
+    name = "Langfuse"
+
+    def __init__(self, api: JsonApi) -> None:
+        self._api = api
+
+    def send(self, scores: Sequence[Score]) -> Answer:
+        """Send all of them. Langfuse takes scores before it has seen the trace they are about."""
+        sent = {f"{number}-{score.id}": score for number, score in enumerate(scores)}
+        now = datetime.now(UTC).isoformat()
+        batch = [
+            {"id": event_id, "type": "score-create", "timestamp": now, "body": _body(score)}
+            for event_id, score in sent.items()
+        ]
+        response = self._api.request("POST", "/api/public/ingestion", {"batch": batch})
+        if response.status in AGAIN:
+            return Answer(again=scores, reason=response.reason)
+        if response.status >= 300:
+            return Answer(refused=scores, reason=response.reason)
+        return _not_taken(sent, response)
+
+
+def _not_taken(sent: Mapping[str, Score], response: Response) -> Answer:
+    """Read the errors of a multi-status answer."""
+    errors = response.part("errors")
+    again: list[Score] = []
+    refused: list[Score] = []
+    reason = ""
+    for error in cast("list[dict[str, Any]]", errors) if isinstance(errors, list) else []:
+        if (score := sent.get(str(error.get("id")))) is not None:
+            (again if error.get("status") in AGAIN else refused).append(score)
+            reason = reason or f"{error.get('status')} {error.get('message') or error.get('error')}"
+    return Answer(again, refused, reason)
+
+
+def _body(score: Score) -> dict[str, Any]:
+    body: dict[str, Any] = {
+        "id": score.id,
+        "name": score.name if score.value is not None else f"{score.name}.label",
+        "value": score.value if score.value is not None else score.label,
+        "dataType": "NUMERIC" if score.value is not None else "CATEGORICAL",
+        "comment": score.explanation or None,
+        "metadata": {**score.metadata, "label": score.label},
+    }
+    if score.level == SESSION and score.session is not None:
+        return body | {"sessionId": score.session}
+    if score.level == CALL:
+        return body | {"traceId": score.trace_id, "observationId": score.span_id}
+    return body | {"traceId": score.trace_id}

@@ -1,0 +1,108 @@
+"""Scores as assessments of MLflow: feedback on the span for calls, on the trace for turns and sessions."""
+
+from __future__ import annotations
+
+import os
+from collections import OrderedDict
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from urllib3.util import make_headers
+
+from goldspan.collector_processor.sinks.backend import AGAIN, Answer, JsonApi, Response
+from goldspan.collector_processor.sinks.exporter import ScoreExporter
+from goldspan.collector_processor.sinks.score import CALL, Score
+
+_UNKNOWN = 404
+_CHANGEABLE: Sequence[str] = ("feedback", "rationale", "metadata")
+_REMEMBERED = 10_000
+"""Assessments whose ids are known, so that a correction replaces them."""
+
+
+class MLflowScores(ScoreExporter):
+    """Writes evaluation events as feedback, and a correction in the place of what it corrects."""
+
+    def __init__(
+        self,
+        tracking_uri: str | None = None,
+        *,
+        patience: float = 300.0,
+        max_waiting: int = 10_000,
+    ) -> None:
+        """Send to MLflow.
+
+        Args:
+            tracking_uri: The server's address; None: `MLFLOW_TRACKING_URI`, else `http://localhost:5000`. With
+                `MLFLOW_TRACKING_TOKEN`, or `MLFLOW_TRACKING_USERNAME` and `MLFLOW_TRACKING_PASSWORD`, as MLflow.
+            patience: Seconds to try for, where MLflow is away or does not know a trace yet.
+            max_waiting: Scores that wait at once.
+
+        """
+        uri = tracking_uri or os.environ.get("MLFLOW_TRACKING_URI") or "http://localhost:5000"
+        super().__init__(MLflowBackend(JsonApi(uri, _credentials())), patience=patience, max_waiting=max_waiting)
+
+
+def _credentials() -> dict[str, str]:
+    if token := os.environ.get("MLFLOW_TRACKING_TOKEN"):
+        return {"Authorization": f"Bearer {token}"}
+    if user := os.environ.get("MLFLOW_TRACKING_USERNAME"):
+        return make_headers(basic_auth=f"{user}:{os.environ.get('MLFLOW_TRACKING_PASSWORD', '')}")
+    return {}
+
+
+class MLflowBackend:
+    """MLflow's REST API, `POST /api/3.0/mlflow/traces/{trace}/assessments`, one request for each score."""
+
+    name = "MLflow"
+
+    def __init__(self, api: JsonApi) -> None:
+        self._api = api
+        self._known: OrderedDict[str, str] = OrderedDict()
+
+    def send(self, scores: Sequence[Score]) -> Answer:
+        """Send them one by one; what failed for one is tried again for it alone."""
+        again: list[Score] = []
+        refused: list[Score] = []
+        reason = ""
+        for score in scores:
+            response = self._write(score)
+            if response.status < 300:
+                self._remember(score, response)
+                continue
+            (again if response.status == _UNKNOWN or response.status in AGAIN else refused).append(score)
+            reason = reason or response.reason
+        return Answer(again, refused, reason)
+
+    def _write(self, score: Score) -> Response:
+        trace = f"tr-{score.trace_id}"
+        path = f"/api/3.0/mlflow/traces/{trace}/assessments"
+        assessment = _assessment(score, trace)
+        if (known := self._known.get(score.id)) is not None:
+            changed = {key: assessment[key] for key in _CHANGEABLE} | {"assessment_id": known, "trace_id": trace}
+            body = {"assessment": changed, "update_mask": ",".join(_CHANGEABLE)}
+            return self._api.request("PATCH", f"{path}/{known}", body)
+        return self._api.request("POST", path, {"assessment": assessment})
+
+    def _remember(self, score: Score, response: Response) -> None:
+        found = response.part("assessment", "assessment_id")
+        if isinstance(found, str):
+            self._known[score.id] = found
+            if len(self._known) > _REMEMBERED:
+                self._known.popitem(last=False)
+
+
+def _assessment(score: Score, trace: str) -> dict[str, Any]:
+    now = datetime.now(UTC).isoformat().replace("+00:00", "Z")
+    assessment: dict[str, Any] = {
+        "assessment_name": score.name,
+        "trace_id": trace,
+        "source": {"source_type": "CODE", "source_id": "goldspan"},
+        "create_time": now,
+        "last_update_time": now,
+        "feedback": {"value": score.value if score.value is not None else score.label},
+        "rationale": score.explanation,
+        "metadata": {**{key: str(value) for key, value in score.metadata.items()}, "label": score.label},
+        "valid": True,
+    }
+    return assessment | ({"span_id": score.span_id} if score.level == CALL else {})

@@ -1,0 +1,70 @@
+"""What a `gen_ai.evaluation.result` event says, in the terms that back-ends share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from opentelemetry.sdk._logs import ReadableLogRecord
+from opentelemetry.trace import format_span_id, format_trace_id
+
+from goldspan.collector_processor.emit import names
+
+CALL, TURN, SESSION = "call", "turn", "session"
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """One result. A result without a value was not evaluated; its label says so and its explanation why."""
+
+    id: str
+    """The same for each delivery and correction of one result; made of what was judged where the event has none."""
+    name: str
+    """The metric's name, for turns and sessions with the level behind a dot: averages never mix levels."""
+    level: str
+    trace_id: str
+    span_id: str
+    session: str | None
+    value: float | None
+    label: str
+    explanation: str
+    metadata: Mapping[str, str | int | float | bool]
+    """The event's other attributes that are plain values, such as golden, golden set and tool."""
+    time_unix_nano: int
+    """The end of the judged span."""
+
+
+def score_of(record: ReadableLogRecord) -> Score | None:
+    """Read one log record; none if it is no evaluation, or judges no span."""
+    event = record.log_record
+    if event.event_name != names.EVALUATION_RESULT or not event.trace_id or not event.span_id:
+        return None
+    said = dict(event.attributes or {})
+    if not isinstance(metric := said.pop("gen_ai.evaluation.name", None), str):
+        return None
+    level = _text(said.get(f"{metric}.level")) or CALL
+    trace_id, span_id = format_trace_id(event.trace_id), format_span_id(event.span_id)
+    value = said.pop("gen_ai.evaluation.score.value", None)
+    withdrawn = said.get(f"{metric}.withdrawn") is True
+    session = _text(said.get("gen_ai.conversation.id")) or _text(said.get("session.id"))
+    return Score(
+        id=_text(said.get(f"{metric}.result_id")) or f"{metric}-{level}-{trace_id}-{span_id}",
+        name=metric if level == CALL else f"{metric}.{level}",
+        level=level,
+        trace_id=trace_id,
+        span_id=span_id,
+        session=session or None,
+        value=None if withdrawn else _number(value),
+        label="withdrawn" if withdrawn else _text(said.pop("gen_ai.evaluation.score.label", None)),
+        explanation=_text(said.pop("gen_ai.evaluation.explanation", None)),
+        metadata={key: one for key, one in said.items() if isinstance(one, (str, bool, int, float))},
+        time_unix_nano=event.timestamp or event.observed_timestamp or 0,
+    )
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _number(value: object) -> float | None:
+    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None

@@ -1,0 +1,260 @@
+"""Evaluation events as native scores, against servers that answer as the real ones do."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+from opentelemetry.sdk._logs import LoggerProvider
+from opentelemetry.sdk._logs.export import SimpleLogRecordProcessor
+from opentelemetry.sdk.trace import TracerProvider
+
+from goldspan.collector_processor import ToolParameterMatchSpanProcessor
+from goldspan.collector_processor.sinks import LangfuseScores, MLflowScores, PhoenixScores
+from goldspan.collector_processor.sinks.backend import Answer
+from goldspan.collector_processor.sinks.exporter import ScoreExporter, _Waiting
+from goldspan.collector_processor.sinks.score import Score
+from in_process_rig import Inner, until
+from scripted_agent import PARIS, ROME, Call, golden, golden_set, run_turn
+
+Reply = tuple[int, Any]
+
+
+@dataclass
+class Server:
+    """A back-end on a local port: it notes what it was sent, and answers as told."""
+
+    endpoint: str = ""
+    answer: Callable[[str, Any], Reply] = lambda path, body: (200, {})
+    requests: list[tuple[str, str, Any, dict[str, str]]] = field(default_factory=list)
+
+    def bodies(self, path: str) -> list[Any]:
+        return [body for _, at, body, _ in self.requests if at.partition("?")[0] == path]
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    found = Server()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            found.requests.append((self.command, self.path, body, dict(self.headers)))
+            status, reply = found.answer(self.path, body)
+            data = json.dumps(reply).encode()
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        do_PATCH = do_POST
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class's name
+            """Say nothing."""
+
+    http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    http.daemon_threads = True
+    found.endpoint = f"http://127.0.0.1:{http.server_address[1]}"
+    thread = threading.Thread(target=http.serve_forever, daemon=True)
+    thread.start()
+    yield found
+    http.shutdown()
+    http.server_close()
+    thread.join()
+
+
+def judge(sink: ScoreExporter, calls: Sequence[Call] = (ROME,)) -> None:
+    """Score one turn of an agent that should have asked for Paris; the sink is closed before this returns."""
+    loggers = LoggerProvider(shutdown_on_exit=False)
+    loggers.add_log_record_processor(SimpleLogRecordProcessor(sink))
+    tracers = TracerProvider(shutdown_on_exit=False)
+    goldens = golden_set(golden("wanted", [PARIS]))
+    tracers.add_span_processor(ToolParameterMatchSpanProcessor(Inner(), goldens=goldens, logger_provider=loggers))
+    run_turn(tracers.get_tracer("agent"), "wanted", calls)
+    tracers.shutdown()
+    loggers.shutdown()
+
+
+def test_phoenix_gets_annotations_of_spans_traces_and_sessions(server: Server) -> None:
+    judge(PhoenixScores(server.endpoint, api_key="secret"))
+    [[call], [turn], [session]] = [
+        body["data"] for level in ("span", "trace", "session") for body in server.bodies(f"/v1/{level}_annotations")
+    ]
+    assert call["name"] == "tool_parameter_match"
+    assert call["result"] == {"label": "fail", "score": 0.5, "explanation": "1 of 2 arguments match; mismatched: city"}
+    assert (call["annotator_kind"], len(call["span_id"]), len(turn["trace_id"])) == ("CODE", 16, 32)
+    assert (session["session_id"], session["name"]) == ("wanted", "tool_parameter_match.session")
+    assert len({call["identifier"], turn["identifier"], session["identifier"]}) == 3
+    assert call["metadata"]["gen_ai.tool.name"] == "get_weather"
+    assert all(headers["Authorization"] == "Bearer secret" for *_, headers in server.requests)
+    assert all(path.endswith("?sync=true") for _, path, *_ in server.requests)
+
+
+def test_a_span_that_phoenix_does_not_know_yet_is_tried_again(server: Server) -> None:
+    known: list[str] = []
+
+    def answer(path: str, body: Any) -> Reply:
+        if "span" in path and path not in known:
+            known.append(path)
+            return 404, "Spans with IDs ... do not exist."
+        return 200, {}
+
+    server.answer = answer
+    sink = PhoenixScores(server.endpoint)
+    judge(sink)
+    assert len(server.bodies("/v1/span_annotations")) == 2
+    assert (sink.delivered, sink.dropped) == (3, 0)
+
+
+def test_mlflow_gets_feedback_and_corrections_replace_it(server: Server) -> None:
+    server.answer = lambda path, body: (200, {"assessment": {"assessment_id": "a-1"}})
+    sink = MLflowScores(server.endpoint)
+    judge(sink)
+    assessments = [body["assessment"] for _, _, body, _ in server.requests]
+    by_name = {one["assessment_name"]: one for one in assessments}
+    assert sorted(by_name) == ["tool_parameter_match", "tool_parameter_match.session", "tool_parameter_match.turn"]
+    call = by_name["tool_parameter_match"]
+    assert (call["feedback"], len(call["span_id"])) == ({"value": 0.5}, 16)
+    assert call["source"] == {"source_type": "CODE", "source_id": "goldspan"}
+    assert "span_id" not in by_name["tool_parameter_match.turn"]
+    assert {path for _, path, *_ in server.requests} == {f"/api/3.0/mlflow/traces/{call['trace_id']}/assessments"}
+    assert call["trace_id"].startswith("tr-")
+
+
+def test_mlflow_corrections_replace_what_they_correct(server: Server) -> None:
+    server.answer = lambda path, body: (200, {"assessment": {"assessment_id": "a-1"}})
+    backend = MLflowScores(server.endpoint)._backend
+    score = a_score("r-1", 0.5)
+    backend.send([score])
+    backend.send([a_score("r-1", 1.0)])
+    assert [(method, path.rpartition("/")[2]) for method, path, *_ in server.requests] == [
+        ("POST", "assessments"),
+        ("PATCH", "a-1"),
+    ]
+    assert server.requests[1][2]["assessment"]["feedback"] == {"value": 1.0}
+
+
+def test_langfuse_gets_scores_each_answered_for_itself(server: Server) -> None:
+    def answer(path: str, body: Any) -> Reply:
+        errors = [
+            {"id": one["id"], "status": 400, "message": "no such type"}
+            for one in body["batch"]
+            if "sessionId" in one["body"]
+        ]
+        return 207, {"successes": [], "errors": errors}
+
+    server.answer = answer
+    sink = LangfuseScores(server.endpoint, public_key="pk", secret_key="sk")
+    judge(sink)
+    events = [event for body in server.bodies("/api/public/ingestion") for event in body["batch"]]
+    scores = {event["body"]["name"]: event["body"] for event in events}
+    call = scores["tool_parameter_match"]
+    assert (call["value"], call["dataType"], len(call["observationId"])) == (0.5, "NUMERIC", 16)
+    assert "observationId" not in scores["tool_parameter_match.turn"]
+    assert scores["tool_parameter_match.session"]["sessionId"] == "wanted"
+    assert (sink.delivered, sink.dropped) == (2, 1)
+    assert server.requests[0][3]["authorization"] == "Basic cGs6c2s="
+
+
+def test_what_was_not_evaluated_has_a_label_and_no_number(server: Server) -> None:
+    backend = LangfuseScores(server.endpoint)._backend
+    backend.send([a_score("r-1", None, label="not_evaluated")])
+    [body] = [event["body"] for body in server.bodies("/api/public/ingestion") for event in body["batch"]]
+    assert (body["name"], body["value"], body["dataType"]) == (
+        "tool_parameter_match.label",
+        "not_evaluated",
+        "CATEGORICAL",
+    )
+
+
+def a_score(identity: str, value: float | None, label: str = "fail") -> Score:
+    return Score(identity, "tool_parameter_match", "call", "ab" * 16, "cd" * 8, "s", value, label, "", {}, 0)
+
+
+class Scripted:
+    """A back-end that answers as the test says."""
+
+    name = "Scripted"
+
+    def __init__(self, answer: Callable[[Sequence[Score]], Answer]) -> None:
+        self._answer = answer
+        self.sent: list[list[Score]] = []
+
+    def send(self, scores: Sequence[Score]) -> Answer:
+        self.sent.append(list(scores))
+        return self._answer(scores)
+
+
+def test_a_back_end_that_is_away_delays_nobody_and_is_given_up_in_the_end() -> None:
+    backend = Scripted(lambda scores: Answer(again=scores, reason="away"))
+    sink = ScoreExporter(backend, patience=0.0)
+    before = time.monotonic()
+    judge(sink)
+    assert time.monotonic() - before < 5
+    assert (sink.delivered, sink.dropped) == (0, 3)
+
+
+def test_a_back_end_that_raises_costs_only_its_scores(caplog: pytest.LogCaptureFixture) -> None:
+    def fail(scores: Sequence[Score]) -> Answer:
+        raise KeyError("assessment")
+
+    sink = ScoreExporter(Scripted(fail))
+    judge(sink)
+    assert (sink.delivered, sink.dropped) == (0, 3)
+    assert "KeyError" in caplog.text
+
+
+def test_what_waits_is_bounded() -> None:
+    gate = threading.Event()
+
+    def wait(scores: Sequence[Score]) -> Answer:
+        gate.wait(10)
+        return Answer()
+
+    sink = ScoreExporter(Scripted(wait), max_waiting=5)
+    loggers = LoggerProvider(shutdown_on_exit=False)
+    loggers.add_log_record_processor(SimpleLogRecordProcessor(sink))
+    goldens = golden_set(*(golden(f"s-{number}", [PARIS]) for number in range(10)))
+    tracers = TracerProvider(shutdown_on_exit=False)
+    tracers.add_span_processor(ToolParameterMatchSpanProcessor(Inner(), goldens=goldens, logger_provider=loggers))
+    for number in range(10):
+        run_turn(tracers.get_tracer("agent"), f"s-{number}", [PARIS])
+    tracers.shutdown()
+    assert sink.dropped >= 20
+    gate.set()
+    loggers.shutdown()
+    assert sink.delivered + sink.dropped == 30
+
+
+def test_a_newer_result_takes_the_place_of_one_that_waits() -> None:
+    backend = Scripted(lambda scores: Answer(again=scores, reason="away"))
+    sink = ScoreExporter(backend, patience=60)
+    for value in (0.5, 1.0):
+        sink._keep(waiting(a_score("r-1", value)))
+    backend._answer = lambda scores: Answer()
+    assert sink.force_flush()
+    assert [[one.value for one in batch] for batch in backend.sent] == [[1.0]]
+
+
+def waiting(score: Score) -> _Waiting:
+    return _Waiting(score, time.monotonic(), time.monotonic() + 60)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_child_leaves_its_parents_scores_alone() -> None:
+    backend = Scripted(lambda scores: Answer())
+    sink = ScoreExporter(backend)
+    sink._keep(waiting(a_score("r-1", 1.0)))
+    if (child := os.fork()) == 0:
+        os._exit(len(sink._waiting))
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert sink.force_flush()
+    until(lambda: sink.delivered == 1)
