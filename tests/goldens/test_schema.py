@@ -78,7 +78,21 @@ def with_call(**more: Any) -> dict[str, Any]:
     return a_set(goldens=[a_golden(calls=[{"name": "f", **more}])])
 
 
+EITHER = [[{"name": "f"}], [{"name": "g"}, {"name": "*", "forbidden": True}]]
 RIGHT: dict[str, Any] = {
+    "optional": with_call(optional=True, result={"a": 1}),
+    "forbidden": with_call(forbidden=True),
+    "group": a_set(goldens=[a_golden(calls=[{"name": "f"}, {"parallel": [{"name": "g"}, {"name": "h"}]}])]),
+    "alternatives": a_set(
+        goldens=[{"session": "s", "any_of": EITHER}, {"session": "t", "turns": [{"any_of": EITHER}]}]
+    ),
+    "repeat": a_set(
+        goldens=[a_golden(repeat={"runs": 5, "passes": 4}), {**a_golden(repeat={"runs": 2}), "session": "t"}]
+    ),
+    "counts": a_set(goldens=[a_golden(call_counts={"f": 2, "g": ">= 1"})]),
+    "attribute": a_set(goldens=[{"attribute": {"test.case.name": "x", "n": 1, "b": True}, "calls": []}]),
+    "first user text": a_set(goldens=[{"first_user_text": "Hi", "calls": []}]),
+    "aliases": a_set(aliases={"f": ["x.f", "y-f"], "g": "z"}),
     "small": a_set(goldens=[]),
     "everything": a_set(format=1, version="1", description="d", criterion={"perArgStrategies": {"a": "numeric"}}),
     "null criterion": a_set(criterion=None),
@@ -106,7 +120,18 @@ WRONG: dict[str, Any] = {
     "option of another matcher": with_call(args={"a": {"$any_of": [1], "tolerance": 1}}),
     "two matchers": with_call(args={"a": {"$any_of": [1], "$type": "string"}}),
     "matcher deep inside": with_call(args={"a": [{"b": {"$x": 1}}]}),
-    "later": with_call(optional=True),
+    "optional and forbidden": with_call(optional=True, forbidden=True),
+    "optional in words": with_call(optional="yes"),
+    "group of no list": a_set(goldens=[a_golden(calls=[{"parallel": {"name": "f"}}])]),
+    "name and group": a_set(goldens=[a_golden(calls=[{"parallel": [], "name": "f"}])]),
+    "one alternative": a_set(goldens=[{"session": "s", "any_of": [[{"name": "f"}]]}]),
+    "empty alternative": a_set(goldens=[{"session": "s", "any_of": [[{"name": "f"}], []]}]),
+    "calls and alternatives": a_set(goldens=[{"session": "s", "turns": [{"calls": [], "any_of": EITHER}]}]),
+    "repeat without runs": a_set(goldens=[a_golden(repeat={"passes": 1})]),
+    "no attributes": a_set(goldens=[{"attribute": {}, "calls": []}]),
+    "list as an attribute": a_set(goldens=[{"attribute": {"a": []}, "calls": []}]),
+    "count in words": a_set(goldens=[a_golden(call_counts={"f": "twice"})]),
+    "alias of no name": a_set(aliases={"f": [1]}),
     "unknown criterion field": a_set(criterion={"orderd": True}),
     "wrong strategy": a_set(criterion={"per_arg_strategies": {"a": "near"}}),
     "threshold beyond": a_set(criterion={"threshold": 8}),

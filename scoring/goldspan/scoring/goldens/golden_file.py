@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from math import prod
 from typing import Any
 
 from goldspan.scoring.criterion import Criterion
@@ -21,8 +22,30 @@ from goldspan.scoring.goldens.criteria import (
     inherit,
 )
 from goldspan.scoring.goldens.documents import Notes, Where, is_list
-from goldspan.scoring.goldens.models import ExpectedCall, Golden, GoldenSet, GoldenTurn
+from goldspan.scoring.goldens.models import (
+    MOST_ALTERNATIVES,
+    ExpectedCall,
+    Golden,
+    GoldenSet,
+    GoldenTurn,
+    Repeat,
+)
 from goldspan.scoring.goldens.shapes import Arguments, Field, Fields, ListOf, Number, Text
+from goldspan.scoring.goldens.structure_shapes import (
+    Aliases,
+    Alternatives,
+    ByName,
+    CallList,
+    Count,
+    Scalar,
+    Something,
+    Truth,
+    Whole,
+    aliases_of,
+    check_call,
+    check_repeat,
+    counts_of,
+)
 from goldspan.scoring.sessions import JsonValue
 
 Given = Mapping[str, Any]
@@ -34,34 +57,62 @@ CALL = Fields(
     {
         "name": Field(Text(), "the tool's name, as the agent's framework knows it", required=True),
         "args": Field(Arguments(), "the expected arguments by parameter name; others are reported, not judged"),
+        "optional": Field(Truth(), "the call may be left out; made, it is scored outside the mean"),
+        "forbidden": Field(Truth(), "the call must not be made; no args: whatever they are; name *: whatever tool"),
+        "result": Field(Something(), "what the call should return, for metrics that judge it"),
         "criterion": Field(OF_A_CALL, "what differs for this call from the criterion of its turn"),
     },
-    later=("any_of", "forbidden", "optional", "parallel"),
+    never_both=(("optional", "forbidden"),),
+    together=check_call,
 )
+GROUP = Fields(
+    "a group",
+    {"parallel": Field(ListOf(CALL, "calls"), "calls whose order among themselves is free", required=True)},
+)
+CALLS = CallList(CALL, GROUP)
+REPEAT = Fields(
+    "a repeat",
+    {
+        "runs": Field(Whole(), "how many runs belong together", required=True),
+        "passes": Field(Whole(), "how many of them must pass; all, where it is left out"),
+    },
+    together=check_repeat,
+)
+_ANY_OF = "lists of calls of which any would do, in the place of `calls`; the best counts"
+_CALL_COUNTS = 'how often tools should be called, for metrics that count: {search: 2, book: "<= 1"}'
 TURN = Fields(
     "a turn",
     {
         "user": Field(Text(), "the user's message, by which the turn is found; white space is folded"),
         "turn_id": Field(Text(), "the framework's own id of the turn, by which it is found before `user`"),
-        "calls": Field(ListOf(CALL, "calls"), "the calls expected in this turn; none: nothing is expected"),
+        "calls": Field(CALLS, "the calls expected in this turn; none: nothing is expected"),
+        "any_of": Field(Alternatives(CALLS), _ANY_OF),
+        "call_counts": Field(ByName(Count(), "{search: 2}"), _CALL_COUNTS),
         "criterion": Field(OF_A_TURN, "what differs for this turn from the criterion of its golden"),
     },
-    later=("any_of", "parallel"),
+    never_both=(("calls", "any_of"),),
 )
 GOLDEN = Fields(
     "a golden",
     {
         "session": Field(Text(), "the id of the session it belongs to"),
         "session_pattern": Field(Text(), "a glob that matches whole session ids, such as nightly-*-weather"),
+        "attribute": Field(
+            ByName(Scalar(), "{test.case.name: weather in Paris}"),
+            "attributes that the session's spans or resource have: {test.case.name: weather in Paris}",
+        ),
+        "first_user_text": Field(Text(), "the first message of the user; white space is folded"),
         "turns": Field(ListOf(TURN, "turns"), "what is expected, turn by turn"),
-        "calls": Field(ListOf(CALL, "calls"), "what is expected of the whole session, whatever the turn"),
+        "calls": Field(CALLS, "what is expected of the whole session, whatever the turn"),
+        "any_of": Field(Alternatives(CALLS), _ANY_OF),
+        "repeat": Field(REPEAT, "judges the golden over several runs: {runs: 5, passes: 4}"),
+        "call_counts": Field(ByName(Count(), "{search: 2}"), _CALL_COUNTS),
         "criterion": Field(OF_A_GOLDEN, "what differs for this golden from the criterion of its set"),
         "metrics": Field(ChosenMetrics(), "what is judged beside tool_parameter_match: names, or thresholds by name"),
         "preset": Field(ChosenPresetShape(), "another system's scorer, in the place of tool_parameter_match"),
         "description": Field(Text(), "for people"),
     },
-    one_of=(("session", "session_pattern"), ("turns", "calls")),
-    later=("any_of", "attribute", "first_user_text", "repeat"),
+    one_of=(("session", "session_pattern", "attribute", "first_user_text"), ("turns", "calls", "any_of")),
 )
 GOLDEN_SET = Fields(
     "a golden set",
@@ -73,9 +124,9 @@ GOLDEN_SET = Fields(
         "criterion": Field(OF_A_SET, "how calls are aligned, compared and aggregated; goldens inherit it"),
         "metrics": Field(ChosenMetrics(), "what is judged beside tool_parameter_match: names, or thresholds by name"),
         "preset": Field(ChosenPresetShape(), "another system's scorer, in the place of tool_parameter_match"),
+        "aliases": Field(Aliases(), "other names that tools have in traces: {get_weather: [weather.get]}"),
         "goldens": Field(ListOf(GOLDEN, "goldens"), "one golden for each session", required=True),
     },
-    later=("aliases",),
 )
 
 
@@ -83,7 +134,8 @@ def read_golden_set(document: JsonValue, notes: Notes, defaults: Said) -> Golden
     """Make a golden set of a document; what is wrong with it is noted, and the result then of no use."""
     GOLDEN_SET.check(document, (), notes)
     # Building goes on beside mistakes: criteria are checked while they are merged.
-    return _Builder(notes).golden_set(document if is_mapping(document) else {}, defaults)
+    given: Given = document if is_mapping(document) else {}
+    return _Builder(notes, aliases_of(given.get("aliases"))).golden_set(given, defaults)
 
 
 def content_digest(document: JsonValue) -> str:
@@ -93,8 +145,8 @@ def content_digest(document: JsonValue) -> str:
 
 
 class _Builder:
-    def __init__(self, notes: Notes) -> None:
-        self.notes = notes
+    def __init__(self, notes: Notes, aliases: Mapping[str, str]) -> None:
+        self.notes, self.aliases = notes, aliases
 
     def golden_set(self, given: Given, defaults: Said) -> GoldenSet:
         said = self.said(given, defaults, ())
@@ -107,41 +159,79 @@ class _Builder:
         )
         goldens = [
             with_choices(self.golden(built, one, said, where), one, given)
-            for where, one in _objects(given, "goldens", ())
+            for where, one in _objects(given.get("goldens"), ("goldens",))
         ]
         return replace(built, goldens=tuple(goldens))
 
     def golden(self, owner: GoldenSet, given: Given, above: Said, where: Where) -> Golden:
         said = self.said(given, above, where)
+        turns = tuple(self.turn(one, said, there) for there, one in _objects(given.get("turns"), (*where, "turns")))
+        lists = self.lists(given, said, where)
+        if said.get("scope") == "session" and prod(1 + len(turn.alternatives) for turn in turns) > MOST_ALTERNATIVES:
+            message = f"with `scope: session` the alternatives of its turns make more than {MOST_ALTERNATIVES} together"
+            self.notes.add((*where, "turns"), f"{message}: leave some out, or say `any_of` once for the golden")
+        wrong = bool(self.notes.mistakes)
         return Golden(
             session=given.get("session"),
             session_pattern=given.get("session_pattern"),
-            turns=tuple(self.turn(one, said, there) for there, one in _objects(given, "turns", where)),
-            calls=self.calls(given, said, where) if "calls" in given else None,
+            attribute={} if wrong else given.get("attribute", {}),
+            first_user_text=given.get("first_user_text"),
+            turns=turns,
+            calls=lists[0] if lists else None,
+            alternatives=lists[1:],
             criterion=owner.criterion if said is above else self.criterion(said),
             golden_set=owner.label,
             digest=owner.digest,
             source=self.notes.source(where),
+            repeat=None if wrong or "repeat" not in given else _repeat(given["repeat"]),
+            call_counts={} if wrong else counts_of(given.get("call_counts")),
+            aliases=self.aliases,
         )
 
     def turn(self, given: Given, above: Said, where: Where) -> GoldenTurn:
         said = self.said(given, above, where)
         if above.get("scope") == "session":
             check_turn_of_whole_session(given.get("criterion"), (*where, "criterion"), self.notes)
+        lists = self.lists(given, said, where)
         return GoldenTurn(
-            calls=self.calls(given, said, where),
+            calls=lists[0] if lists else (),
             user=given.get("user"),
             turn_id=given.get("turn_id"),
             criterion=None if said is above else self.criterion(said),
+            alternatives=lists[1:],
+            call_counts={} if self.notes.mistakes else counts_of(given.get("call_counts")),
         )
 
-    def calls(self, given: Given, above: Said, where: Where) -> tuple[ExpectedCall, ...]:
-        return tuple(self.call(one, above, there) for there, one in _objects(given, "calls", where))
+    def lists(self, given: Given, above: Said, where: Where) -> tuple[tuple[ExpectedCall, ...], ...]:
+        """Return the list of calls, or the alternatives to choose from; empty where there is neither."""
+        if "calls" in given:
+            return (self.calls(given["calls"], above, (*where, "calls")),)
+        lists = given.get("any_of")
+        if not is_list(lists):
+            return ()
+        return tuple(self.calls(one, above, (*where, "any_of", index)) for index, one in enumerate(lists))
+
+    def calls(self, items: JsonValue, above: Said, where: Where) -> tuple[ExpectedCall, ...]:
+        calls: list[ExpectedCall] = []
+        for group, (there, one) in enumerate(_objects(items, where), start=1):
+            if "parallel" in one:
+                inside = _objects(one["parallel"], (*there, "parallel"))
+                calls += [replace(self.call(call, above, place), group=group) for place, call in inside]
+            else:
+                calls.append(self.call(one, above, there))
+        return tuple(calls)
 
     def call(self, given: Given, above: Said, where: Where) -> ExpectedCall:
         said = self.said(given, above, where)
-        criterion = None if said is above else self.criterion(said)
-        return ExpectedCall(given.get("name", ""), self.args(given), criterion)
+        name = given.get("name", "")
+        return ExpectedCall(
+            self.aliases.get(name, name) if isinstance(name, str) else "",
+            self.args(given),
+            None if said is above else self.criterion(said),
+            optional=given.get("optional") is True,
+            forbidden=given.get("forbidden") is True,
+            result=given.get("result"),
+        )
 
     def args(self, given: Given) -> Given:
         return {} if self.notes.mistakes else given.get("args", {})
@@ -153,9 +243,12 @@ class _Builder:
         return Criterion() if self.notes.mistakes else Criterion.parse(said)
 
 
-def _objects(given: Given, name: str, where: Where) -> Iterator[tuple[Where, Given]]:
+def _repeat(given: Given) -> Repeat:
+    return Repeat(given["runs"], given.get("passes", given["runs"]))
+
+
+def _objects(items: JsonValue, where: Where) -> Iterator[tuple[Where, Given]]:
     """Yield the objects in a list; anything else there is a mistake that the shape noted."""
-    items = given.get(name)
     for index, item in enumerate(items if is_list(items) else []):
         if is_mapping(item):
-            yield (*where, name, index), item
+            yield (*where, index), item

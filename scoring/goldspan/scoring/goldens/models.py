@@ -32,10 +32,13 @@ ANY_TOOL = "*"
 """As the name of a forbidden call: whatever the tool."""
 
 
+Operator = Literal["==", "!=", "<", "<=", ">", ">="]
+
+
 class CallCount(NamedTuple):
     """How often a tool should be called: `CallCount(">=", 1)`."""
 
-    operator: Literal["==", "!=", "<", "<=", ">", ">="]
+    operator: Operator
     number: int
 
 
@@ -134,6 +137,8 @@ class Golden:
     """Judges the golden over several runs of its session."""
     call_counts: CallCounts = field(default_factory=dict[str, CallCount])
     """For the whole session."""
+    aliases: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Other names that tools have in traces, and the name each has in the golden."""
 
     @property
     def key(self) -> str:

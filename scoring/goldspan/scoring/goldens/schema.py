@@ -7,7 +7,7 @@ from pydantic.alias_generators import to_camel
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.criterion_fields import is_mapping
 from goldspan.scoring.goldens.criteria import OF_A_CALL, OF_A_GOLDEN, OF_A_SET, OF_A_TURN
-from goldspan.scoring.goldens.golden_file import CALL, GOLDEN, GOLDEN_SET, TURN
+from goldspan.scoring.goldens.golden_file import CALL, GOLDEN, GOLDEN_SET, GROUP, REPEAT, TURN
 from goldspan.scoring.goldens.shapes import MATCHER_SCHEMA, VALUE_SCHEMA, JsonSchema
 
 
@@ -24,7 +24,7 @@ def golden_set_schema() -> JsonSchema:
         "description": "What the sessions of an agent should have done: expected tool calls and their arguments.",
         **GOLDEN_SET.definition(),
         "$defs": {
-            **{shape.name: shape.definition() for shape in (GOLDEN, TURN, CALL)},
+            **{shape.name: shape.definition() for shape in (GOLDEN, TURN, CALL, GROUP, REPEAT)},
             "value": VALUE_SCHEMA,
             "matcher": MATCHER_SCHEMA,
             **{shape.name: shape.definition() for shape in (OF_A_SET, OF_A_GOLDEN, OF_A_TURN, OF_A_CALL)},

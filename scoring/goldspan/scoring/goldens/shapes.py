@@ -6,8 +6,8 @@ A shape checks everything it can see and notes every mistake; it changes nothing
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from goldspan.scoring.criterion_fields import is_mapping
@@ -172,8 +172,10 @@ class Fields:
     fields: Mapping[str, Field]
     one_of: Sequence[tuple[str, ...]] = ()
     """Groups of fields of which exactly one must be there."""
-    later: Sequence[str] = field(default=())
-    """Names the format keeps for what this version cannot do."""
+    never_both: Sequence[tuple[str, str]] = ()
+    """Fields that contradict each other."""
+    together: Callable[[Mapping[str, Any], Where, Notes], None] | None = None
+    """Notes what fields say wrongly together."""
 
     def check(self, value: JsonValue, where: Where, notes: Notes) -> None:
         """Note unknown, missing and contradicting fields, and what is wrong with each."""
@@ -192,20 +194,24 @@ class Fields:
                 notes.add(where, f"`{name}` is missing: {one.about}")
         for group in self.one_of:
             self._exactly_one([name for name in group if name in there], group, where, notes)
+        for first, second in self.never_both:
+            if first in value and second in value:
+                notes.add(where, f"found both `{first}` and `{second}`, expected only one of them")
         for name in unknown:
             notes.add((*where, name), self._unknown(name))
+        if self.together is not None:
+            self.together(value, where, notes)
 
     def _exactly_one(self, there: Sequence[str], group: Sequence[str], where: Where, notes: Notes) -> None:
         either = " or ".join(f"`{name}`" for name in group)
         if not there:
-            notes.add(where, f"{self.what} has {either}, and neither is there")
+            none = "neither" if len(group) == 2 else "none of them"
+            notes.add(where, f"{self.what} has {either}, and {none} is there")
         elif len(there) > 1:
             both = " and ".join(f"`{name}`" for name in there)
             notes.add(where, f"found both {both}, expected only one of them: {self.what} has {either}")
 
     def _unknown(self, name: str) -> str:
-        if name in self.later:
-            return "this version of goldspan cannot do this yet: leave it out"
         known = list(self.fields)
         near = nearest(name, known)
         advice = f"did you mean `{near}`?" if near else f"{self.what} has {', '.join(known)}"
@@ -228,4 +234,6 @@ class Fields:
             schema["required"] = required
         if self.one_of:
             schema["allOf"] = [{"oneOf": [{"required": [name]} for name in group]} for group in self.one_of]
+        if self.never_both:
+            schema["not"] = {"anyOf": [{"required": list(pair)} for pair in self.never_both]}
         return schema
