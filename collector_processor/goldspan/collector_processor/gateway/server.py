@@ -21,7 +21,12 @@ from goldspan.collector_processor.gateway.grpc_receiver import GrpcReceiver
 from goldspan.collector_processor.gateway.http_receiver import HttpReceiver
 from goldspan.collector_processor.gateway.http_server import HttpServer
 from goldspan.collector_processor.gateway.outlets import DroppingOutlet, RoutedOutlet, open_outlet
-from goldspan.collector_processor.gateway.process import notify_systemd
+from goldspan.collector_processor.gateway.process import (
+    keep_freed_memory,
+    notify_systemd,
+    raise_open_files,
+    warn_of_slow_protobuf,
+)
 from goldspan.collector_processor.gateway.reception import Reception
 from goldspan.collector_processor.gateway.settings import GatewaySettings
 from goldspan.collector_processor.gateway.settings_fields import Secret
@@ -34,7 +39,7 @@ _WORKERS = 16
 _GRACE_SECONDS = 5.0
 """How long requests that are under way at a shutdown may take."""
 
-NewIntake = Callable[[GatewaySettings, Outlet, GoldenIndex], Intake]
+NewIntake = Callable[[GatewaySettings, Mapping[str, str], Outlet, GoldenIndex], Intake]
 """Makes the inside of the gateway."""
 
 
@@ -62,7 +67,7 @@ class GatewayServer:
         files = GoldenFiles(settings.goldens, settings.criterion)
         goldens = files.load()
         self._outlet = _open_outlets(settings, environ)
-        self._intake = new_intake(settings, self._outlet, goldens)
+        self._intake = new_intake(settings, environ, self._outlet, goldens)
         self._reloader = GoldenReloader(files, self._intake.reload_goldens, loaded_at=time.time(), now=time.time)
         self._reception = Reception(
             self._intake,
@@ -158,22 +163,40 @@ class GatewayServer:
         asyncio.get_running_loop().run_in_executor(None, self._reloader.reload)
 
 
-def run_gateway(
-    settings: GatewaySettings,
-    environ: Mapping[str, str],
-    new_intake: NewIntake,
-    started: Callable[[GatewayServer], object] | None = None,
-) -> bool:
+def run_gateway(settings: GatewaySettings, environ: Mapping[str, str]) -> bool:
     """Serve until a signal says to stop; whether everything was delivered. Raises FileError, SettingsError."""
+    raise_open_files()
+    keep_freed_memory()
+    warn_of_slow_protobuf()
 
     async def main() -> bool:
-        return await GatewayServer(settings, environ, new_intake).run(started)
+        return await GatewayServer(settings, environ, open_pipeline).run()
 
     if find_spec("uvloop"):
         import uvloop  # noqa: PLC0415 - not there on every platform
 
         return uvloop.run(main())
     return asyncio.run(main())
+
+
+def check_gateway(settings: GatewaySettings, environ: Mapping[str, str]) -> None:
+    """Read everything a gateway reads when it starts, and start nothing. Raises FileError, SettingsError."""
+    GoldenFiles(settings.goldens, settings.criterion).load()
+    for place in (*settings.receivers.tokens, *settings.admin.tokens):
+        place.read(environ)
+    for certificate in (settings.receivers.tls, settings.admin.tls):
+        if certificate is not None:
+            certificate.tls().context()
+    _open_outlets(settings, environ).close()
+
+
+def open_pipeline(
+    settings: GatewaySettings, environ: Mapping[str, str], outlet: Outlet, goldens: GoldenIndex
+) -> Intake:
+    """Make the inside, which begins with what the journal holds. Raises SettingsError."""
+    from goldspan.collector_processor.gateway.pipeline import GatewayPipeline  # noqa: PLC0415
+
+    return GatewayPipeline(outlet, goldens, settings.pipeline(environ))
 
 
 def _tokens(places: Iterable[Secret], environ: Mapping[str, str]) -> Tokens:

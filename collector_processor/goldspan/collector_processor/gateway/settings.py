@@ -13,6 +13,7 @@ from goldspan.collector_processor.gateway.contract import Signal
 from goldspan.collector_processor.gateway.limits import Limits
 from goldspan.collector_processor.gateway.listening import Listen
 from goldspan.collector_processor.gateway.outlets import Destination
+from goldspan.collector_processor.gateway.pipeline_settings import PipelineSettings
 from goldspan.collector_processor.gateway.settings_fields import (
     Address,
     Count,
@@ -23,6 +24,13 @@ from goldspan.collector_processor.gateway.settings_fields import (
     Secret,
     SecretText,
     Section,
+)
+from goldspan.collector_processor.gateway.settings_inside import (
+    DeadLettersSection,
+    JournalSection,
+    RetrySection,
+    Scoring,
+    pipeline_settings,
 )
 from goldspan.collector_processor.gateway.tls import ClientTls, ServerTls
 from goldspan.scoring.rendering import shown
@@ -143,6 +151,7 @@ class Export(Section):
     """For one attempt."""
     concurrency: Count = 4
     """Attempts at once."""
+    retry: RetrySection = RetrySection()
     tls: ClientCertificate = ClientCertificate()
     traces: SignalExport = SignalExport()
     logs: SignalExport = SignalExport()
@@ -209,9 +218,23 @@ class GatewaySettings(Section):
     export: Export
     admin: Admin = Admin()
     limits: Limits = Limits()
+    scoring: Scoring = Scoring()
+    journal: JournalSection = JournalSection()
+    dead_letters: DeadLettersSection = DeadLettersSection()
     log: Log = Log()
     shutdown_timeout: Seconds = 30.0
     """How long a shutdown may take to judge and deliver what is there; what stays is in the journal."""
+
+    def pipeline(self, environ: Mapping[str, str]) -> PipelineSettings:
+        """Return what the inside needs to know."""
+        return pipeline_settings(
+            self.scoring,
+            self.journal,
+            self.dead_letters,
+            self.export.retry,
+            deliveries=self.export.concurrency,
+            environ=environ,
+        )
 
     @model_validator(mode="after")
     def _no_loop(self) -> GatewaySettings:

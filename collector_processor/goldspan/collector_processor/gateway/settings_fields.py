@@ -103,6 +103,8 @@ HeaderName = Annotated[str, BeforeValidator(_forwarded)]
 """A header that may be forwarded, in lower case."""
 HeaderNames = Annotated[tuple[HeaderName, ...], BeforeValidator(_list)]
 """A list of headers, or a text of names with commas between."""
+Texts = Annotated[tuple[str, ...], BeforeValidator(_list)]
+"""A list of texts, or a text with commas between."""
 Paths = Annotated[tuple[Path, ...], BeforeValidator(_list)]
 """A list of files or folders, or one of them."""
 

@@ -1,0 +1,44 @@
+"""`goldspan serve`: the gateway."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import click
+
+from goldspan.collector_processor.cli.output import plain_errors
+from goldspan.scoring.errors import SettingsError
+
+_NEEDED = ("grpc", "httptools", "prometheus_client", "urllib3", "uvicorn", "zstandard")
+
+
+@click.command()
+@click.option("--config", metavar="FILE", type=click.Path(path_type=Path), help="The settings, a YAML file.")
+@click.option("--check", is_flag=True, help="Read settings, goldens, secrets and certificates, and end.")
+def serve(*, config: Path | None, check: bool) -> None:
+    """Receive OTLP, score the tool calls in it, and send it on with the scores.
+
+    Every option of the settings can be given as a variable instead, such as GOLDSPAN_EXPORT_ENDPOINT.
+
+    Exit codes: 0 shut down by a signal, or checked; 2 something is wrong with settings, goldens or addresses.
+    """
+    with plain_errors():
+        missing = [name for name in _NEEDED if find_spec(name) is None]
+        if missing:
+            raise SettingsError(f"the gateway needs {', '.join(missing)}: pip install 'goldspan[gateway]'")
+        # Imported when asked for: no other command needs servers and settings.
+        from goldspan.collector_processor.gateway.logs import configure_logs  # noqa: PLC0415
+        from goldspan.collector_processor.gateway.server import check_gateway, run_gateway  # noqa: PLC0415
+        from goldspan.collector_processor.gateway.settings_file import load_settings  # noqa: PLC0415
+
+        settings = load_settings(config, os.environ)
+        if check:
+            check_gateway(settings, os.environ)
+            click.echo("goldspan: the settings are good")
+            return
+        configure_logs(settings.log.level, settings.log.format)
+        run_gateway(settings, os.environ)
+    sys.exit(0)
