@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 import click
 
-from goldspan.collector_processor.cli.options import TRACES
+from goldspan.collector_processor.cli.options import COLOR, TRACES
 from goldspan.collector_processor.cli.output import complain, end, plain_errors, write_json
-from goldspan.collector_processor.golden_tools.files import name_of, write_golden_set
+from goldspan.collector_processor.golden_tools.change_text import Line, as_markdown, as_text
+from goldspan.collector_processor.golden_tools.changes import Change
+from goldspan.collector_processor.golden_tools.files import is_golden_file, name_of, write_golden_set, write_text
 from goldspan.collector_processor.golden_tools.recording import record as record_sessions
+from goldspan.collector_processor.golden_tools.set_difference import set_changes
+from goldspan.collector_processor.golden_tools.trace_difference import trace_difference
+from goldspan.collector_processor.golden_tools.updating import Decision, GoldenFile, decisions
 from goldspan.collector_processor.report.progress import reading
 from goldspan.collector_processor.trace_files import TraceFiles, trace_files
 from goldspan.mappers.assembly import assemble
 from goldspan.mappers.dialects import DialectRegistry
+from goldspan.scoring.explanation import counted
+from goldspan.scoring.goldens import load_goldens
 from goldspan.scoring.goldens.schema import golden_set_schema
 from goldspan.scoring.sessions import Session
 
@@ -70,9 +78,98 @@ def record(
 
 
 @goldens.command()
+@click.argument("golden_files", nargs=1, metavar="GOLDENS")
+@click.argument("others", nargs=-1, required=True, metavar="OTHER...")
+@click.option(
+    "--format",
+    "as_format",
+    type=click.Choice(["text", "markdown", "json"]),
+    default="text",
+    help="Text (default), Markdown for a pull request, or JSON.",
+)
+@COLOR
+def diff(golden_files: str, others: tuple[str, ...], *, as_format: str, color: str) -> None:
+    """Show what differs between GOLDENS and OTHER: another golden set, or traces.
+
+    With traces, what the criterion lets pass is no difference.
+
+    Exit codes: 0 nothing differs; 1 something does; 2 wrong usage, or a file cannot be read.
+    """
+    with plain_errors():
+        before = load_goldens(golden_files)
+        notes: Sequence[str] = ()
+        mistakes: Sequence[object] = ()
+        if all(is_golden_file(other) for other in others):
+            changes = tuple(set_changes(before, load_goldens(*others)))
+        else:
+            with trace_files(others) as files:
+                difference = trace_difference(before, _sessions(files))
+            changes, notes, mistakes = difference.changes, difference.notes, files.mistakes
+        if as_format == "json":
+            write_json({"changes": [change.to_json() for change in changes], "notes": list(notes)})
+        elif as_format == "markdown":
+            click.echo(as_markdown(changes, notes), nl=False)
+        else:
+            _print_lines(as_text(changes, notes), color)
+        end(mistakes, int(bool(changes)))
+
+
+@goldens.command()
+@click.argument("golden_file", metavar="GOLDENS")
+@TRACES
+@click.option("-y", "--yes", is_flag=True, help="Accept everything without asking.")
+@click.option("--dry-run", is_flag=True, help="Show what could be accepted, and write nothing.")
+@COLOR
+def update(golden_file: str, traces: tuple[str, ...], *, yes: bool, dry_run: bool, color: str) -> None:
+    """Accept what traces did otherwise than GOLDENS, one difference after the other.
+
+    GOLDENS is one golden file, and keeps its comments and its layout where it is YAML. Goldens and turns that were
+    never seen stay; sessions without a golden are left to `goldspan goldens record`.
+
+    Exit codes: 0 the file expects what was seen; 1 differences are left; 2 wrong usage, or a file cannot be read or
+    changed.
+    """
+    with plain_errors(), trace_files(traces) as files:
+        index, target = load_goldens(golden_file), GoldenFile(golden_file)
+        difference = trace_difference(index, _sessions(files))
+        possible, left = decisions(index, difference)
+        accepted: list[Decision] = []
+        for number, decision in enumerate(possible, 1):
+            _print_changes([decision.change], color)
+            if not dry_run and (yes or _accepts(number, len(possible))):
+                accepted.append(decision)
+        complain((*difference.notes, *left))
+        if accepted:
+            write_text(golden_file, target.accept(accepted))
+        click.echo(f"{len(accepted)} of {counted(len(possible), 'difference')} accepted")
+        end(files.mistakes, int(len(accepted) < len(possible) or bool(left)))
+
+
+@goldens.command()
 def schema() -> None:
     """Print the JSON Schema of golden files, by which editors complete and check them."""
     write_json(golden_set_schema())
+
+
+_COLOURS = {"-": "red", "+": "green", "?": "yellow"}
+_FORCED = {"auto": None, "always": True, "never": False}
+
+
+def _print_lines(lines: Iterable[Line], color: str) -> None:
+    for line in lines:
+        click.secho(str(line), fg=_COLOURS.get(line.sign), color=_FORCED[color])
+
+
+def _print_changes(changes: Sequence[Change], color: str) -> None:
+    _print_lines((line for line in as_text(changes) if line.sign != "="), color)
+
+
+def _accepts(number: int, count: int) -> bool:
+    """Ask a person; the end of the input is a no."""
+    try:
+        return click.confirm(f"accept {number} of {count}?", default=False, err=True)
+    except click.Abort:
+        return False
 
 
 def _sessions(files: TraceFiles) -> list[Session]:

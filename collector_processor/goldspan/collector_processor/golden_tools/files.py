@@ -7,12 +7,20 @@ import os
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path, PurePath
+from typing import IO
 
 from goldspan.collector_processor.golden_tools.yaml_writing import Comments, yaml_text
+from goldspan.scoring.comparison import is_list, is_object
 from goldspan.scoring.errors import FileError, Mistake
 from goldspan.scoring.sessions import JsonValue
 
 HEADER = ("Recorded by `goldspan goldens record`: read it before you rely on it.",)
+_OF_GOLDENS = frozenset(
+    {"attribute", "calls", "evalCases", "eval_cases", "first_user_text", "golden_set", "goldens", "session"}
+    | {"session_pattern", "turns", "version"}
+)
+"""Fields at the top of golden sets, of goldens in JSON lines and of ADK's eval sets."""
+_OF_OLD_EVAL_SETS = frozenset({"data", "query"})
 _ENDS = (".evalset.json", ".test.json", ".otlp.json")
 
 
@@ -23,6 +31,40 @@ def name_of(file: str) -> str:
         if name.endswith(end) and name != end:
             return name.removesuffix(end)
     return name.partition(".")[0] or "goldens"
+
+
+def is_golden_file(file: str) -> bool:
+    """Whether a file, or any file in a directory, is meant as a golden set and not as traces.
+
+    YAML never holds traces; JSON holds goldens if its first object has a field that only these have.
+    """
+    path = Path(file)
+    if path.is_dir():
+        return any(_is_golden_file(one) for one in sorted(path.rglob("*")) if not one.name.startswith("."))
+    return _is_golden_file(path)
+
+
+def _is_golden_file(path: Path) -> bool:
+    suffix = path.suffix.lower()
+    if suffix not in {".json", ".jsonl"}:
+        return suffix in {".yaml", ".yml"}
+    try:
+        with path.open(encoding="utf-8-sig", errors="replace") as stream:
+            first = next((line for line in stream if line.strip()), "")
+            document = _first_document(first, stream)
+    except (OSError, ValueError, RecursionError):
+        return False
+    if is_list(document) and document:
+        return is_object(document[0]) and not _OF_OLD_EVAL_SETS.isdisjoint(document[0])
+    return is_object(document) and not _OF_GOLDENS.isdisjoint(document)
+
+
+def _first_document(first: str, rest: IO[str]) -> JsonValue:
+    """Parse the first line, where it is a document of its own, else all of the text."""
+    try:
+        return json.loads(first)
+    except ValueError:
+        return json.loads(first + rest.read())
 
 
 def golden_set_text(file: str, document: Mapping[str, JsonValue], comments: Comments | None = None) -> str:

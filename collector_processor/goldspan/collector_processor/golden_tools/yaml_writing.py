@@ -25,7 +25,7 @@ _IN_BLOCKS = frozenset({"goldens", "turns", "calls", "parallel", "any_of"})
 """Fields whose lists stand one item a line, wherever they are not part of arguments."""
 _OF_VALUES = frozenset({"args", "criterion", "attribute", "result"})
 """Fields below which nothing is the format's own."""
-_PLAIN = re.compile(r"[^\W\d_][\w./@+-]*(?: [\w./@+-]+)*")
+_PLAIN = re.compile(r"\$?[^\W\d_][\w./@+-]*(?: [\w./@+-]+)*")
 _OTHER_MEANING = re.compile(r"y|n|yes|no|on|off|true|false|null|none|nan|inf|infinity", re.IGNORECASE)
 """Words that some version of YAML, or some tool around it, does not take for text."""
 _LONGEST_KEY = 1000
@@ -38,6 +38,11 @@ def yaml_text(document: JsonValue, comments: Comments | None = None, header: Seq
     lines = [f"# {line}".rstrip() for line in header]
     lines += writer.block(document, 0, ())
     return "\n".join(lines) + "\n"
+
+
+def yaml_lines(value: JsonValue, indent: int, where: Where) -> list[str]:
+    """Return the lines of a value that stands at this place of a golden set, so far in."""
+    return list(_Writer().block(value, indent, where))
 
 
 def in_flow(value: JsonValue) -> str:

@@ -1,0 +1,152 @@
+"""A golden file that accepts what was seen: `goldspan goldens update`."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from goldspan.collector_processor.golden_tools.agreement import ABSENT, any_of
+from goldspan.collector_processor.golden_tools.changes import NOTHING, Change, Way
+from goldspan.collector_processor.golden_tools.edits import Edit, apply, edits_for
+from goldspan.collector_processor.golden_tools.files import golden_set_text
+from goldspan.collector_processor.golden_tools.trace_difference import TraceDifference
+from goldspan.collector_processor.golden_tools.yaml_editing import edit_yaml
+from goldspan.scoring.comparison import is_object
+from goldspan.scoring.errors import FileError, Mistake
+from goldspan.scoring.goldens import GoldenIndex
+from goldspan.scoring.goldens.adk import is_eval_set
+from goldspan.scoring.goldens.documents import Notes, read_text
+from goldspan.scoring.goldens.json_lines import read_json_lines
+from goldspan.scoring.goldens.json_text import read_json
+from goldspan.scoring.goldens.yaml_text import read_yaml
+from goldspan.scoring.sessions import JsonValue
+
+_FORBIDDEN = "is forbidden: change that by hand if it is allowed now"
+_UNSEEN = "was never seen: remove it by hand if that is right"
+_READERS = {".json": read_json, ".jsonl": read_json_lines, ".yaml": read_yaml, ".yml": read_yaml}
+_INDENT = re.compile(r"\n( +)")
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A change that can be accepted: what several runs of one golden have in common."""
+
+    golden: int
+    """The golden's position in the file."""
+    change: Change
+
+
+def decisions(goldens: GoldenIndex, difference: TraceDifference) -> tuple[list[Decision], list[str]]:
+    """Return what may be accepted, and what nobody but a person can decide.
+
+    Where only some runs of a golden's session differ from it, or runs differ from each other, the golden is to accept
+    all that was seen: values become `$any_of`, calls optional.
+    """
+    found: list[Decision] = []
+    left: list[str] = []
+    for position, golden in enumerate(goldens.goldens):
+        runs = [changes for one, changes in difference.runs if one is golden]
+        for change in _combined(runs):
+            name = change.tool or f"turn {(change.turn or 0) + 1}"
+            if change.note == "forbidden":
+                left.append(f"{golden.key}: {name} {_FORBIDDEN}")
+            elif not change.tool and change.after is NOTHING:
+                left.append(f"{golden.key}: {name} {_UNSEEN}")
+            else:
+                found.append(Decision(position, change))
+    return found, left
+
+
+def _combined(runs: Sequence[Sequence[Change]]) -> Iterator[Change]:
+    """Yield each change once, as all runs together show it."""
+    grouped: dict[object, list[Change]] = {}
+    for changes in runs:
+        for change in changes:
+            # What was put in somewhere is told apart by what it is; else the place alone counts.
+            added = repr(change.after) if change.before is NOTHING and not change.way else ""
+            grouped.setdefault((change.turn, change.tool, change.place, change.way, change.note, added), []).append(
+                change
+            )
+    for changes in grouped.values():
+        first = changes[0]
+        if first.way:
+            sides = any_of(ABSENT if change.after is NOTHING else change.after for change in changes)
+            if len(changes) < len(runs):
+                before = [ABSENT] if first.before is NOTHING else _choices(first.before)
+                sides = any_of([*before, *sides])
+            after = sides[0] if len(sides) == 1 else {"$any_of": sides}
+            yield replace(first, after=NOTHING if after == ABSENT else after)
+        elif len(changes) >= len(runs) or not first.tool:
+            yield first
+        elif first.after is NOTHING:
+            yield replace(first, field="optional", before=NOTHING, after=True, way=("optional",))
+        elif is_object(first.after):
+            yield replace(first, after={**first.after, "optional": True})
+
+
+def _choices(value: JsonValue) -> list[JsonValue]:
+    return list(value["$any_of"]) if is_object(value) and "$any_of" in value else [value]
+
+
+class GoldenFile:
+    """A file of one golden set, and its document.
+
+    Raises:
+        FileError: it cannot be read, or is an eval set of ADK, which ADK's own tools keep.
+
+    """
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.suffix = Path(file).suffix.lower()
+        notes = Notes(file)
+        if self.suffix not in _READERS:
+            raise FileError(Mistake(file, "", "expected a file whose name ends in .json, .jsonl, .yaml or .yml"))
+        self.text = read_text(Path(file), notes)
+        # Through text, since what aliases repeat must not be one and the same value here.
+        self.document = json.loads(json.dumps(_READERS[self.suffix](self.text, notes)))
+        if is_eval_set(self.document):
+            raise FileError(Mistake(file, "", "is an eval set of ADK: record it anew with ADK's own tools"))
+
+    def accept(self, accepted: Sequence[Decision]) -> str:
+        """Return the text of the file with these changes.
+
+        Raises:
+            FileError: the file is written in a way that cannot be changed in place.
+
+        """
+        document, text = self.document, self.text
+        for position in dict.fromkeys(decision.golden for decision in accepted):
+            changes = [decision.change for decision in accepted if decision.golden == position]
+            for edit in edits_for(document, position, changes):
+                document = apply(document, edit)
+                if self.suffix in {".yaml", ".yml"}:
+                    text = self._edited(text, edit, document)
+        return text if self.suffix in {".yaml", ".yml"} else self._rewritten(document)
+
+    def _edited(self, text: str, edit: Edit, expected: JsonValue) -> str:
+        notes = Notes(self.file)
+        try:
+            text = edit_yaml(text, edit)
+            fine = read_yaml(text, notes) == expected and not notes.mistakes
+        except Exception as error:
+            raise self._refused(edit.way) from error
+        if not fine:
+            raise self._refused(edit.way)
+        return text
+
+    def _refused(self, way: Way) -> FileError:
+        where = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in way).lstrip(".")
+        message = "cannot be changed in place (anchors, tags or unusual layout): change it by hand, or record it anew"
+        return FileError(Mistake(self.file, where, message))
+
+    def _rewritten(self, document: JsonValue) -> str:
+        if self.suffix == ".jsonl":
+            return golden_set_text(self.file, document)
+        indent = _INDENT.search(self.text)
+        width = len(indent.group(1)) if indent else None
+        text = json.dumps(document, ensure_ascii=False, indent=width).encode("utf-8", "backslashreplace").decode()
+        return text + ("\n" if self.text.endswith("\n") else "")

@@ -1,0 +1,179 @@
+"""`goldspan goldens update`: a golden file accepts what was seen, and keeps everything else as it was written."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+
+from goldspan.scoring.goldens import load_goldens
+from trace_requests import turn_request, write_lines
+
+Run = Callable[..., Result]
+
+GOLDENS = """\
+# kept by hand
+golden_set: weather
+goldens:
+  - session: s-1   # the first
+    turns:
+      - user: Weather?
+        calls:
+          - {name: get_weather, args: {city: 'Paris', days: 3}}   # three days
+          # in Fahrenheit
+          - {name: convert, args: {to: F}}
+      - user: Thanks
+"""
+FIRST = "          - {name: get_weather, args: {city: 'Paris', days: 3}}   # three days\n"
+SECOND = "          - {name: convert, args: {to: F}}\n"
+AGREED = ("get_weather", {"city": "Paris", "days": 3}), ("convert", {"to": "F"})
+
+
+@pytest.fixture
+def goldens(tmp_path: Path) -> Path:
+    (tmp_path / "goldens.yaml").write_text(GOLDENS, "utf-8")
+    return tmp_path / "goldens.yaml"
+
+
+def traces(folder: Path, *turns: Any) -> Path:
+    """Write turns; each is a tuple of calls, its user asks for the weather."""
+    requests = [turn_request("s-1", *calls, turn=100 * index, user="Weather?") for index, calls in enumerate(turns)]
+    return write_lines(folder / "traces.jsonl", *requests)
+
+
+def test_what_agrees_is_left_alone(run: Run, goldens: Path, tmp_path: Path) -> None:
+    result = run("update", goldens, traces(tmp_path, AGREED), "--yes")
+    assert goldens.read_text("utf-8") == GOLDENS
+    assert "0 of 0 differences accepted" in result.stdout
+    assert result.exit_code == 0
+
+
+CHANGES: dict[str, tuple[tuple[Any, ...], str, str]] = {
+    "a value": ((("get_weather", {"city": "Lyon", "days": 3}), AGREED[1]), "'Paris'", "Lyon"),
+    "an argument left out": ((("get_weather", {"city": "Paris"}), AGREED[1]), ", days: 3", ""),
+    "a call left out": (AGREED[:1], "          # in Fahrenheit\n          - {name: convert, args: {to: F}}\n", ""),
+    "a call more": (
+        (*AGREED, ("book", {"when": "12:30"})),
+        "{to: F}}\n",
+        '{to: F}}\n          - {name: book, args: {when: "12:30"}}\n',
+    ),
+    "a call before all": ((("ping", {}), *AGREED), "calls:\n", "calls:\n          - {name: ping}\n"),
+    "a call in between": (
+        (AGREED[0], ("ping", {}), AGREED[1]),
+        "# three days\n",
+        "# three days\n          - {name: ping}\n",
+    ),
+    "the other order": (
+        AGREED[::-1],
+        FIRST + "          # in Fahrenheit\n" + SECOND,
+        SECOND + FIRST,
+    ),
+    "what looks like a matcher": (
+        (("get_weather", {"city": {"$regex": "a|b"}, "days": 3}), AGREED[1]),
+        "'Paris'",
+        '{$literal: {$regex: "a|b"}}',
+    ),
+}
+
+
+@pytest.mark.parametrize(("calls", "before", "after"), CHANGES.values(), ids=CHANGES)
+def test_what_was_seen_is_expected_afterwards(
+    run: Run, goldens: Path, tmp_path: Path, calls: Any, before: str, after: str
+) -> None:
+    seen = traces(tmp_path, calls)
+    assert run("update", goldens, seen, "--yes").exit_code == 0
+    updated = goldens.read_text("utf-8")
+    assert updated == GOLDENS.replace(before, after, 1)
+    result = run("diff", goldens, seen)
+    assert (result.exit_code, result.stdout) == (0, "= no differences\n")
+
+
+def test_only_what_is_accepted_changes(run: Run, goldens: Path, tmp_path: Path) -> None:
+    seen = traces(tmp_path, (("get_weather", {"city": "Lyon", "days": 5}), AGREED[1]))
+    result = run("update", goldens, seen, stdin="n\ny\n")
+    assert goldens.read_text("utf-8") == GOLDENS.replace("days: 3", "days: 5")
+    assert "1 of 2 differences accepted" in result.stdout
+    assert result.exit_code == 1
+
+
+def test_the_end_of_the_answers_is_a_no(run: Run, goldens: Path, tmp_path: Path) -> None:
+    seen = traces(tmp_path, (("get_weather", {"city": "Lyon", "days": 5}), AGREED[1]))
+    assert run("update", goldens, seen, stdin="").exit_code == 1
+    assert goldens.read_text("utf-8") == GOLDENS
+
+
+def test_a_dry_run_writes_nothing(run: Run, goldens: Path, tmp_path: Path) -> None:
+    result = run("update", goldens, traces(tmp_path, AGREED[:1]), "--yes", "--dry-run")
+    assert goldens.read_text("utf-8") == GOLDENS
+    assert "-     {name: convert, args: {to: F}}" in result.stdout
+    assert result.exit_code == 1
+
+
+def test_runs_that_differ_make_a_choice(run: Run, goldens: Path, tmp_path: Path) -> None:
+    lyon = (("get_weather", {"city": "Lyon", "days": 3}), AGREED[1])
+    rome = (("get_weather", {"city": "Rome", "days": 3}), AGREED[1])
+    seen = traces(tmp_path, lyon, rome, AGREED)
+    assert run("update", goldens, seen, "--yes").exit_code == 0
+    assert goldens.read_text("utf-8") == GOLDENS.replace("'Paris'", "{$any_of: [Paris, Lyon, Rome]}")
+    assert run("diff", goldens, seen).exit_code == 0
+
+
+@pytest.mark.parametrize("indent", [None, 1, 4])
+def test_json_keeps_its_indentation(run: Run, tmp_path: Path, indent: int | None) -> None:
+    calls = [{"name": "get_weather", "args": {"city": "Paris"}}]
+    document = {"golden_set": "w", "goldens": [{"session": "s-1", "turns": [{"calls": calls}]}]}
+    (path := tmp_path / "goldens.json").write_text(json.dumps(document, indent=indent), "utf-8")
+    run("update", path, traces(tmp_path, [("get_weather", {"city": "Chez Léa"})]), "--yes")
+    calls[0]["args"] = {"city": "Chez Léa"}
+    assert path.read_text("utf-8") == json.dumps(document, indent=indent, ensure_ascii=False)
+
+
+def test_json_lines_stay_lines(run: Run, tmp_path: Path) -> None:
+    golden = {"session": "s-1", "calls": [{"name": "get_weather", "args": {"city": "Paris"}}]}
+    (path := tmp_path / "goldens.jsonl").write_text(
+        json.dumps({"golden_set": "w"}) + "\n" + json.dumps(golden), "utf-8"
+    )
+    assert run("update", path, traces(tmp_path, [("get_weather", {"city": "Lyon"})]), "--yes").exit_code == 0
+    first, second = path.read_text("utf-8").splitlines()
+    assert json.loads(first) == {"golden_set": "w"}
+    assert json.loads(second)["calls"] == [{"name": "get_weather", "args": {"city": "Lyon"}}]
+
+
+def test_an_eval_set_of_adk_is_not_touched(run: Run, tmp_path: Path) -> None:
+    (path := tmp_path / "a.evalset.json").write_text('{"eval_set_id": "x", "eval_cases": []}', "utf-8")
+    result = run("update", path, traces(tmp_path, AGREED), "--yes")
+    assert result.exit_code == 2
+    assert "ADK's own tools" in result.stderr
+
+
+def test_what_cannot_be_changed_in_place_is_refused_whole(run: Run, tmp_path: Path) -> None:
+    text = GOLDENS.replace("{city: 'Paris', days: 3}", "&a {city: Paris, days: 3}").replace("{to: F}", "*a")
+    (path := tmp_path / "goldens.yaml").write_text(text, "utf-8")
+    seen = traces(tmp_path, (("get_weather", {"city": "Lyon", "days": 3}), ("convert", {"city": "Paris", "days": 3})))
+    result = run("update", path, seen, "--yes")
+    assert result.exit_code == 2
+    assert "cannot be changed in place" in result.stderr
+    assert path.read_text("utf-8") == text
+
+
+def test_what_was_never_seen_stays(run: Run, tmp_path: Path) -> None:
+    text = GOLDENS.replace("- user: Thanks", "- {user: Book it, calls: [{name: book}]}")
+    (path := tmp_path / "goldens.yaml").write_text(text, "utf-8")
+    result = run("update", path, traces(tmp_path, AGREED), "--yes")
+    assert path.read_text("utf-8") == text
+    assert "turn 2 was never seen: remove it by hand" in result.stderr
+    assert result.exit_code == 1
+
+
+def test_a_turn_more_is_put_behind_the_others(run: Run, goldens: Path, tmp_path: Path) -> None:
+    first = turn_request("s-1", *AGREED, user="Weather?")
+    more = turn_request("s-1", ("book", {"people": 2}), turn=1, user="Book it")
+    seen = write_lines(tmp_path / "traces.jsonl", first, more)
+    assert run("update", goldens, seen, "--yes").exit_code == 0
+    assert goldens.read_text("utf-8").startswith(GOLDENS)
+    [golden] = load_goldens(goldens).goldens
+    assert [(turn.user, len(turn.calls)) for turn in golden.turns] == [("Weather?", 2), ("Thanks", 0), ("Book it", 1)]
