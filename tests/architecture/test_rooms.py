@@ -74,7 +74,7 @@ def rejected(source: str, room: str, package: str) -> list[str]:
                 wrong.append(f"line {line}: {room} imports {module}")
         elif top in FORBIDDEN[room]:
             wrong.append(f"line {line}: {room} imports {module}, which is not pure")
-        elif room == "scoring" and top in {"ruamel", "rapidfuzz"} and not lazy:
+        elif room == "scoring" and top in {"re2", "ruamel", "rapidfuzz"} and not lazy:
             wrong.append(f"line {line}: {module} is imported eagerly")
         elif top not in sys.stdlib_module_names and top not in declared():
             wrong.append(f"line {line}: {module} is not a declared dependency")

@@ -27,6 +27,7 @@ NOT_IN_THE_AGENT = (
     "prometheus_client",
     "pytest",
     "rapidfuzz",
+    "re2",
     "rich",
     "ruamel",
     "scipy",

@@ -176,6 +176,7 @@ class TestDocument:
             "weight": 1.0,
             "expected": "celsius",
             "actual": "F",
+            "differing": [],
         }
         assert (extra["tool"], extra["status"], extra["score"], extra["label"]) == (
             "g",

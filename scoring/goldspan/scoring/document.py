@@ -7,7 +7,8 @@ become floats here and nowhere before.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from math import isfinite
+from typing import TYPE_CHECKING, Any, cast
 
 from goldspan.scoring.explanation import explain
 from goldspan.scoring.rendering import plain
@@ -25,6 +26,8 @@ from goldspan.scoring.sessions import SpanRef, ToolCall
 
 if TYPE_CHECKING:
     from goldspan.scoring.goldens.models import Golden
+    from goldspan.scoring.metrics.results import MetricResult, MetricVerdict
+    from goldspan.scoring.presets.result import PresetResult
 
 Document = dict[str, Any]
 
@@ -62,10 +65,13 @@ def _session(result: SessionResult) -> Document:
         "golden_set": None if golden is None else golden.golden_set,
         "metric": result.metric,
         "criterion": result.criterion,
+        "preset": result.preset,
         **_verdict(result.verdict),
         "expected_turns": result.expected,
         "evaluated_turns": result.evaluated,
         "explanation": explain(result),
+        "answer": _answer(result.answer),
+        "metrics": [_metric(metric) for metric in result.metrics],
         "turns": [_turn(turn) for turn in result.turns],
     }
 
@@ -90,8 +96,42 @@ def _turn(result: TurnResult) -> Document:
         "unexpected_calls": len(result.unexpected),
         "approximate": result.approximate,
         "explanation": explain(result),
+        "answer": _answer(result.answer),
         "calls": [_call(call) for call in (*result.calls, *result.unexpected)],
         "rejected": [_actual(call, None) for call in result.rejected],
+    }
+
+
+def _answer(answer: PresetResult | None) -> Document | None:
+    return None if answer is None else cast("Document", plain(answer.to_json()))
+
+
+def _metric(result: MetricResult) -> Document:
+    least, most = result.range
+    return {
+        "name": result.name,
+        "description": plain(result.description),
+        "range": [_end(least), _end(most)],
+        "threshold": None if result.threshold is None else float(result.threshold),
+        **_metric_verdict(result.verdict),
+        "turns": [
+            {"index": turn.turn_index, "expected_index": turn.expected_index, **_metric_verdict(turn.verdict)}
+            for turn in result.turns
+        ],
+    }
+
+
+def _end(bound: float) -> float | None:
+    """JSON has no infinity: null stands for a range without end."""
+    return float(bound) if isfinite(bound) else None
+
+
+def _metric_verdict(verdict: MetricVerdict) -> Document:
+    return {
+        "score": verdict.score,
+        "label": None if verdict.label is None else verdict.label.value,
+        "reason": None if verdict.reason is None else verdict.reason.value,
+        "explanation": plain(verdict.explanation),
     }
 
 
@@ -139,6 +179,7 @@ def _argument(argument: ArgumentResult) -> Document:
         "weight": float(argument.weight),
         "expected": plain(argument.expected),
         "actual": plain(argument.actual) if argument.outcome in _PASSED_ARGUMENTS else None,
+        "differing": [plain(part) for part in argument.differing],
     }
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
+from goldspan.scoring.pointers import Steps, steps_of, value_at
 from goldspan.scoring.rendering import shown, shown_name
 from goldspan.scoring.results import (
     ArgumentResult,
@@ -14,6 +16,10 @@ from goldspan.scoring.results import (
     SessionResult,
     TurnResult,
 )
+from goldspan.scoring.sessions import JsonValue
+
+if TYPE_CHECKING:
+    from goldspan.scoring.presets.result import PresetResult
 
 REASONS: Mapping[Reason, str] = {
     Reason.NO_GOLDEN: "no golden for this session",
@@ -35,6 +41,7 @@ REASONS: Mapping[Reason, str] = {
 """What each reason means, to put behind `not evaluated:`."""
 
 _MOST_NAMES = 10
+_MOST_PARTS = 3
 
 
 def explain(detail: CallResult | TurnResult | SessionResult, *, include_values: bool = False) -> str:
@@ -79,6 +86,8 @@ def explain_call(call: CallResult, *, include_values: bool = False) -> str:
 
 def explain_turn(turn: TurnResult) -> str:
     """Say what became of the calls of a turn, by tool."""
+    if turn.answer is not None:
+        return _of_preset(turn.answer)
     violations = turn.violations
     others = [call for call in turn.unexpected if call.violates is None]
     wrong = [call for call in turn.calls if call.aligned and _is_wrong(call)]
@@ -111,6 +120,8 @@ def explain_turn(turn: TurnResult) -> str:
 
 def explain_session(session: SessionResult) -> str:
     """Say what became of the turns of a session, by number."""
+    if session.answer is not None:
+        return _of_preset(session.answer)
     broken = [turn for turn in session.turns if turn.violations]
     if not session.expected:
         if broken:
@@ -127,6 +138,12 @@ def explain_session(session: SessionResult) -> str:
     if session.verdict.label is Label.NOT_EVALUATED and session.verdict.reason is not None:
         parts.append(f"undecided: {REASONS[session.verdict.reason]}")
     return "; ".join(parts)
+
+
+def _of_preset(answer: PresetResult) -> str:
+    """Name the preset; what it says itself holds values."""
+    status = "" if answer.status is None else f": {answer.status}"
+    return f"scored by preset {answer.name}{status}"
 
 
 def turn_name(turn: TurnResult) -> str:
@@ -163,11 +180,29 @@ def _differences(call: CallResult, *, include_values: bool) -> list[str]:
 
 def _argument(argument: ArgumentResult, *, include_values: bool) -> str:
     name = shown_name(argument.name)
+    parts, more = argument.differing[:_MOST_PARTS], len(argument.differing) - _MOST_PARTS
+    rest = [f"and {more} more"] if more > 0 else []
     if not include_values:
-        return name
-    if argument.outcome is Outcome.MISMATCHED:
-        return f"{name} (expected {shown(argument.expected)}, found {shown(argument.actual)})"
-    return f"{name} (expected {shown(argument.expected)})"
+        return f"{name} ({', '.join([*map(shown_name, parts), *rest])})" if parts else name
+    if argument.outcome is not Outcome.MISMATCHED:
+        return f"{name} (expected {shown(argument.expected)})"
+    try:
+        inside = [f"{shown_name(part)}: {_part(argument, steps_of(part))}" for part in parts]
+    except LookupError:
+        inside = []  # a part of a matcher, which stands elsewhere than what it matches
+    return f"{name} ({'; '.join([*inside, *rest]) if inside else _difference(argument.expected, argument.actual)})"
+
+
+def _part(argument: ArgumentResult, steps: Steps) -> str:
+    expected = value_at(argument.expected, steps)
+    try:
+        return _difference(expected, value_at(argument.actual, steps))
+    except LookupError:
+        return f"expected {shown(expected)}, found nothing"
+
+
+def _difference(expected: JsonValue, actual: JsonValue) -> str:
+    return f"expected {shown(expected)}, found {shown(actual)}"
 
 
 def _is_wrong(call: CallResult) -> bool:
