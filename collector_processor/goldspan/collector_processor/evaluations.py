@@ -79,8 +79,8 @@ class _Common:
         if isinstance(detail, MetricTurn | MetricResult):
             own = metric is not None and metric.name in OWN
             return detail.verdict.explanation if own or self.include_values else ""
-        if self.result.preset is not None and not self.include_values:
-            return f"scored by preset {self.result.preset}"
+        if self.include_values and isinstance(detail, TurnResult | SessionResult) and detail.answer is not None:
+            return detail.answer.words or explain(detail)
         return explain(detail, include_values=self.include_values)
 
     def _id(self, level: Level, turn_key: str, call_key: str, metric: str, criterion: str) -> str:

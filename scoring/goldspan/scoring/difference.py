@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from goldspan.scoring.explanation import REASONS, counted, explain_call, explain_session, turn_name
+from goldspan.scoring.metrics.results import MetricVerdict
 from goldspan.scoring.rendering import shown_name
 from goldspan.scoring.results import CallResult, Label, Reason, RunResult, SessionResult, TurnResult, Verdict
 
@@ -41,7 +42,8 @@ def _is_interesting(session: SessionResult) -> bool:
     """Whether there is more to say than that it passed, or that no golden wants it."""
     if session.verdict.reason is Reason.NO_GOLDEN:
         return False
-    return session.verdict.label is not Label.PASS or any(_has_more(turn) for turn in session.turns)
+    beside = any(one.verdict.label not in {None, Label.PASS} for one in session.metrics)
+    return beside or session.verdict.label is not Label.PASS or any(_has_more(turn) for turn in session.turns)
 
 
 def _has_more(turn: TurnResult) -> bool:
@@ -56,9 +58,15 @@ def _said(verdict: Verdict) -> bool:
 def _session(result: SessionResult) -> Iterator[str]:
     name = (result.session.id if result.session else "") or (result.golden.key if result.golden else "")
     yield f"{_head(result.verdict)} session {shown_name(name) if name else 'without id'}: {explain_session(result)}"
+    for metric in result.metrics:
+        verdict = metric.verdict
+        if verdict.label is not None and verdict.label is not Label.PASS:
+            yield f"  {_head(verdict)} {metric.name}: {verdict.explanation or 'no score'}"
     for turn in result.turns:
         if _has_more(turn):
             yield f"  {_head(turn.verdict)} {turn_name(turn)}{_reason(turn)}"
+            if turn.answer is not None and turn.answer.words:
+                yield f"    {turn.answer.words}"
             yield from (f"    {line}" for line in _calls(turn))
 
 
@@ -87,7 +95,7 @@ def _name(call: CallResult) -> str:
     return "" if one is None else shown_name(one.name)
 
 
-def _head(verdict: Verdict) -> str:
+def _head(verdict: Verdict | MetricVerdict) -> str:
     if verdict.label is Label.PASS:
         return "pass"
     score = "" if verdict.score is None else f" {verdict.score:.3g}"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
 import click
 
@@ -37,6 +38,24 @@ class ReportType(click.ParamType[ReportFile]):
             return report_file(str(value))
         except ValueError as error:
             self.fail(str(error), param, ctx)
+
+
+class PresetOptionType(click.ParamType[tuple[str, Any]]):
+    """An option of a preset: a value that is JSON is what it says, any other is text."""
+
+    name = "option"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, Any]:
+        """Read NAME=VALUE."""
+        if isinstance(value, tuple):  # click converts what it has converted
+            return cast("tuple[str, Any]", value)
+        name, equals, written = str(value).partition("=")
+        if not equals or not name:
+            self.fail(f"{value!r}: expected NAME=VALUE, as in strict_order=true", param, ctx)
+        try:
+            return name, json.loads(written)
+        except ValueError:
+            return name, written
 
 
 TRACES = click.argument("traces", nargs=-1, required=True, metavar="TRACES...")

@@ -11,8 +11,10 @@ from importlib import resources
 
 from goldspan.collector_processor.hints import HELP, WORDS
 from goldspan.collector_processor.report.html_calls import badge, turn_html
+from goldspan.collector_processor.report.html_metrics import metric_badges, metrics_html
 from goldspan.collector_processor.report.html_values import html_text
 from goldspan.collector_processor.report.layout import BAD, GOOD, counted, listed, score_text
+from goldspan.collector_processor.report.score_page import expected_of
 from goldspan.collector_processor.report.score_summary import advice_lines, conclusion, sum_rows
 from goldspan.collector_processor.report.scored import Scored
 from goldspan.collector_processor.report.session_names import has_golden, session_names
@@ -77,7 +79,8 @@ def _summary(scored: Scored, sums: Totals) -> Iterator[str]:
     tiles = [(label.value, str(sums.sessions.get(label, 0)), _LABEL_WORDS[label].lower()) for label in _WORST_FIRST]
     if sums.mean is not None:
         tiles.append(("mean", score_text(sums.mean), "mean score"))
-    tiles.append(("mean", f"{sums.calls_matched:,} / {sums.calls_expected:,}", "calls right"))
+    if sums.calls_expected:
+        tiles.append(("mean", f"{sums.calls_matched:,} / {sums.calls_expected:,}", "calls right"))
     for kind, number, words in tiles:
         yield f'<li class="{kind}"><b>{number}</b> {words}</li>'
     yield "</ul><dl>"
@@ -98,7 +101,7 @@ def _regressions(scored: Scored) -> Iterator[str]:
 
 
 def _filter(scored: Scored) -> Iterator[str]:
-    counts = Counter(result.verdict.label for result in scored.result.sessions if has_golden(result))
+    counts = Counter(_outcome(result) for result in scored.result.sessions if has_golden(result))
     yield '<form id="filter" role="search" hidden><fieldset><legend class="unseen">Show sessions by label</legend>'
     choices = [("", "All", counts.total())]
     choices += [(label.value, _LABEL_WORDS[label], counts[label]) for label in _WORST_FIRST]
@@ -118,35 +121,43 @@ def _sessions(scored: Scored) -> Iterator[str]:
     pairs = [pair for pair in zip(names, scored.result.sessions, strict=True) if has_golden(pair[1])]
     pairs.sort(key=lambda pair: _worst_first(pair[1]))
     for index, (name, result) in enumerate(pairs):
-        opened = index < _MOST_OPEN and result.verdict.label is not Label.PASS
+        opened = index < _MOST_OPEN and (result.failed or result.verdict.label is not Label.PASS)
         yield from _session(name, result, scored.advice, opened=opened)
+
+
+def _outcome(result: SessionResult) -> Label:
+    """Return the label a session is found by: one whose metrics failed is among the failed ones."""
+    return Label.FAIL if result.failed else result.verdict.label
 
 
 def _worst_first(result: SessionResult) -> tuple[int, bool, float]:
     score = result.verdict.score
-    return _WORST_FIRST.index(result.verdict.label), score is None, score or 0.0
+    return _WORST_FIRST.index(_outcome(result)), score is None, score or 0.0
 
 
 def _session(name: str, result: SessionResult, advice: Mapping[str, str], *, opened: bool) -> Iterator[str]:
     label = result.verdict.label.value
-    yield f'<details class="session {label}" data-label="{label}"{" open" if opened else ""}>'
+    shown_with = _outcome(result).value
+    yield f'<details class="session {label}" data-label="{shown_with}"{" open" if opened else ""}>'
     yield f'<summary>{badge(result.verdict)} <span class="name">{html_text(name)}</span> '
-    yield f'<span class="note">{html_text(" · ".join(_notes(result)))}</span></summary>'
+    yield f'<span class="note">{html_text(" · ".join(_notes(result)))}</span>{metric_badges(result)}</summary>'
     reason = result.verdict.reason
     if reason is not None:
         alone = RunResult((result,))
         helps = "; ".join(helps for _, helps in advice_lines(alone, totals(alone), advice))
         yield f'<p class="reason"><b>{html_text(WORDS[reason])}.</b> {_prose(helps)}</p>'
-    golden = result.golden
-    whole = golden is not None and (golden.calls is not None or golden.criterion.scope == "session")
+    yield from metrics_html(result)
     for turn in result.turns:
-        yield from turn_html(turn, whole=whole)
+        expected = expected_of(result, turn) if turn.answer is not None else ()
+        yield from turn_html(turn, whole=result.as_one, expected=expected)
     yield f'<p class="facts">{html_text(" · ".join(_facts(result)))}</p></details>'
 
 
 def _notes(result: SessionResult) -> Iterator[str]:
     golden, session = result.golden, result.session
-    if result.verdict.label is Label.FAIL and golden is not None:
+    if result.preset is not None:
+        yield f"scored by {result.preset}"
+    elif result.verdict.label is Label.FAIL and golden is not None:
         yield f"needs {score_text(float(golden.criterion.threshold))}"
     others = [call.actual.name for turn in result.turns for call in turn.unexpected if call.actual]
     if others:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from goldspan.collector_processor.hints import CAPTURE_WORDS, WORDS
 from goldspan.collector_processor.report.call_lines import arguments_text, call_note, known_arguments
 from goldspan.collector_processor.report.html_values import html_text, side_by_side, value_html
 from goldspan.collector_processor.report.layout import EXTRA, MARKS, REFUSED, counted, score_text
 from goldspan.collector_processor.report.values import shorten
+from goldspan.scoring.goldens.models import ExpectedCall
+from goldspan.scoring.presets.result import PresetResult
 from goldspan.scoring.results import ArgumentResult, CallResult, Label, Outcome, TurnResult, Verdict
 from goldspan.scoring.sessions import ToolCall
 
 NOTHING = '<span class="none">—</span>'
 _BRIEF = 160
+_LONG = 2000
 _WHAT = {
     Outcome.MATCHED: "✓ right",
     Outcome.MISMATCHED: "✗ differs",
@@ -33,11 +36,18 @@ def badge(verdict: Verdict) -> str:
     )
 
 
-def turn_html(turn: TurnResult, *, whole: bool) -> Iterator[str]:
-    """Return a turn; one that stands for the whole session has no headline."""
+def turn_html(turn: TurnResult, *, whole: bool, expected: Sequence[ExpectedCall] = ()) -> Iterator[str]:
+    """Return a turn; one that stands for the whole session has no headline.
+
+    Where a preset judged it, `expected` are the calls it was asked about.
+    """
     yield f'<section class="turn {turn.verdict.label.value}">'
     if not whole:
         yield from _headline(turn)
+    if turn.answer is not None:
+        yield from _answer(turn, turn.answer, expected)
+        yield "</section>"
+        return
     for call in turn.calls:
         yield from _call(call)
     for call in turn.unexpected:
@@ -50,6 +60,24 @@ def turn_html(turn: TurnResult, *, whole: bool) -> Iterator[str]:
             if not made.rejected:
                 yield from _aside(EXTRA, "not judged", made)
     yield "</section>"
+
+
+def _answer(turn: TurnResult, answer: PresetResult, expected: Sequence[ExpectedCall]) -> Iterator[str]:
+    """Return what a preset said, and the calls it compared, each side in its order."""
+    words = " · ".join(filter(None, (f"status {answer.status}" if answer.status else "", answer.words)))
+    yield f'<p class="answer"><b>{html_text(answer.name)}</b> {html_text(words)}</p>'
+    calls = () if turn.turn is None else [call for call in turn.turn.calls if not call.rejected]
+    wanted = [(call.name, arguments_text(call.args)) for call in expected]
+    made = [(call.name, known_arguments(call)) for call in calls]
+    yield '<div class="wide sides"><table><thead><tr><th scope="col">expected calls</th>'
+    yield '<th scope="col">actual calls</th></tr></thead><tbody><tr>'
+    for side in (wanted, made):
+        items = "".join(
+            f"<li><code>{html_text(name)}</code> <span class='brief'>{html_text(shorten(text, _LONG))}</span></li>"
+            for name, text in side
+        )
+        yield f"<td><ol>{items}</ol></td>" if items else f"<td>{NOTHING}</td>"
+    yield "</tr></tbody></table></div>"
 
 
 def _headline(turn: TurnResult) -> Iterator[str]:

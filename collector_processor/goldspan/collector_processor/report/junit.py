@@ -14,12 +14,14 @@ from xml.etree import ElementTree
 
 from goldspan.collector_processor.hints import HELP, WORDS
 from goldspan.collector_processor.report.layout import Page
+from goldspan.collector_processor.report.metric_lines import metric_note, number_text
 from goldspan.collector_processor.report.score_page import session_lines
 from goldspan.collector_processor.report.scored import Scored
 from goldspan.collector_processor.report.session_names import has_golden, run_numbers
 from goldspan.collector_processor.report.totals import Coverage
 from goldspan.collector_processor.report.values import printable
 from goldspan.scoring.explanation import explain
+from goldspan.scoring.metrics.results import MetricResult
 from goldspan.scoring.results import Label, Reason, SessionResult
 
 NO_SINGLE_GOLDEN = "no single golden"
@@ -50,6 +52,14 @@ def junit(scored: Scored) -> str:
         _outcome(case, name, result)
         if result.verdict.score is not None:
             _property(suite, f"{result.metric}.score[{name}]", repr(result.verdict.score))
+        if result.preset is not None:
+            _property(suite, f"{result.metric}.preset[{name}]", result.preset)
+        for metric in result.metrics:
+            if metric.verdict.score is not None:
+                _property(suite, f"{metric.name}.score[{name}]", repr(metric.verdict.score))
+            if metric.threshold is not None:
+                own = _unused(f"{name} [{metric.name}]", names[set_name])
+                _metric_outcome(_case(suite, own, 0.0), metric)
     for key, set_name in _never_seen(scored):
         suite = suites.setdefault(set_name or NO_SINGLE_GOLDEN, _suite(set_name or NO_SINGLE_GOLDEN))
         case = _case(suite, _unused(key, names.setdefault(set_name or NO_SINGLE_GOLDEN, set())), 0.0)
@@ -104,6 +114,18 @@ def _outcome(case: ElementTree.Element, name: str, result: SessionResult) -> Non
         _verdict(case, "skipped", reason.value, WORDS[reason], str(page))
     else:
         ElementTree.SubElement(case, "system-out").text = _xml(str(page))
+
+
+def _metric_outcome(case: ElementTree.Element, metric: MetricResult) -> None:
+    """Say how a metric with a threshold came out, as a test case of its own; one that only informs is a property."""
+    verdict = metric.verdict
+    text = f"{metric.name} {number_text(verdict.exact)}  {metric_note(metric)}"
+    if verdict.label is Label.FAIL:
+        _verdict(case, "failure", "fail", f"{number_text(verdict.exact)}, needs {number_text(metric.threshold)}", text)
+    elif verdict.reason is not None:
+        _verdict(case, "skipped", verdict.reason.value, WORDS[verdict.reason], text)
+    else:
+        ElementTree.SubElement(case, "system-out").text = _xml(text)
 
 
 def _verdict(case: ElementTree.Element, kind: str, type_: str, message: str, text: str) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import groupby
 
 from goldspan.collector_processor.hints import WORDS
 from goldspan.collector_processor.report.layout import BAD, GOOD, MARKS, Page, counted, score_text
+from goldspan.collector_processor.report.metric_lines import mark_of, number_text
 from goldspan.collector_processor.report.score_page import session_lines
 from goldspan.collector_processor.report.score_summary import advice_lines, conclusion, sum_rows
 from goldspan.collector_processor.report.scored import Scored
@@ -68,9 +68,9 @@ def _blocks(scored: Scored) -> Iterator[str]:
     if problems := scored.result.problems:
         lines = _bullets([_prose(f"{problem.code}: {problem}") for problem in problems])
         yield _folded(f"{counted(len(problems), 'problem')} in the traces", lines)
-    for label, group in groupby(pairs, key=lambda pair: pair[1].verdict.label):
-        if label is not Label.PASS:
-            yield from (_details(name, result) for name, result in group)
+    for name, result in pairs:
+        if result.failed or result.verdict.label is not Label.PASS:
+            yield _details(name, result)
 
 
 def _table(pairs: Sequence[_Named]) -> str:
@@ -81,13 +81,23 @@ def _table(pairs: Sequence[_Named]) -> str:
             MARKS[result.verdict.label],
             score_text(result.verdict.exact).strip(),
             _code(shorten(name, _LONGEST_NAME)),
-            f"{right} of {sum(len(turn.calls) for turn in result.turns)}",
-            WORDS[result.verdict.reason] if result.verdict.reason else "",
+            "" if result.preset else f"{right} of {sum(len(turn.calls) for turn in result.turns)}",
+            "; ".join(_notes(result)),
         ]
         lines.append(f"| {' | '.join(cells)} |")
     if len(pairs) > _MOST_ROWS:
         lines.append(f"| | | … and {counted(len(pairs) - _MOST_ROWS, 'more session')} | | |")
     return "\n".join(lines)
+
+
+def _notes(result: SessionResult) -> Iterator[str]:
+    if result.verdict.reason:
+        yield WORDS[result.verdict.reason]
+    if result.preset is not None:
+        yield f"by {_plain(result.preset)}"
+    for metric in result.metrics:
+        text = f"{_plain(metric.name)} {number_text(metric.verdict.exact)}"
+        yield text if metric.verdict.label in {None, Label.PASS} else f"{mark_of(metric.verdict)} {text}"
 
 
 def _details(name: str, result: SessionResult) -> str:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from rich.cells import cell_len
 
 from goldspan.collector_processor.hints import WORDS
 from goldspan.collector_processor.report.call_lines import (
     CALL_INDENT,
+    arguments_text,
     call_lines,
+    known_arguments,
     rejected_line,
     unexpected_line,
     unknown_mark,
@@ -23,10 +25,13 @@ from goldspan.collector_processor.report.layout import (
     listed,
     score_text,
 )
+from goldspan.collector_processor.report.metric_lines import metric_lines
 from goldspan.collector_processor.report.score_summary import summary
 from goldspan.collector_processor.report.session_names import has_golden, session_names
 from goldspan.collector_processor.report.totals import Judgement, totals
 from goldspan.collector_processor.report.values import printable, shorten
+from goldspan.scoring.goldens.models import ExpectedCall
+from goldspan.scoring.presets.result import PresetResult
 from goldspan.scoring.results import Label, Reason, RunResult, SessionResult, TurnResult
 
 _MOST_IN_DETAIL = 20
@@ -50,7 +55,7 @@ def _sessions(page: Page, result: RunResult, *, verbose: bool) -> None:
         chosen = [pair for pair in with_golden if pair[1].verdict.label is label]
         passed = label is Label.PASS
         if passed:
-            chosen.sort(key=lambda pair: pair[1].verdict.exact == 1)
+            chosen.sort(key=lambda pair: (not pair[1].failed, pair[1].verdict.exact == 1))
         most = len(chosen) if verbose else _MOST_IN_BRIEF if passed else _MOST_IN_DETAIL
         for name, session in chosen[:most]:
             if verbose or not passed:
@@ -67,19 +72,22 @@ def session_lines(page: Page, name: str, result: SessionResult, *, verbose: bool
     reason = result.verdict.reason
     if reason is not None and not result.turns:
         page.paragraph(WORDS[reason], indent=CALL_INDENT + 4)
-    golden = result.golden
-    whole = golden is not None and (golden.calls is not None or golden.criterion.scope == "session")
     passed = result.verdict.label is Label.PASS
+    metric_lines(page, result, wrong_only=passed and not verbose)
     for turn in result.turns:
         if verbose or not passed or turn.verdict.label is not Label.PASS or turn.verdict.exact != 1:
-            _turn(page, turn, whole=whole, verbose=verbose, wrong_only=passed and not verbose)
+            expected = expected_of(result, turn) if turn.answer is not None else ()
+            shown = {"verbose": verbose, "wrong_only": passed and not verbose}
+            _turn(page, turn, whole=result.as_one, expected=expected, **shown)
 
 
 def _headline(page: Page, name: str, result: SessionResult) -> None:
     mark = MARKS[result.verdict.label]
     notes: list[str] = []
     golden = result.golden
-    if result.verdict.label is Label.FAIL and golden is not None:
+    if result.preset is not None:
+        notes.append(f"by {result.preset}")
+    elif result.verdict.label is Label.FAIL and golden is not None:
         notes.append(f"needs {score_text(float(golden.criterion.threshold))}")
     if result.verdict.label is Label.PASS:
         others = [name for turn in result.turns for name in _unexpected_names(turn)]
@@ -104,12 +112,27 @@ def _headline(page: Page, name: str, result: SessionResult) -> None:
         page.paragraph(text, indent=8, style="dim")
 
 
-def _turn(page: Page, turn: TurnResult, *, whole: bool, verbose: bool, wrong_only: bool) -> None:
+def expected_of(result: SessionResult, turn: TurnResult) -> Sequence[ExpectedCall]:
+    """Return what the golden expects of a turn; of all of them, where they were judged as one."""
+    golden = result.golden
+    if golden is None:
+        return ()
+    if result.as_one or turn.expected_index is None:
+        return golden.calls or [call for one in golden.turns for call in one.calls]
+    return golden.turns[turn.expected_index].calls
+
+
+def _turn(
+    page: Page, turn: TurnResult, *, whole: bool, verbose: bool, wrong_only: bool, expected: Sequence[ExpectedCall] = ()
+) -> None:
     if turn.verdict.reason is Reason.NOTHING_EXPECTED and wrong_only:
         return
     if not whole:
         _turn_headline(page, turn)
     reason = turn.verdict.reason
+    if turn.answer is not None:
+        _answer(page, turn, turn.answer, expected)
+        return
     if turn.turn is None or reason in {Reason.TURN_NOT_EXPECTED, Reason.CALLS_NOT_VISIBLE}:
         return
     if turn.verdict.exact == 1 and turn.verdict.label is Label.PASS and not verbose and not whole:
@@ -139,6 +162,23 @@ def _turn(page: Page, turn: TurnResult, *, whole: bool, verbose: bool, wrong_onl
         page.line((f"… and {counted(hidden, 'more call')} that nothing expected", "dim"), indent=CALL_INDENT)
 
 
+def _answer(page: Page, turn: TurnResult, answer: PresetResult, expected: Sequence[ExpectedCall]) -> None:
+    """Show what a preset said, and the calls it was asked about."""
+    said = [f"status {answer.status}"] if answer.status else []
+    said += [printable(answer.words)] if answer.words else []
+    for text in said:
+        page.paragraph(text, indent=CALL_INDENT)
+    calls = [] if turn.turn is None else [call for call in turn.turn.calls if not call.rejected]
+    wanted = [f"{printable(call.name)}  {arguments_text(call.args)}" for call in expected]
+    made = [f"{printable(call.name)}  {known_arguments(call)}" for call in calls]
+    for what, lines in (("expected", wanted), ("called", made)):
+        for index, line in enumerate(lines[:_MOST_ASIDES] or ["nothing"]):
+            text = f"{what if index == 0 else '':<10}{line}"
+            page.line((shorten(text, page.width - CALL_INDENT), "dim"), indent=CALL_INDENT)
+        if len(lines) > _MOST_ASIDES:
+            page.line((f"{'':<10}… and {len(lines) - _MOST_ASIDES:,} more", "dim"), indent=CALL_INDENT)
+
+
 def _turn_headline(page: Page, turn: TurnResult) -> None:
     mark = MARKS[turn.verdict.label]
     index = turn.expected_index if turn.expected_index is not None else turn.turn_index
@@ -156,7 +196,7 @@ def _turn_headline(page: Page, turn: TurnResult) -> None:
         notes.append((f"{WORDS[reason]}: {made}", STYLES[mark]))
     elif reason is not None and not any(call.verdict.reason is reason for call in turn.calls):
         notes.append((WORDS[reason], STYLES[mark]))
-    elif turn.verdict.label is Label.PASS:
+    elif turn.verdict.label is Label.PASS and turn.answer is None:
         others = listed(_unexpected_names(turn), 3) if turn.verdict.exact == 1 else ""
         notes.append((counted(len(turn.calls), "call") + (f", not expected: {others}" if others else ""), "dim"))
     if turn.approximate:

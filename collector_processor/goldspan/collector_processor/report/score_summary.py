@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from goldspan.collector_processor.hints import HELP, WORDS
 from goldspan.collector_processor.report.closing import advice_rows, problem_rows
 from goldspan.collector_processor.report.layout import BAD, GOOD, STYLES, Page, counted, listed, score_text
+from goldspan.collector_processor.report.metric_lines import metric_sums
 from goldspan.collector_processor.report.totals import Judgement, Totals
 from goldspan.collector_processor.report.values import printable
 from goldspan.scoring.results import Label, Reason, RunResult
@@ -32,8 +33,13 @@ def summary(page: Page, result: RunResult, sums: Totals, judgement: Judgement, a
 def sum_rows(result: RunResult, sums: Totals) -> list[tuple[str, str]]:
     """Return the sums in words: pairs of what they are of and what they are."""
     rows = [("sessions", _sessions(sums))]
+    presets = dict.fromkeys(one.preset for one in result.sessions if one.preset is not None and one.golden is not None)
+    if presets:
+        rows.append(("scored by", f"another system's rules: preset {', '.join(presets)}"))
     if sums.calls_expected:
         rows.append(("calls", _calls(sums)))
+    if metrics := metric_sums(result):
+        rows.append(("metrics", metrics))
     if len(sums.wrong) > 1:
         rows.append(("mistakes", listed((name for name, times in sums.wrong for _ in range(times)), 4)))
     if sums.seen or sums.never_seen:

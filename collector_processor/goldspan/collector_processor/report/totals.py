@@ -10,6 +10,7 @@ from fractions import Fraction
 
 from goldspan.collector_processor.hints import WORDS
 from goldspan.collector_processor.report.layout import counted, listed
+from goldspan.collector_processor.report.metric_lines import metric_failures
 from goldspan.collector_processor.report.values import printable
 from goldspan.scoring.results import CallResult, Label, Outcome, Reason, RunResult, SessionResult
 
@@ -128,6 +129,7 @@ def judge(result: RunResult, *, recognised: int, coverage: Coverage, fail_under:
     failed = sums.sessions.get(Label.FAIL, 0)
     if failed:
         because.append(f"{failed} of {counted(sum(sums.sessions.values()), 'session')} failed")
+    because += metric_failures(result, strict=coverage is Coverage.STRICT)
     if coverage is Coverage.STRICT:
         because += _lost(result)
         if sums.never_seen:

@@ -11,6 +11,8 @@ from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.criterion_fields import is_mapping
 from goldspan.scoring.errors import CriterionFileError, GoldenFileError, Mistake
 from goldspan.scoring.goldens.adk import is_eval_set, read_eval_set
+from goldspan.scoring.goldens.chosen import MetricChoice
+from goldspan.scoring.goldens.chosen_shapes import ChosenMetrics, read_metrics
 from goldspan.scoring.goldens.criteria import OF_A_SET, Said, inherit, said_by
 from goldspan.scoring.goldens.documents import Notes, Unreadable, Where, plain, read_text
 from goldspan.scoring.goldens.golden_file import read_golden_set
@@ -81,6 +83,30 @@ def load_criterion(source: str | Path | Mapping[str, Any]) -> Criterion:
     if notes.mistakes:
         raise CriterionFileError(*notes.in_order())
     return Criterion.parse(said)
+
+
+def load_metrics(source: str | Path | Mapping[str, Any]) -> tuple[MetricChoice, ...]:
+    """Read which metrics a criterion file asks for: of ADK's `{criteria: {...}}` those that goldspan knows.
+
+    The others, which are ADK's own, are passed over, and so is every other form of a criterion file.
+
+    Raises:
+        CriterionFileError: everything wrong with the thresholds, each mistake with file, line and field.
+
+    """
+    from goldspan.scoring.metrics.registry import metric_names  # noqa: PLC0415 - scores with goldens
+
+    notes = Notes(GIVEN_IN_CODE if isinstance(source, Mapping) else str(source))
+    known: dict[str, JsonValue] = {}
+    with suppress(Unreadable):
+        document = _document(source, notes)
+        metrics = document.get("criteria") if is_mapping(document) else None
+        if is_mapping(metrics):
+            known = {name: metrics[name] for name in metrics if name in metric_names() and name != METRIC}
+        ChosenMetrics().check(known, ("criteria",), notes)
+    if notes.mistakes:
+        raise CriterionFileError(*notes.in_order())
+    return read_metrics(known, ())
 
 
 def _expanded(sources: Iterable[Source], mistakes: list[Mistake]) -> Iterable[Path | Mapping[str, Any] | GoldenSet]:

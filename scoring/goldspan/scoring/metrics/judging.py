@@ -138,7 +138,7 @@ def _of_trajectory(
     exact, evaluated = mean(scores), sum(score.score is not None for score in scores)
     reason = next((one.reason for one in scores if one.reason), own.verdict.reason or Reason.NOTHING_EXPECTED)
     several = f"mean of {evaluated} turn{'' if evaluated == 1 else 's'}"
-    words = scores[0].explanation if len(scores) == 1 else several
+    words = scores[0].explanation if len(scores) == 1 else several if evaluated else ""
     turns = [_turn(turn, _verdict(score, metric, threshold)) for turn, score in zip(own.turns, scores, strict=True)]
     return _result(metric, threshold, _verdict(MetricScore(exact, words, reason), metric, threshold), turns)
 

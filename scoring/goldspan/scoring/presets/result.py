@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -31,6 +32,15 @@ class PresetResult:
     """In the system's own layout."""
     error: str | None = None
     """What the system raised, as `Type: message`."""
+
+    @property
+    def words(self) -> str:
+        """The explanation as text, empty where there is none: it holds values, so it is for people on this machine."""
+        if self.explanation is None:
+            return ""
+        if isinstance(self.explanation, str):
+            return self.explanation
+        return json.dumps(dict(self.explanation), ensure_ascii=False, default=str)
 
     def to_json(self) -> dict[str, JsonValue]:
         """Every field as JSON types."""
