@@ -102,6 +102,11 @@ class Dispatcher:
             for number in range(threads)
         ]
 
+    @property
+    def is_slow(self) -> bool:
+        """More than a quarter of what may be in memory waits there."""
+        return self._in_memory > self._max_memory // 4
+
     def start(self) -> None:
         """Start delivering."""
         for thread in self._threads:

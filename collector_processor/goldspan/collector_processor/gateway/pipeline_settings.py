@@ -36,7 +36,7 @@ class PipelineSettings:
     """Bodies that were accepted and not looked at yet; beyond it requests are answered with busy."""
     deliveries: int = 4
     """Attempts at once."""
-    backoff: Backoff = Backoff()
+    backoff: Backoff = field(default_factory=Backoff)
     """How long a receiver that does not answer is left alone."""
     dead_letters: Path | None = None
     """A folder for what receivers refused for good; none: it is only counted."""

@@ -14,8 +14,10 @@ from typing import Any, NamedTuple
 from google.protobuf.message import DecodeError
 
 from goldspan.collector_processor.gateway.wire import Value, field, key_values
+from goldspan.mappers.readers.otlp_messages import hex_bytes
 from goldspan.mappers.readers.otlp_protobuf import fields
 from goldspan.mappers.readers.otlp_schema import message_class
+from goldspan.scoring.sessions import SpanRef
 
 _SPANS, _ATTRIBUTES = 2, 9
 """Fields of `ScopeSpans` and `Span`."""
@@ -109,3 +111,9 @@ def _key(raw: bytes) -> str:
         return str(message_class("KeyValue").FromString(raw).key)
     except DecodeError:
         return ""
+
+
+def ref_of(span: bytes) -> SpanRef:
+    """Return the ids of an encoded span."""
+    ids = {number: span[start:end] for number, wire, start, end, _ in fields(span) if number in (1, 2) and wire == 2}
+    return SpanRef(hex_bytes(ids.get(1, b"")), hex_bytes(ids.get(2, b"")))

@@ -1,0 +1,112 @@
+"""Facts of spans and log records as bytes: what the journal keeps of open runs, a few hundred bytes a call.
+
+Only what is not at its default is written, by the positions of the fields: `SCHEMA` names the fields, so that records
+of another version of goldspan are recognised and not misread.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import MISSING, Field, fields
+from functools import cache
+from typing import Any, cast
+
+import msgspec
+
+from goldspan.mappers.facts import (
+    ContextFacts,
+    LogFacts,
+    ModelFacts,
+    Record,
+    Request,
+    ResourceFacts,
+    SpanFacts,
+    ToolFacts,
+)
+from goldspan.scoring.sessions import Content
+
+_INNER: dict[type, dict[str, type]] = {
+    SpanFacts: {
+        "tool": ToolFacts,
+        "model": ModelFacts,
+        "context": ContextFacts,
+        "resource": ResourceFacts,
+        "notes": LogFacts,
+    },
+    LogFacts: {"model": ModelFacts, "tools": ToolFacts, "context": ContextFacts},
+    ToolFacts: {"arguments": Content, "result": Content},
+    ModelFacts: {"requests": Request},
+    Request: {"arguments": Content},
+    ContextFacts: {"user_text": Content, "answer": Content, "messages": Content, "tool_definitions": Content},
+    ResourceFacts: {},
+    Content: {},
+}
+"""Which fields hold facts in their turn, alone or in a tuple."""
+
+SCHEMA = hashlib.sha256(
+    repr([(kind.__name__, [column.name for column in fields(kind)]) for kind in _INNER]).encode()
+).hexdigest()[:16]
+"""Changes with the fields of facts."""
+
+_MSGPACK, _JSON = b"m", b"j"
+_encoder = msgspec.msgpack.Encoder(enc_hook=repr)
+
+
+def packed(facts: Record) -> bytes:
+    """Return facts as bytes."""
+    lean = [isinstance(facts, LogFacts), _lean(facts)]
+    try:
+        return _MSGPACK + _encoder.encode(lean)
+    except (OverflowError, RecursionError, UnicodeEncodeError):  # a number of more than 64 bits, half a character
+        return _JSON + json.dumps(lean, default=repr).encode()
+
+
+def unpacked(record: bytes) -> Record:
+    """Return the facts in these bytes. Raises `ValueError` where they are none."""
+    try:
+        is_log, lean = json.loads(record[1:]) if record[:1] == _JSON else msgspec.msgpack.decode(record[1:])
+        if is_log:
+            return msgspec.convert(_named(LogFacts, lean), LogFacts)
+        return msgspec.convert(_named(SpanFacts, lean), SpanFacts)
+    except (msgspec.MsgspecError, TypeError, KeyError, AttributeError, IndexError) as error:
+        raise ValueError(f"found a call record that cannot be read: {error}") from error
+
+
+def _lean(value: object) -> Any:
+    columns = _columns(type(value).__name__) if type(value) in _INNER else None
+    if columns is None:
+        return [_lean(item) for item in cast("tuple[object, ...]", value)] if isinstance(value, tuple) else value
+    lean: list[Any] = []
+    for position, (name, default) in enumerate(columns):
+        item = getattr(value, name)
+        if item is not default and item != default:
+            lean += (position, _lean(item))
+    return lean
+
+
+def _named(kind: type, lean: list[Any]) -> dict[str, Any]:
+    columns, inner = _columns(kind.__name__), _INNER[kind]
+    named: dict[str, Any] = {}
+    for position, item in zip(lean[::2], lean[1::2], strict=True):
+        name: str = columns[position][0]
+        of = inner.get(name)
+        if of is None or item is None:
+            named[name] = item
+        elif item and isinstance(item[0], list):
+            named[name] = [_named(of, one) for one in item]
+        else:
+            named[name] = _named(of, item)
+    return named
+
+
+@cache
+def _columns(name: str) -> tuple[tuple[str, Any], ...]:
+    kind = next(kind for kind in _INNER if kind.__name__ == name)
+    return tuple((column.name, _default(column)) for column in fields(kind))
+
+
+def _default(column: Field[Any]) -> Any:
+    if column.default is not MISSING:
+        return column.default
+    return MISSING if column.default_factory is MISSING else column.default_factory()

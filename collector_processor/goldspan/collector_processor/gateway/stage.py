@@ -1,0 +1,384 @@
+"""All of the gateway that has state and no threads: tenants, what is owed of each body, and what is written down.
+
+It is told the time, is given requests and outcomes, and sends parcels. What carries a result is sent only after it was
+committed together with the fact that the result was given: so after a crash a result is repeated, or given for the
+first time, and never lost.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections import Counter, OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from goldspan.collector_processor.gateway.body_log import Entry
+from goldspan.collector_processor.gateway.call_records import unpacked
+from goldspan.collector_processor.gateway.contract import Headers, Request, Signal
+from goldspan.collector_processor.gateway.coverage import Coverage
+from goldspan.collector_processor.gateway.dead_letters import DeadLetters
+from goldspan.collector_processor.gateway.delivery import Parcel
+from goldspan.collector_processor.gateway.journal import Journal, Recovered
+from goldspan.collector_processor.gateway.ledger import Body, Ledger, refs_of
+from goldspan.collector_processor.gateway.needles import Needles
+from goldspan.collector_processor.gateway.outbox import Contents, Outbox, Post
+from goldspan.collector_processor.gateway.pipeline_settings import PipelineSettings
+from goldspan.collector_processor.gateway.results import Points, encoded_events
+from goldspan.collector_processor.gateway.session_records import packed_session, unpacked_session
+from goldspan.collector_processor.gateway.shelf import Shelf
+from goldspan.collector_processor.gateway.splitting import Group, put_together, ref_of, take_apart
+from goldspan.collector_processor.gateway.tenant import Held, Judged, Tenant
+from goldspan.mappers.dialects import DialectRegistry
+from goldspan.mappers.facts import Record
+from goldspan.scoring.errors import Problem
+from goldspan.scoring.goldens import GoldenIndex
+from goldspan.scoring.sessions import SpanRef
+
+_SPANS, _BYTES = 512, 4 << 20
+"""A request made here holds so many spans at most, and is begun anew beyond so many bytes."""
+_BILLION = 1_000_000_000
+
+
+@dataclass(slots=True)
+class _Line:
+    """A tenant and what belongs to it alone."""
+
+    name: str
+    headers: Headers
+    tenant: Tenant
+    shelf: Shelf
+    points: Points
+    said: dict[str, int] = field(default_factory=dict[str, int])
+    """A check sum of each session as it was written last."""
+    points_sent: Parcel | None = None
+    without_golden: int = 0
+
+
+class Stage:
+    """For one thread; only reading counts is safe from others."""
+
+    def __init__(
+        self,
+        goldens: GoldenIndex,
+        settings: PipelineSettings,
+        registry: DialectRegistry,
+        *,
+        journal: Journal | None,
+        post: Post,
+        instance: str,
+    ) -> None:
+        """Judge by these goldens and send what leaves by `post`; `instance` names this gateway in its metrics."""
+        self.settings = settings
+        self.journal = journal
+        self.coverage = Coverage(goldens)
+        self.problems = Counter[str]()
+        self.released_early = Counter[str]()
+        self.evicted_tenants = 0
+        self._gone_without_golden = 0
+        self._goldens = goldens
+        self._registry = registry
+        self._needles = Needles(registry, settings.engine.assembly.session_keys)
+        self._instance = instance
+        self._lines: OrderedDict[str, _Line] = OrderedDict()
+        self.ledger = Ledger(self._is_open)
+        letters = None
+        if settings.dead_letters is not None:
+            bounds = (settings.dead_letter_files, settings.dead_letter_bytes)
+            letters = DeadLetters(settings.dead_letters, max_files=bounds[0], max_bytes=bounds[1])
+        self.outbox = Outbox(self.ledger, post, journal, letters)
+
+    # What comes in.
+
+    def take(
+        self, number: int, request: Request, entry: Entry | None, now: float, parts: tuple[bool, bytes] | None = None
+    ) -> None:
+        """Take in an acknowledged request; after a restart `parts` says what of it has left already."""
+        if request.signal is Signal.TRACES:
+            self._take_traces(number, request, entry, now, parts)
+            return
+        line = self._line(request.headers, now)
+        body = Body(number, line.name, entry, time=now)
+        if request.signal is Signal.LOGS:
+            body.facts = line.tenant.take_logs(request.body, now)
+        self.ledger.open(body)
+        self.outbox.send_whole(request, body)
+
+    def pass_on(self, number: int, request: Request, entry: Entry | None, now: float) -> None:
+        """Forward a request that could not be worked on."""
+        line = self._line(request.headers, now)
+        body = self.ledger.get(number)
+        if body is None:
+            body = Body(number, line.name, entry, time=now)
+            self.ledger.open(body)
+            self.outbox.send_whole(request, body)
+
+    # Time.
+
+    def tick(self, now: float) -> None:
+        """Hand out what is due, and commit."""
+        for line in list(self._lines.values()):
+            line.shelf.expire(now)
+            judged = line.tenant.poll(now)
+            if judged is not None:
+                self._emit(line, judged, now)
+        self.commit(now)
+
+    def flush(self, now: float, *, end_of_input: bool) -> None:
+        """Hand out every turn that is ready and let go of every span; with `end_of_input` judge every run."""
+        for line in list(self._lines.values()):
+            self._emit(line, line.tenant.flush(now, end_of_input=end_of_input), now)
+        self.commit(now)
+
+    def commit(self, now: float) -> None:
+        """Write down what happened and send what waited for that, or try again the next time."""
+        try:
+            found = self.outbox.commit(now - self.settings.engine.trace_retention)
+            self.problems["journal_damaged"] += found
+        except OSError:
+            self.problems["journal_failed"] += 1
+
+    def use_goldens(self, goldens: GoldenIndex) -> None:
+        """Judge by these from now on."""
+        self._goldens = self.coverage.goldens = goldens
+        for line in self._lines.values():
+            line.tenant.use_goldens(goldens)
+
+    # Restart.
+
+    def restore(self, found: Recovered, now: float) -> None:
+        """Put back what was known; bodies that are still owed come after this, by `take`."""
+        assert self.journal is not None
+        self.outbox.send_again(found.outgoing, self.journal.next_outgoing)
+        for session_tenant, session_id, state in found.sessions:
+            line = self._line(_headers(session_tenant), now)
+            with self._unreadable():
+                session = unpacked_session(session_id, state, now)
+                line.tenant.engine.remember(session, now)
+                line.said[session_id] = _check(session)
+        for tenant, trace_id, at, spans in found.tombstones:
+            with self._unreadable():
+                self._line(_headers(tenant), now).tenant.store.lay_to_rest(trace_id, at, msgspec.msgpack.decode(spans))
+        for tenant, _, at, record in found.records:
+            with self._unreadable():
+                self._line(_headers(tenant), now).tenant.restore(unpacked(record), min(at, now))
+        for entry in found.retained:
+            if entry.signal is Signal.TRACES:
+                with contextlib.suppress(OSError):
+                    groups = take_apart(body := self.journal.body(entry)) or []
+                    line = self._line(entry.headers, now)
+                    line.tenant.take_traces(body, groups, 0, min(entry.received, now), leave=False)
+
+    # Reading.
+
+    def document(self) -> Mapping[str, Any]:
+        """Return the coverage as JSON values."""
+        return self.coverage.document(self.sessions_without_golden)
+
+    @property
+    def sessions_without_golden(self) -> int:
+        """Sessions that no golden wants."""
+        return self._gone_without_golden + sum(line.without_golden for line in list(self._lines.values()))
+
+    @property
+    def tenants(self) -> Sequence[Tenant]:
+        """Every tenant that is known."""
+        return [line.tenant for line in list(self._lines.values())]
+
+    @property
+    def shelf_bytes(self) -> int:
+        """Bytes on all shelves."""
+        return sum(line.shelf.size for line in list(self._lines.values()))
+
+    # Inside.
+
+    def _line(self, headers: Headers, now: float) -> _Line:
+        name = json.dumps(headers)
+        line = self._lines.get(name)
+        if line is None:
+            line = self._lines[name] = self._new_line(name, headers)
+            if len(self._lines) > self.settings.max_tenants:
+                self._drop(next(iter(self._lines.values())), now)
+        else:
+            self._lines.move_to_end(name)
+        return line
+
+    def _new_line(self, name: str, headers: Headers) -> _Line:
+        shelf = Shelf(retention=self.settings.engine.trace_retention, max_bytes=self.settings.shelf_bytes)
+        changes = self.ledger
+
+        def on_buried(trace_id: str, at: float, spans: frozenset[str] | None) -> None:
+            stone = None if spans is None else (at, msgspec.msgpack.encode(sorted(spans)))
+            changes.changes.tombstones[name, trace_id] = stone
+
+        tenant = Tenant(
+            self._goldens,
+            self._registry,
+            self._needles,
+            self.settings.engine,
+            shelf=shelf,
+            hold=self.settings.hold == "turn",
+            on_problem=self._on_problem,
+            on_buried=on_buried,
+            on_closed=lambda trace_id: changes.changes.close(name, trace_id),
+        )
+        return _Line(name, headers, tenant, shelf, Points(self._instance))
+
+    def _drop(self, line: _Line, now: float) -> None:
+        """Judge all there is of the least recently active tenant, and forget it."""
+        self.evicted_tenants += 1
+        self._emit(line, line.tenant.flush(now, end_of_input=True), now)
+        del self._lines[line.name]
+        self._gone_without_golden += line.without_golden
+        for trace in line.tenant.store.traces():
+            self.ledger.changes.close(line.name, trace.trace_id)
+        for session_id in line.said:
+            self.ledger.changes.sessions[line.name, session_id] = None
+        line.points.close()
+
+    def _take_traces(
+        self, number: int, request: Request, entry: Entry | None, now: float, parts: tuple[bool, bytes] | None
+    ) -> None:
+        line = self._line(request.headers, now)
+        groups = take_apart(request.body) or []
+        rest: bytes | None = None
+        learnt: tuple[Record, ...] = ()
+        if parts is not None:
+            groups, gone = _parted(groups, parts)
+            learnt = line.tenant.take_traces(request.body, gone, number, now, leave=False).facts
+            rest = put_together(groups)
+        taken = line.tenant.take_traces(request.body, groups, number, now)
+        rest = taken.rest if taken.rest is not None else rest
+        body = Body(number, line.name, entry, held=set(taken.held), facts=(*learnt, *taken.facts), time=now)
+        self.ledger.open(body)
+        if rest is None:
+            self.outbox.send_whole(request, body)
+        elif rest:
+            self.outbox.send(Request(Signal.TRACES, rest, request.headers), Contents(rest_of=number))
+        else:
+            self.ledger.rest_left(number)
+        self._bound_held(line)
+
+    def _bound_held(self, line: _Line) -> None:
+        held = sum(one.tenant.held_bytes for one in self._lines.values())
+        if held > self.settings.max_held_bytes:
+            released = line.tenant.let_go(max(0, line.tenant.held_bytes - (held - self.settings.max_held_bytes)))
+            self.released_early["max_held_bytes"] += len(released)
+            self._leave(line, released)
+
+    def _emit(self, line: _Line, judged: Judged, now: float) -> None:
+        handout = judged.handout
+        for evaluation in handout.evaluations:
+            self.coverage.take(evaluation)
+        for problem in handout.problems:
+            self._on_problem(problem)
+        self.released_early["hold_timeout"] += judged.past_timeout
+        tenant = line.tenant
+        without = tenant.engine.stats.sessions_without_golden + tenant.sessions_without_golden
+        newly, line.without_golden = without - line.without_golden, without
+        self._leave(line, judged.released)
+        if handout.evaluations:
+            events = encoded_events(handout.evaluations, int(now * _BILLION))
+            self.outbox.write_and_send(Request(Signal.LOGS, events, line.headers))
+        if handout.evaluations or newly:
+            line.points.record(handout.evaluations, newly)
+            if encoded := line.points.encoded():
+                request = Request(Signal.METRICS, encoded, line.headers)
+                line.points_sent = self.outbox.replace(line.points_sent, request)
+        self._write_sessions(line)
+
+    def _leave(self, line: _Line, released: Iterable[Held]) -> None:
+        """Send spans that waited: written down first where they carry something, else still owed as before."""
+        scored: list[Held] = []
+        bare: list[Held] = []
+        for held in released:
+            (scored if held.attributes else bare).append(held)
+        for some in _chunks(scored):
+            self.outbox.write_and_send(
+                Request(Signal.TRACES, put_together(held.leave() for held in some), line.headers), _by_body(some)
+            )
+        for some in _chunks(bare):
+            self.outbox.send(
+                Request(Signal.TRACES, put_together(held.leave() for held in some), line.headers),
+                Contents(held=_by_body(some)),
+            )
+
+    def _write_sessions(self, line: _Line) -> None:
+        store = line.tenant.store
+        touched, store.touched = store.touched, set()
+        if self.journal is None:
+            return
+        for session_id in touched:
+            session = store.session(session_id)
+            check = 0 if session is None else _check(session)
+            if check == line.said.get(session_id, 0):
+                continue
+            if session is None or not check:
+                line.said.pop(session_id, None)
+                self.ledger.changes.sessions[line.name, session_id] = None
+            else:
+                line.said[session_id] = check
+                self.ledger.changes.sessions[line.name, session_id] = packed_session(session)
+        store.touched.clear()
+
+    def _is_open(self, tenant: str, trace_id: str) -> bool:
+        line = self._lines.get(tenant)
+        return line is not None and line.tenant.is_open(trace_id)
+
+    def _on_problem(self, problem: Problem) -> None:
+        self.problems[problem.code] += 1
+
+    @contextlib.contextmanager
+    def _unreadable(self) -> Any:
+        try:
+            yield
+        except (ValueError, msgspec.MsgspecError):
+            self.problems["unreadable_record"] += 1
+
+
+def _check(session: Any) -> int:
+    """Return what is another when something new was said of a session; 0 where nothing was."""
+    if not (session.results or session.over or session.dropped_until):
+        return 0
+    revisions = tuple((one.id, one.revision) for one in session.results.values())
+    return hash((session.dropped_until, frozenset(session.over), revisions)) or 1
+
+
+def _headers(name: str) -> Headers:
+    return tuple((key, value) for key, value in json.loads(name))
+
+
+def _parted(groups: Sequence[Group], parts: tuple[bool, bytes]) -> tuple[list[Group], list[Group]]:
+    """Tell the spans that still have to leave from those that have left."""
+    rest_waits, ids = parts
+    named = refs_of(ids)
+    leaving: list[Group] = []
+    gone: list[Group] = []
+    for group in groups:
+        stays = [(ref_of(span) in named) is not rest_waits for span in group.spans]
+        leaving.append(Group(group.envelope, [span for span, stay in zip(group.spans, stays, strict=True) if stay]))
+        gone.append(Group(group.envelope, [span for span, stay in zip(group.spans, stays, strict=True) if not stay]))
+    return leaving, gone
+
+
+def _chunks(released: Sequence[Held]) -> Iterable[list[Held]]:
+    chunk: list[Held] = []
+    size = 0
+    for held in released:
+        if chunk and (len(chunk) >= _SPANS or size + len(held.span) > _BYTES):
+            yield chunk
+            chunk, size = [], 0
+        chunk.append(held)
+        size += len(held.span)
+    if chunk:
+        yield chunk
+
+
+def _by_body(released: Iterable[Held]) -> dict[int, list[SpanRef]]:
+    found: dict[int, list[SpanRef]] = {}
+    for held in released:
+        found.setdefault(held.body, []).append(held.ref)
+    return found

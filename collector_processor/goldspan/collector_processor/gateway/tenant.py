@@ -1,0 +1,424 @@
+"""The spans of one tenant: which may leave at once, which wait for a score, and what the engine makes of them.
+
+Not every span reaches the engine. One that no dialect marks, or whose trace belongs to sessions that no golden wants,
+goes on the shelf, encoded as it came. A span of a session that is wanted, or not known yet, is read, and from then on
+so is everything of its trace. What is known comes from the same places as everywhere: session ids under the keys of R6,
+on any span of the trace or its resource. So the engine sees exactly the traces whose results may be asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from goldspan.collector_processor.emit.attributes import Attributes, span_attributes
+from goldspan.collector_processor.engine import Engine
+from goldspan.collector_processor.engine_settings import EngineSettings
+from goldspan.collector_processor.evaluation import Evaluation, Handout
+from goldspan.collector_processor.gateway.needles import Needles
+from goldspan.collector_processor.gateway.shelf import Shelf
+from goldspan.collector_processor.gateway.splitting import Envelope, Group, put_together, trace_id_of, with_attributes
+from goldspan.collector_processor.store import MemoryStore, SessionState
+from goldspan.mappers.dialects import DialectRegistry
+from goldspan.mappers.facts import LogFacts, Record, SpanFacts
+from goldspan.mappers.readers.otlp_protobuf import ProtobufReader
+from goldspan.mappers.spans import LogView
+from goldspan.scoring.errors import Problem
+from goldspan.scoring.goldens import GoldenIndex
+from goldspan.scoring.sessions import SpanRef
+
+_MAX_RESOURCES = 256
+_REMEMBERED = 10_000
+"""Sessions without golden that are told apart."""
+
+
+@dataclass(slots=True)
+class Held:
+    """A span that waits for its result, as it came, and what it will carry."""
+
+    ref: SpanRef
+    span: bytes
+    envelope: Envelope
+    body: int
+    """The number of the request it came in."""
+    since: float
+    attributes: Attributes = field(default_factory=dict[str, "str | bool | int | float | tuple[str, ...]"])
+
+    @property
+    def size(self) -> int:
+        """Bytes that it takes, about."""
+        return len(self.span) + 600
+
+    def leave(self) -> Group:
+        """Return the span to forward."""
+        return Group(self.envelope, [with_attributes(self.span, self.attributes) if self.attributes else self.span])
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What became of the spans of one request."""
+
+    held: frozenset[SpanRef] = frozenset()
+    rest: bytes | None = None
+    """A request with the others, where some are held; empty where all are. None: the request leaves as it came."""
+    facts: tuple[Record, ...] = ()
+    """What the engine was told, to be kept with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What the engine handed out in one step."""
+
+    handout: Handout
+    released: Sequence[Held] = ()
+    past_timeout: int = 0
+    """How many of the released ones leave without having been judged, only because they waited so long."""
+
+
+class OpenTraces(MemoryStore):
+    """The engine's memory, which says what it forgets."""
+
+    def __init__(
+        self, on_closed: Callable[[str], object], on_buried: Callable[[str, float, frozenset[str] | None], object]
+    ) -> None:
+        """Call `on_closed` with each dropped trace, `on_buried` with each tombstone: none for spans when it is gone."""
+        super().__init__()
+        self._on_closed = on_closed
+        self._on_buried = on_buried
+        self.touched: set[str] = set()
+        """Sessions that were looked at, and may have changed, since someone cleared this."""
+
+    def session(self, session_id: str) -> SessionState | None:
+        """Return a session."""
+        self.touched.add(session_id)
+        return super().session(session_id)
+
+    def add_session(self, session: SessionState) -> None:
+        """Open a session."""
+        self.touched.add(session.id)
+        super().add_session(session)
+
+    def expire(self, before: float) -> None:
+        """Remove tombstones older than this."""
+        while self._tombstones and next(iter(self._tombstones.values()))[0] < before:
+            self._on_buried(self._tombstones.popitem(last=False)[0], 0.0, None)
+
+    def forget(self, trace_id: str) -> None:
+        """Drop a trace of which nothing was said."""
+        super().forget(trace_id)
+        self._on_closed(trace_id)
+
+    def bury(self, trace_ids: Iterable[str], now: float) -> None:
+        """Drop traces and leave a tombstone for each."""
+        for trace_id in trace_ids:
+            trace = self.trace(trace_id)
+            super().bury([trace_id], now)
+            if trace is not None:
+                self._on_buried(trace_id, now, frozenset((*trace.spans, *trace.logs)))
+                self._on_closed(trace_id)
+
+    def lay_to_rest(self, trace_id: str, at: float, spans: Iterable[str]) -> None:
+        """Put back a tombstone of an earlier process."""
+        self._tombstones[trace_id] = (at, frozenset(spans))
+
+    def note_lost(self, trace_id: str, *, calls: bool) -> None:
+        """Note that spans of a trace were let go before it was opened."""
+        self._forgotten[trace_id] = calls
+
+
+class Tenant:
+    """One engine with its goldens. For one thread."""
+
+    def __init__(
+        self,
+        goldens: GoldenIndex,
+        registry: DialectRegistry,
+        needles: Needles,
+        settings: EngineSettings,
+        *,
+        shelf: Shelf,
+        hold: bool,
+        on_problem: Callable[[Problem], object],
+        on_buried: Callable[[str, float, frozenset[str] | None], object],
+        on_closed: Callable[[str], object],
+    ) -> None:
+        """Score by these goldens; `hold` says whether spans wait for their attributes."""
+        self._registry = registry
+        self._needles = needles
+        self._hold = hold
+        self._shelf = shelf
+        self._on_problem = on_problem
+        self._on_closed = on_closed
+        self.store = OpenTraces(self._closed, on_buried)
+        self.engine = Engine(goldens, settings, self.store)
+        self._reader = ProtobufReader(on_problem)
+        self._open: set[bytes] = set()
+        """Traces that the engine was told of."""
+        self._resources: dict[bytes, tuple[str, ...]] = {}
+        self._without_golden: dict[str, None] = {}
+        self._held: dict[SpanRef, Held] = {}
+        self.held_bytes = 0
+        self.sessions_without_golden = 0
+        """Those that the engine was not even told of."""
+
+    @property
+    def held_spans(self) -> int:
+        """How many spans wait."""
+        return len(self._held)
+
+    def take_traces(
+        self, body: bytes, groups: Sequence[Group], number: int, now: float, *, leave: bool = True
+    ) -> Taken:
+        """Take in the spans of a request. Without `leave` they have left before and are only learnt of."""
+        self._shelf.expire(now)
+        bare = [self._needles.bare(group.envelope.scope) for group in groups]
+        if not any(bare) and self._needles.marked(body) is None:
+            return self._take_plain(groups, number, now, leave=leave)
+        return self._take_marked(body, groups, bare, number, now, leave=leave)
+
+    def take_logs(self, body: bytes, now: float) -> tuple[Record, ...]:
+        """Learn from log records what they tell of spans."""
+        if not self._needles.may_tell(body):
+            return ()
+        told: list[Record] = []
+        for view in self._reader.views(self._reader.parse(body, "logs"), "logs"):
+            if not isinstance(view, LogView) or not self._registry.may_tell(view.event_name, view.attributes):
+                continue
+            fact = self._registry.read_log(view, content=False)
+            if fact is None or not fact.trace_id:
+                continue
+            self.engine.feed_log(fact, now)
+            told.append(fact)
+            trace = bytes.fromhex(fact.trace_id)
+            if trace not in self._open and self.store.trace(fact.trace_id) is not None:
+                told += self._promote(trace, now)
+        return tuple(told)
+
+    def poll(self, now: float) -> Judged | None:
+        """Hand out what is due; none where nothing is."""
+        deadline = self.engine.deadline()
+        if deadline is None or deadline > now:
+            return None
+        late = self.engine.stats.held_past_timeout
+        return self._judged(self.engine.poll(now), self.engine.stats.held_past_timeout - late)
+
+    def flush(self, now: float, *, end_of_input: bool) -> Judged:
+        """Hand out every turn that is ready, and let go of every span."""
+        judged = self._judged(self.engine.flush(now, end_of_input=end_of_input), 0)
+        return replace(judged, released=(*judged.released, *self._leaving(list(self._held))))
+
+    def let_go(self, max_bytes: int) -> Sequence[Held]:
+        """Let go of those spans that have waited longest, until so many bytes are left."""
+        refs: list[SpanRef] = []
+        left = self.held_bytes
+        for ref, held in self._held.items():
+            if left <= max_bytes:
+                break
+            refs.append(ref)
+            left -= held.size
+        return self._leaving(refs)
+
+    def use_goldens(self, goldens: GoldenIndex) -> None:
+        """Judge by these from now on."""
+        self.engine.use_goldens(goldens)
+        self._shelf.forget_all_unwanted()
+
+    def restore(self, record: Record, now: float) -> None:
+        """Tell the engine again what it was told before a restart."""
+        if isinstance(record, LogFacts):
+            self.engine.feed_log(record, now)
+        else:
+            self.engine.feed(record, now)
+        if record.trace_id and self.store.trace(record.trace_id) is not None:
+            self._open.add(bytes.fromhex(record.trace_id))
+
+    def is_open(self, trace_id: str) -> bool:
+        """Tell whether the engine still keeps a trace."""
+        return self.store.trace(trace_id) is not None
+
+    def _take_plain(self, groups: Sequence[Group], number: int, now: float, *, leave: bool) -> Taken:
+        """Put spans that no dialect marks on the shelf, except those of traces that the engine knows."""
+        facts: list[Record] = []
+        held: dict[int, SpanRef] = {}
+        for group in groups:
+            by_trace: dict[bytes, list[bytes]] = {}
+            size = 0
+            for span in group.spans:
+                trace = span[2:18]  # where every writer puts it; a span that starts otherwise is found by nobody
+                size += len(span)
+                if trace in by_trace:
+                    by_trace[trace].append(span)
+                else:
+                    by_trace[trace] = [span]
+            for trace in by_trace.keys() & self._shelf.unwanted:
+                part = Group(group.envelope, by_trace[trace])
+                if self._is_for_engine(trace, [(part, False)], any_wanted=True, any_opaque=False):
+                    facts += self._promote(trace, now)
+            for trace in by_trace.keys() & self._open:
+                spans = by_trace.pop(trace)
+                fed, waiting = self._feed(Group(group.envelope, spans), number, now, hold=leave)
+                facts += fed
+                held |= waiting
+            if by_trace:
+                self._shelf.add(group.envelope, by_trace, now, size, len(group.spans))
+        return self._taken(groups, held, facts)
+
+    def _take_marked(
+        self, body: bytes, groups: Sequence[Group], bare: Sequence[bool], number: int, now: float, *, leave: bool
+    ) -> Taken:
+        wants = self.engine.goldens.wants
+        any_wanted = any(map(wants, self._needles.session_ids(body)))
+        any_opaque = self._needles.opaque(body)
+        traces: dict[bytes, dict[int, list[bytes]]] = {}
+        for index, group in enumerate(groups):
+            for span in group.spans:
+                trace = span[2:18] if span.startswith(b"\n\x10") else trace_id_of(span)
+                traces.setdefault(trace, {}).setdefault(index, []).append(span)
+        facts: list[Record] = []
+        held: dict[int, SpanRef] = {}
+        shelved: dict[int, dict[bytes, list[bytes]]] = {}
+        for trace, parts in traces.items():
+            mine = [(Group(groups[index].envelope, spans), bare[index]) for index, spans in parts.items()]
+            if self._is_for_engine(trace, mine, any_wanted=any_wanted, any_opaque=any_opaque):
+                facts += self._promote(trace, now)
+                for group, _ in mine:
+                    fed, waiting = self._feed(group, number, now, hold=leave)
+                    facts += fed
+                    held |= waiting
+            else:
+                for index, spans in parts.items():
+                    shelved.setdefault(index, {})[trace] = spans
+        for index, by_trace in shelved.items():
+            size = sum(len(span) for spans in by_trace.values() for span in spans)
+            count = sum(map(len, by_trace.values()))
+            self._shelf.add(groups[index].envelope, by_trace, now, size, count)
+        return self._taken(groups, held, facts)
+
+    def _is_for_engine(
+        self, trace: bytes, mine: Sequence[tuple[Group, bool]], *, any_wanted: bool, any_opaque: bool
+    ) -> bool:
+        """Decide about a trace by these spans of it and those on the shelf.
+
+        `any_wanted` and `any_opaque` say of the whole request that a wanted session, or a marker of a dialect that
+        tells session ids in its own way, is in there somewhere.
+        """
+        if trace in self._open or not trace:
+            return True
+        needles, unwanted = self._needles, self._shelf.is_unwanted(trace)
+        if any_opaque and any(any(map(needles.opaque, group.spans)) for group, _ in mine):
+            return True
+        if unwanted and not any_wanted:
+            return False
+        if not unwanted and not any(bare or any(map(needles.marked, group.spans)) for group, bare in mine):
+            return False
+        groups = [group for group, _ in mine]
+        ids = next(self._session_ids(groups), None) if not any_wanted else None
+        found = [ids] if ids is not None else list(self._session_ids(groups))
+        if not unwanted:
+            groups += (shelved := self._shelf.spans(trace))
+            found += self._session_ids(shelved)
+        if any(map(self.engine.goldens.wants, (*found, trace.hex()))):
+            return True
+        if not unwanted:
+            if not found:
+                return True  # it may still turn out to be anybody's
+            self._shelf.mark_unwanted(trace)
+            self._count_without_golden(found[0], groups)
+        return False
+
+    def _session_ids(self, groups: Iterable[Group]) -> Iterator[str]:
+        for group in groups:
+            yield from self._session_ids_of(group.envelope.resource)
+            for span in group.spans:
+                yield from self._needles.session_ids(span)
+
+    def _session_ids_of(self, resource: bytes) -> tuple[str, ...]:
+        ids = self._resources.get(resource)
+        if ids is None:
+            if len(self._resources) >= _MAX_RESOURCES:
+                self._resources.clear()
+            ids = self._resources[resource] = tuple(self._needles.session_ids(resource))
+        return ids
+
+    def _count_without_golden(self, session_id: str, groups: Iterable[Group]) -> None:
+        """Count a session that no golden wants, once, if any of these spans really is an agent's, model's or tool's."""
+        if session_id in self._without_golden:
+            return
+        for group in groups:
+            for span in group.spans:
+                if self._needles.marked(span) is None:
+                    continue
+                for fact in self._facts(Group(group.envelope, [span])):
+                    if fact is not None and fact.role is not None:
+                        self._without_golden[session_id] = None
+                        self.sessions_without_golden += 1
+                        if len(self._without_golden) > _REMEMBERED:
+                            del self._without_golden[next(iter(self._without_golden))]
+                        return
+
+    def _promote(self, trace: bytes, now: float) -> list[Record]:
+        """Let the engine know a trace: what of it lies on the shelf, and whether there was more."""
+        if trace in self._open or not trace:
+            return []
+        self._open.add(trace)
+        if (lost := self._shelf.was_forgotten(trace)) is not None and not self.is_open(trace.hex()):
+            self.store.note_lost(trace.hex(), calls=lost)
+        facts: list[Record] = []
+        for group in self._shelf.take(trace):
+            facts += self._feed(group, 0, now, hold=False)[0]
+        return facts
+
+    def _feed(self, group: Group, number: int, now: float, *, hold: bool) -> tuple[list[SpanFacts], dict[int, SpanRef]]:
+        """Feed spans to the engine; return what it was told, and those that wait, by their identity in memory."""
+        facts: list[SpanFacts] = []
+        waiting: dict[int, SpanRef] = {}
+        for fact, span in zip(self._facts(group), group.spans, strict=True):
+            if fact is None:
+                continue
+            facts.append(fact)
+            wanted = self.engine.feed(fact, now)
+            ref = fact.ref
+            if wanted and hold and self._hold and fact.span_id and ref not in self._held:
+                held = self._held[ref] = Held(ref, span, group.envelope, number, now)
+                self.held_bytes += held.size
+                waiting[id(span)] = ref
+        return facts, waiting
+
+    def _facts(self, group: Group) -> list[SpanFacts | None]:
+        """Read spans, one after another; none for what is no span at all."""
+        body = put_together([group])
+        try:
+            views = list(self._reader.views(self._reader.parse(body, "traces"), "traces"))
+        except Exception as error:  # noqa: BLE001 - whatever a span is, its neighbours go on
+            self._on_problem(Problem("unreadable_span", f"{type(error).__name__}: {error}", "traces"))
+            views = []
+        if len(views) == len(group.spans):
+            return [None if isinstance(view, LogView) else self._registry.read(view, content=False) for view in views]
+        if len(group.spans) == 1:
+            return [None]
+        return [fact for span in group.spans for fact in self._facts(Group(group.envelope, [span]))]
+
+    def _taken(self, groups: Sequence[Group], held: Mapping[int, SpanRef], facts: Sequence[Record]) -> Taken:
+        if not held:
+            return Taken(facts=tuple(facts))
+        rest = [Group(group.envelope, [span for span in group.spans if id(span) not in held]) for group in groups]
+        return Taken(frozenset(held.values()), put_together(rest), tuple(facts))
+
+    def _judged(self, handout: Handout, past_timeout: int) -> Judged:
+        for evaluation in handout.evaluations:
+            self._annotate(evaluation)
+        return Judged(handout, self._leaving(handout.released), past_timeout)
+
+    def _annotate(self, evaluation: Evaluation) -> None:
+        if evaluation.target is not None and (held := self._held.get(evaluation.target)) is not None:
+            held.attributes.update(span_attributes(evaluation))
+
+    def _leaving(self, refs: Iterable[SpanRef]) -> list[Held]:
+        leaving = [held for ref in refs if (held := self._held.pop(ref, None)) is not None]
+        self.held_bytes -= sum(held.size for held in leaving)
+        return sorted(leaving, key=lambda held: held.since)
+
+    def _closed(self, trace_id: str) -> None:
+        if len(trace_id) == 32:
+            self._open.discard(bytes.fromhex(trace_id))
+        self._on_closed(trace_id)

@@ -1,0 +1,231 @@
+"""The inside of the gateway between a sender and an outlet that remembers everything."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
+from goldspan.collector_processor.emit.attributes import event_attributes
+from goldspan.collector_processor.engine_settings import EngineSettings
+from goldspan.collector_processor.evaluation import Evaluation
+from goldspan.collector_processor.gateway.contract import Accepted, Delivered, Delivery, Headers, Request, Signal
+from goldspan.collector_processor.gateway.pipeline import GatewayPipeline
+from goldspan.collector_processor.gateway.pipeline_settings import PipelineSettings
+from goldspan.collector_processor.gateway.splitting import Group, put_together, take_apart
+from goldspan.collector_processor.replay import replay
+from goldspan.mappers.dialects import DialectRegistry
+from goldspan.mappers.readers import read_files
+from goldspan.mappers.readers.otlp_messages import message_attributes
+from goldspan.scoring.goldens import GoldenIndex, load_goldens
+from otlp_containers import RECORDINGS, as_message, requests_of
+from otlp_logs import LOGGED, as_logs_data, log_documents
+
+NAMES = sorted(path.name.removesuffix(".otlp.json") for path in RECORDINGS.glob("*.otlp.json"))
+EVERYTHING = {
+    "format": 1,
+    "golden_set": "everything",
+    "goldens": [
+        {
+            "session_pattern": "*",
+            "turns": [
+                {"calls": [{"name": "get_weather", "args": {"city": "Paris", "unit": "celsius"}}]},
+                {"calls": [{"name": "book_table", "args": {"people": 2}}]},
+            ],
+        }
+    ],
+}
+QUICK = EngineSettings(settle=0.1, hold_timeout=5.0, run_idle=0.3, caller_timeout=1.0)
+"""Results soon, for tests that wait for them."""
+Said = dict[str, dict[str, Any]]
+"""Final results: what the event of each says, by result id, whatever the revision."""
+
+
+class Downstream:
+    """An outlet that keeps what it is given, and answers as it is told."""
+
+    def __init__(self, answer: Callable[[Request], Delivery] | None = None) -> None:
+        self.answer = answer or (lambda request: Delivered())
+        self.requests: list[Request] = []
+        self._lock = threading.Lock()
+
+    def deliver(self, request: Request) -> Delivery:
+        outcome = self.answer(request)
+        if isinstance(outcome, Delivered):
+            with self._lock:
+                self.requests.append(request)
+        return outcome
+
+    def close(self) -> None:
+        pass
+
+    def of(self, signal: Signal, headers: Headers | None = None) -> list[bytes]:
+        return [
+            one.body for one in self.requests if one.signal is signal and (headers is None or one.headers == headers)
+        ]
+
+    def spans(self, headers: Headers | None = None) -> list[Span]:
+        return spans_in(self.of(Signal.TRACES, headers))
+
+    def events(self, headers: Headers | None = None) -> list[dict[str, Any]]:
+        return events_in(self.of(Signal.LOGS, headers))
+
+    def points(self, headers: Headers | None = None) -> dict[str, float]:
+        """The newest value of every sum, and the count of every histogram, over all attributes."""
+        found: dict[str, float] = {}
+        for body in self.of(Signal.METRICS, headers):
+            found = Counter()
+            for group in ExportMetricsServiceRequest.FromString(body).resource_metrics:
+                for inner in group.scope_metrics:
+                    for metric in inner.metrics:
+                        for point in metric.sum.data_points:
+                            found[metric.name] += point.as_int
+                        for bucket in metric.histogram.data_points:
+                            found[metric.name] += bucket.count
+        return found
+
+    def said(self) -> Said:
+        return newest(self.events())
+
+
+def spans_in(bodies: Iterable[bytes]) -> list[Span]:
+    return [
+        span
+        for body in bodies
+        for group in ExportTraceServiceRequest.FromString(body).resource_spans
+        for inner in group.scope_spans
+        for span in inner.spans
+    ]
+
+
+def events_in(bodies: Iterable[bytes]) -> list[dict[str, Any]]:
+    """Evaluation events with their attributes, context and time; other log records are left out."""
+    found: list[dict[str, Any]] = []
+    for body in bodies:
+        for group in ExportLogsServiceRequest.FromString(body).resource_logs:
+            resource = message_attributes(group.resource.attributes)
+            for inner in group.scope_logs:
+                for record in inner.log_records:
+                    if record.event_name != "gen_ai.evaluation.result":
+                        continue
+                    place = f"{record.trace_id.hex()}/{record.span_id.hex()}" if record.trace_id else ""
+                    found.append(
+                        {
+                            **message_attributes(record.attributes),
+                            "time": record.time_unix_nano,
+                            "context": place,
+                            "resource": resource,
+                        }
+                    )
+    return found
+
+
+def newest(events: Iterable[dict[str, Any]]) -> Said:
+    """The last revision of every result that was not withdrawn."""
+    found: Said = {}
+    for event in events:
+        name = event["tool_parameter_match.result_id"]
+        before = found.get(name)
+        if before is None or before["tool_parameter_match.revision"] <= event["tool_parameter_match.revision"]:
+            found[name] = event
+    left = {name: dict(event) for name, event in found.items() if not event.get("tool_parameter_match.withdrawn")}
+    for event in left.values():
+        del event["tool_parameter_match.revision"]
+    return left
+
+
+def said_by_replay(paths: Sequence[Path], goldens: GoldenIndex) -> Said:
+    """What a replay of these files says in the end."""
+    events: list[dict[str, Any]] = []
+
+    def take(evaluation: Evaluation) -> None:
+        attributes = event_attributes(evaluation)
+        target = evaluation.target
+        source = {
+            "service.name": evaluation.resource.service_name,
+            "deployment.environment.name": evaluation.resource.environment,
+        }
+        events.append(
+            {
+                **{key: list(value) if isinstance(value, tuple) else value for key, value in attributes.items()},
+                "time": evaluation.timestamp,
+                "context": f"{target.trace_id}/{target.span_id}" if target is not None and target.span_id else "",
+                "resource": {key: value for key, value in source.items() if value is not None},
+            }
+        )
+
+    replay(read_files(paths, lambda _: None), goldens, DialectRegistry(), problems=[], outlets=[take])
+    return newest(events)
+
+
+@cache
+def everything() -> GoldenIndex:
+    return load_goldens(EVERYTHING)
+
+
+def files_of(recording: str) -> list[Path]:
+    paths = [RECORDINGS / f"{recording}.otlp.json", RECORDINGS / f"{recording}.logs.json"]
+    return [path for path in paths if path.exists()]
+
+
+def bodies_of(recording: str) -> list[Request]:
+    """A recording as export requests."""
+    traces = [Request(Signal.TRACES, as_message(one).SerializeToString()) for one in requests_of(recording)]
+    logs = log_documents(recording) if recording in LOGGED else []
+    return traces + [Request(Signal.LOGS, as_logs_data(one).SerializeToString()) for one in logs]
+
+
+def cut_up(requests: Sequence[Request], seed: int, size: int = 5) -> list[Request]:
+    """The same records in other requests: shuffled, a few in each."""
+    rng = random.Random(seed)
+    loose = [
+        (request, Group(group.envelope, [record]))
+        for request in requests
+        for group in take_apart(request.body) or []
+        for record in group.spans
+    ]
+    rng.shuffle(loose)
+    cut: list[Request] = []
+    for signal in Signal:
+        mine = [(request.headers, group) for request, group in loose if request.signal is signal]
+        while mine:
+            many = rng.randint(1, size)
+            headers = mine[0][0]
+            some = [group for own, group in mine[:many] if own == headers]
+            mine = [one for one in mine[:many] if one[0] != headers] + mine[many:]
+            cut.append(Request(signal, put_together(some), headers))
+    rng.shuffle(cut)
+    return cut
+
+
+def run(
+    requests: Iterable[Request],
+    goldens: GoldenIndex,
+    settings: PipelineSettings | None = None,
+    downstream: Downstream | None = None,
+) -> Downstream:
+    """Send requests through a pipeline and wait until it has delivered everything."""
+    outlet = downstream or Downstream()
+    pipeline = GatewayPipeline(goldens, outlet, settings or PipelineSettings())
+    for request in requests:
+        assert pipeline.accept(request) == Accepted()
+    assert pipeline.drain(30.0)
+    assert not pipeline.failures
+    return outlet
+
+
+def until(condition: Callable[[], object], seconds: float = 20.0) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.01)
