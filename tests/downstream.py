@@ -81,10 +81,14 @@ def http_downstream() -> Iterator[Downstream]:
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class's name
             """Say nothing."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    class Server(ThreadingHTTPServer):
+        def handle_error(self, request: Any, client_address: Any) -> None:
+            """Say nothing of clients that go away."""
+
+    server = Server(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
     downstream = Downstream(f"http://127.0.0.1:{server.server_address[1]}")
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
     thread.start()
     try:
         yield downstream

@@ -12,6 +12,7 @@ from goldspan.collector_processor.cli.dialects import dialects
 from goldspan.collector_processor.cli.goldens import goldens
 from goldspan.collector_processor.cli.inspect import inspect
 from goldspan.collector_processor.cli.score import score
+from goldspan.collector_processor.cli.serve import serve
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -29,3 +30,4 @@ main.add_command(score)
 main.add_command(inspect)
 main.add_command(dialects)
 main.add_command(goldens)
+main.add_command(serve)

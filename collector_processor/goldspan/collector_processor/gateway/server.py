@@ -21,6 +21,7 @@ from goldspan.collector_processor.gateway.grpc_receiver import GrpcReceiver
 from goldspan.collector_processor.gateway.http_receiver import HttpReceiver
 from goldspan.collector_processor.gateway.http_server import HttpServer
 from goldspan.collector_processor.gateway.outlets import DroppingOutlet, RoutedOutlet, open_outlet
+from goldspan.collector_processor.gateway.pipeline import GatewayPipeline
 from goldspan.collector_processor.gateway.process import (
     keep_freed_memory,
     notify_systemd,
@@ -30,6 +31,7 @@ from goldspan.collector_processor.gateway.process import (
 from goldspan.collector_processor.gateway.reception import Reception
 from goldspan.collector_processor.gateway.settings import GatewaySettings
 from goldspan.collector_processor.gateway.settings_fields import Secret
+from goldspan.scoring.errors import SettingsError
 from goldspan.scoring.goldens import GoldenIndex
 
 _logger = logging.getLogger("goldspan.gateway")
@@ -94,16 +96,17 @@ class GatewayServer:
         doors: dict[str, _Door] = {**self._receivers, **({} if self._admin is None else {"admin": self._admin})}
         async with contextlib.AsyncExitStack() as leaving:
             leaving.push_async_callback(self._shut_down)
+            leaving.enter_context(_signals(loop, self.stop, self._reload_soon))
             for name, door in doors.items():
                 await door.start()
                 self.addresses[name] = _address(self._settings, name, door.port)
                 _logger.info("listening", extra={"door": name, "address": self.addresses[name]})
-            with _signals(loop, self.stop, self._reload_soon), _watching(self._settings.watch_goldens, self._reloader):
-                self._ready = True
-                notify_systemd("READY=1")
-                if started is not None:
-                    started(self)
-                await self._stop.wait()
+            leaving.enter_context(_watching(self._settings.watch_goldens, self._reloader))
+            self._ready = True
+            notify_systemd("READY=1")
+            if started is not None:
+                started(self)
+            await self._stop.wait()
         return self._drained
 
     def stop(self) -> None:
@@ -194,9 +197,13 @@ def open_pipeline(
     settings: GatewaySettings, environ: Mapping[str, str], outlet: Outlet, goldens: GoldenIndex
 ) -> Intake:
     """Make the inside, which begins with what the journal holds. Raises SettingsError."""
-    from goldspan.collector_processor.gateway.pipeline import GatewayPipeline  # noqa: PLC0415
-
-    return GatewayPipeline(outlet, goldens, settings.pipeline(environ))
+    inside = settings.pipeline(environ)
+    try:
+        if inside.journal is not None:
+            inside.journal.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return GatewayPipeline(goldens, outlet, inside)
+    except OSError as error:
+        raise SettingsError(f"journal.folder: {inside.journal}: {error.strerror or error}") from None
 
 
 def _tokens(places: Iterable[Secret], environ: Mapping[str, str]) -> Tokens:
