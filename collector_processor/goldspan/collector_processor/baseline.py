@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from goldspan.collector_processor.hints import WORDS
 from goldspan.collector_processor.report.layout import counted, score_text
+from goldspan.collector_processor.report.metric_lines import is_lost
 from goldspan.collector_processor.report.session_names import has_golden, run_numbers, session_names
 from goldspan.collector_processor.report.totals import (
     Coverage,
@@ -64,6 +65,18 @@ class _Turn(_Part):
     calls: list[_Call]
 
 
+class _Metric(_Part):
+    name: str
+    threshold: float | None
+    score: float | None
+    label: str | None
+    reason: str | None
+
+    @property
+    def words(self) -> str:
+        return _words(self.label or "", self.score, self.reason)
+
+
 class _Session(_Judged):
     id: str | None
     golden: str | None
@@ -71,6 +84,8 @@ class _Session(_Judged):
     metric: str
     criterion: str
     turns: list[_Turn]
+    metrics: list[_Metric] = []
+    """None in documents of versions that had no other metrics."""
 
 
 class _Golden(_Part):
@@ -148,11 +163,13 @@ def regressions_since(baseline: Baseline, result: RunResult, coverage: Coverage)
         if before is None:
             if now.verdict.label is Label.FAIL or (strict and lost_reasons(now)):
                 yield f"{name}: new, {_worst_words(now)}"
+            yield from (f"{name}, {line}" for line in _metrics((), now, strict=strict))
             continue
         comparable = before.criterion == now.criterion
         if worse := _worse(before, now.verdict, comparable=comparable, strict=strict):
             yield f"{name}: {worse}"
         yield from (f"{name}, {line}" for line in _calls(before, now, comparable=comparable, strict=strict))
+        yield from (f"{name}, {line}" for line in _metrics(before.metrics, now, strict=strict))
     if strict:
         yield from _gone(baseline.document, result)
 
@@ -189,6 +206,26 @@ def _calls(before: _Session, now: SessionResult, *, comparable: bool, strict: bo
             if worse := _worse(was, call.verdict, comparable=comparable, strict=strict):
                 place = "" if turn.expected_index is None else f"turn {turn.expected_index + 1}, "
                 yield f"{place}{printable(call.expected.name)}: {worse}"
+
+
+def _metrics(before: Iterable[_Metric], now: SessionResult, *, strict: bool) -> Iterator[str]:
+    """Say which metrics with a threshold got worse; one that only informs breaks no build."""
+    known = {one.name: one for one in before}
+    for one in now.metrics:
+        if one.threshold is None:
+            continue
+        was, verdict = known.get(one.name), one.verdict
+        words = _words(verdict.label or "", verdict.score, verdict.reason)
+        lost = strict and is_lost(verdict)
+        if was is None or was.threshold is None:
+            if verdict.label is Label.FAIL or lost:
+                yield f"{one.name}: new, {words}"
+            continue
+        same = was.threshold == float(one.threshold)
+        failed = verdict.label is Label.FAIL and was.label != Label.FAIL
+        lower = same and was.score is not None and verdict.score is not None and verdict.score < was.score
+        if failed or lower or (lost and was.label != Label.NOT_EVALUATED):
+            yield f"{one.name}: {was.words} before, now {words}"
 
 
 def _same_call(was: _Call, call: CallResult) -> bool:
