@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from opentelemetry.trace import SpanKind, Tracer
@@ -17,9 +17,16 @@ ROME: Call = ("get_weather", {"city": "Rome", "unit": "celsius"})
 CONVERT: Call = ("convert", {"value": 21.5})
 
 
-def run_turn(tracer: Tracer, session: str | None, calls: Sequence[Call], name: str = "invoke_agent weather") -> None:
-    """One turn: an agent span over a chat span and one tool span for each call."""
+def run_turn(
+    tracer: Tracer,
+    session: str | None,
+    calls: Sequence[Call],
+    name: str = "invoke_agent weather",
+    attributes: Mapping[str, str] | None = None,
+) -> None:
+    """One turn: an agent span, with further `attributes`, over a chat span and one tool span for each call."""
     agent = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "weather", "gen_ai.provider.name": "test"}
+    agent.update(attributes or {})
     if session is not None:
         agent["gen_ai.conversation.id"] = session
     with tracer.start_as_current_span(name, attributes=agent):
@@ -28,14 +35,14 @@ def run_turn(tracer: Tracer, session: str | None, calls: Sequence[Call], name: s
         ):
             pass
         for number, (tool, arguments) in enumerate(calls):
-            attributes = {
+            of_tool = {
                 "gen_ai.operation.name": "execute_tool",
                 "gen_ai.tool.name": tool,
                 "gen_ai.tool.call.id": f"call-{number}",
                 "gen_ai.tool.call.arguments": json.dumps(arguments),
             }
             with (
-                tracer.start_as_current_span(f"execute_tool {tool} {number}", attributes=attributes),
+                tracer.start_as_current_span(f"execute_tool {tool} {number}", attributes=of_tool),
                 tracer.start_as_current_span("GET", kind=SpanKind.CLIENT) as http,
             ):
                 http.update_name(f"GET {number}")

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from goldspan.scoring.errors import GoldenFileError
 from goldspan.scoring.goldens import Ambiguous, Golden, GoldenIndex, GoldenSet, GoldenTurn, load_goldens, split_runs
 from goldspan.scoring.goldens.matching import is_turn_of
-from goldspan.scoring.sessions import Capture, Content, Session, SpanRef, Turn
+from goldspan.scoring.score import score_sessions
+from goldspan.scoring.sessions import Capture, Content, Session, SpanRef, ToolCall, Turn
 
 
 def index(*goldens: Golden) -> GoldenIndex:
@@ -74,10 +75,76 @@ def test_patterns_cannot_stall() -> None:
     assert time.perf_counter() - start < 5
 
 
-@pytest.mark.parametrize("golden", [EXACT, NIGHTLY])
+CASE = Golden(attribute={"test.case.name": "weather"}, golden_set="set")
+CASE_IN_CI = Golden(attribute={"test.case.name": "weather", "ci": True}, golden_set="set")
+NUMBERED = Golden(attribute={"case": 1}, golden_set="set")
+HELLO = Golden(first_user_text="Hello  there", golden_set="set")
+JOINS = index(EXACT, NIGHTLY, CASE, CASE_IN_CI, NUMBERED, HELLO)
+
+
+@pytest.mark.parametrize(
+    ("session_id", "attributes", "text", "expected"),
+    [
+        ("x", {"test.case.name": "weather"}, None, CASE),
+        ("x", {"test.case.name": "weather", "ci": False}, None, CASE),
+        ("x", {"test.case.name": "weather", "ci": True}, None, Ambiguous((CASE, CASE_IN_CI))),
+        ("x", {"test.case.name": "Weather"}, None, None),
+        ("x", {"case": 1.0}, None, NUMBERED),
+        ("x", {"case": True}, None, None),
+        ("x", {"case": "1"}, None, None),
+        ("x", {"case": ["unhashable"]}, None, None),
+        ("x", {"case": 1, "test.case.name": "weather"}, None, Ambiguous((NUMBERED, CASE))),
+        ("x", {}, "Hello there", HELLO),
+        ("x", {}, "Hello", None),
+        ("nightly-1", {"test.case.name": "weather"}, "Hello there", EXACT),
+        ("nightly-2", {"test.case.name": "weather"}, "Hello there", CASE),
+        ("nightly-2", {}, "Hello there", HELLO),
+        ("nightly-2", {}, None, NIGHTLY),
+    ],
+)
+def test_what_says_most_of_a_session_decides(
+    session_id: str, attributes: dict[str, Any], text: str | None, expected: object
+) -> None:
+    turn = Turn() if text is None else Turn(user_text=said(text))
+    session = Session(session_id, (turn, Turn(user_text=said("Hello there"))), attributes=attributes)
+    assert JOINS.find(session) == expected
+    assert JOINS.wants(session_id)
+    assert JOINS.join_attributes == ("case", "ci", "test.case.name")
+
+
+def test_a_golden_that_nothing_joins_wants_nothing() -> None:
+    some = index(Golden(calls=()), Golden(calls=()))
+    assert some.find(Session("", (Turn(user_text=said("")),))) is None
+    assert not some.wants("s")
+
+
+def test_tools_are_called_by_the_names_they_have_in_the_golden() -> None:
+    document = {
+        "golden_set": "set",
+        "aliases": {"get_weather": ["mcp.weather", "weather"]},
+        "goldens": [{"session": "s", "calls": [{"name": "weather", "args": {"x": 1}}, {"name": "other"}]}],
+    }
+    session = Session("s", (Turn((ToolCall("mcp.weather", {"x": 1}), ToolCall("other"))),))
+    result = score_sessions([session], document)
+    assert result.passed, result
+    [turn] = result.sessions[0].turns
+    assert [call.expected.name for call in turn.calls if call.expected] == ["get_weather", "other"]
+
+
+@pytest.mark.parametrize(
+    "golden",
+    [
+        EXACT,
+        NIGHTLY,
+        CASE_IN_CI,
+        Golden(attribute={"ci": True, "test.case.name": "weather"}),
+        HELLO,
+        Golden(first_user_text=" Hello there\n"),
+    ],
+)
 def test_a_tie_is_an_error_at_load(golden: Golden) -> None:
-    with pytest.raises(GoldenFileError, match="a second golden for the session"):
-        index(golden, golden)
+    with pytest.raises(GoldenFileError, match="a second golden for the "):
+        index(EXACT, NIGHTLY, CASE_IN_CI, HELLO, golden)
 
 
 def test_goldens_that_were_never_seen_are_known() -> None:

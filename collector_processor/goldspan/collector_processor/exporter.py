@@ -24,6 +24,7 @@ from goldspan.collector_processor.in_process.pipeline import Holding, Pipeline, 
 from goldspan.collector_processor.metric_workers import MetricWorkers
 from goldspan.mappers.assembly.settings import AssemblySettings
 from goldspan.mappers.dialects import DialectRegistry
+from goldspan.mappers.dialects.registry import JOIN_ATTRIBUTES
 from goldspan.mappers.readers.sdk import SdkReader
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.errors import GoldspanError, SettingsError
@@ -136,10 +137,11 @@ class ToolParameterMatchExporter(SpanExporter):
         )
         self._inner = inner
         self._shut_down = False
+        index = None if self._is_second_door() else _usable(goldens, criterion, telemetry)
         self._pipeline = Pipeline(
             inner,
-            readers=_readers(telemetry, content=scorer.reads_content),
-            new_engine=None if self._is_second_door() else _engines(goldens, criterion, settings, telemetry),
+            readers=_readers(telemetry, index, content=scorer.reads_content),
+            new_engine=None if index is None else lambda: Engine(index, settings),
             holding=Holding(_is_on(hold), hold_timeout, max_held_spans, max_held_bytes),
             events=EventEmitter(logger_provider),
             metrics=MetricEmitter(meter_provider, agent_names=agent_names),
@@ -238,8 +240,11 @@ def _scorer(preset: str | Mapping[str, object] | None, metrics: Iterable[MetricS
         raise SettingsError(str(error)) from None
 
 
-def _readers(telemetry: SelfTelemetry, *, content: bool) -> Readers:
-    registry = DialectRegistry(on_problem=lambda problem: telemetry.problems(1, problem.code))
+def _readers(telemetry: SelfTelemetry, goldens: GoldenIndex | None, *, content: bool) -> Readers:
+    registry = DialectRegistry(
+        join_attributes=(*JOIN_ATTRIBUTES, *(goldens.join_attributes if goldens else ())),
+        on_problem=lambda problem: telemetry.problems(1, problem.code),
+    )
     views = SdkReader()
     return Readers(
         span=lambda span: registry.read(views.view(span), content=content),
@@ -248,16 +253,13 @@ def _readers(telemetry: SelfTelemetry, *, content: bool) -> Readers:
     )
 
 
-def _engines(
-    goldens: Goldens, criterion: Criterion | None, settings: EngineSettings, telemetry: SelfTelemetry
-) -> Callable[[], Engine] | None:
-    """Return what makes an engine for these goldens, or none where they cannot be used: an agent runs without."""
+def _usable(goldens: Goldens, criterion: Criterion | None, telemetry: SelfTelemetry) -> GoldenIndex | None:
+    """Return these goldens, or none where they cannot be used: an agent runs without."""
     try:
-        index = _index(goldens, criterion)
+        return _index(goldens, criterion)
     except Exception as error:  # noqa: BLE001 - whatever is wrong with a file, the agent must start
         telemetry.unusable_goldens(error)
         return None
-    return lambda: Engine(index, settings)
 
 
 def _index(goldens: Goldens, criterion: Criterion | None) -> GoldenIndex:

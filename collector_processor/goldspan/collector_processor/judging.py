@@ -80,6 +80,10 @@ class Judge:
         for session in self._runs(state):
             run = replace(session, incomplete=True) if incomplete else session
             golden = self.goldens.find(run)
+            if golden is None and not (over and self.settings.report_unmatched):
+                if over:
+                    self.count_unmatched(session_id)
+                continue
             whole = over or run.run in state.over
             whole = whole or (flushed and _saw_every_turn(score_session(golden, run)))
             result = self.settings.scorer.score(golden, run, final=whole)

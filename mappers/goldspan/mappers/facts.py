@@ -92,6 +92,8 @@ class ResourceFacts:
     environment: str | None = None
     session_keys: tuple[tuple[str, str], ...] = ()
     run_id: str | None = None
+    join_attributes: tuple[tuple[str, Any], ...] = ()
+    """Attributes that goldens may join on, where the resource has them."""
 
 
 NO_RESOURCE = ResourceFacts()

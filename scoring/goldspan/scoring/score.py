@@ -25,7 +25,7 @@ from goldspan.scoring.given import (
     golden_of,
     session_of,
 )
-from goldspan.scoring.goldens.matching import Ambiguous, GoldenIndex, split_runs
+from goldspan.scoring.goldens.matching import Ambiguous, GoldenIndex, split_runs, with_known_names
 from goldspan.scoring.goldens.models import MOST_ALTERNATIVES, ExpectedCall, Golden, GoldenSet, GoldenTurn
 from goldspan.scoring.matchers.history import History
 from goldspan.scoring.results import CallResult, Label, Reason, RunResult, SessionResult, TurnResult, Verdict
@@ -85,6 +85,7 @@ def score_session(
             reason = Reason.SESSION_AMBIGUOUS
         return SessionResult(Verdict(None, Label.NOT_EVALUATED, reason), run, None)
     wanted = golden_of(golden)
+    run = with_known_names(run, wanted)
     judging = override or wanted.criterion
     if wanted.calls is not None or judging.scope == "session":
         scored = [_whole_session(wanted, run, judging, override)] if final else []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from goldspan.mappers.assembly.calls import calls_of
 from goldspan.mappers.assembly.fragments import Fragment
@@ -72,8 +72,9 @@ def build_session(run: Sequence[TurnFragments], turn_of: Callable[[TurnFragments
     source = first.resource
     attributes: dict[str, object] = {}
     for turn in run:
-        for span in turn[0].spans:
-            attributes.update(span.join_attributes or {})
+        for found in _join_attributes(turn[0]):
+            for name, value in found.items():
+                attributes.setdefault(name, value)
     return Session(
         id=first.session.id,
         turns=tuple(turn_of(turn) for turn in run),
@@ -91,6 +92,16 @@ def build_session(run: Sequence[TurnFragments], turn_of: Callable[[TurnFragments
         },
         attributes=attributes,
     )
+
+
+def _join_attributes(fragment: Fragment) -> Iterator[Mapping[str, object]]:
+    """List what goldens may join on, as for session ids: the root, what stands above it, below it, the resource."""
+    root = fragment.root_span
+    above = [] if root is None else [root, *fragment.tree.ancestors(root.span_id)]
+    for span in [*above, *fragment.spans]:
+        if span.join_attributes:
+            yield span.join_attributes
+    yield dict(fragment.resource.join_attributes)
 
 
 def build_turn(fragments: TurnFragments, settings: AssemblySettings) -> Turn:

@@ -35,6 +35,7 @@ JOIN_ATTRIBUTES = ("test.case.name", "test.suite.name")
 _SCORED = frozenset(
     f"tool_parameter_match.{level}{what}" for level in ("", "turn.", "session.") for what in ("score", "label")
 )
+_SCALARS = (str, int, float)
 _MAX_RESOURCES = 256
 _MAX_PLANS = 4096
 _SERVER, _CONSUMER = 2, 5
@@ -79,7 +80,7 @@ class DialectRegistry:
             if not isinstance(dialect, Dialect):  # pyright: ignore[reportUnnecessaryIsInstance] - callers may err
                 raise DialectError(f"found a {type(dialect).__name__}; a dialect has a name, markers and read(span)")
         self._session_keys = tuple(session_keys)
-        self._join_attributes = tuple(join_attributes)
+        self._join_attributes = tuple(dict.fromkeys(join_attributes))
         known = {*self._session_keys, *self._join_attributes, *RUN_ID_KEYS, *_SCORED}
         self._keys = frozenset(known.union(*(dialect.markers for dialect in self.dialects)))
         self._bare_scopes = frozenset[str]().union(*(_bare_scopes(dialect) for dialect in self.dialects))
@@ -238,6 +239,7 @@ class DialectRegistry:
             first_identifier(attributes, ("deployment.environment.name", "deployment.environment")),
             tuple((key, value) for key, value in found if value is not None),
             first_identifier(attributes, RUN_ID_KEYS),
+            tuple((key, value) for key in self._join_attributes if isinstance(value := attributes.get(key), _SCALARS)),
         )
         return NO_RESOURCE if facts == NO_RESOURCE else facts
 

@@ -1,7 +1,12 @@
-"""Sessions and goldens find each other, by session id or pattern; runs are cut where a golden starts again."""
+"""Sessions and goldens find each other; runs are cut where a golden starts again.
+
+What says most about a session comes first: its id, then attributes of its spans or resource, then what the user said
+first, then a pattern of its id.
+"""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,9 +28,9 @@ class Ambiguous:
 class GoldenIndex:
     """The goldens of some sets, found by session.
 
-    An exact session id beats every pattern. Two goldens with one session id or one pattern are refused
-    (GoldenFileError names both places), as are two sets with one name and version; two patterns that match one session
-    are found out when that session comes.
+    An exact session id beats attributes, these the first text of the user, and that every pattern. Two goldens with
+    one and the same join are refused (GoldenFileError names both places), as are two sets with one name and version;
+    different patterns or attributes that fit one session are found out when that session comes.
     """
 
     def __init__(self, sets: Iterable[GoldenSet] = ()) -> None:
@@ -33,24 +38,53 @@ class GoldenIndex:
         self.goldens = tuple(golden for one in self.sets for golden in one.goldens)
         if mistakes := twice_in(self.sets):
             raise GoldenFileError(*mistakes)
-        self._exact = {golden.session: golden for golden in self.goldens if golden.session is not None}
-        self._patterns = [
-            (re.compile(translate(golden.session_pattern)), golden)
-            for golden in self.goldens
-            if golden.session_pattern is not None
-        ]
+        joins = [(_join(golden), golden) for golden in self.goldens]
+        self._exact = {key: golden for (how, key), golden in joins if how == "session"}
+        self._texts = {key: golden for (how, key), golden in joins if how == "first user text" and key}
+        self._by_attribute: dict[str, dict[tuple[type, Any], list[Golden]]] = {}
+        for golden in (golden for (how, _), golden in joins if how == "attributes"):
+            name, value = next(iter(golden.attribute.items()))
+            self._by_attribute.setdefault(name, {}).setdefault(_scalar(value), []).append(golden)
+        self._patterns = [(re.compile(translate(key)), golden) for (how, key), golden in joins if how == "pattern"]
         self._any_pattern = re.compile("|".join(pattern.pattern for pattern, _ in self._patterns) or "(?!)")
+        self.join_attributes = tuple(sorted({name for golden in self.goldens for name in golden.attribute}))
+        """Attributes that goldens join by: what reads spans should keep them."""
 
     def find(self, session: Session) -> Golden | Ambiguous | None:
         """Return the golden of a session, every golden that wants it where none has more right, or None."""
         if (golden := self._exact.get(session.id)) is not None:
             return golden
+        if wanting := self._by_attributes(session) or self._by_text(session):
+            return Ambiguous(wanting) if len(wanting) > 1 else wanting[0]
         wanting = tuple(golden for pattern, golden in self._patterns if pattern.match(session.id))
         return Ambiguous(wanting) if len(wanting) > 1 else next(iter(wanting), None)
 
     def wants(self, session_id: str) -> bool:
-        """Return whether a golden may belong to a session with this id: one look-up and one regular expression."""
-        return session_id in self._exact or self._any_pattern.match(session_id) is not None
+        """Return whether a golden may belong to a session with this id: one look-up and one regular expression.
+
+        Any session may be wanted for its attributes or its first text, where goldens have these.
+        """
+        return (
+            session_id in self._exact
+            or bool(self._texts or self._by_attribute)
+            or self._any_pattern.match(session_id) is not None
+        )
+
+    def _by_attributes(self, session: Session) -> tuple[Golden, ...]:
+        has = {name: _scalar(value) for name, value in session.attributes.items() if name in self.join_attributes}
+        first = (self._by_attribute.get(name, {}).get(value, ()) for name, value in has.items())
+        return tuple(
+            golden
+            for candidates in first
+            for golden in candidates
+            if all(has.get(name) == _scalar(value) for name, value in golden.attribute.items())
+        )
+
+    def _by_text(self, session: Session) -> tuple[Golden, ...]:
+        if not self._texts or not session.turns:
+            return ()
+        texts = dict.fromkeys(map(_folded, user_texts(session.turns[0].user_text)))
+        return tuple(self._texts[text] for text in texts if text in self._texts)
 
     def never_seen(self, seen: Iterable[Golden]) -> tuple[Golden, ...]:
         """Return the goldens that are not among those seen, in the order of the files."""
@@ -62,8 +96,9 @@ def twice_in(sets: Sequence[GoldenSet]) -> list[Mistake]:
     """List what there may be only once: a session or a pattern among all goldens, a set's name and version."""
     goldens = [golden for one in sets for golden in one.goldens]
     named: list[tuple[str, object, str]] = [("golden set", one.label, one.source) for one in sets]
-    named += [("golden for the session", one.session, one.source) for one in goldens]
-    named += [("golden for the session pattern", one.session_pattern, one.source) for one in goldens]
+    for one in goldens:
+        how, key = _join(one)
+        named.append((f"golden for the {_IN_WORDS[how]}", key, one.source))
     first: dict[tuple[str, str], str] = {}
     mistakes: list[Mistake] = []
     for what, name, source in named:
@@ -76,6 +111,33 @@ def twice_in(sets: Sequence[GoldenSet]) -> list[Mistake]:
             mistakes.append(Mistake(place[0], "", message, place[1]))
         first.setdefault((what, name), source)
     return mistakes
+
+
+def _join(golden: Golden) -> tuple[str, str]:
+    """Return how a golden finds its sessions, and by what."""
+    if golden.session is not None:
+        return "session", golden.session
+    if golden.session_pattern is not None:
+        return "pattern", golden.session_pattern
+    if golden.attribute:
+        attributes = sorted(golden.attribute.items())
+        return "attributes", ", ".join(f"{name}={json.dumps(value)}" for name, value in attributes)
+    return "first user text", "" if golden.first_user_text is None else _folded(golden.first_user_text)
+
+
+_IN_WORDS = {
+    "session": "session",
+    "pattern": "session pattern",
+    "attributes": "attributes",
+    "first user text": "first user text",
+}
+
+
+def _scalar(value: object) -> tuple[type, Any]:
+    """Return what is equal exactly where two attributes are: 1 equals 1.0, and true does not equal 1."""
+    if isinstance(value, bool | str):
+        return type(value), value
+    return (float, value) if isinstance(value, int | float) else (object, str(value))
 
 
 def is_turn_of(expected: GoldenTurn, turn: Turn) -> bool:
@@ -116,6 +178,21 @@ def _text_in(value: JsonValue) -> str | None:
 
 def _folded(text: str) -> str:
     return " ".join(text.split())
+
+
+def with_known_names(session: Session, golden: Golden) -> Session:
+    """Call tools by the names they have in the golden, where they went by an alias."""
+    names = golden.aliases
+    if not names or not any(call.name in names for turn in session.turns for call in turn.calls):
+        return session
+    turns = (
+        replace(
+            turn,
+            calls=tuple(replace(call, name=names[call.name]) if call.name in names else call for call in turn.calls),
+        )
+        for turn in session.turns
+    )
+    return replace(session, turns=tuple(turns))
 
 
 def split_runs(session: Session, golden: Golden) -> list[Session]:
