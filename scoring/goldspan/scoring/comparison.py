@@ -156,6 +156,13 @@ def is_object(value: JsonValue) -> TypeGuard[Mapping[str, JsonValue]]:
     return isinstance(value, dict | Mapping)
 
 
+def is_number(value: JsonValue) -> TypeGuard[int | float]:
+    """Whether a value is a number of JSON, for type checkers too; booleans and NaN are none."""
+    return (
+        isinstance(value, int | float) and not isinstance(value, bool) and (isinstance(value, int) or isfinite(value))
+    )
+
+
 def _number(value: JsonValue) -> Fraction | None:
     if isinstance(value, bool):
         return None

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import isfinite
 from typing import TYPE_CHECKING
 
-from goldspan.scoring.comparison import ZERO, numeric
+from goldspan.scoring.comparison import ZERO, is_number, numeric
 from goldspan.scoring.matchers.family import Family, Options, Reading, Where
 from goldspan.scoring.matchers.matcher import ABSENT, Expected, Matcher
 from goldspan.scoring.rendering import shown
@@ -38,20 +37,16 @@ class Approx(Matcher):
 
 
 def _read(value: JsonValue, options: Options, where: Where, reader: Reading) -> Expected:
-    if not _is_number(value):
+    if not is_number(value):
         reader.mistake((*where, "$approx"), f"found {shown(value)}, expected a number")
         return None
     limits: dict[str, Fraction] = {}
     for name, limit in options.items():
-        if _is_number(limit) and limit >= 0:
+        if is_number(limit) and limit >= 0:
             limits[name] = Fraction(str(limit))
         else:
             reader.mistake((*where, name), f"found {shown(limit)}, expected a number, 0 or more")
     return Approx(value, limits.get("tolerance"), limits.get("relative"))
-
-
-def _is_number(value: JsonValue) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
 
 
 _LIMIT = {"type": "number", "minimum": 0}

@@ -6,10 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from fractions import Fraction
-from math import isfinite
 from typing import TYPE_CHECKING
 
-from goldspan.scoring.comparison import ONE, ZERO, is_list, is_object
+from goldspan.scoring.comparison import ONE, ZERO, is_list, is_number, is_object
 from goldspan.scoring.matchers.family import Family, Options, Reading, Where
 from goldspan.scoring.matchers.matcher import ABSENT, Expected, Matcher
 from goldspan.scoring.rendering import shown
@@ -20,14 +19,10 @@ if TYPE_CHECKING:
     from goldspan.scoring.matchers.history import Earlier
 
 
-def _is_number(value: JsonValue) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
-
-
 _TYPES: Mapping[str, Callable[[JsonValue], bool]] = {
     "string": lambda value: isinstance(value, str),
-    "number": _is_number,
-    "integer": lambda value: _is_number(value) and value == int(value),
+    "number": is_number,
+    "integer": lambda value: is_number(value) and value == int(value),
     "boolean": lambda value: isinstance(value, bool),
     "null": lambda value: value is None,
     "array": is_list,

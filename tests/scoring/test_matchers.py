@@ -1,0 +1,519 @@
+"""Values of goldens that match more than themselves: what each matches, how they nest, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import subprocess
+import sys
+import time
+from functools import partial
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from goldspan.scoring import (
+    Capture,
+    Content,
+    ExpectedCall,
+    Golden,
+    GoldenTurn,
+    MatcherError,
+    Session,
+    ToolCall,
+    Turn,
+    explain,
+    score_session,
+    score_turn,
+)
+from goldspan.scoring.matchers import NAMES, escape_literal, is_matcher
+from goldspan.scoring.matchers.reading import FAMILIES
+from goldspan.scoring.rendering import shown
+
+NAN = float("nan")
+brief = partial(shown, longest=40)
+NOTHING = object()
+"""In the place of an actual value: the argument is left out."""
+
+
+def score(expected: Any, actual: Any = NOTHING, **criterion: Any) -> float | None:
+    """The score of one call with one argument, aligned by its name alone."""
+    args = {} if actual is NOTHING else {"x": actual}
+    criterion.setdefault("match_mode", "name_only")
+    return score_turn([{"name": "f", "args": {"x": expected}}], [{"name": "f", "args": args}], criterion).verdict.score
+
+
+@pytest.mark.parametrize(
+    ("expected", "right", "wrong"),
+    [
+        ({"$any_of": ["a", "b"]}, ["a", "b"], ["c", "A", None, ["a"], NOTHING]),
+        ({"$any_of": [None, 1]}, [None, 1.0], [True, "1", NOTHING]),
+        ({"$any_of": [1, {"$absent": True}]}, [1, NOTHING], [2, None]),
+        ({"$any_of": [{"$regex": "a+"}, {"$any_of": [5]}]}, ["aa", 5], ["b", 6]),
+        ({"$regex": "[A-Z]{2}[0-9]+"}, ["AB1", "AB12"], ["AB", "xAB1", "AB1x", "AB1\n", 1, None, ["AB1"], NOTHING]),
+        ({"$regex": "a|ab"}, ["a", "ab"], ["abc"]),
+        ({"$regex": "(?i)paris.*"}, ["PARIS, France"], ["in Paris"]),
+        ({"$regex": ""}, [""], ["a"]),
+        ({"$regex": "."}, ["é", "\U0001f600"], ["\ud800", "ab"]),
+        ({"$approx": 21.5, "tolerance": 0.1}, [21.6, 21.4, "21.6", 21.5], [21.61, 21.39, "x", None, True, NOTHING]),
+        ({"$approx": 200, "relative": 0.05}, [210, 190], [210.01, 189.99]),
+        ({"$approx": -200, "relative": 0.05}, [-210, -190], [-211, 200]),
+        ({"$approx": 10, "relative": 0.1, "tolerance": 2}, [12, 8], [12.1]),
+        ({"$approx": 100, "relative": 0.1, "tolerance": 2}, [110, 90], [111]),
+        ({"$approx": 1}, [1, 1.0, "1"], [True, 1.0000001, NAN]),
+        ({"$approx": 0, "relative": 0.5}, [0, -0.0], [0.001]),
+        ({"$contains": "Paris"}, ["in Paris, France", ["Paris", "Rome"]], ["paris", ["in Paris"], NOTHING]),
+        ({"$contains": [1, 1]}, [[1, 2, 1]], [[1, 2], 1]),
+        ({"$contains": {"a": 1}}, [{"a": 1, "b": 2}], [{"b": 2}, [{"a": 1}]]),
+        ({"$contains": {"a": {"$regex": "x+"}}}, [{"a": "xx", "b": 1}], [{"a": "y"}, {}]),
+        ({"$contains": [{"$regex": "a.*"}, {"$regex": ".*b"}]}, [["ab", "ab"], ["b", "c", "a"]], [["ab"], "ab"]),
+        ({"$casefold": "Straße"}, ["STRASSE", "straße"], ["strasse ", None, NOTHING]),
+        ({"$casefold": {"K": ["A"]}}, [{"K": ["a"]}], [{"k": ["a"]}, {"K": ["a", "a"]}]),
+        ({"$type": "string"}, ["", "a"], [1, None, NOTHING]),
+        ({"$type": "number"}, [1, 1.5], [True, "1", NAN, float("inf")]),
+        ({"$type": "integer"}, [1, 1.0, 10**400], [1.5, True, "1", NAN]),
+        ({"$type": "boolean"}, [True, False], [0, 1, "true"]),
+        ({"$type": "null"}, [None], [0, "", NOTHING]),
+        ({"$type": "array"}, [[], [1], (1, 2)], [{}, "[]"]),
+        ({"$type": "object"}, [{}, {"a": 1}], [[], None]),
+        ({"$type": ["string", "null"]}, ["a", None], [1, NOTHING]),
+        ({"$present": True}, [1, None, "", [], False], [NOTHING]),
+        ({"$absent": True}, [NOTHING], [None, "", 0, [], {}]),
+        ({"$unordered": [1, 1, "a"]}, [["a", 1, 1.0]], [["a", 1], ["a", 1, 1, 1], ["a", "a", 1], "a", {}, NOTHING]),
+        ({"$unordered": []}, [[]], [[1], None]),
+        ({"$unordered": [{"a": [1]}, {"b": 2}]}, [[{"b": 2}, {"a": [1]}]], [[{"b": 2}, {"a": [1, 1]}]]),
+        # The first element could take either; only one way leaves something for the second.
+        ({"$unordered": [{"$type": "number"}, 1]}, [[1, 2], [2, 1]], [[2, 3]]),
+        ({"$unordered": [{"$any_of": [1, 2]}, {"$any_of": [1, 3]}, 1]}, [[1, 2, 3], [3, 1, 2]], [[1, 1, 4]]),
+        ({"$unordered": [{"$unordered": [1, 2]}, 3]}, [[3, [2, 1]]], [[3, [2, 2]]]),
+        ({"$unordered": [NAN]}, [], [[NAN]]),
+        ({"$literal": {"$regex": "a"}}, [{"$regex": "a"}], ["a", {"$regex": "b"}]),
+        ({"$literal": {"x": [{"$any_of": [1]}]}}, [{"x": [{"$any_of": [1]}]}], [{"x": [1]}]),
+        ({"$literal": 5}, [5], [6]),
+        # Nested: what stands beside matchers is compared as ever.
+        ({"a": {"$regex": "x+"}, "b": 1}, [{"b": 1.0, "a": "x"}], [{"a": "x"}, {"a": "x", "b": 1, "c": 2}, "x", []]),
+        ({"a": {"$absent": True}}, [{}], [{"a": None}, None, [], "text"]),
+        ({"a": {"$ignore": True}, "b": 1}, [{"b": 1}, {"a": 9, "b": 1}], [{"a": 9}, {"a": 9, "b": 2}]),
+        ([1, {"$type": "string"}], [[1, "a"]], [[1], [1, "a", "b"], ["a", 1], {"0": 1}]),
+        ([{"$present": True}, [[{"$approx": 1, "tolerance": 1}]]], [[None, [[2]]]], [[None, [[3]]]]),
+    ],
+    ids=brief,
+)
+def test_each_matcher_matches_this_and_not_that(expected: Any, right: list[Any], wrong: list[Any]) -> None:
+    assert [value for value in right if score(expected, value) != 1] == []
+    assert [value for value in wrong if score(expected, value) != 0] == []
+
+
+def test_there_is_a_row_for_every_matcher() -> None:
+    assert sorted(FAMILIES) == sorted(NAMES)
+
+
+@pytest.mark.parametrize(
+    ("criterion", "expected", "right", "wrong"),
+    [
+        ({"default_strategy": "casefold_exact"}, {"$any_of": ["Paris", "Rome"]}, ["PARIS"], ["PARI"]),
+        ({"default_strategy": "casefold_exact"}, {"$unordered": ["A", "b"]}, [["B", "a"]], [["B", "b"]]),
+        ({"default_strategy": "casefold_exact"}, {"a": "X", "b": {"$type": "null"}}, [{"a": "x", "b": None}], []),
+        ({"default_strategy": "numeric", "numeric_tolerance": 1}, {"$any_of": [5, 10]}, [6, "9"], [7.5]),
+        ({"default_strategy": "numeric", "numeric_tolerance": 1}, {"$approx": 5}, [6, 4], [6.1]),
+        ({"default_strategy": "numeric", "numeric_tolerance": 1}, {"$approx": 5, "tolerance": 0}, [5], [6]),
+        (
+            {"default_strategy": "numeric", "numeric_tolerance": 1},
+            {"a": 5, "b": {"$present": True}},
+            [],
+            [{"a": 6, "b": 1}],
+        ),
+        ({"default_strategy": "contains"}, {"$any_of": ["Paris", "Rome"]}, ["in Rome"], ["Oslo"]),
+        ({"default_strategy": "contains"}, {"a": {"$type": "string"}}, [{"a": "", "b": 1}], [{"b": 1}]),
+        ({"default_strategy": "contains"}, {"$casefold": "rome"}, ["ROME"], ["in ROME"]),
+        ({"default_strategy": "contains"}, [{"$type": "string"}, 1], [[2, 1, "a"]], [["a"]]),
+    ],
+    ids=brief,
+)
+def test_values_inside_a_matcher_are_compared_by_the_argument_s_strategy(
+    criterion: dict[str, Any], expected: Any, right: list[Any], wrong: list[Any]
+) -> None:
+    assert [value for value in right if score(expected, value, **criterion) != 1] == []
+    assert [value for value in wrong if score(expected, value, **criterion) != 0] == []
+
+
+def test_any_of_takes_the_best_similarity() -> None:
+    pytest.importorskip("rapidfuzz", reason="the extra `similarity` is not installed")
+    best = score({"$any_of": ["abd", "xyz"]}, "abc", default_strategy="similarity")
+    assert best == score("abd", "abc", default_strategy="similarity") == pytest.approx(2 / 3)
+
+
+@pytest.mark.parametrize(
+    ("args", "actual", "outcomes", "expected"),
+    [
+        ({"x": {"$ignore": True}, "y": 1}, {"y": 1}, ["ignored", "matched"], 1),
+        ({"x": {"$ignore": True}, "y": 1}, {"x": 5, "y": 2}, ["ignored", "mismatched"], 0),
+        ({"y": 1, "x": {"$ignore": True}, "z": 2}, {"z": 3, "y": 1}, ["matched", "ignored", "mismatched"], 0.5),
+        ({"x": {"$ignore": True}}, {}, ["ignored"], 1),
+        ({"x": {"$absent": True}, "y": 1}, {"y": 2}, ["matched", "mismatched"], 0.5),
+        ({"x": {"$absent": True}, "y": 1}, {"x": None, "y": 1}, ["mismatched", "matched"], 0.5),
+        ({"x": {"$any_of": [1, {"$absent": True}]}, "y": 1}, {"y": 1}, ["matched", "matched"], 1),
+    ],
+)
+def test_absence_satisfies_some_and_keeps_no_call_from_being_aligned(
+    args: Any, actual: Any, outcomes: list[str], expected: float
+) -> None:
+    turn = score_turn([{"name": "f", "args": args}], [{"name": "f", "args": actual}])
+    assert [argument.outcome for argument in turn.calls[0].arguments] == outcomes
+    assert turn.calls[0].aligned
+    assert turn.verdict.score == expected
+    assert turn.calls[0].extra_arguments == ()
+
+
+@pytest.mark.parametrize(
+    ("actual", "aligned"), [({"y": 1}, True), ({"x": 1, "y": 1}, False), ({"y": 2}, False), ({"y": 1, "z": 1}, False)]
+)
+def test_name_and_args_wants_every_matcher_satisfied(actual: Any, aligned: bool) -> None:
+    expected = [{"name": "f", "args": {"x": {"$absent": True}, "y": {"$any_of": [1, 3]}, "v": {"$ignore": True}}}]
+    turn = score_turn(expected, [{"name": "f", "args": actual}], {"match_mode": "name_and_args"})
+    assert turn.calls[0].aligned == aligned
+
+
+def test_alignment_sees_what_matches() -> None:
+    expected = [{"name": "f", "args": {"x": {"$regex": "b+"}}}, {"name": "f", "args": {"x": {"$regex": "a+"}}}]
+    actual = [{"name": "f", "args": {"x": "aa"}}, {"name": "f", "args": {"x": "bb"}}]
+    assert score_turn(expected, actual, {"ordered": False}).verdict.score == 1
+
+
+def test_a_near_miss_is_the_call_whose_matchers_match() -> None:
+    expected = [{"name": "f", "args": {"x": {"$regex": "a+"}, "y": 1}}]
+    turn = score_turn(expected, [{"name": "f", "args": {"x": "b"}}, {"name": "f", "args": {"x": "aa"}}])
+    assert turn.calls[0].missing
+    assert turn.calls[0].actual_index == 1
+
+
+@pytest.mark.parametrize(
+    ("expected", "label", "known"),
+    [
+        ({"$present": True}, "pass", True),
+        ({"$absent": True}, "fail", True),
+        ({"$ignore": True}, "pass", True),
+        ({"$type": "string"}, "not_evaluated", False),
+        ({"$any_of": [1, 2]}, "not_evaluated", False),
+    ],
+)
+def test_of_a_hidden_value_it_is_known_that_it_was_passed(expected: Any, label: str, known: bool) -> None:
+    hidden = ToolCall("f", {"x": "[REDACTED]"}, argument_captures={"x": Capture.REDACTED})
+    turn = score_turn([{"name": "f", "args": {"x": expected}}], [hidden])
+    assert turn.verdict.label == label
+    assert (turn.calls[0].verdict.reason is None) == known
+
+
+def test_a_call_without_known_arguments_is_right_if_all_is_ignored() -> None:
+    unknown = ToolCall("f", None, Capture.NOT_CAPTURED)
+    [call] = score_turn([{"name": "f", "args": {"x": {"$ignore": True}}}], [unknown]).calls
+    assert (call.verdict.label, [one.outcome for one in call.arguments]) == ("pass", ["ignored"])
+
+
+class TestFromResult:
+    EXPECTED = (
+        ExpectedCall("create_order", {"item": "x"}),
+        ExpectedCall("cancel_order", {"id": {"$from_result": {"call": "create_order", "path": "/id"}}}),
+    )
+
+    @staticmethod
+    def created(result: object, capture: Capture = Capture.CAPTURED) -> ToolCall:
+        return ToolCall("create_order", {"item": "x"}, result=Content(result, capture))
+
+    def cancelled(self, *calls: ToolCall, cancels: object = 17) -> str:
+        turn = Turn((*calls, ToolCall("cancel_order", {"id": cancels})))
+        return score_turn(self.EXPECTED, turn).calls[1].verdict.label
+
+    def test_what_was_returned_is_right(self) -> None:
+        assert self.cancelled(self.created('{"id": 17}')) == "pass"
+        assert self.cancelled(self.created({"id": 17})) == "pass"
+        assert self.cancelled(self.created('{"id": 18}')) == "fail"
+        assert self.cancelled(self.created('{"order": 17}')) == "fail"
+
+    def test_one_of_several_calls_is_enough(self) -> None:
+        assert self.cancelled(self.created('{"id": 16}'), self.created('{"id": 17}')) == "pass"
+
+    def test_a_result_that_was_not_recorded_is_unknown_not_wrong(self) -> None:
+        assert self.cancelled(self.created(None, Capture.NOT_CAPTURED)) == "not_evaluated"
+        assert self.cancelled(self.created("...", Capture.TRUNCATED), self.created('{"id": 18}')) == "not_evaluated"
+        assert self.cancelled(self.created("...", Capture.TRUNCATED), self.created('{"id": 17}')) == "pass"
+        turn = Turn((self.created(None, Capture.NOT_CAPTURED), ToolCall("cancel_order", {"id": 1})))
+        result = score_turn(self.EXPECTED, turn)
+        assert (result.calls[1].verdict.reason, result.verdict.label) == ("input_missing", "not_evaluated")
+
+    def test_calls_that_come_later_do_not_count(self) -> None:
+        turn = Turn((ToolCall("cancel_order", {"id": 17}), self.created('{"id": 17}')))
+        result = score_turn(self.EXPECTED, turn, {"ordered": False})
+        assert result.calls[1].verdict.label == "fail"
+
+    def test_where_calls_may_be_missing_nothing_is_wrong(self) -> None:
+        turn = Turn((ToolCall("cancel_order", {"id": 17}),), calls_visible=False)
+        assert score_turn(self.EXPECTED, turn).calls[1].verdict.reason == "input_missing"
+
+    def test_a_call_of_an_earlier_turn_is_named_by_its_place_in_the_golden(self) -> None:
+        wanted = {"id": {"$from_result": {"call": "0.1", "path": "/id"}}}
+        create = ExpectedCall("create_order", {"item": "y"})
+        golden = Golden(
+            turns=(GoldenTurn((self.EXPECTED[0], create)), GoldenTurn((ExpectedCall("cancel_order", wanted),)))
+        )
+
+        def run(cancels: int) -> float | None:
+            other = ToolCall("create_order", {"item": "y"}, result=Content({"id": 20}, Capture.CAPTURED))
+            first = Turn((self.created({"id": 17}), other))
+            session = Session("s", (first, Turn((ToolCall("cancel_order", {"id": cancels}),))))
+            return score_session(golden, session).turns[1].verdict.score
+
+        assert (run(20), run(17)) == (1, 0)
+
+    @pytest.mark.parametrize("scope", ["turn", "session"])
+    def test_a_tool_is_looked_for_in_the_whole_session(self, scope: str) -> None:
+        golden = Golden(turns=(GoldenTurn(self.EXPECTED[:1]), GoldenTurn(self.EXPECTED[1:])))
+        for cancels, expected in ((17, 1), (18, 0.5)):
+            turns = (Turn((self.created({"id": 17}),)), Turn((ToolCall("cancel_order", {"id": cancels}),)))
+            assert score_session(golden, Session("s", turns), {"scope": scope}).verdict.score == expected
+
+    def test_a_golden_for_the_whole_session_knows_results_too(self) -> None:
+        turns = (Turn((self.created({"id": 17}),)), Turn((ToolCall("cancel_order", {"id": 17}),)))
+        assert score_session(Golden(calls=self.EXPECTED), Session("s", turns)).verdict.score == 1
+
+    def test_the_whole_result_and_the_argument_s_strategy(self) -> None:
+        wanted = [{"name": "g"}, {"name": "f", "args": {"x": {"$from_result": {"call": "g"}}}}]
+        turn = Turn((ToolCall("g", result=Content("PARIS", Capture.CAPTURED)), ToolCall("f", {"x": "Paris"})))
+        assert score_turn(wanted, turn).verdict.score == 0.5
+        assert score_turn(wanted, turn, {"default_strategy": "casefold_exact"}).verdict.score == 1
+
+
+REFUSED = {
+    "unknown": ({"$anyof": [1]}, ["x.$anyof: unknown matcher: did you mean `$any_of`?", "{$literal: ...}"]),
+    "unlike any": ({"$zzz": 1}, ["x.$zzz: unknown matcher: there are $any_of,", "{$literal: ...}"]),
+    "unknown beside others": ({"$a": 1, "b": 2}, ["x.$a: unknown matcher", "x.$a"]),
+    "two": ({"$regex": "a", "$options": "i"}, ['found the keys "$regex" and "$options"', "{$literal: ...}"]),
+    "deep": ([{"a": {"$gt": 1}}], ["x[0].a.$gt: unknown matcher"]),
+    "unknown option": (
+        {"$approx": 1, "tolerence": 1},
+        ["x.tolerence: unknown option of $approx: did you mean `tolerance`?"],
+    ),
+    "no options": ({"$casefold": "a", "b": 1}, ["x.b: found it beside $casefold, which takes nothing"]),
+    "any_of scalar": ({"$any_of": "a"}, ['x.$any_of: found "a", expected a list of at least one value']),
+    "any_of empty": ({"$any_of": []}, ["x.$any_of: found []"]),
+    "inside any_of": (
+        {"$any_of": [1, {"$rgex": "a"}]},
+        ["x.$any_of[1].$rgex: unknown matcher: did you mean `$regex`?"],
+    ),
+    "regex number": ({"$regex": 1}, ["x.$regex: found 1, expected a regular expression"]),
+    "regex broken": ({"$regex": "("}, ["x.$regex", "expected a regular expression of RE2: missing )"]),
+    "regex look-ahead": ({"$regex": "(?=a)"}, ["x.$regex", "RE2"]),
+    "regex surrogate": ({"$regex": "\ud800"}, ["x.$regex"]),
+    "regex long": ({"$regex": "a" * 10_001}, ["x.$regex: found 10001 characters, expected at most 10000"]),
+    "regex huge": ({"$regex": "((a{100}){100}){100}"}, ["x.$regex"]),
+    "approx text": ({"$approx": "1"}, ['x.$approx: found "1", expected a number']),
+    "approx bool": ({"$approx": True}, ["x.$approx: found true"]),
+    "approx nan": ({"$approx": NAN}, ["x.$approx"]),
+    "negative": ({"$approx": 1, "tolerance": -1}, ["x.tolerance: found -1, expected a number, 0 or more"]),
+    "type": ({"$type": "str"}, ['x.$type: found "str": did you mean `string`?']),
+    "type null": ({"$type": None}, ['x.$type: found null: expected "null" in quotes']),
+    "type list": ({"$type": []}, ["x.$type: found an empty list"]),
+    "present": ({"$present": False}, ["x.$present: found false, expected true: for no value write {$absent: true}"]),
+    "absent": ({"$absent": 1}, ["x.$absent: found 1, expected true"]),
+    "ignore": ({"$ignore": None}, ["x.$ignore: found null, expected true"]),
+    "unordered": ({"$unordered": {}}, ["x.$unordered: found {}, expected a list"]),
+    "unordered many": (
+        {"$unordered": [{"$present": True}] * 201},
+        ["x.$unordered: found 201 elements, expected at most"],
+    ),
+    "from text": ({"$from_result": "f"}, ['x.$from_result: found "f", expected an object']),
+    "from nothing": ({"$from_result": {"path": "/a"}}, ["x.$from_result: found null, expected a tool's name"]),
+    "from number": ({"$from_result": {"call": 0.1}}, ["x.$from_result.call: found 0.1, expected a tool's name"]),
+    "from path": (
+        {"$from_result": {"call": "f", "path": "id"}},
+        ['x.$from_result.path: found "id", expected a JSON Pointer'],
+    ),
+    "from field": ({"$from_result": {"call": "f", "key": 1}}, ["x.$from_result.key: unknown field"]),
+}
+
+
+@pytest.mark.parametrize(("expected", "words"), REFUSED.values(), ids=REFUSED)
+def test_a_wrong_matcher_is_refused_with_its_place(expected: Any, words: list[str]) -> None:
+    with pytest.raises(MatcherError) as caught:
+        ExpectedCall("f", {"x": expected})
+    assert [word for word in words if word not in str(caught.value)] == []
+    with pytest.raises(MatcherError):
+        score(expected, 1)
+
+
+def test_every_mistake_of_a_call_is_named() -> None:
+    with pytest.raises(MatcherError) as caught:
+        ExpectedCall("f", {"x": {"$rgex": "a"}, "y": [{"$type": "str"}]})
+    assert [line.split(":")[1].strip() for line in str(caught.value).splitlines()] == ["x.$rgex", "y[0].$type"]
+
+
+def test_literal_arguments_are_never_read() -> None:
+    call = ExpectedCall("f", {"x": {"$rgex": "("}}, literal=True)
+    assert score_turn([call], [{"name": "f", "args": {"x": {"$rgex": "("}}}]).verdict.score == 1
+
+
+def test_calls_that_mean_the_same_are_equal() -> None:
+    assert ExpectedCall("f", {"x": {"$regex": "a"}}) == ExpectedCall("f", {"x": {"$regex": "a"}})
+    assert ExpectedCall("f", {"x": {"$regex": "a"}}) != ExpectedCall("f", {"x": {"$regex": "b"}})
+    assert ExpectedCall("f", {"x": {"$regex": "a"}}) != ExpectedCall("f", {"x": {"$regex": "a"}}, literal=True)
+    assert ExpectedCall("f", {"x": {"$literal": {"$a": 1}}}) == ExpectedCall("f", {"x": {"$a": 1}}, literal=True)
+
+
+def test_a_call_with_matchers_goes_to_another_process() -> None:
+    call = ExpectedCall("f", {"x": {"$regex": "a+"}, "y": [{"$approx": 1, "tolerance": 1}]})
+    again = pickle.loads(pickle.dumps(call))
+    assert again == call
+    assert score_turn([again], [{"name": "f", "args": {"x": "aa", "y": [2]}}]).verdict.score == 1
+
+
+def test_names_of_arguments_are_no_matchers() -> None:
+    assert (
+        score_turn([{"name": "f", "args": {"$filter": 1}}], [{"name": "f", "args": {"$filter": 1}}]).verdict.score == 1
+    )
+
+
+scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=4)
+keys = st.sampled_from(["a", "b", "$regex", "$any_of", "$literal", "$x", "$ignore"])
+values = st.recursive(
+    scalars, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(keys, inner, max_size=3), max_leaves=10
+)
+
+
+@given(values)
+def test_what_is_escaped_matches_itself_and_nothing_in_it_is_a_matcher(value: Any) -> None:
+    call = ExpectedCall("f", {"x": escape_literal(value)})
+    assert json.dumps(call.values["x"]) == json.dumps(value)
+    assert score(escape_literal(value), value) == 1
+
+
+@given(values, values)
+def test_what_is_escaped_matches_what_it_would_match_literally(expected: Any, actual: Any) -> None:
+    call = ExpectedCall("f", {"x": expected}, literal=True)
+    assert (
+        score(escape_literal(expected), actual)
+        == score_turn([call], [{"name": "f", "args": {"x": actual}}]).verdict.score
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "matcher", "escaped"),
+    [
+        ({"$any_of": [1]}, True, {"$literal": {"$any_of": [1]}}),
+        ({"$approx": 1, "tolerance": 1}, True, {"$literal": {"$approx": 1, "tolerance": 1}}),
+        ({"$literal": 1}, True, {"$literal": {"$literal": 1}}),
+        ({"$x": 1}, False, {"$literal": {"$x": 1}}),
+        ({"$regex": "a", "$options": "i"}, False, {"$literal": {"$regex": "a", "$options": "i"}}),
+        ({"a": [{"$x": {"$y": 1}}], "b": 1}, False, {"a": [{"$literal": {"$x": {"$y": 1}}}], "b": 1}),
+        ("$any_of", False, "$any_of"),
+        ({"a$": 1}, False, {"a$": 1}),
+    ],
+)
+def test_what_is_a_matcher_and_what_is_escaped(value: Any, matcher: bool, escaped: Any) -> None:
+    assert is_matcher(value) == matcher
+    assert escape_literal(value) == escaped
+
+
+plain = st.recursive(
+    scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("ab", max_size=1), inner, max_size=3)
+)
+
+
+@given(plain, plain)
+def test_unordered_is_order_without_meaning(one: Any, other: Any) -> None:
+    assert score({"$unordered": [one, other]}, [other, one]) == 1
+    assert score({"$unordered": [one, {"$any_of": [other]}]}, [other, one]) == 1
+    assert score({"$unordered": [one]}, [one, other]) == 0
+
+
+@given(plain, plain)
+def test_any_of_one_value_is_that_value(one: Any, other: Any) -> None:
+    """What a matcher makes of a value is what the value is worth by itself, however deep they stand."""
+    assert score({"$any_of": [one]}, other) == score(one, other)
+    assert score([{"a": {"$any_of": [one]}}], [{"a": other}]) == score([{"a": one}], [{"a": other}])
+    assert score({"$casefold": one}, other) == score(one, other, default_strategy="casefold_exact")
+    assert score({"$contains": one}, other) == score(one, other, default_strategy="contains")
+    assert score([{"$any_of": [one]}], other, default_strategy="contains") == score(
+        [one], other, default_strategy="contains"
+    )
+
+
+@given(st.lists(plain, max_size=3), plain)
+def test_more_alternatives_never_lower_a_score(alternatives: list[Any], actual: Any) -> None:
+    scores = [score({"$any_of": alternatives[:count]}, actual) or 0 for count in range(1, len(alternatives) + 1)]
+    assert scores == sorted(scores)
+
+
+MATCHERS = [
+    {"$any_of": [NAN]},
+    {"$approx": 1, "tolerance": 5},
+    {"$contains": [NAN]},
+    {"$casefold": [NAN]},
+    {"$type": "number"},
+    {"$unordered": [NAN]},
+    {"$literal": NAN},
+    {"a": NAN, "b": {"$present": True}},
+]
+
+
+@pytest.mark.parametrize("expected", MATCHERS, ids=brief)
+def test_nan_never_matches(expected: Any) -> None:
+    assert [score(expected, actual) for actual in (NAN, [NAN], {"a": NAN, "b": 1})] == [0, 0, 0]
+
+
+@pytest.mark.parametrize("pattern", ["(a|aa)+$", "(a*)*b", "(.*a){20}", "(x+x+)+y"])
+def test_no_pattern_can_stall(pattern: str) -> None:
+    started = time.process_time()
+    assert score({"$regex": pattern}, "a" * 100_000 + "!") == 0
+    assert score({"$regex": pattern}, "x" * 100_000) == 0
+    assert time.process_time() - started < 20
+
+
+def test_long_lists_are_bounded() -> None:
+    expected = {"$contains": [{"$type": "null"}] * 200}
+    started = time.process_time()
+    assert score(expected, [1] * 10_001 + [None] * 200) == 0
+    assert score(expected, [None] * 10_000) == 1
+    assert score({"$unordered": list(range(20_000))}, list(range(20_000))[::-1]) == 1
+    assert time.process_time() - started < 20
+
+
+def test_values_are_shown_as_they_stand_in_the_golden() -> None:
+    turn = score_turn([{"name": "f", "args": {"x": {"$regex": "a+"}}}], [{"name": "f", "args": {"x": "b"}}])
+    text = explain(turn.calls[0], include_values=True)
+    assert 'mismatched: x (expected {"$regex": "a+"}, found "b")' in text
+
+
+@pytest.mark.parametrize("seed", ["0", "1", "4242"])
+def test_the_same_in_every_process(seed: str) -> None:
+    program = """
+from goldspan.scoring import score_turn
+args = {"x": {"$unordered": [{"$any_of": ["a", "b"]}, {"$type": "string"}, "c"]}, "y": {"a": 1, "b": {"$regex": "q+"}},
+        "z": {"k": [1, {"m": 2, "n": 3}], "l": "v"}}
+actual = {"x": ["c", "b", "a"], "y": {"b": "q", "a": 2}, "z": {"l": "w", "k": [1, {"n": 4, "m": 2}]}}
+print(repr(score_turn([{"name": "f", "args": args}], [{"name": "f", "args": actual}], {"argument_score": "mean"})))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONHASHSEED": seed},
+    )
+    here = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONHASHSEED": "7"},
+    )
+    assert done.stdout == here.stdout
+
+
+def test_without_re2_a_regex_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = "goldspan.scoring.matchers.regular_expressions.regex_is_available"
+    monkeypatch.setattr(module, lambda: False)
+    with pytest.raises(MatcherError, match=r"install goldspan\[regex\]"):
+        ExpectedCall("f", {"x": {"$regex": "a"}})
