@@ -25,7 +25,7 @@ define set_up
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check conformance bench test-adk test-sdk test-zero-code collector record wheel clean
+.PHONY: help demo test check conformance bench test-adk test-sdk test-zero-code test-servers collector record wheel clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -61,6 +61,9 @@ test-adk: $(SDK_VENVS)/adk/.ready ## run the adapter for Google ADK with the rea
 test-zero-code: $(SDK_VENVS)/zero-code/.ready ## run agents under opentelemetry-instrument, set up by variables and files alone
 	$(SDK_VENVS)/zero-code/bin/python -m pytest -rs tests/zero_code $(ARGS)
 
+test-servers: $(READY) $(SDK_VENVS)/servers/.ready ## scores in a real Phoenix and a real MLflow; both are large
+	$(BIN)/python -m pytest -rs tests/sinks/test_real_servers.py $(ARGS)
+
 collector: .collector/otelcol-goldspan ## build the OpenTelemetry Collector that the tests of config/collector use; needs Go
 
 record: ## record a framework's telemetry anew: FRAMEWORK=name; without a name, list them
@@ -89,6 +92,11 @@ $(SDK_VENVS)/newest/.ready: pyproject.toml
 
 $(SDK_VENVS)/%/.ready: pyproject.toml
 	$(call set_up,$(SDK_VENVS)/$*,--group test opentelemetry-sdk==$* opentelemetry-exporter-otlp==$*)
+
+$(SDK_VENVS)/servers/.ready: $(READY)
+	"$(PYTHON)" -m venv $(SDK_VENVS)/servers
+	$(SDK_VENVS)/servers/bin/python -m pip install --quiet arize-phoenix==20.26.1 mlflow==3.17.2
+	@touch $@
 
 .collector/otelcol-goldspan: tests/collector/builder.yaml
 	go run go.opentelemetry.io/collector/cmd/builder@v0.161.0 --config $<

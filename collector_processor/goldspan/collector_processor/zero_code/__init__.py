@@ -4,3 +4,5 @@
 (`opentelemetry_traces_exporter`), chosen by `OTEL_TRACES_EXPORTER` or in the file of `OTEL_CONFIG_FILE`, and the
 instrumentor `goldspan` (`opentelemetry_instrumentor`), which stamps sessions and sees to the end of the process.
 """
+
+from __future__ import annotations
