@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -12,11 +12,19 @@ from goldspan.collector_processor.cli.options import COLOR, TRACES
 from goldspan.collector_processor.cli.output import complain, end, plain_errors, write_json
 from goldspan.collector_processor.golden_tools.change_text import Line, as_markdown, as_text
 from goldspan.collector_processor.golden_tools.changes import Change
-from goldspan.collector_processor.golden_tools.files import is_golden_file, name_of, write_golden_set, write_text
+from goldspan.collector_processor.golden_tools.files import (
+    RECORDED,
+    golden_set_text,
+    is_golden_file,
+    name_of,
+    write_text,
+)
+from goldspan.collector_processor.golden_tools.importing import SOURCES, import_file
 from goldspan.collector_processor.golden_tools.recording import record as record_sessions
 from goldspan.collector_processor.golden_tools.set_difference import set_changes
 from goldspan.collector_processor.golden_tools.trace_difference import trace_difference
 from goldspan.collector_processor.golden_tools.updating import Decision, GoldenFile, decisions
+from goldspan.collector_processor.golden_tools.yaml_writing import Comments
 from goldspan.collector_processor.report.progress import reading
 from goldspan.collector_processor.trace_files import TraceFiles, trace_files
 from goldspan.mappers.assembly import assemble
@@ -24,7 +32,7 @@ from goldspan.mappers.dialects import DialectRegistry
 from goldspan.scoring.explanation import counted
 from goldspan.scoring.goldens import load_goldens
 from goldspan.scoring.goldens.schema import golden_set_schema
-from goldspan.scoring.sessions import Session
+from goldspan.scoring.sessions import JsonValue, Session
 
 
 @click.group()
@@ -59,8 +67,7 @@ def record(
 
     Exit codes: 0 written; 1 no tool call was found; 2 wrong usage, or a named file holds no record.
     """
-    if output is not None and Path(output).exists() and not force:
-        raise click.UsageError(f"{output} is already there: `goldspan goldens update` changes it, --force replaces it")
+    _refuse_to_replace(output, force=force)
     with plain_errors(), trace_files(traces) as files:
         sessions = [
             session for session in _sessions(files) if _wanted(session, (*only, *([pattern] if pattern else ())))
@@ -71,9 +78,7 @@ def record(
         if not recorded.document["goldens"]:
             complain(["no tool call was found: `goldspan inspect` shows what was recognised"])
             end(files.mistakes, 1)
-        text = write_golden_set(output, recorded.document, recorded.comments)
-        if text is not None:
-            click.echo(text.encode("utf-8", "backslashreplace"), nl=False)
+        _write(output, recorded.document, recorded.comments, RECORDED)
         end(files.mistakes, 0)
 
 
@@ -145,10 +150,50 @@ def update(golden_file: str, traces: tuple[str, ...], *, yes: bool, dry_run: boo
         end(files.mistakes, int(len(accepted) < len(possible) or bool(left)))
 
 
+@goldens.command("import")
+@click.argument("file", metavar="FILE")
+@click.option("--from", "source", type=click.Choice(SOURCES), required=True, help="Whose file it is.")
+@click.option("-o", "--output", metavar="FILE", help="Write to this .yaml, .yml, .json or .jsonl file.")
+@click.option("--name", metavar="NAME", help="Name of the golden set; that of the file if not given.")
+@click.option("--session-prefix", default="", metavar="TEXT", help="Put this before each id to make a session id.")
+@click.option("--user-calls", is_flag=True, help="tau2: take the calls of the simulated user as well.")
+@click.option("--force", is_flag=True, help="Replace the output if it is there.")
+def import_(
+    file: str, *, source: str, output: str | None, name: str | None, session_prefix: str, user_calls: bool, force: bool
+) -> None:
+    """Write a golden set from a benchmark's own file: tau2's tasks or BFCL's possible answers.
+
+    Values are taken literally. What these benchmarks' own checkers do beyond comparing arguments, their presets
+    reproduce.
+    """
+    _refuse_to_replace(output, force=force)
+    with plain_errors():
+        set_name = name or name_of(output or file)
+        imported = import_file(file, source, set_name, prefix=session_prefix, user_calls=user_calls)
+        complain(f"note: {notice}" for notice in imported.notices)
+        _write(output, imported.document, {})
+
+
 @goldens.command()
 def schema() -> None:
     """Print the JSON Schema of golden files, by which editors complete and check them."""
     write_json(golden_set_schema())
+
+
+def _refuse_to_replace(output: str | None, *, force: bool) -> None:
+    if output is not None and Path(output).exists() and not force:
+        raise click.UsageError(f"{output} is already there: `goldspan goldens update` changes it, --force replaces it")
+
+
+def _write(
+    output: str | None, document: Mapping[str, JsonValue], comments: Comments, header: Sequence[str] = ()
+) -> None:
+    """Write a golden set to a file, or as YAML to standard output."""
+    text = golden_set_text(output or "-.yaml", document, comments, header)
+    if output is None:
+        click.echo(text.encode("utf-8"), nl=False)
+    else:
+        write_text(output, text)
 
 
 _COLOURS = {"-": "red", "+": "green", "?": "yellow"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import IO
 
@@ -14,7 +14,8 @@ from goldspan.scoring.comparison import is_list, is_object
 from goldspan.scoring.errors import FileError, Mistake
 from goldspan.scoring.sessions import JsonValue
 
-HEADER = ("Recorded by `goldspan goldens record`: read it before you rely on it.",)
+RECORDED = ("Recorded by `goldspan goldens record`: read it before you rely on it.",)
+"""What stands at the top of a file that was recorded."""
 _OF_GOLDENS = frozenset(
     {"attribute", "calls", "evalCases", "eval_cases", "first_user_text", "golden_set", "goldens", "session"}
     | {"session_pattern", "turns", "version"}
@@ -67,7 +68,9 @@ def _first_document(first: str, rest: IO[str]) -> JsonValue:
         return json.loads(first + rest.read())
 
 
-def golden_set_text(file: str, document: Mapping[str, JsonValue], comments: Comments | None = None) -> str:
+def golden_set_text(
+    file: str, document: Mapping[str, JsonValue], comments: Comments | None = None, header: Sequence[str] = ()
+) -> str:
     """Return a golden set as the text of a file of this name: YAML, JSON or JSON lines.
 
     Raises:
@@ -76,26 +79,13 @@ def golden_set_text(file: str, document: Mapping[str, JsonValue], comments: Comm
     """
     suffix = PurePath(file).suffix.lower()
     if suffix in {".yaml", ".yml"}:
-        return yaml_text(document, comments, HEADER if comments is not None else ())
+        return yaml_text(document, comments, header)
     if suffix == ".json":
         return _safe(json.dumps(document, ensure_ascii=False, indent=2)) + "\n"
     if suffix == ".jsonl":
         top = {name: value for name, value in document.items() if name != "goldens"}
         return "".join(_safe(json.dumps(line, ensure_ascii=False)) + "\n" for line in (top, *document["goldens"]))
     raise FileError(Mistake(file, "", "expected a file whose name ends in .json, .jsonl, .yaml or .yml"))
-
-
-def write_golden_set(file: str | None, document: Mapping[str, JsonValue], comments: Comments) -> str | None:
-    """Write a golden set to a file; without one, return it as YAML.
-
-    Raises:
-        FileError: the file cannot be written.
-
-    """
-    if file is None:
-        return golden_set_text("-.yaml", document, comments)
-    write_text(file, golden_set_text(file, document, comments))
-    return None
 
 
 def write_text(file: str, text: str) -> None:
