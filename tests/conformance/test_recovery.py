@@ -76,8 +76,13 @@ def calls(sessions: list[Session]) -> list[tuple[Turn, ToolCall]]:
     return [(turn, call) for session in sessions for turn in session.turns for call in turn.calls]
 
 
-TOLD_BY_ARGUMENTS = {"openai-agents-traceloop-denied"}
-"""Without them a call that awaited a person's decision cannot be told from one that ran."""
+TOLD_BY_ARGUMENTS = {
+    "hand-written-function",
+    "hand-written-span-name",
+    "hand-written-tool-name",
+    "openai-agents-traceloop-denied",
+}
+"""Without arguments nothing says of these spans that they are tools, or that a call awaited a person's decision."""
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in TOLD_BY_ARGUMENTS])

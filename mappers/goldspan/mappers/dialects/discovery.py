@@ -22,6 +22,7 @@ from goldspan.mappers.dialects.openllmetry import OPENLLMETRY
 from goldspan.mappers.dialects.otel_genai import OTEL_GENAI
 from goldspan.mappers.dialects.pydantic_ai import PYDANTIC_AI
 from goldspan.mappers.dialects.semantic_kernel import SEMANTIC_KERNEL
+from goldspan.mappers.dialects.tool_like import TOOL_LIKE
 from goldspan.mappers.dialects.uipath import UIPATH
 from goldspan.mappers.dialects.vercel_ai import VERCEL_AI
 from goldspan.scoring.errors import Problem
@@ -47,6 +48,7 @@ _BUILT_IN: tuple[Dialect, ...] = (
     OPENINFERENCE_HAYSTACK,
     OPENINFERENCE,
     OTEL_GENAI,
+    TOOL_LIKE,
 )
 """The more particular before the more general: the first that recognises a span's role names the dialect."""
 

@@ -1,0 +1,142 @@
+"""Anything else that looks like a tool span: instrumentations written by hand, and those nobody has described yet.
+
+A span is taken for a tool's where an attribute says that it is one, or where it names a tool (in an attribute, or in
+the span's name: `tool: search`, `execute_tool search`) and holds its arguments as an object. Never where another
+dialect's attributes or scope are on it, even if that dialect passed it over, and never on HTTP, RPC or database spans.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from goldspan.mappers.dialects.dialect import Advice
+from goldspan.mappers.dialects.envelopes import args_and_kwargs
+from goldspan.mappers.dialects.rules import Attributes, Rule
+from goldspan.mappers.dialects.sources import Source
+from goldspan.mappers.dialects.table import Affixes, DialectTable
+from goldspan.mappers.dialects.taking import decoded, plain_text
+from goldspan.mappers.facts import Role
+from goldspan.mappers.json_shapes import is_mapping
+from goldspan.mappers.spans import SpanView
+
+_KINDS = (
+    *("span.type", "span.kind", "span_kind", "spanType", "operation.type", "gen_ai.span.kind"),
+    *("agentops.span.kind", "lmnr.span.type", "langwatch.span.type"),
+)
+_TOOL_WORDS = frozenset({"tool", "Tool", "TOOL", "tool_call", "function_call"})
+_AGENT_WORDS = frozenset({"agent", "Agent", "AGENT"})
+_NAMES = (
+    *("tool.name", "tool_name", "toolName", "tool_call.name", "tool.call.name", "gen_ai.tool.name"),
+    *("function.name", "function_name", "function_call.name"),
+)
+_ARGUMENTS = (
+    *("tool.arguments", "tool.args", "tool.input", "tool.parameters", "tool.params", "tool.call.arguments"),
+    *("tool_arguments", "tool_args", "tool_input", "tool_parameters", "tool_call.arguments", "toolArgs", "toolInput"),
+    *("function.arguments", "function.args", "function_arguments", "function_args", "function_call.arguments"),
+    *("gen_ai.tool.call.arguments", "arguments", "args", "parameters", "params", "input", "inputs", "input.value"),
+)
+_ENTITIES = ("lmnr.span.input", "langwatch.input", "agentops.entity.input")
+_SPAN_NAMES = (
+    *("execute_tool ", "execute_tool:", "execute_tool.", "call_tool ", "run_tool ", "tool_call ", "tool_call: "),
+    *("tool: ", "tool:", "Tool: ", "Tool:", "tool ", "tool.", "tool/", "tools/call ", "function: ", "function_call "),
+)
+_OTHERS = (
+    *("openinference.", "traceloop.", "langsmith.", "langfuse.", "mlflow.", "haystack.", "pydantic_ai.", "gcp.vertex."),
+    *("ai.operationId", "ai.toolCall", "logfire.", "crewai.", "smolagents.", "claude_code", "interaction."),
+    *("http.", "db.", "rpc.", "messaging.", "graphql."),
+)
+"""How attributes begin that belong to other dialects, or to what tools do inside."""
+_OTHER_SCOPES = (
+    *("openinference.", "opentelemetry.instrumentation.", "gcp.vertex.", "com.anthropic.", "agent_framework"),
+    *("pydantic-ai", "strands.", "langsmith", "logfire", "langfuse", "mlflow", "haystack", "autogen", "openlit"),
+    *("semantic_kernel", "mcp-python-sdk", "traceloop.", "uipath", "crewai"),
+)
+_OPERATION = "gen_ai.operation.name"
+
+
+def _object(value: Any) -> Any:
+    """Take an object that is not the tool's JSON schema."""
+    found = decoded(value)
+    if not is_mapping(found) or (found.get("type") == "object" and is_mapping(found.get("properties"))):
+        return None
+    return value
+
+
+def _langwatch(value: Any) -> Any:
+    found = decoded(value)
+    return _object(found.get("value")) if is_mapping(found) else None
+
+
+@dataclass(frozen=True, slots=True)
+class _LooksLikeTool(Rule):
+    """What no list of attributes says: a name here and an object there."""
+
+    def holds(self, span: SpanView, attributes: Attributes) -> bool:
+        if _is_anothers(span, attributes):
+            return False
+        if any(attributes.get(key) in _TOOL_WORDS for key in _KINDS if isinstance(attributes.get(key), str)):
+            return True
+        if attributes.get(_OPERATION, "") not in ("", *_TOOL_WORDS):
+            return False
+        named = any(isinstance(attributes.get(key), str) for key in _NAMES) or (
+            span.name.startswith(_SPAN_NAMES) and span.name not in _SPAN_NAMES
+        )
+        return named and any(_object(attributes.get(key)) is not None for key in _ARGUMENTS)
+
+
+@dataclass(frozen=True, slots=True)
+class _LooksLikeAgent(Rule):
+    def holds(self, span: SpanView, attributes: Attributes) -> bool:
+        return Rule.holds(self, span, attributes) and not _is_anothers(span, attributes)
+
+
+def _is_anothers(span: SpanView, attributes: Attributes) -> bool:
+    return span.scope_name.startswith(_OTHER_SCOPES) or any(
+        isinstance(key, str) and key.startswith(_OTHERS)  # pyright: ignore[reportUnnecessaryIsInstance]
+        for key in attributes
+    )
+
+
+TOOL_LIKE = DialectTable(
+    name="tool_like",
+    title="Anything else that looks like a tool span",
+    docs="https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-spans/#execute-tool-span",
+    advice=Advice(
+        arguments=(
+            "Set gen_ai.tool.call.arguments on the tool's span, with gen_ai.operation.name=execute_tool and "
+            "gen_ai.tool.name: OpenTelemetry's conventions."
+        ),
+        session="Set gen_ai.conversation.id on the agent's span, or wrap the turn in goldspan's session_scope(...).",
+    ),
+    rules=(
+        *(_LooksLikeAgent(Role.AGENT, key, _AGENT_WORDS) for key in _KINDS),
+        _LooksLikeTool(Role.TOOL, "tool.name"),
+    ),
+    tool_name=(*_NAMES, "agentops.entity.name"),
+    span_name_affixes=Affixes(prefixes=_SPAN_NAMES, suffixes=(".tool",)),
+    arguments=(
+        *(Source(key, take=_object) for key in _ARGUMENTS),
+        Source("lmnr.span.input", take=_object),
+        Source("langwatch.input", take=_langwatch),
+        Source("agentops.entity.input", unwrap=args_and_kwargs),
+    ),
+    call_id=(
+        *(Source(key) for key in ("gen_ai.tool.call.id", "tool.call_id", "tool.call.id", "tool_call_id")),
+        *(Source(key) for key in ("tool_call.id", "tool.id", "toolCallId", "call_id")),
+    ),
+    result=(
+        *(Source(key) for key in ("tool.result", "tool.output", "tool_result", "tool_output", "tool.response")),
+        *(Source(key) for key in ("gen_ai.tool.call.result", "output", "result", "output.value")),
+        *(Source(key) for key in ("lmnr.span.output", "langwatch.output", "agentops.entity.output")),
+    ),
+    error_flags=(
+        *(("tool.status", word) for word in ("error", "failed", "failure")),
+        *(("tool.success", False), ("tool.is_error", True), ("is_error", True)),
+    ),
+    user_text=(Source("input", take=plain_text), Source("input.value", take=plain_text)),
+    answer=(Source("output", take=plain_text), Source("output.value", take=plain_text)),
+    agent=("agent.name", "gen_ai.agent.name"),
+    session_keys=("lmnr.association.properties.session_id", "langwatch.thread.id"),
+    extra_markers=frozenset({*_NAMES, *_KINDS, *_ARGUMENTS, *_ENTITIES}),
+)

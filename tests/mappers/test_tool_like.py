@@ -1,0 +1,98 @@
+"""What is taken for a tool span of an unknown instrumentation, and what never is."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from goldspan.mappers.dialects import DialectRegistry
+from goldspan.mappers.facts import Role, SpanFacts
+from goldspan.scoring.sessions import Capture
+from otlp_containers import Span
+
+PARIS = {"city": "Paris"}
+TEXT = json.dumps(PARIS)
+
+
+def read(name: str, attributes: dict[str, Any], scope: str = "my_app") -> SpanFacts:
+    return DialectRegistry().read(Span(attributes, name=name, scope_name=scope))
+
+
+@pytest.mark.parametrize(
+    ("name", "attributes"),
+    [
+        ("run", {"tool.name": "search", "tool.arguments": TEXT}),
+        ("run", {"tool_name": "search", "tool_input": TEXT}),
+        ("run", {"tool.name": "search", "tool.parameters": TEXT}),
+        ("run", {"toolName": "search", "args": TEXT}),
+        ("run", {"function.name": "search", "function.arguments": TEXT}),
+        ("run", {"function_name": "search", "arguments": TEXT}),
+        ("run", {"tool.name": "search", "input": TEXT}),
+        ("run", {"tool.name": "search", "input": PARIS}),
+        ("run", {"gen_ai.tool.name": "search", "input": TEXT}),
+        ("run", {"gen_ai.operation.name": "tool_call", "gen_ai.tool.name": "search", "input": TEXT}),
+        ("tool: search", {"input": TEXT}),
+        ("execute_tool search", {"arguments": TEXT}),
+        ("Tool:search", {"args": TEXT}),
+        ("tool.search", {"parameters": TEXT}),
+        ("search", {"span.type": "tool", "input": TEXT}),
+        (
+            "search.tool",
+            {"agentops.span.kind": "tool", "agentops.entity.input": '{"args": [], "kwargs": {"city": "Paris"}}'},
+        ),
+        ("search", {"lmnr.span.type": "TOOL", "lmnr.span.input": TEXT}),
+        ("search", {"langwatch.span.type": "tool", "langwatch.input": json.dumps({"type": "json", "value": PARIS})}),
+    ],
+)
+def test_a_tool_named_somewhere_with_its_arguments_as_an_object(name: str, attributes: dict[str, Any]) -> None:
+    facts = read(name, attributes)
+    assert facts.tool is not None, facts
+    assert (facts.role, facts.tool.name, facts.tool.arguments.value) == (Role.TOOL, "search", PARIS)
+
+
+@pytest.mark.parametrize(
+    ("name", "attributes"),
+    [
+        ("run", {"tool.name": "hammer"}),  # no arguments, and nothing else says tool
+        ("run", {"tool.name": "search", "input": "Paris"}),
+        ("run", {"tool.name": "search", "input": "[1, 2]"}),
+        ("run", {"tool.name": "search", "tool.parameters": '{"type": "object", "properties": {"city": {}}}'}),
+        ("run", {"tool.name": 7, "input": TEXT}),
+        ("search", {"input": TEXT}),
+        ("tool: ", {"input": TEXT}),
+        ("GET /tool", {"http.request.method": "GET", "tool.name": "search", "input": TEXT}),
+        ("SELECT", {"db.system.name": "postgresql", "span.type": "tool", "input": TEXT}),
+        ("chat", {"gen_ai.operation.name": "chat", "gen_ai.tool.name": "search", "input": TEXT}),
+        ("chain", {"openinference.span.kind": "CHAIN", "tool_name": "search", "args": TEXT}),
+        ("task", {"traceloop.span.kind": "task", "tool.name": "search", "tool.arguments": TEXT}),
+        ("step", {"span.type": ["tool"], "input": TEXT}),
+        ("step", {"span.type": "server", "input": TEXT}),
+    ],
+)
+def test_nothing_else_is_a_tool(name: str, attributes: dict[str, Any]) -> None:
+    assert read(name, attributes).role is not Role.TOOL
+
+
+def test_another_dialect_s_scope_is_left_to_it() -> None:
+    attributes = {"tool_name": "search", "args": TEXT}
+    assert read("run", attributes, "openinference.instrumentation.new").role is None
+    assert read("run", attributes).role is Role.TOOL
+
+
+def test_what_is_marked_as_a_tool_needs_no_arguments() -> None:
+    facts = read("search", {"span.type": "tool"})
+    assert facts.tool is not None
+    assert (facts.tool.name, facts.tool.arguments.capture) == ("search", Capture.NOT_CAPTURED)
+
+
+def test_ids_results_and_failures_are_read_too() -> None:
+    facts = read("x", {"tool.name": "f", "args": "{}", "tool_call_id": "c1", "output": "no", "tool.status": "failed"})
+    assert facts.tool is not None
+    assert (facts.tool.call_id, facts.tool.result.value, bool(facts.tool.error)) == ("c1", "no", True)
+
+
+def test_an_agent_s_span_is_told_by_its_kind() -> None:
+    assert read("support", {"span.type": "agent"}).role is Role.AGENT
+    assert read("support", {"span.type": "agent", "http.request.method": "GET"}).role is None
