@@ -89,7 +89,7 @@ def _named(kind: type, lean: list[Any]) -> dict[str, Any]:
     columns, inner = _columns(kind.__name__), _INNER[kind]
     named: dict[str, Any] = {}
     for position, item in zip(lean[::2], lean[1::2], strict=True):
-        name: str = columns[position][0]
+        name, _ = columns[int(position)]
         of = inner.get(name)
         if of is None or item is None:
             named[name] = item

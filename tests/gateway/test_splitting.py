@@ -1,0 +1,150 @@
+"""Requests taken apart and put together: every byte of every span stays, and nothing is added but what was asked for."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import given
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
+from goldspan.collector_processor.gateway.needles import Needles
+from goldspan.collector_processor.gateway.splitting import (
+    Envelope,
+    Group,
+    put_together,
+    ref_of,
+    take_apart,
+    trace_id_of,
+    with_attributes,
+)
+from goldspan.mappers.dialects import DialectRegistry
+from goldspan.mappers.readers.otlp_messages import message_attributes
+from goldspan.mappers.readers.otlp_protobuf import ProtobufReader
+from goldspan.mappers.spans import LogView
+from otlp_containers import as_message, requests_of
+from otlp_requests import message_of, requests
+from pipeline_rig import NAMES
+
+REGISTRY = DialectRegistry()
+NEEDLES = Needles(REGISTRY)
+Placed = tuple[bytes, bytes, bytes]
+"""A span with its resource and scope, all encoded."""
+
+
+def apart(body: bytes) -> list[Group]:
+    groups = take_apart(body)
+    assert groups is not None
+    return groups
+
+
+def placed(body: bytes) -> list[Placed]:
+    return sorted(
+        (group.resource.SerializeToString(), inner.scope.SerializeToString(), span.SerializeToString())
+        for group in ExportTraceServiceRequest.FromString(body).resource_spans
+        for inner in group.scope_spans
+        for span in inner.spans
+    )
+
+
+@given(requests, st.randoms(use_true_random=False), st.integers(1, 4))
+def test_the_parts_of_a_request_are_its_spans_with_their_resources_and_scopes(
+    request_: dict[str, Any], rng: random.Random, many: int
+) -> None:
+    body = message_of(request_).SerializeToString()
+    parts: list[list[Group]] = [[] for _ in range(many)]
+    for group in apart(body):
+        for span in group.spans:
+            parts[rng.randrange(many)].append(Group(group.envelope, [span]))
+    bodies = [put_together(part) for part in parts]
+    assert sorted(one for part in bodies for one in placed(part)) == placed(body)
+    again = put_together(apart(body))
+    assert placed(again) == placed(body)
+    assert put_together(apart(again)) == again
+
+
+def test_what_nobody_knows_yet_stays_around_the_spans() -> None:
+    message = as_message(requests_of(NAMES[0])[0])
+    message.resource_spans[0].schema_url = "https://example.com/resource"
+    message.resource_spans[0].scope_spans[0].schema_url = "https://example.com/scope"
+    unknown = b"\xf2\x3f\x03abc"  # field 1022
+    message.resource_spans[0].MergeFromString(unknown)
+    message.resource_spans[0].scope_spans[0].MergeFromString(unknown)
+    body = message.SerializeToString()
+    [first, *_] = apart(body)
+    part = put_together([Group(first.envelope, first.spans[:1])])
+    assert part.count(unknown) == 2
+    kept = ExportTraceServiceRequest.FromString(part).resource_spans[0]
+    assert (kept.schema_url, kept.scope_spans[0].schema_url) == (
+        "https://example.com/resource",
+        "https://example.com/scope",
+    )
+
+
+@pytest.mark.parametrize("broken", [b"\x0a\xff", b"{}", b"\x0a\x05abc", b"\x0b"])
+def test_what_is_no_request_is_told_from_one(broken: bytes) -> None:
+    assert take_apart(broken) is None
+
+
+def test_an_empty_request_has_no_spans() -> None:
+    assert take_apart(b"") == []
+    assert put_together([Group(Envelope(b"", b""), [])]) == b""
+
+
+def test_attributes_are_added_behind_a_span_that_stays_as_it_was() -> None:
+    span = Span(name="execute_tool", trace_id=b"1" * 16, span_id=b"2" * 8)
+    span.attributes.add(key="a").value.string_value = "before"
+    raw = span.SerializeToString()
+    added: dict[str, Any] = {"a": "after", "b": 0.5, "c": True, "d": -1, "e": ("x", "y"), "f": "half \ud800"}
+    scored = with_attributes(raw, added)
+    assert scored.startswith(raw)
+    assert message_attributes(Span.FromString(scored).attributes) == {
+        **added,
+        "a": "before",
+        "e": ["x", "y"],
+        "f": "half \\ud800",
+    }
+    assert with_attributes(scored, added) == scored
+
+
+def test_ids_are_found_wherever_they_stand() -> None:
+    first = b"\n\x10" + b"t" * 16 + b"\x12\x08" + b"s" * 8
+    swapped = b"\x12\x08" + b"s" * 8 + b"\n\x10" + b"t" * 16
+    for span in (first, swapped):
+        assert trace_id_of(span) == b"t" * 16
+        assert ref_of(span) == ((b"t" * 16).hex(), (b"s" * 8).hex())
+    assert trace_id_of(b"") == b""
+
+
+@pytest.mark.parametrize("recording", NAMES)
+def test_needles_find_every_span_that_a_dialect_reads_and_every_session(recording: str) -> None:
+    for request in requests_of(recording):
+        for group in apart(as_message(request).SerializeToString()):
+            for span in group.spans:
+                reader = ProtobufReader(lambda problem: None)
+                [view] = reader.views(reader.parse(put_together([Group(group.envelope, [span])]), ""), "")
+                assert not isinstance(view, LogView)
+                facts = REGISTRY.read(view)
+                assert facts.role is None or NEEDLES.marked(span) or NEEDLES.bare(group.envelope.scope)
+                assert {value for _, value in facts.session_keys} == set(NEEDLES.session_ids(span))
+
+
+@pytest.mark.parametrize("value", ["s", "s" * 124, "s" * 125, "s" * 126, "s" * 127, "s" * 300, "é", 7])
+def test_session_ids_of_any_length_are_found(value: str | int) -> None:
+    span = Span(trace_id=b"1" * 16, span_id=b"2" * 8)
+    attribute = span.attributes.add(key="session.id")
+    if isinstance(value, int):
+        attribute.value.int_value = value
+    else:
+        attribute.value.string_value = value
+    assert list(NEEDLES.session_ids(span.SerializeToString())) == [str(value)]
+
+
+@pytest.mark.parametrize("text", ["session.id", "\nsession.id\x12", "\n\nsession.id", "gen_ai.operation.name"])
+def test_text_that_speaks_of_sessions_is_no_session(text: str) -> None:
+    span = Span(trace_id=b"1" * 16, span_id=b"2" * 8, name=text)
+    span.attributes.add(key="text").value.string_value = text
+    assert list(NEEDLES.session_ids(span.SerializeToString())) == []
