@@ -50,6 +50,17 @@ class DeclaredDefaults:
         return self._of_tools.get(tool, {})
 
 
+def declared_parameters(definitions: Content) -> Mapping[str, Mapping[str, JsonValue] | None]:
+    """Return the schemas of each tool's parameters by their names; None where a tool takes others as well."""
+    found: dict[str, Mapping[str, JsonValue] | None] = {}
+    if definitions.capture is Capture.CAPTURED:
+        for name, schema in _definitions(definitions.value):
+            properties = _inner(schema).get("properties")
+            closed = is_object(properties) and _inner(schema).get("additionalProperties", False) is False
+            found.setdefault(name, properties if closed else None)
+    return found
+
+
 def _definitions(value: JsonValue) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Find names and schemas, whatever they are wrapped in."""
     waiting: list[tuple[Any, int]] = [(value, 0)]
@@ -80,8 +91,12 @@ def _decoded(value: Any) -> Any:
 
 
 def _defaults(schema: Mapping[str, Any]) -> Defaults:
-    inner = schema.get("json")  # Bedrock: {"inputSchema": {"json": {...}}}
-    properties = (inner if is_object(inner) else schema).get("properties")
+    properties = _inner(schema).get("properties")
     if not is_object(properties):
         return {}
     return {name: one["default"] for name, one in properties.items() if is_object(one) and "default" in one}
+
+
+def _inner(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    inner = schema.get("json")  # Bedrock: {"inputSchema": {"json": {...}}}
+    return inner if is_object(inner) else schema
