@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -40,8 +41,11 @@ class Process:
         return urllib3.request("POST", url, body=body, headers=headers, retries=False, timeout=10).status
 
     def call(self, body: bytes, signal: Signal = Signal.TRACES) -> bytes:
-        with grpc.insecure_channel(self.addresses["grpc"]) as channel:
-            return channel.unary_unary(EXPORT[signal], None, None)(body, timeout=10)
+        return self.channel.unary_unary(EXPORT[signal], None, None)(body, timeout=10)
+
+    @cached_property
+    def channel(self) -> grpc.Channel:
+        return grpc.insecure_channel(self.addresses["grpc"])
 
     def end(self, number: int = signal.SIGTERM) -> int:
         """Stop it by a signal; what it logged until then is in `log`."""

@@ -6,24 +6,18 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import grpc
 import pytest
-import urllib3
 
 from downstream import Downstream, HttpAnswer, http_downstream
+from gateway_process import command, process, settings_for
 from gateway_rig import MESSAGES, one_span
 from goldspan.collector_processor.gateway.contract import Signal
-from goldspan.collector_processor.gateway.grpc_receiver import METHODS
 
-EXPORT = {signal: method for method, signal in METHODS.items()}
 SPAN = one_span("plain").SerializeToString()
 
 GOLDENS = """
@@ -34,81 +28,10 @@ goldens:
 """
 
 
-@dataclass
-class Process:
-    """A gateway that listens."""
-
-    process: subprocess.Popen[str]
-    addresses: dict[str, str]
-    log: list[dict[str, Any]]
-
-    def get(self, path: str) -> Any:
-        return urllib3.request("GET", f"http://{self.addresses['admin']}{path}", retries=False, timeout=10)
-
-    def post(self, body: bytes, path: str = "/v1/traces", content_type: str = "application/x-protobuf") -> int:
-        url = f"http://{self.addresses['http']}{path}"
-        headers = {"content-type": content_type}
-        return urllib3.request("POST", url, body=body, headers=headers, retries=False, timeout=10).status
-
-    def call(self, body: bytes) -> bytes:
-        with grpc.insecure_channel(self.addresses["grpc"]) as channel:
-            return channel.unary_unary(EXPORT[Signal.TRACES], None, None)(body, timeout=10)
-
-    def end(self, number: int = signal.SIGTERM) -> int:
-        """Stop it by a signal; what it logged until then is in `log`."""
-        self.process.send_signal(number)
-        _, text = self.process.communicate(timeout=30)
-        self.log += [json.loads(line) for line in text.splitlines()]
-        return self.process.returncode
-
-
-def command(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "goldspan.collector_processor.cli", "serve", *arguments]
-
-
-@contextmanager
-def process(settings: str, folder: Path, **environ: str) -> Iterator[Process]:
-    path = folder / "goldspan.yaml"
-    path.write_text(settings, "utf-8")
-    clean = {name: value for name, value in os.environ.items() if not name.startswith(("GOLDSPAN_", "OTEL_"))}
-    started = subprocess.Popen(
-        command("--config", str(path)),
-        cwd=folder,
-        env=clean | {"XDG_STATE_HOME": str(folder / "state")} | environ,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    log: list[dict[str, Any]] = []
-    addresses: dict[str, str] = {}
-    assert started.stderr is not None
-    try:
-        while len(addresses) < 3:
-            line = started.stderr.readline()
-            assert line, f"it ended: {log}"
-            log.append(json.loads(line))
-            if log[-1]["message"] == "listening":
-                addresses[log[-1]["door"]] = log[-1]["address"]
-        yield Process(started, addresses, log)
-    finally:
-        if started.poll() is None:
-            started.kill()
-            started.communicate()
-        started.stderr.close()
-
-
 @pytest.fixture
 def http() -> Iterator[Downstream]:
     with http_downstream() as downstream:
         yield downstream
-
-
-def settings_for(downstream: Downstream, more: str = "") -> str:
-    return (
-        "receivers: {grpc: '127.0.0.1:0', http: '127.0.0.1:0'}\n"
-        "admin: {listen: '127.0.0.1:0'}\n"
-        "scoring: {settle: 200ms, run_idle: 1s}\n"
-        f"export: {{endpoint: '{downstream.endpoint}', retry: {{initial: 100ms}}}}\n{more}"
-    )
 
 
 def until(condition: Any, seconds: float = 15) -> None:
