@@ -179,8 +179,10 @@ class Criterion(Block):
         """Return the strategy for an argument or a part: its own, or that of the nearest rule around it."""
         by_place = {place_of(one): rule.strategy for one, rule in rules.args.items()}
         place = place_of(name)
-        around = (by_place.get(place[:length]) for length in range(len(place), 0, -1))
-        return next((one for one in around if one), self.strategy_of(place[0]))
+        for length in range(len(place), 0, -1):
+            if strategy := by_place.get(place[:length]):
+                return strategy
+        return self.strategy_of(place[0])
 
     @cached_property
     def digest(self) -> str:

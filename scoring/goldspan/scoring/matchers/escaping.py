@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from goldspan.scoring.comparison import is_list, is_object
@@ -36,7 +37,8 @@ def is_matcher(value: JsonValue) -> bool:
 
 def dollar_keys(value: JsonValue) -> list[str]:
     """Return the keys of an object that begin with `$`; a golden means a matcher by them, rightly or wrongly."""
-    return [key for key in value if isinstance(key, str) and key.startswith("$")] if is_object(value) else []
+    keys: Iterable[object] = value if is_object(value) else ()
+    return [key for key in keys if isinstance(key, str) and key.startswith("$")]
 
 
 def escape_literal(value: JsonValue) -> JsonValue:
