@@ -45,6 +45,8 @@ class Metric(Protocol):
         ...
 
 
+_WAITS = "it waits for something, which takes an event loop: `goldspan score` and the doors have one"
+
 Run = Callable[[Metric, Session, Golden], Measured]
 """Runs a metric that is not goldspan's own and returns its answer; raises what it raises."""
 
@@ -152,5 +154,9 @@ def run_here(metric: Metric, session: Session, golden: Golden) -> Measured:
         next(steps)
     except StopIteration as end:
         return cast("Measured", end.value)
+    except RuntimeError as error:
+        if "event loop" in str(error):
+            raise RuntimeError(_WAITS) from error
+        raise
     steps.close()
-    raise RuntimeError("it waits for something, which takes an event loop: score with `goldspan score` or a door")
+    raise RuntimeError(_WAITS)
