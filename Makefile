@@ -25,7 +25,7 @@ define set_up
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check conformance bench test-adk test-sdk test-zero-code test-servers collector record wheel clean
+.PHONY: help demo test check conformance bench test-adk test-sdk test-zero-code test-servers scenarios collector record wheel clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -63,6 +63,9 @@ test-zero-code: $(SDK_VENVS)/zero-code/.ready ## run agents under opentelemetry-
 
 test-servers: $(READY) $(SDK_VENVS)/servers/.ready ## scores in a real Phoenix and a real MLflow; both are large
 	$(BIN)/python -m pytest -rs tests/sinks/test_real_servers.py $(ARGS)
+
+scenarios: $(READY) ## what arrives from real processes, with and without goldspan; ARGS= names some
+	PYTHONPATH=tests $(BIN)/python tests/scenarios/measuring.py $(ARGS)
 
 collector: .collector/otelcol-goldspan ## build the OpenTelemetry Collector that the tests of config/collector use; needs Go
 
