@@ -30,6 +30,8 @@ def _lines(run: RunResult) -> Iterator[str]:
         yield from _session(session)
     if len(interesting) > _MOST_SESSIONS:
         yield f"... and {counted(len(interesting) - _MOST_SESSIONS, 'session')} more"
+    for repeat in run.repeats:
+        yield f"{_head(repeat.verdict)} golden {shown_name(repeat.golden.key)}: {repeat}"
     for golden in run.never_seen[:_MOST_SESSIONS]:
         yield f"never seen: golden {shown_name(golden.key)}{f' of {golden.golden_set}' if golden.golden_set else ''}"
     if len(run.never_seen) > _MOST_SESSIONS:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from goldspan.scoring.goldens.models import Golden
     from goldspan.scoring.metrics.results import MetricResult, MetricVerdict
     from goldspan.scoring.presets.result import PresetResult
+    from goldspan.scoring.repeats import RepeatResult
 
 Document = dict[str, Any]
 
@@ -46,6 +47,7 @@ def document_of(run: RunResult) -> Document:
         },
         "golden_sets": [{"golden_set": name, "digest": digest} for name, digest in run.golden_sets.items()],
         "sessions": [_session(session) for session in run.sessions],
+        "repeats": [_repeat(repeat) for repeat in run.repeats],
         "never_seen": [_golden(golden) for golden in run.never_seen],
         "problems": [
             {"code": problem.code, "message": plain(problem.message), "source": plain(problem.source)}
@@ -76,6 +78,19 @@ def _session(result: SessionResult) -> Document:
     }
 
 
+def _repeat(result: RepeatResult) -> Document:
+    return {
+        "golden": plain(result.golden.key),
+        "golden_set": result.golden.golden_set,
+        **_verdict(result.verdict),
+        "runs": len(result.runs),
+        "passed": result.passed,
+        "needed_runs": result.repeat.runs,
+        "needed_passes": result.repeat.passes,
+        "explanation": str(result),
+    }
+
+
 def _golden(golden: Golden) -> Document:
     return {"golden": plain(golden.key), "golden_set": golden.golden_set, "source": plain(golden.source)}
 
@@ -95,6 +110,7 @@ def _turn(result: TurnResult) -> Document:
         "missing_calls": result.missing,
         "unexpected_calls": len(result.unexpected),
         "approximate": result.approximate,
+        "alternative": result.alternative,
         "explanation": explain(result),
         "answer": _answer(result.answer),
         "calls": [_call(call) for call in (*result.calls, *result.unexpected)],
@@ -144,6 +160,8 @@ def _call(result: CallResult) -> Document:
         "expected_arguments": None if result.expected is None else plain(dict(result.expected.args)),
         "actual": None if result.actual is None else _actual(result.actual, result.actual_index),
         "near_miss": result.missing and result.actual is not None,
+        "optional": result.optional,
+        "forbidden": result.violates is not None,
         "arguments": [_argument(argument) for argument in result.arguments],
         "extra_arguments": [plain(name) for name in result.extra_arguments],
         "explanation": explain(result),

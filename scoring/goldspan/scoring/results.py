@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from goldspan.scoring.goldens.models import ExpectedCall, Golden
     from goldspan.scoring.metrics.results import MetricResult
     from goldspan.scoring.presets.result import PresetResult
+    from goldspan.scoring.repeats import RepeatResult
 
 
 class Label(StrEnum):
@@ -216,6 +217,11 @@ class SessionResult:
         return Label.FAIL in labels
 
     @property
+    def repeated(self) -> bool:
+        """Whether it is one of several runs that its golden is judged over: alone it decides nothing."""
+        return self.golden is not None and self.golden.repeat is not None
+
+    @property
     def as_one(self) -> bool:
         """Whether the turns were judged as one, so that there is a single turn result without a place of its own."""
         golden = self.golden
@@ -253,14 +259,24 @@ class RunResult:
         return self.passes()
 
     def passes(self, coverage: Coverage = "strict") -> bool:
-        """Return whether sessions were found and none failed.
+        """Return whether sessions were found and none failed; of goldens with `repeat`, whether enough runs passed.
 
         `strict` also asks that nothing went unevaluated, on any level, for another reason than that nothing was
         expected or no golden wanted the session, and that every golden was seen. `lenient` does not.
         """
-        if not self.sessions or any(session.failed for session in self.sessions):
+        if not self.sessions or any(session.failed for session in self.sessions if not session.repeated):
+            return False
+        repeats = {repeat.verdict.label for repeat in self.repeats}
+        if Label.FAIL in repeats or (coverage == "strict" and Label.NOT_EVALUATED in repeats):
             return False
         return coverage == "lenient" or not (self.never_seen or any(self._unevaluated()))
+
+    @property
+    def repeats(self) -> tuple[RepeatResult, ...]:
+        """Goldens with `repeat`, each judged over its runs."""
+        from goldspan.scoring.repeats import repeats_of  # noqa: PLC0415 - written in terms of this module
+
+        return repeats_of(self.sessions)
 
     def _unevaluated(self) -> Iterator[Reason]:
         """List why something was not evaluated that should have been."""

@@ -44,6 +44,12 @@ def score_page(
 ) -> None:
     """Add the sessions, then the sums and the verdict; `advice` says per dialect how to have arguments captured."""
     _sessions(page, result, verbose=verbose)
+    for repeat in result.repeats:
+        mark = MARKS[repeat.verdict.label]
+        page.line(
+            (f"{mark} {score_text(repeat.verdict.exact)}", STYLES[mark]),
+            f"  golden {printable(repeat.golden.key)}: {repeat}",
+        )
     summary(page, result, totals(result), judgement, advice)
 
 

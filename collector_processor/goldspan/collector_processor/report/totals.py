@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
 
@@ -126,10 +126,12 @@ def judge(result: RunResult, *, recognised: int, coverage: Coverage, fail_under:
     """
     sums = totals(result)
     because = list(nothing_found(result, recognised))
-    failed = sums.sessions.get(Label.FAIL, 0)
+    failed = sum(session.verdict.label is Label.FAIL for session in result.sessions if not session.repeated)
     if failed:
         because.append(f"{failed} of {counted(sum(sums.sessions.values()), 'session')} failed")
-    because += metric_failures(result, strict=coverage is Coverage.STRICT)
+    alone = replace(result, sessions=tuple(session for session in result.sessions if not session.repeated))
+    because += metric_failures(alone, strict=coverage is Coverage.STRICT)
+    because += _repeats(result, coverage)
     if coverage is Coverage.STRICT:
         because += _lost(result)
         if sums.never_seen:
@@ -137,6 +139,14 @@ def judge(result: RunResult, *, recognised: int, coverage: Coverage, fail_under:
             because.append(f"{count} never seen ({listed(sums.never_seen)})")
     because += too_low(sums, fail_under)
     return Judgement(1 if because else 0, tuple(because))
+
+
+def _repeats(result: RunResult, coverage: Coverage) -> Iterator[str]:
+    """Say which goldens had too few runs that passed, or that were seen."""
+    for repeat in result.repeats:
+        label = repeat.verdict.label
+        if label is Label.FAIL or (label is Label.NOT_EVALUATED and coverage is Coverage.STRICT):
+            yield f"golden {printable(repeat.golden.key)}: {repeat}"
 
 
 def nothing_found(result: RunResult, recognised: int) -> Iterator[str]:
