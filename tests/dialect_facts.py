@@ -81,6 +81,8 @@ def _model(model: ModelFacts) -> Iterator[tuple[str, Any]]:
         yield "answered", dict(sorted(model.answered.items()))
     if model.new_user_message is not None:
         yield "new_user_message", model.new_user_message
+    if model.unseen_requests:
+        yield "unseen_requests", True
 
 
 def _arguments(content: Content, captures: Mapping[str, Capture] | None) -> Iterator[tuple[str, Any]]:

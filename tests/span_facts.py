@@ -53,11 +53,12 @@ def model(
     session: str | None = None,
     user: bool | None = None,
     answered: Mapping[str, bool] | None = None,
+    unseen: bool = False,
     **more: Any,
 ) -> SpanFacts:
     asked = tuple(
         Request(name, NO_CONTENT if args is None else captured(dict(args)), call_id) for name, args, call_id in requests
     )
     keys = (("gen_ai.conversation.id", session),) if session else ()
-    facts = ModelFacts(asked, answered, user)
+    facts = ModelFacts(asked, answered, user, unseen)
     return plain(trace, span, parent, role=Role.MODEL, dialect="test", model=facts, session_keys=keys, **more)

@@ -47,6 +47,14 @@ def test_a_server_span_under_an_agent_belongs_to_its_turn() -> None:
     assert shape(records) == [[["search"]]]
 
 
+@pytest.mark.parametrize(("executed", "visible"), [(False, False), (True, True)])
+def test_a_model_that_asked_unseen_hides_calls_unless_executions_show_them(executed: bool, visible: bool) -> None:
+    records = [agent("t", "root"), model("t", "m", "root", unseen=True)]
+    records += [tool("t", "x", "root", name="f")] if executed else []
+    (session,) = assemble(records)
+    assert session.turns[0].calls_visible is visible
+
+
 def test_a_program_over_several_sessions_is_no_turn_though_it_is_written_as_an_agent() -> None:
     records = [
         agent("t", "nightly", start=0, end=100),

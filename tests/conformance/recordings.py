@@ -48,6 +48,9 @@ def read(name: str) -> Row:
     if isinstance(truth["turns"], dict):
         check_conversations(row, truth)
         return row
+    if truth["turns"] == "hidden":
+        check_hidden(row)
+        return row
     turns = [turn for turn in row.turns if turn or truth["turns"] != "raw"]
     if name in STRAY_CALL:
         check_stray(row, turns.pop() if len(turns) > 2 else ())
@@ -60,6 +63,14 @@ def read(name: str) -> Row:
     check_turns(row, turns, expected, truth)
     check_session(row, truth)
     return row
+
+
+def check_hidden(row: Row) -> None:
+    """Tools were called, and nothing says which: that is to be said, and not that there was no call."""
+    if any(row.turns):
+        row.wrong.append(f"calls {[call.name for turn in row.turns for call in turn]}, where none can be seen")
+    if all(turn.calls_visible for session in row.sessions for turn in session.turns):
+        row.wrong.append("no turn says that its calls are not visible")
 
 
 def check_conversations(row: Row, truth: Any) -> None:

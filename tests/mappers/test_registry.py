@@ -39,7 +39,7 @@ def read(attributes: dict[Any, Any], **more: Any) -> SpanFacts:
 
 def test_a_plain_span_is_a_skeleton() -> None:
     facts = read({"http.method": "GET", "url.full": "http://x"}, parent_id="c" * 16)
-    expected = SpanFacts(Span.trace_id, Span.span_id, "c" * 16, 1_000, 2_000, (2_000, 2, ""))
+    expected = SpanFacts(Span.trace_id, Span.span_id, "c" * 16, 1_000, 2_000, (2_000, 0, ""))
     assert facts == expected
     assert repr(facts) == repr(expected)
 

@@ -36,10 +36,11 @@ class _Handler(BaseHTTPRequestHandler):
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         step, number = next(self.steps), next(self.numbers)
         if self.path.endswith("/responses"):
-            document = response(step, number) | {"tools": asked["tools"], "instructions": asked["instructions"]}
+            document = response(step, number) | {key: asked.get(key) for key in ("tools", "instructions")}
             events = response_events(document)
         elif self.path.endswith("/messages"):
-            document, events = message(step, number), iter(())
+            document = message(step, number)
+            events = message_events(document)
         else:
             document = completion(step, number)
             events = ((None, chunk) for chunk in chunks(document))
@@ -50,7 +51,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def stream(self, events: Iterable[tuple[str | None, dict[str, Any]]]) -> None:
         lines = [(f"event: {name}\n" if name else "") + f"data: {json.dumps(event)}\n\n" for name, event in events]
-        self.reply("text/event-stream", ("".join(lines) + "data: [DONE]\n\n").encode())
+        end = "" if self.path.endswith("/messages") else "data: [DONE]\n\n"
+        self.reply("text/event-stream", ("".join(lines) + end).encode())
 
     def reply(self, kind: str, body: bytes) -> None:
         self.send_response(200)
@@ -167,3 +169,22 @@ def message(step: Step, number: int) -> dict[str, Any]:
         "stop_sequence": None,
         "usage": {"input_tokens": 10, "output_tokens": 5},
     }
+
+
+def message_events(document: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The same as a stream: each call's arguments in two pieces."""
+    start = {**document, "content": [], "stop_reason": None}
+    yield "message_start", {"type": "message_start", "message": start}
+    for index, block in enumerate(document["content"]):
+        if block["type"] == "text":
+            begun, pieces = {"type": "text", "text": ""}, [{"type": "text_delta", "text": block["text"]}]
+        else:
+            begun, text = {**block, "input": {}}, json.dumps(block["input"], ensure_ascii=False)
+            pieces = [{"type": "input_json_delta", "partial_json": part} for part in (text[:9], text[9:])]
+        yield "content_block_start", {"type": "content_block_start", "index": index, "content_block": begun}
+        for piece in pieces:
+            yield "content_block_delta", {"type": "content_block_delta", "index": index, "delta": piece}
+        yield "content_block_stop", {"type": "content_block_stop", "index": index}
+    ended = {"stop_reason": document["stop_reason"], "stop_sequence": None}
+    yield "message_delta", {"type": "message_delta", "delta": ended, "usage": document["usage"]}
+    yield "message_stop", {"type": "message_stop"}

@@ -5,11 +5,12 @@ SpanView -> dialects -> SpanFacts -> assembly -> Session
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from goldspan.mappers.spans import Skeleton
 from goldspan.scoring.sessions import NO_CONTENT, Capture, Content, SpanRef
 
 
@@ -69,6 +70,8 @@ class ModelFacts:
     """Call ids that the *input* holds a result for, with whether that result is an error."""
     new_user_message: bool | None = None
     """The input ends with a user message (starts a turn) rather than with tool results; none where unknown."""
+    unseen_requests: bool = False
+    """It asked for tools, or its answer is hidden, and no request can be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +116,7 @@ class SpanFacts:
     start: int
     end: int
     version: tuple[int, int, str] = (0, 0, "")
-    """End, number of attributes, and a text of the span's content that breaks the last ties."""
+    """End, number of attributes where some are known, and a text of the content that breaks the last ties."""
     role: Role | None = None
     dialect: str = ""
     agent: str | None = None
@@ -148,6 +151,35 @@ class SpanFacts:
         if self.version != other.version:
             return self.version > other.version
         return self != other and _text_of(self) > _text_of(other)
+
+
+def newer(old: SpanFacts | None, new: SpanFacts) -> SpanFacts:
+    """Return the version of a span to keep: later end, then more attributes, then the greater content (R4)."""
+    return new if old is None or new.supersedes(old) else old
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Skeletons:
+    """Plain spans of one trace and one source, read when someone asks what stands above a recognised one."""
+
+    trace_id: str
+    undecoded: Sequence[Any]
+    skeleton: Callable[[Any], Skeleton]
+    resource: ResourceFacts = NO_RESOURCE
+
+    def __len__(self) -> int:
+        return len(self.undecoded)
+
+    def read(self) -> Iterator[Skeleton]:
+        """Yield each of them."""
+        return map(self.skeleton, self.undecoded)
+
+    def fact(self, skeleton: Skeleton) -> SpanFacts:
+        """Return one of them as what is kept of every other span."""
+        span_id, parent_id, start, end, entry = skeleton
+        return SpanFacts(
+            self.trace_id, span_id, parent_id, start, end, (end, 0, ""), entry=entry, resource=self.resource
+        )
 
 
 def _text_of(facts: SpanFacts) -> str:

@@ -79,7 +79,8 @@ def _model(own: ModelFacts, records: Sequence[LogFacts], current: Sequence[LogFa
         for call_id, failed in ((log.model and log.model.answered) or {}).items():
             answered[call_id] = answered.get(call_id, False) or failed  # of several answers to one id an error wins
     asks = _ends_with_user(current) if own.new_user_message is None else own.new_user_message
-    return ModelFacts(own.requests or _requests(records), answered or None, asks)
+    requests = own.requests or _requests(records)
+    return ModelFacts(requests, answered or None, asks, own.unseen_requests and not requests)
 
 
 def _requests(records: Sequence[LogFacts]) -> tuple[Request, ...]:

@@ -125,9 +125,15 @@ def build_turn(fragments: TurnFragments, settings: AssemblySettings) -> Turn:
         start=first.start,
         end=max(fragment.end for fragment in fragments),
         agent=next((span.agent for span in [*roots, *spans] if span.agent), None),
-        calls_visible=not any(span.hides_calls for span in [*roots, *spans]),
+        calls_visible=not (any(span.hides_calls for span in [*roots, *spans]) or _unseen(spans)),
         user_text=best_of(one.user_text for one in context),
         answer=best_of(one.answer for one in [*(span.context for span in reversed(roots)), *reversed(context)]),
         messages=best_of(one.messages for one in reversed(context)),
         tool_definitions=best_of(one.tool_definitions for one in context),
     )
+
+
+def _unseen(spans: Sequence[SpanFacts]) -> bool:
+    """Say whether models asked for tools that left no trace: neither a request that can be read nor any execution."""
+    executed = any(span.tool is not None and not span.tool.merged for span in spans)
+    return not executed and any(span.model is not None and span.model.unseen_requests for span in spans)

@@ -81,10 +81,12 @@ def _tool(tools: Sequence[ToolFacts], *, content: bool) -> ToolFacts | None:
 def _model(models: Sequence[ModelFacts]) -> ModelFacts | None:
     if len(models) < 2:
         return models[0] if models else None
+    requests = next((model.requests for model in models if model.requests), ())
     return ModelFacts(
-        next((model.requests for model in models if model.requests), ()),
+        requests,
         next((model.answered for model in models if model.answered), None),
         next((model.new_user_message for model in models if model.new_user_message is not None), None),
+        not requests and any(model.unseen_requests for model in models),
     )
 
 

@@ -21,10 +21,11 @@ from goldspan.mappers.facts import (
     Record,
     ResourceFacts,
     Role,
+    Skeletons,
     SpanFacts,
 )
 from goldspan.mappers.quick import quick_constructor
-from goldspan.mappers.spans import LogView, RecordView, ResourceView, SpanView
+from goldspan.mappers.spans import ENTRY_KINDS, LogView, Markers, PlainSpans, RecordView, ResourceView, SpanView
 from goldspan.scoring.errors import DialectError, Problem
 from goldspan.scoring.sessions import SpanRef
 
@@ -38,7 +39,6 @@ _SCORED = frozenset(
 _SCALARS = (str, int, float)
 _MAX_RESOURCES = 256
 _MAX_PLANS = 4096
-_SERVER, _CONSUMER = 2, 5
 _span_facts = quick_constructor(SpanFacts)
 
 
@@ -84,6 +84,8 @@ class DialectRegistry:
         known = {*self._session_keys, *self._join_attributes, *RUN_ID_KEYS, *_SCORED}
         self._keys = frozenset(known.union(*(dialect.markers for dialect in self.dialects)))
         self._bare_scopes = frozenset[str]().union(*(_bare_scopes(dialect) for dialect in self.dialects))
+        self.markers = Markers(self._keys, self._bare_scopes)
+        """What a span must hold for `read` to find more than its skeleton."""
         self._plans: dict[frozenset[str], _Plan] = {}
         self._resources: dict[int, tuple[ResourceView, ResourceFacts]] = {}
         """By identity; the view is kept too, so that its identity stays its own."""
@@ -104,6 +106,12 @@ class DialectRegistry:
         except Exception as error:  # noqa: BLE001 - a broken view must never reach the agent
             self._failed("reader", error, view)
             return SpanFacts("", "", "", 0, 0)
+
+    def skeletons(self, plain: PlainSpans) -> Iterator[Skeletons]:
+        """Yield what is known of spans without any of the `markers`, trace by trace."""
+        resource = self._resource(plain.resource)
+        for trace_id, undecoded in plain.by_trace.items():
+            yield Skeletons(trace_id, undecoded, plain.skeleton, resource)
 
     def read_log(self, view: LogView, *, content: bool = True) -> LogFacts | None:
         """Return what a log record adds to the span it was written in; none where it says nothing of interest."""
@@ -133,8 +141,8 @@ class DialectRegistry:
             view.parent_id,
             view.start,
             end,
-            (end, len(view.attributes), ""),
-            entry=view.parent_is_remote or view.kind in (_SERVER, _CONSUMER),
+            (end, 0, ""),
+            entry=view.parent_is_remote or view.kind in ENTRY_KINDS,
             resource=self._resource(view.resource),
         )
 
@@ -171,7 +179,7 @@ class DialectRegistry:
             {key: attributes[key] for key in plan.join_keys} if plan.join_keys else None,
             first.no_turn,
             first.hides_calls,
-            view.parent_is_remote or view.kind in (_SERVER, _CONSUMER),
+            view.parent_is_remote or view.kind in ENTRY_KINDS,
             plan.scored,
             self._resource(view.resource),
             _notes(readings, view) if readings else (),

@@ -18,6 +18,7 @@ from typing import Any
 from goldspan.mappers.dialects.capture import NO_ARGUMENTS, REDACTION_TOKENS, Arguments, read_arguments, read_content
 from goldspan.mappers.dialects.dialect import NO_ADVICE, Advice, LogReading, Reading
 from goldspan.mappers.dialects.failures import error_of
+from goldspan.mappers.dialects.finish_reasons import asked_for_tools
 from goldspan.mappers.dialects.identifiers import identifier
 from goldspan.mappers.dialects.log_records import MESSAGE_EVENTS, LogSpan, event_name, said_in
 from goldspan.mappers.dialects.messages import (
@@ -160,6 +161,8 @@ class DialectTable:
         end = end_of_input(given) if role is Role.MODEL else InputEnd(user_text=self._asked(span, attributes, given))
         speaks = role is Role.MODEL or (rule is not None and rule.speaks)
         model = self._model(output, end) if speaks else None
+        if role is Role.MODEL and model is not None and not model.requests and self._hides_requests(span, attributes):
+            model = replace(model, unseen_requests=True)
         return _reading(
             role,
             agent,
@@ -261,6 +264,10 @@ class DialectTable:
                 for request in requests
             )
         return _model_facts(requests, end.answered, end.new_user_message)
+
+    def _hides_requests(self, span: SpanView, attributes: Attributes) -> bool:
+        answer = first_value(self.answer, span, attributes)
+        return asked_for_tools(attributes) or (isinstance(answer, str) and answer in self.redaction_tokens)
 
     def _asked(self, span: SpanView, attributes: Attributes, given: Any) -> Content:
         text = last_user_text(given)

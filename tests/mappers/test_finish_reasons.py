@@ -1,0 +1,53 @@
+"""With content off a finish reason is all that tells of requests: never "no calls" then (R10)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from goldspan.mappers.dialects import DialectRegistry
+from otlp_containers import Span
+
+
+def hides(attributes: dict[str, Any]) -> bool:
+    facts = DialectRegistry().read(Span({"gen_ai.operation.name": "chat", **attributes}))
+    assert facts.model is not None
+    return facts.model.unseen_requests
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        {"gen_ai.response.finish_reasons": ["tool_calls"]},
+        {"gen_ai.response.finish_reasons": ("stop", "tool_use")},
+        {"gen_ai.response.finish_reasons": '["tool_calls"]'},
+        {"gen_ai.response.finish_reason": "FinishReason.TOOL_CALLS"},
+        {"ai.response.finishReason": "tool-calls"},
+    ],
+)
+def test_an_answer_that_asked_for_tools_and_is_not_written(attributes: dict[str, Any]) -> None:
+    assert hides(attributes)
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        {},
+        {"gen_ai.response.finish_reasons": ["stop"]},
+        {"gen_ai.response.finish_reasons": [7, None]},
+        {"gen_ai.response.finish_reasons": {"tool_calls": 1}},
+        {
+            "gen_ai.response.finish_reasons": ["tool_calls"],
+            "gen_ai.output.messages": '[{"role": "assistant", "parts": [{"type": "tool_call", "name": "f", "id": "1"}]}]',
+        },
+    ],
+)
+def test_nothing_is_hidden_otherwise(attributes: dict[str, Any]) -> None:
+    assert not hides(attributes)
+
+
+def test_a_redacted_answer_may_have_asked() -> None:
+    facts = DialectRegistry().read(Span({"openinference.span.kind": "LLM", "output.value": "__REDACTED__"}))
+    assert facts.model is not None
+    assert facts.model.unseen_requests
