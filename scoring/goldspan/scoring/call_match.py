@@ -69,14 +69,9 @@ class Surroundings(NamedTuple):
     """What the tools' definitions declare for arguments that are left out."""
 
 
-class _Argument(NamedTuple):
-    """One expected argument that counts."""
-
-    name: str
-    value: Expected
-    rule: Rule
-    special: bool
-    """It is more than plain JSON to be compared as a whole."""
+_Argument = tuple[str, Expected, Rule, bool]
+"""An expected argument that counts: its name, its value, the rule for it, and whether it is more than plain JSON to be
+compared as a whole."""
 
 
 class CallMatch:
@@ -87,12 +82,16 @@ class CallMatch:
     def __init__(self, expected: ExpectedCall, criterion: Criterion, around: Surroundings = Surroundings()) -> None:  # noqa: B008 - immutable
         self.expected, self.criterion, self._around = expected, criterion, around
         rules = criterion.rules(expected.name)
-        self._items = [
-            _Argument(argument, value, rule := rules[argument], has_parts(value, rule))
-            for argument, value in expected.values.items()
-            if not isinstance(value, Ignore)
-        ]
-        self._total = sum(item.rule.points for item in self._items)
+        self._items: list[_Argument]
+        if expected.values is expected.args and not rules.reach_inside:
+            self._items = [(argument, value, rules[argument], False) for argument, value in expected.args.items()]
+        else:
+            self._items = [
+                (argument, value, rule := rules[argument], has_parts(value, rule))
+                for argument, value in expected.values.items()
+                if not isinstance(value, Ignore)
+            ]
+        self._total = sum([rule.points for _, _, rule, _ in self._items])
 
     def is_perfect(self, call: ToolCall, judged: Judged) -> bool:
         """Whether no other call could be a better partner than this one of the same name."""
@@ -155,13 +154,13 @@ class CallMatch:
         for item in self._items:
             score = self._special(item, actual, call)
             if score is not None and score is not MISSING and score is not ZERO:
-                points += item.rule.points if score is ONE else item.rule.points * score
+                points += item[2].points if score is ONE else item[2].points * score
         return _share(points, self._total)
 
     def may_be(self, call: ToolCall) -> bool:
         """Whether every expected argument that is known is a match."""
         actual, hidden = arguments_of(call) or {}, call.argument_captures
-        return all(is_hidden(hidden, item.name) or self._special(item, actual, call) is ONE for item in self._items)
+        return all(is_hidden(hidden, item[0]) or self._special(item, actual, call) is ONE for item in self._items)
 
     def judge(self, call: ToolCall) -> Judged:
         """Compare a call argument by argument."""
@@ -177,7 +176,7 @@ class CallMatch:
             strategy, weight, worth = rule.strategy, rule.weight, rule.points
             if special or name not in actual or (hidden and is_hidden(hidden, name)):
                 score = self._special(item, actual, call)
-                value = self._written(item)
+                value = self._written(name, value)
                 found = actual[name] if name in actual else self._default(name, None)
             else:
                 found = actual[name]
@@ -200,7 +199,9 @@ class CallMatch:
         total = self._total + (len(extra) if extra and self.criterion.extra_arguments == "penalize" else 0)
         least = _share(points, total)
         bounds = self._of_call(least, _share(points + unknown, total) if reason else least)
-        return Judged(_verdict(bounds, reason), bounds, self._with_ignored(results, actual), extra)
+        whole = len(results) == len(self.expected.args)
+        found_all = tuple(results) if whole else self._with_ignored(results, actual)
+        return Judged(_verdict(bounds, reason), bounds, found_all, extra)
 
     def _judge_unknown(self, call: ToolCall) -> Judged:
         """Judge a call whose arguments are not known: nothing can be said unless nothing is expected."""
@@ -209,9 +210,9 @@ class CallMatch:
         results = self._with_ignored(
             [
                 ArgumentResult(
-                    item.name, Outcome.UNKNOWN, None, item.rule.strategy, self._written(item), None, item.rule.weight
+                    name, Outcome.UNKNOWN, None, rule.strategy, self._written(name, value), None, rule.weight
                 )
-                for item in self._items
+                for name, value, rule, _ in self._items
             ],
             {},
         )
@@ -232,7 +233,8 @@ class CallMatch:
         return ONE if default is not ABSENT and self._score(item, default, call) == 1 else MISSING
 
     def _score(self, item: _Argument, actual: JsonValue, call: ToolCall) -> Fraction | None:
-        score = score_of(item.value, actual, item.rule, self._earlier(call))
+        _, value, rule, _ = item
+        score = score_of(value, actual, rule, self._earlier(call))
         return ONE if score == 1 else score
 
     def _earlier(self, call: ToolCall) -> Earlier | None:
@@ -246,15 +248,17 @@ class CallMatch:
 
     def _lacks_part(self, item: _Argument, actual: Mapping[str, JsonValue]) -> bool:
         """Whether a part is expected and needed, and not there."""
-        return any(lacks(item.value, actual.get(item.name, ABSENT), way) for way in item.rule.needed)
+        name, value, rule, _ = item
+        return any(lacks(value, actual.get(name, ABSENT), way) for way in rule.needed)
 
-    def _written(self, item: _Argument) -> JsonValue:
+    def _written(self, name: str, value: Expected) -> JsonValue:
         """Return an expected value as it stands in the golden; a literal one as it is meant."""
-        return self.expected.args[item.name] if holds_matchers(item.value) else item.value
+        return self.expected.args[name] if holds_matchers(value) else value
 
     def _differing(self, item: _Argument, found: JsonValue, call: ToolCall) -> tuple[str, ...]:
         """Name the parts of an expected value that differ, where it has parts."""
-        return differing(item.value, found, item.rule, self._earlier(call))
+        _, value, rule, _ = item
+        return () if isinstance(value, str) else differing(value, found, rule, self._earlier(call))
 
     def _with_ignored(
         self, results: list[ArgumentResult], actual: Mapping[str, JsonValue]

@@ -50,12 +50,15 @@ class RulesOfTool(dict[str, Rule]):
     def __init__(self, criterion: Criterion, tool: str) -> None:
         super().__init__()
         self._criterion = criterion
+        self.reach_inside = criterion.argument_score == "mean"
+        """Whether some rule is for parts of arguments."""
         self._own: dict[str, ArgumentRule] = {}
         self._beneath: dict[str, list[tuple[Steps, ArgumentRule]]] = {}
         given = criterion.tools.get(tool)
         for name, rule in given.args.items() if given else ():
             argument, *way = place_of(name)
             if way:
+                self.reach_inside = True
                 self._beneath.setdefault(argument, []).append((tuple(way), rule))
             else:
                 self._own[argument] = rule

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -43,7 +42,7 @@ class Part(NamedTuple):
     """False for what the actual value has and the expected one has not."""
 
 
-class Matcher(ABC):
+class Matcher:
     """A value that matches more than itself. Made when a golden is read; knows no criterion."""
 
     __slots__ = ()
@@ -53,12 +52,12 @@ class Matcher(ABC):
         """Whether it is satisfied where nothing was passed."""
         return False
 
-    @abstractmethod
     def score(self, actual: JsonValue, rule: Rule, earlier: Earlier | None) -> Fraction | None:
         """Return how good an actual value, or `ABSENT`, is: 0 to 1, none where that is not known.
 
         `rule` holds at this place: plain values inside the matcher are compared by its strategy.
         """
+        raise NotImplementedError
 
     def parts(self, actual: JsonValue, rule: Rule, earlier: Earlier | None, place: Steps) -> Iterator[Part]:
         """List what counts by itself where an argument is scored by its parts; most matchers are one part."""
