@@ -23,7 +23,7 @@ from goldspan.mappers.assembly import (
     read_trace,
     without_ids,
 )
-from goldspan.mappers.facts import LogFacts, Role, SpanFacts
+from goldspan.mappers.facts import LogFacts, Role, Skeletons, SpanFacts
 from goldspan.scoring.goldens.matching import GoldenIndex
 from goldspan.scoring.sessions import SpanRef
 
@@ -107,9 +107,26 @@ class Engine:
             self._evict(now)
         return hold
 
+    def feed_plain(self, plain: Skeletons, now: float) -> None:
+        """Take in spans of one trace that hold nothing but their places; all of them have ids."""
+        now = self._tick(now)
+        self.stats.spans += len(plain)
+        trace = self._store.trace(plain.trace_id)
+        if trace is not None:
+            trace.plain.append(plain)
+            self._changed(trace, now)
+        elif self._store.is_buried(plain.trace_id, "") is None:
+            self._store.keep_plain(plain, now)
+        else:
+            return
+        self._kept += len(plain)
+        if self._kept > self.settings.max_spans:
+            self._evict(now)
+
     def poll(self, now: float) -> Handout:
         """Hand out what is due at this time."""
         now = self._tick(now)
+        self._kept -= self._store.forget_plain(now - self.settings.trace_retention)
         step = Step()
         for trace_id in self._glances:
             trace = self._store.trace(trace_id)
@@ -181,6 +198,7 @@ class Engine:
         if trace is None:
             lost = self._store.was_forgotten(trace_id)
             trace = TraceState(trace_id, last=now, reopened=lost is not None, lost_calls=bool(lost))
+            trace.plain = self._store.take_plain(trace_id)
             self._store.add_trace(trace)
         return trace
 
@@ -244,7 +262,9 @@ class Engine:
 
     def _fragments(self, trace: TraceState) -> list[Fragment]:
         if trace.fragments is None:
-            trace.fragments, problems = read_trace(trace.spans, self.settings.assembly, trace.logs.values())
+            trace.fragments, problems = read_trace(
+                trace.spans, self.settings.assembly, trace.logs.values(), trace.plain
+            )
             self._pending.problems += problems
         return trace.fragments
 
@@ -281,7 +301,10 @@ class Engine:
 
     def _pass_over(self, trace: TraceState, now: float, step: Step, *, end_of_input: bool) -> None:
         """Settle a trace that no golden is interested in without rebuilding its turns."""
-        waits_until = trace.last if trace.rooted else trace.last + self.settings.caller_timeout
+        rooted = trace.rooted or any(
+            not parent or entry for one in trace.plain for _, parent, _, _, entry in one.read()
+        )
+        waits_until = trace.last if rooted else trace.last + self.settings.caller_timeout
         if now < waits_until and not end_of_input:
             self._look_at_trace(trace, waits_until)
             return
@@ -384,6 +407,9 @@ class Engine:
 
     def _evict(self, now: float) -> None:
         """Make room: hand out the least recently active session as incomplete, with all that hangs on its traces."""
+        self._kept -= self._store.forget_plain(0, self._kept - self.settings.max_spans)
+        if self._kept <= self.settings.max_spans:
+            return
         oldest = next(self._store.traces())
         self._leave(oldest, set())
         oldest.ready = self._fragments(oldest)

@@ -9,7 +9,7 @@ from goldspan.collector_processor.engine import Engine
 from goldspan.collector_processor.engine_settings import EngineSettings
 from goldspan.collector_processor.evaluation import Evaluation, Handout
 from goldspan.mappers.dialects import DialectRegistry
-from goldspan.mappers.spans import LogView, RecordView
+from goldspan.mappers.spans import LogView, MarkedView, PlainSpans
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.goldens import Ambiguous, Golden, GoldenIndex
 from goldspan.scoring.results import Reason, RunResult, SessionResult
@@ -39,7 +39,7 @@ class Replay:
 
 
 def replay(
-    views: Iterable[RecordView],
+    views: Iterable[MarkedView],
     goldens: GoldenIndex,
     registry: DialectRegistry,
     *,
@@ -57,7 +57,7 @@ def replay(
     scorer = scorer or Scorer()
     engine = Engine(goldens, _settings(quiet_spans, scorer))
     content = scorer.reads_content
-    poll_every = max(quiet_spans // 10, 1)
+    poll_every = next_poll = max(quiet_spans // 10, 1)
     results: dict[tuple[str, str], SessionResult] = {}
     read = recognised = 0
 
@@ -76,12 +76,18 @@ def replay(
             if (log := registry.read_log(view, content=content)) is not None:
                 engine.feed_log(log, read / SPANS_A_SECOND)
             continue
-        read += 1
-        fact = registry.read(view, content=content)
-        recognised += fact.role is not None
-        engine.feed(fact, read / SPANS_A_SECOND)
-        if read % poll_every == 0:
+        if isinstance(view, PlainSpans):
+            read += len(view)
+            for plain in registry.skeletons(view):
+                engine.feed_plain(plain, read / SPANS_A_SECOND)
+        else:
+            read += 1
+            fact = registry.read(view, content=content)
+            recognised += fact.role is not None
+            engine.feed(fact, read / SPANS_A_SECOND)
+        if read >= next_poll:
             take(engine.poll(read / SPANS_A_SECOND))
+            next_poll = read + poll_every
     take(engine.flush(read / SPANS_A_SECOND, end_of_input=True))
     problems.extend(_bounds(engine, quiet_spans))
     return Replay(_run_result(list(results.values()), goldens, problems), read, recognised)

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from goldspan.collector_processor.evaluation import Evaluation
 from goldspan.mappers.assembly import Fragment, TurnFragments
-from goldspan.mappers.facts import LogFacts, SpanFacts
+from goldspan.mappers.facts import LogFacts, Skeletons, SpanFacts
 from goldspan.scoring.sessions import SpanRef, Turn
 
 
@@ -26,6 +26,8 @@ class TraceState:
     spans: dict[str, SpanFacts] = field(default_factory=dict[str, SpanFacts])
     logs: dict[str, LogFacts] = field(default_factory=dict[str, LogFacts])
     """Log records by identity."""
+    plain: list[Skeletons] = field(default_factory=list[Skeletons])
+    """Spans that came without any marker."""
     recognised: int = 0
     fragments: list[Fragment] | None = None
     """What the trace holds of turns; none while it must be read again."""
@@ -49,7 +51,7 @@ class TraceState:
     @property
     def size(self) -> int:
         """How many records are kept of it."""
-        return len(self.spans) + len(self.logs)
+        return len(self.spans) + len(self.logs) + sum(map(len, self.plain))
 
 
 @dataclass(slots=True)
@@ -90,6 +92,18 @@ class Store(Protocol):
         """Return the open traces."""
         ...
 
+    def keep_plain(self, plain: Skeletons, now: float) -> None:
+        """Keep plain spans of a trace that is not open, in case it comes to be."""
+        ...
+
+    def take_plain(self, trace_id: str) -> list[Skeletons]:
+        """Hand over what was kept of a trace that is opened now."""
+        ...
+
+    def forget_plain(self, before: float, count: int = 0) -> int:
+        """Forget plain spans of traces that got none since, then more until so many are forgotten; return how many."""
+        ...
+
     def session(self, session_id: str) -> SessionState | None:
         """Return a session that has open traces or a dropped run that is remembered."""
         ...
@@ -127,6 +141,14 @@ class Store(Protocol):
         ...
 
 
+@dataclass(slots=True)
+class _Plain:
+    """What is kept of a trace in which nothing was recognised."""
+
+    groups: list[Skeletons]
+    last: float
+
+
 class MemoryStore:
     """A `Store` in this process."""
 
@@ -136,6 +158,7 @@ class MemoryStore:
         self._sessions: dict[str, SessionState] = {}
         self._tombstones: OrderedDict[str, tuple[float, frozenset[str]]] = OrderedDict()
         self._forgotten: OrderedDict[str, bool] = OrderedDict()
+        self._plain: OrderedDict[str, _Plain] = OrderedDict()
         self._max_tombstones = max_tombstones
 
     def trace(self, trace_id: str) -> TraceState | None:
@@ -153,6 +176,33 @@ class MemoryStore:
     def traces(self) -> Iterator[TraceState]:
         """Return the open traces from the least recently active."""
         return iter(list(self._traces.values()))
+
+    def keep_plain(self, plain: Skeletons, now: float) -> None:
+        """Keep plain spans of a trace that is not open, in case it comes to be."""
+        kept = self._plain.get(plain.trace_id)
+        if kept is None:
+            self._plain[plain.trace_id] = _Plain([plain], now)
+        else:
+            kept.groups.append(plain)
+            kept.last = now
+            self._plain.move_to_end(plain.trace_id)
+
+    def take_plain(self, trace_id: str) -> list[Skeletons]:
+        """Hand over what was kept of a trace that is opened now."""
+        kept = self._plain.pop(trace_id, None)
+        return kept.groups if kept is not None else []
+
+    def forget_plain(self, before: float, count: int = 0) -> int:
+        """Forget plain spans of traces that got none since, then more until so many are forgotten; return how many."""
+        forgotten = 0
+        while self._plain:
+            trace_id, oldest = next(iter(self._plain.items()))
+            if oldest.last >= before and forgotten >= count:
+                break
+            del self._plain[trace_id]
+            forgotten += sum(map(len, oldest.groups))
+            self._remember(trace_id, content=False)
+        return forgotten
 
     def session(self, session_id: str) -> SessionState | None:
         """Return a session that has open traces or a dropped run that is remembered."""
@@ -174,9 +224,12 @@ class MemoryStore:
         """Drop a trace of which nothing was said."""
         trace = self._traces.pop(trace_id, None)
         if trace is not None:
-            self._forgotten[trace_id] = trace.recognised > 0 or bool(trace.logs) or trace.lost_calls
-            if len(self._forgotten) > self._max_tombstones:
-                self._forgotten.popitem(last=False)
+            self._remember(trace_id, content=trace.recognised > 0 or bool(trace.logs) or trace.lost_calls)
+
+    def _remember(self, trace_id: str, *, content: bool) -> None:
+        self._forgotten[trace_id] = content or self._forgotten.get(trace_id, False)
+        if len(self._forgotten) > self._max_tombstones:
+            self._forgotten.popitem(last=False)
 
     def was_forgotten(self, trace_id: str) -> bool | None:
         """Tell whether content of this trace, in spans or logs, was forgotten not long ago; none where nothing was."""

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO
 
-from goldspan.mappers.readers import OnBytes, read_documents, read_files, trace_files_in
-from goldspan.mappers.spans import RecordView
+from goldspan.mappers.readers import OnBytes, read_documents, read_marked, trace_files_in
+from goldspan.mappers.spans import MarkedView, Markers
 from goldspan.scoring.errors import Mistake, Problem, TraceFileError
 
 STDIN = "-"
@@ -29,11 +29,14 @@ class TraceFiles:
     _found: frozenset[Path] = frozenset()
     _stdin: Path | None = None
 
-    def spans(self, on_bytes: OnBytes | None = None) -> Iterator[RecordView]:
-        """Read every span. Raises `TraceFileError` where not one could be read from a named file."""
+    def spans(self, on_bytes: OnBytes | None = None, markers: Markers | None = None) -> Iterator[MarkedView]:
+        """Read every span, those without any of the `markers` perhaps together.
+
+        Raises `TraceFileError` where not one could be read from a named file.
+        """
         started = False
         try:
-            for view in read_files(self.paths, self._on_problem, on_bytes):
+            for view in read_marked(self.paths, markers, self._on_problem, on_bytes):
                 started = True
                 yield view
         except TraceFileError as error:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from goldspan.scoring.sessions import SpanRef
 
 STATUS_ERROR = 2
 """`STATUS_CODE_ERROR` of OTLP; 0 is unset, 1 is ok."""
+ENTRY_KINDS = frozenset({2, 5})
+"""Kinds of span whose parent is in another process: server and consumer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,3 +104,40 @@ class LogView:
 
 RecordView = SpanView | LogView
 """What readers yield."""
+
+
+class Markers(NamedTuple):
+    """What tells that a span may be worth reading."""
+
+    keys: frozenset[str]
+    """Attributes, any one of which does."""
+    scopes: frozenset[str] = frozenset()
+    """Names of instrumentation scopes whose spans are worth it whatever they hold."""
+
+
+Skeleton = tuple[str, str, int, int, bool]
+"""Of a plain span its id, its parent's, its start and end, and whether it says that its parent is in another process.
+
+A tuple, since there is one for most spans that exist.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class PlainSpans:
+    """Spans of one source without any marker, all of them with ids.
+
+    What is kept of them is still as it stands in their container: few are ever looked at.
+    """
+
+    by_trace: Mapping[str, Sequence[Any]]
+    """By trace id."""
+    skeleton: Callable[[Any], Skeleton]
+    """Reads one of them."""
+    resource: ResourceView
+
+    def __len__(self) -> int:
+        return sum(map(len, self.by_trace.values()))
+
+
+MarkedView = RecordView | PlainSpans
+"""What readers yield that were told what to look for."""

@@ -140,7 +140,8 @@ def score(
         if enriched is not None:
             _refuse_input_as_output("--enriched", Path(enriched), files)
             outlets.append(stamps.take)
-        with _sending(otlp_endpoint, outlets, complaints, metrics=send_metrics), reading(files) as views:
+        sending = _sending(otlp_endpoint, outlets, complaints, metrics=send_metrics)
+        with sending, reading(files, registry.markers) as views:
             found = replay(views, goldens, registry, problems=files.problems, outlets=outlets, scorer=scorer)
         covered = Coverage(coverage)
         rule = judge if baseline is None else partial(judge_against, baseline)

@@ -5,15 +5,16 @@ facts -> one version of each span -> trace trees -> fragments -> turns -> runs
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from goldspan.mappers.assembly.fragments import Fragment, fragment_without_ids, fragments_of
 from goldspan.mappers.assembly.logs import session_keys_of, with_logs
 from goldspan.mappers.assembly.runs import TurnFragments, build_session, build_turn, runs_of, turns_of
 from goldspan.mappers.assembly.settings import DEFAULT_ASSEMBLY, DEFAULT_SESSION_KEYS, PSEUDO_TOOLS, AssemblySettings
+from goldspan.mappers.assembly.skeletons import with_those_above
 from goldspan.mappers.assembly.trace_tree import TraceTree
-from goldspan.mappers.facts import LogFacts, Record, SpanFacts
+from goldspan.mappers.facts import LogFacts, Record, Skeletons, SpanFacts, newer
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.sessions import Session
 
@@ -34,18 +35,19 @@ __all__ = [
 ]
 
 
-def newer(old: SpanFacts | None, new: SpanFacts) -> SpanFacts:
-    """Return the version of a span to keep: later end, then more attributes, then the greater content (R4)."""
-    return new if old is None or new.supersedes(old) else old
-
-
 def read_trace(
-    spans: Mapping[str, SpanFacts], settings: AssemblySettings = DEFAULT_ASSEMBLY, logs: Iterable[LogFacts] = ()
+    spans: Mapping[str, SpanFacts],
+    settings: AssemblySettings = DEFAULT_ASSEMBLY,
+    logs: Iterable[LogFacts] = (),
+    plain: Sequence[Skeletons] = (),
 ) -> tuple[list[Fragment], list[Problem]]:
     """Cut one trace, given by span id, into fragments. The trace with the id `""` holds the spans without ids."""
     records = list(logs)
-    tree = TraceTree(with_logs(spans, records) if records else spans, session_keys_of(records))
     trace_id = next(iter(spans.values())).trace_id if spans else ""
+    if trace_id or plain:
+        spans = with_those_above(spans, plain, [log.span_id for log in records])
+        trace_id = next(iter(spans.values())).trace_id if spans else trace_id
+    tree = TraceTree(with_logs(spans, records) if records else spans, session_keys_of(records))
     problems = [
         Problem("parent_cycle", "its parents lead back to this span; it was read as a root", f"{trace_id}/{span_id}")
         for span_id in tree.cut

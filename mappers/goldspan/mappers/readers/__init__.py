@@ -1,6 +1,6 @@
 """Spans out of whatever holds them: one module for each container, one view for all.
 
-    files and directories: OTLP (JSON, protobuf), Jaeger, Tempo, Zipkin    read_files
+    files and directories: OTLP (JSON, protobuf), Jaeger, Tempo, Zipkin    read_files, read_marked
     SDK spans, OTLP messages, parsed JSON, paths, given in memory          views
 
 A reader decodes nothing before it is asked for, yields spans in the order of the input, and turns what it cannot
@@ -9,9 +9,9 @@ read into problems beside everything it can.
 
 from __future__ import annotations
 
-from goldspan.mappers.readers.files import read_documents, read_files, trace_files_in
+from goldspan.mappers.readers.files import read_documents, read_files, read_marked, trace_files_in
 from goldspan.mappers.readers.memory import views
 from goldspan.mappers.readers.sdk import SdkReader
 from goldspan.mappers.readers.streams import OnBytes
 
-__all__ = ["OnBytes", "SdkReader", "read_documents", "read_files", "trace_files_in", "views"]
+__all__ = ["OnBytes", "SdkReader", "read_documents", "read_files", "read_marked", "trace_files_in", "views"]

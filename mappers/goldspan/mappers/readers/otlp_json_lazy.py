@@ -26,12 +26,14 @@ from goldspan.mappers.readers.otlp_json_fields import (
     status_message,
 )
 from goldspan.mappers.readers.undecoded import UndecodedAttributes
-from goldspan.mappers.spans import EventView, ResourceView, SpanView
+from goldspan.mappers.spans import ENTRY_KINDS, EventView, Markers, PlainSpans, ResourceView, Skeleton, SpanView
 from goldspan.scoring.sessions import SpanRef
 
 _NOTHING = msgspec.Raw(b"")
 _MAX_RESOURCES = 256
 _untyped = msgspec.json.Decoder().decode
+_PlainSpan = tuple[str, str | None, int | None, int | None, int | str | None, int | str | None]
+"""Span id, parent id, start, end, kind and flags, as they stand in the request."""
 
 
 class _Pair(msgspec.Struct, gc=False):
@@ -170,6 +172,43 @@ class LazyReader:
                     self._plain.records += 1
                     yield LazyJsonSpan(span, scope_name, resource)
 
+    def marked(self, request: LazyRequest, markers: Markers) -> Iterator[SpanView | PlainSpans]:
+        """Yield the spans of a request that hold any of these markers, and the others together."""
+        keys = markers.keys
+        for group in request.resource_spans:
+            resource = self._resource(bytes(group.resource))
+            plain: dict[str, list[_PlainSpan]] = {}
+            for scope_spans in group.scope_spans or ():
+                scope_name = (scope_spans.scope.name if scope_spans.scope is not None else None) or ""
+                spans = scope_spans.spans or ()
+                self._plain.records += len(spans)
+                all_marked = scope_name in markers.scopes
+                for span in spans:
+                    for pair in span.attributes or ():
+                        if pair.key in keys:
+                            break
+                    else:
+                        trace_id, span_id = span.trace_id, span.span_id
+                        if not all_marked and trace_id and span_id and ("1" <= span_id < "g" or hex_id(span_id, 16)):
+                            others = plain.get(trace_id)
+                            if others is None and hex_id(trace_id, 32):
+                                others = plain[trace_id] = []
+                            if others is not None:
+                                others.append(
+                                    (
+                                        span_id,
+                                        span.parent_span_id,
+                                        span.start_time_unix_nano,
+                                        span.end_time_unix_nano,
+                                        span.kind,
+                                        span.flags,
+                                    )
+                                )
+                                continue
+                    yield LazyJsonSpan(span, scope_name, resource)
+            if plain:
+                yield PlainSpans(_by_trace(plain), _skeleton, resource)
+
     def _resource(self, raw: bytes) -> ResourceView:
         view = self._resources.get(raw)
         if view is None:
@@ -177,6 +216,29 @@ class LazyReader:
                 self._resources.clear()
             view = self._resources[raw] = self._plain.resource(_decoded(raw))
         return view
+
+
+def _by_trace(plain: dict[str, list[_PlainSpan]]) -> dict[str, list[_PlainSpan]]:
+    """Group spans by trace ids as all readers write them."""
+    by_trace: dict[str, list[_PlainSpan]] = {}
+    for written, spans in plain.items():
+        trace_id = hex_id(written, 32)
+        if trace_id in by_trace:
+            by_trace[trace_id] += spans
+        else:
+            by_trace[trace_id] = spans
+    return by_trace
+
+
+def _skeleton(span: _PlainSpan) -> Skeleton:
+    span_id, parent_id, start, end, kind, flags = span
+    return (
+        hex_id(span_id, 16),
+        hex_id(parent_id, 16) if parent_id else "",
+        start if start is not None and start > 0 else 0,
+        end if end is not None and end > 0 else 0,
+        (flags is not None and is_remote(flags)) or span_kind(kind) in ENTRY_KINDS,
+    )
 
 
 def _value(raw: msgspec.Raw) -> Any:

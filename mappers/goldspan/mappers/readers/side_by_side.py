@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from goldspan.mappers.readers.streams import OnBytes
-from goldspan.mappers.spans import RecordView
+from goldspan.mappers.spans import MarkedView
 
 _LISTS = re.compile(
     rb'"(resource_?spans|scope_?spans|spans|batches|resource_?logs|scope_?logs|log_?records)"\s*:', re.I
@@ -27,7 +27,7 @@ class Series:
     """The records of some files, and how much of them was read."""
 
     def __init__(
-        self, read: Callable[[OnBytes], Iterator[RecordView]], size: int, on_bytes: OnBytes | None = None
+        self, read: Callable[[OnBytes], Iterator[MarkedView]], size: int, on_bytes: OnBytes | None = None
     ) -> None:
         """Take what yields the records and tells how many more bytes it read, and how many there are."""
         self._size = size
@@ -46,7 +46,7 @@ class Series:
         return self._read / self._size if self._size else 1.0
 
 
-def side_by_side(one: Series, other: Series) -> Iterator[RecordView]:
+def side_by_side(one: Series, other: Series) -> Iterator[MarkedView]:
     """Yield the records of both, always of the one of which less was read."""
     while True:
         ahead, behind = (other, one) if one.share <= other.share else (one, other)
