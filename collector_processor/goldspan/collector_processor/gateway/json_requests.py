@@ -88,10 +88,15 @@ class _Losses:
 
     rejected: int = 0
     message: str = ""
+    way: list[str] = field(default_factory=list[str])
+    """The lists we are in, each with the index of its item."""
 
     def add(self, item: object, error: _Unfit) -> None:
         self.rejected += max(1, _count_records(item))
-        self.message = self.message or str(error)
+        if not self.message:
+            for step in reversed(self.way):
+                error.within(f".{step}")
+            self.message = str(error)
 
 
 def convert(signal: Signal, text: bytes) -> Converted:
@@ -180,7 +185,6 @@ def _one_message(one: FieldDescriptor) -> _Encode:
 
 def _messages(one: FieldDescriptor) -> _Encode:
     tag, inner = _varint(one.number << 3 | _LEN), _message(one.message_type)
-    on_their_own = one.name in _ON_THEIR_OWN
 
     def encode(value: Any, losses: _Losses, depth: int) -> bytes:
         parts: list[bytes] = []
@@ -188,15 +192,26 @@ def _messages(one: FieldDescriptor) -> _Encode:
             try:
                 written = inner(item, losses, depth + 1)
             except _Unfit as error:
-                error.within(f"[{index}]")
-                if not on_their_own:
-                    raise
-                losses.add(item, error.within(one.json_name))
-                continue
+                raise error.within(f"[{index}]") from None
             parts += (tag, _varint(len(written)), written)
         return b"".join(parts)
 
-    return encode
+    def encode_each(value: Any, losses: _Losses, depth: int) -> bytes:
+        parts: list[bytes] = []
+        items = _list(value)
+        losses.way.append("")
+        for index, item in enumerate(items):
+            losses.way[-1] = f"{one.json_name}[{index}]"
+            try:
+                written = inner(item, losses, depth + 1)
+            except _Unfit as error:
+                losses.add(item, error)
+                continue
+            parts += (tag, _varint(len(written)), written)
+        losses.way.pop()
+        return b"".join(parts)
+
+    return encode_each if one.name in _ON_THEIR_OWN else encode
 
 
 def _packed(one: FieldDescriptor, scalar: _Scalar) -> _Encode:
