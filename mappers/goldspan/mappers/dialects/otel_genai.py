@@ -50,6 +50,8 @@ OTEL_GENAI = DialectTable(
     rules=(
         Rule(Role.TOOL, _OPERATION, frozenset({"execute_tool"})),
         Rule(Role.AGENT, _OPERATION, frozenset({"invoke_agent", "invoke_workflow"})),
+        # Anthropic's SDK writes one beside whoever instruments it, often as a trace of its own, and never any content.
+        Rule(Role.MODEL, _OPERATION, frozenset({"chat"}), scope="com.anthropic.sdk", no_turn=True),
         Rule(Role.MODEL, _OPERATION, frozenset({"chat", "generate_content", "text_completion"})),
         Rule(Role.AGENT, _OPERATION, frozenset({"create_agent"}), no_turn=True),
         Rule(Role.TOOL, "gen_ai.tool.name", without=(_OPERATION,), name_prefix="execute_tool "),
