@@ -39,6 +39,9 @@ def _paths(text: str) -> tuple[str, ...]:
 OPTIONS: Mapping[str, Option] = {
     "goldens": Option(_paths, f"golden files or directories, with {os.pathsep!r} between them"),
     "criterion": Option(str, "a file with a criterion"),
+    "preset": Option(str, "the name of a preset"),
+    "metrics": Option(_names, "names of metrics, with commas between them"),
+    "metric_timeout": Option(_number, "seconds"),
     "exporter": Option(str, "the name of the exporter that sends the spans, such as otlp or console"),
     "hold": Option(_switch, "on or off"),
     "hold_timeout": Option(_number, "seconds"),
