@@ -272,3 +272,15 @@ class TestAlternatives:
         assert best.verdict.exact == max(score_session(either(one), actual).verdict.exact or 0 for one in lists)
         shuffled = score_session(either(*data.draw(st.permutations(lists))), actual)
         assert (shuffled.verdict, shuffled.turns[0].matched) == (best.verdict, best.turns[0].matched)
+
+
+def test_plain_mappings_say_all_of_it() -> None:
+    expected: list[dict[str, Any]] = [
+        {"parallel": [{"name": "a"}, {"name": "b"}]},
+        {"name": "c", "optional": True},
+        {"name": "d", "forbidden": True},
+    ]
+    result = score_turn(expected, [{"name": "b"}, {"name": "a"}, {"name": "c"}])
+    assert (verdict(result), len(result.calls)) == ((1, Label.PASS, None), 3)
+    assert score_turn(expected, [{"name": "b"}, {"name": "a"}, {"name": "d"}]).verdict.label is Label.FAIL
+    assert score_session(expected, [[{"name": "b"}, {"name": "a"}]]).verdict.exact == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from goldspan.scoring.criterion import Criterion
@@ -12,7 +13,7 @@ from goldspan.scoring.rendering import shown
 from goldspan.scoring.sessions import Capture, Session, ToolCall, Turn
 
 PlainCall = Mapping[str, Any]
-"""`{"name": ..., "args": {...}}`."""
+"""`{"name": ..., "args": {...}}`; of expected calls also `{"parallel": [...]}`, a group whose order is free."""
 ExpectedCalls = Sequence[ExpectedCall | PlainCall]
 """What a turn should have called."""
 ActualCalls = Turn | Sequence[ToolCall | PlainCall]
@@ -22,13 +23,19 @@ GivenGolden = Golden | Sequence[GoldenTurn | ExpectedCalls | Mapping[str, Any]] 
 GivenSession = Session | Sequence[Turn | Sequence[ToolCall | PlainCall]] | Sequence[ToolCall | PlainCall]
 """A session, a list of turns (each a list of calls), or the calls of one turn."""
 
-_EXPECTED = ("name", "args", "criterion")
+_EXPECTED = ("name", "args", "criterion", "optional", "forbidden", "result")
 _ACTUAL = ("name", "args", "batch", "error")
 
 
 def expected_calls(given: ExpectedCalls) -> tuple[ExpectedCall, ...]:
     """Return expected calls. Raises TypeError for what is none."""
-    return tuple(call if isinstance(call, ExpectedCall) else _expected_call(call) for call in _listed(given))
+    calls: list[ExpectedCall] = []
+    for group, one in enumerate(_listed(given), start=1):
+        if is_mapping(one) and one.keys() == {"parallel"}:
+            calls += [replace(call, group=group) for call in expected_calls(one["parallel"])]
+        else:
+            calls.append(one if isinstance(one, ExpectedCall) else _expected_call(one))
+    return tuple(calls)
 
 
 def actual_turn(given: ActualCalls) -> Turn:
@@ -43,7 +50,9 @@ def golden_of(given: GivenGolden) -> Golden:
     if isinstance(given, Golden):
         return given
     items = _listed(given)
-    if items and all(isinstance(item, ExpectedCall) or (is_mapping(item) and "name" in item) for item in items):
+    if items and all(
+        isinstance(item, ExpectedCall) or (is_mapping(item) and item.keys() & {"name", "parallel"}) for item in items
+    ):
         return Golden(calls=expected_calls(items))
     return Golden(turns=tuple(item if isinstance(item, GoldenTurn) else _golden_turn(item) for item in items))
 
@@ -64,7 +73,14 @@ def _expected_call(given: object) -> ExpectedCall:
     if not is_mapping(args):
         raise TypeError(f"args of {call['name']}: found {shown(args)}, expected a mapping of argument names to values")
     criterion = Criterion.parse(call["criterion"]) if "criterion" in call else None
-    return ExpectedCall(call["name"], args, criterion)
+    return ExpectedCall(
+        call["name"],
+        args,
+        criterion,
+        optional=call.get("optional") is True,
+        forbidden=call.get("forbidden") is True,
+        result=call.get("result"),
+    )
 
 
 def _actual_call(given: object) -> ToolCall:

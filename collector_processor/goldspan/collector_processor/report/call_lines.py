@@ -93,7 +93,10 @@ def argument_lines(page: Page, call: CallResult) -> None:
 def unexpected_line(page: Page, call: CallResult) -> None:
     """Add an actual call that stands for no expected one."""
     if call.actual is not None:
-        _aside(page, EXTRA, call.actual, "not expected")
+        if call.violates is None:
+            _aside(page, EXTRA, call.actual, "not expected")
+        else:
+            _aside(page, MARKS[Label.FAIL], call.actual, "forbidden, but called")
 
 
 def rejected_line(page: Page, call: ToolCall) -> None:
@@ -147,8 +150,10 @@ def call_note(call: CallResult) -> str:
         if call.actual.arguments is None:
             return f"not called, unless by one with arguments {CAPTURE_WORDS[call.actual.capture]}"
         return "called, but out of order"
-    if call.expected is not None and call.expected.forbidden and call.aligned:
+    if call.violates is not None:
         return "forbidden, but called"
+    if call.optional and call.verdict.label is Label.FAIL:
+        return "optional, but wrong"
     if call.actual is not None and call.verdict.label is Label.NOT_EVALUATED and call.actual.arguments is None:
         return f"arguments {CAPTURE_WORDS[call.actual.capture]}"
     if call.actual is not None and call.actual.error is not None:

@@ -52,7 +52,8 @@ def turn_html(turn: TurnResult, *, whole: bool, expected: Sequence[ExpectedCall]
         yield from _call(call)
     for call in turn.unexpected:
         if call.actual is not None:
-            yield from _aside(EXTRA, "not expected", call.actual)
+            what = "not expected" if call.violates is None else "forbidden, but called"
+            yield from _aside(EXTRA if call.violates is None else MARKS[Label.FAIL], what, call.actual)
     for request in turn.rejected:
         yield from _aside(REFUSED, "asked for, never executed", request)
     if turn.turn is not None and not turn.calls and not turn.unexpected:

@@ -22,6 +22,7 @@ from goldspan.collector_processor.report.totals import Coverage
 from goldspan.collector_processor.report.values import printable
 from goldspan.scoring.explanation import explain
 from goldspan.scoring.metrics.results import MetricResult
+from goldspan.scoring.repeats import RepeatResult
 from goldspan.scoring.results import Label, Reason, SessionResult
 
 NO_SINGLE_GOLDEN = "no single golden"
@@ -60,6 +61,10 @@ def junit(scored: Scored) -> str:
             if metric.threshold is not None:
                 own = _unused(f"{name} [{metric.name}]", names[set_name])
                 _metric_outcome(_case(suite, own, 0.0), metric)
+    for repeat in scored.result.repeats:
+        set_name = printable(repeat.golden.golden_set) or NO_SINGLE_GOLDEN
+        name = _unused(f"{printable(repeat.golden.key)} [{repeat.repeat.runs} runs]", names.setdefault(set_name, set()))
+        _repeat_outcome(_case(suites.setdefault(set_name, _suite(set_name)), name, 0.0), repeat)
     for key, set_name in _never_seen(scored):
         suite = suites.setdefault(set_name or NO_SINGLE_GOLDEN, _suite(set_name or NO_SINGLE_GOLDEN))
         case = _case(suite, _unused(key, names.setdefault(set_name or NO_SINGLE_GOLDEN, set())), 0.0)
@@ -109,11 +114,23 @@ def _outcome(case: ElementTree.Element, name: str, result: SessionResult) -> Non
     session_lines(page, name, result)
     reason = result.verdict.reason
     if result.verdict.label is Label.FAIL:
-        _verdict(case, "failure", "fail", explain(result), str(page))
+        # One run of several decides nothing alone: the golden has a case of its own.
+        _verdict(case, "skipped" if result.repeated else "failure", "fail", explain(result), str(page))
     elif reason is not None:
         _verdict(case, "skipped", reason.value, WORDS[reason], str(page))
     else:
         ElementTree.SubElement(case, "system-out").text = _xml(str(page))
+
+
+def _repeat_outcome(case: ElementTree.Element, repeat: RepeatResult) -> None:
+    """Say how a golden came out that is judged over several runs."""
+    text, reason = str(repeat), repeat.verdict.reason
+    if repeat.verdict.label is Label.FAIL:
+        _verdict(case, "failure", "fail", text, text)
+    elif reason is not None:
+        _verdict(case, "skipped", reason.value, text, text)
+    else:
+        ElementTree.SubElement(case, "system-out").text = _xml(text)
 
 
 def _metric_outcome(case: ElementTree.Element, metric: MetricResult) -> None:

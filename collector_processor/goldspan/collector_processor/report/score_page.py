@@ -159,7 +159,7 @@ def _turn(
         )
     if wrong_only:
         return
-    for call in turn.unexpected[:_MOST_ASIDES]:
+    for call in sorted(turn.unexpected, key=lambda call: call.violates is None)[:_MOST_ASIDES]:
         unexpected_line(page, call)
     for request in turn.rejected[:_MOST_ASIDES]:
         rejected_line(page, request)
