@@ -1,0 +1,284 @@
+"""`goldspan goldens record`: what is written of traces, what of several recordings, and what is said beside it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from goldspan.collector_processor.cli import main
+from goldspan.collector_processor.golden_tools.recording import record
+from goldspan.collector_processor.golden_tools.yaml_writing import yaml_text
+from goldspan.scoring import load_goldens, score_sessions
+from goldspan.scoring.goldens.documents import Notes
+from goldspan.scoring.goldens.yaml_text import read_yaml
+from goldspan.scoring.sessions import Capture, Content, Session, ToolCall, Turn
+from trace_requests import turn_request, write_lines
+
+Run = Callable[..., Result]
+
+
+def said(text: str) -> Content:
+    return Content(text, Capture.CAPTURED)
+
+
+def session(*turns: Any, key: str = "s-1", **more: Any) -> Session:
+    """A session of turns, each a list of calls and what the user said."""
+    return Session(
+        key, tuple(Turn(tuple(calls), user_text=said(user) if user else Content()) for user, *calls in turns), **more
+    )
+
+
+def call(name: str, args: Any = None, **more: Any) -> ToolCall:
+    return ToolCall(name, {} if args is None else args, **more)
+
+
+def recorded(*sessions: Session, **options: Any) -> tuple[Any, list[str]]:
+    found = record(sessions, "x", **options)
+    return found.document["goldens"], [str(notice) for notice in found.notices]
+
+
+def test_a_session_is_written_turn_by_turn() -> None:
+    [golden], notices = recorded(session(("Hi", call("a", {"x": 1}), call("b")), ("Thanks",)))
+    calls = [{"name": "a", "args": {"x": 1}}, {"name": "b"}]
+    assert golden == {"session": "s-1", "turns": [{"user": "Hi", "calls": calls}, {"user": "Thanks"}]}
+    assert notices == []
+
+
+def test_calls_of_one_batch_are_parallel() -> None:
+    calls = (call("a", batch=1), call("b", batch=1), call("c"), call("d", batch=2), call("e", batch=3))
+    [golden], _ = recorded(session(("Hi", *calls)))
+    [turn] = golden["turns"]
+    assert turn["calls"] == [{"parallel": [{"name": "a"}, {"name": "b"}]}, {"name": "c"}, {"name": "d"}, {"name": "e"}]
+
+
+def test_refused_requests_are_not_written_and_failed_calls_are_said() -> None:
+    calls = (call("a", rejected=True, requested=True), call("a", {"x": 1}, error="Timeout"))
+    [golden], notices = recorded(session(("Hi", *calls)))
+    assert golden["turns"][0]["calls"] == [{"name": "a", "args": {"x": 1}}]
+    assert notices == ["s-1: 1 call failed when recorded (a), and the golden expects them all the same"]
+
+
+def test_what_is_not_known_is_said_and_not_invented() -> None:
+    hidden = ToolCall("a", None, Capture.REDACTED)
+    partly = ToolCall("b", {"x": 1, "y": "***"}, argument_captures={"y": Capture.REDACTED})
+    never = call("c", {"x": float("nan"), "y": 2})
+    found = record([session(("Hi", hidden, partly, never))], "x")
+    calls = [{"name": "a"}, {"name": "b", "args": {"x": 1}}, {"name": "c", "args": {"y": 2}}]
+    assert found.document["goldens"][0]["turns"][0]["calls"] == calls
+    assert [str(notice) for notice in found.notices] == [
+        "s-1: arguments were not captured in 1 of 3 calls (a): not written",
+        "s-1: b: y was redacted: not written",
+        "s-1: c: x was not a value that JSON can hold: not written",
+    ]
+    text = yaml_text(found.document, found.comments)
+    for comment in ("# arguments redacted when", "# y: redacted when", "# x: not a value that JSON can hold when"):
+        assert comment in text
+
+
+def test_what_is_redacted_only_has_to_be_present() -> None:
+    args = {
+        "token": "t",
+        "user": {"name": "Ann", "token": ["t"]},
+        "query": {"$match": {"token": "t"}},
+        "list": [{"token": 1}],
+    }
+    [golden], _ = recorded(session(("Hi", call("a", args))), redact=["token"])
+    present = {"$present": True}
+    assert golden["turns"][0]["calls"][0]["args"] == {
+        "token": present,
+        "user": {"name": "Ann", "token": present},
+        "query": present,
+        "list": [{"token": present}],
+    }
+    result = score_sessions([session(("Hi", call("a", args)))], {"golden_set": "x", "goldens": [golden]})
+    assert result.passed, result
+
+
+TWICE: dict[str, tuple[tuple[Any, ...], tuple[Any, ...], Any, str | None]] = {
+    "equal": ((call("a", {"x": 1}),), (call("a", {"x": 1.0}),), [{"name": "a", "args": {"x": 1}}], None),
+    "another value": (
+        (call("a", {"x": 1}),),
+        (call("a", {"x": 2}),),
+        [{"name": "a", "args": {"x": {"$any_of": [1, 2]}}}],
+        "turn 1: a: x was 1 and 2",
+    ),
+    "another value deep inside": (
+        (call("a", {"x": {"y": "p", "z": 0}}),),
+        (call("a", {"x": {"y": "q", "z": 0}}),),
+        [{"name": "a", "args": {"x": {"y": {"$any_of": ["p", "q"]}, "z": 0}}}],
+        'turn 1: a: x.y was "p" and "q"',
+    ),
+    "left out once": (
+        (call("a", {"x": 1}),),
+        (call("a"),),
+        [{"name": "a", "args": {"x": {"$any_of": [1, {"$absent": True}]}}}],
+        "turn 1: a: x was left out in some recordings",
+    ),
+    "captured once": (
+        (call("a", {"x": 1}),),
+        (ToolCall("a", None, Capture.REDACTED),),
+        [{"name": "a", "args": {"x": 1}}],
+        None,
+    ),
+    "called once": ((call("a"),), (), [{"name": "a", "optional": True}], "turn 1: called nothing in some recordings"),
+    "a batch in another order": (
+        (call("a", {"x": 1}, batch=1), call("a", {"x": 2}, batch=1)),
+        (call("a", {"x": 2}, batch=1), call("a", {"x": 1}, batch=1)),
+        [{"parallel": [{"name": "a", "args": {"x": 1}}, {"name": "a", "args": {"x": 2}}]}],
+        None,
+    ),
+}
+
+
+@pytest.mark.parametrize(("one", "other", "calls", "notice"), TWICE.values(), ids=TWICE)
+def test_two_recordings_make_one_golden(one: Any, other: Any, calls: Any, notice: str | None) -> None:
+    runs = [session(("Hi", *one), run="1"), session(("Hi", *other), run="2")]
+    [golden], notices = recorded(*runs)
+    assert golden["turns"] == [{"user": "Hi", "calls": calls}]
+    disagreements = [text for text in notices if "captured" not in text]
+    assert [text.startswith(f"s-1: {notice}") for text in disagreements] == ([] if notice is None else [True])
+    result = score_sessions(runs, {"golden_set": "x", "goldens": [golden]})
+    assert [one.verdict.score for one in result.sessions if one.verdict.score is not None] != []
+    assert all(one.verdict.score in {1, None} for one in result.sessions), result
+
+
+def test_other_tools_are_alternatives() -> None:
+    runs = [session(("Hi", call("a"), call("b"))), session(("Hi", call("c", {"x": 1})))]
+    [golden], notices = recorded(*runs)
+    assert golden["turns"] == [
+        {"user": "Hi", "any_of": [[{"name": "a"}, {"name": "b"}], [{"name": "c", "args": {"x": 1}}]]}
+    ]
+    assert notices == ["s-1: turn 1: 2 different lists of calls: written as alternatives"]
+    assert score_sessions(runs, {"golden_set": "x", "goldens": [golden]}).passed
+
+
+def test_recordings_of_other_lengths_are_one_list() -> None:
+    runs = [session(("Hi", call("a")), ("Go", call("b"))), session(("Hi", call("a")))]
+    [golden], notices = recorded(*runs)
+    assert golden == {"session": "s-1", "any_of": [[{"name": "a"}, {"name": "b"}], [{"name": "a"}]]}
+    assert notices[0] == "s-1: recorded with 1 and 2 turns: written as calls of the whole session"
+
+
+def test_other_words_of_the_user_are_left_out() -> None:
+    [golden], notices = recorded(session(("Hi", call("a"))), session(("Hello", call("a"))))
+    assert golden["turns"] == [{"calls": [{"name": "a"}]}]
+    assert notices == ['s-1: turn 1: the user\'s text differs ("Hi", "Hello"): left out']
+
+
+def test_a_pattern_makes_one_golden_of_many_sessions() -> None:
+    [golden], _ = recorded(
+        session(("Hi", call("a", {"x": 1})), key="n-1"), session(("Hi", call("a", {"x": 2})), key="n-2"), pattern="n-*"
+    )
+    calls = [{"name": "a", "args": {"x": {"$any_of": [1, 2]}}}]
+    assert golden == {"session_pattern": "n-*", "turns": [{"user": "Hi", "calls": calls}]}
+
+
+@pytest.mark.parametrize(
+    ("one", "words"),
+    [
+        (session(("Hi", call("a")), id_source="trace_id"), "no session id was recorded"),
+        (session(("Hi", call("a")), incomplete=True), "recorded incompletely"),
+        (session(("Hi",)), "no tool was called: left out"),
+        (Session("s-1", (Turn((call("a"),)), Turn((), calls_visible=False))), "tools ran unseen in 1 turn"),
+        (session(("Hi", call("a")), key=" "), "without any session or trace id"),
+    ],
+)
+def test_what_makes_a_golden_doubtful_is_said(one: Session, words: str) -> None:
+    _, notices = recorded(one)
+    assert any(words in notice for notice in notices)
+
+
+def test_the_command_writes_a_file_once(run: Run, tmp_path: Path) -> None:
+    traces = write_lines(tmp_path / "traces.jsonl", turn_request("s-1", ("get_weather", {"city": "NO"}), user="Hi"))
+    assert run("record", traces, "-o", "weather.yaml").exit_code == 0
+    text = (tmp_path / "weather.yaml").read_text("utf-8")
+    assert text.splitlines()[1:] == [
+        "golden_set: weather",
+        "goldens:",
+        "  - session: s-1",
+        "    turns:",
+        "      - user: Hi",
+        "        calls:",
+        '          - {name: get_weather, args: {city: "NO"}}',
+    ]
+    again = run("record", traces, "-o", "weather.yaml")
+    assert again.exit_code == 2
+    assert "--force replaces it" in again.stderr
+    assert run("record", traces, "-o", "weather.yaml", "--force", "--name", "w").exit_code == 0
+    assert load_goldens(tmp_path / "weather.yaml").sets[0].name == "w"
+
+
+def test_standard_output_has_yaml_alone(run: Run, tmp_path: Path) -> None:
+    requests = [turn_request(key, ("f", {"x": 1}), user="secret") for key in ("s-1", "s-2", "other")]
+    traces = write_lines(tmp_path / "traces.jsonl", *requests)
+    result = run("record", traces, "--session", "s-*", "--no-user-text", "--redact", "x")
+    assert "secret" not in result.stdout
+    document = read_yaml(result.stdout, Notes(""))
+    assert [golden["session"] for golden in document["goldens"]] == ["s-1", "s-2"]
+    assert document["goldens"][0]["turns"][0]["calls"][0]["args"] == {"x": {"$present": True}}
+
+
+def test_no_call_is_no_golden_set(run: Run, tmp_path: Path) -> None:
+    traces = write_lines(tmp_path / "traces.jsonl", turn_request("s-1", user="Hi"))
+    result = run("record", traces, "-o", "goldens.yaml")
+    assert result.exit_code == 1
+    assert not (tmp_path / "goldens.yaml").exists()
+    assert "no tool call was found" in result.stderr
+
+
+def test_a_name_that_is_no_golden_file_is_refused(run: Run, tmp_path: Path) -> None:
+    traces = write_lines(tmp_path / "traces.jsonl", turn_request("s-1", ("f", {}), user="Hi"))
+    result = run("record", traces, "-o", "goldens.txt")
+    assert result.exit_code == 2
+    assert "ends in .json, .jsonl, .yaml or .yml" in result.stderr
+
+
+@pytest.mark.parametrize("name", ["g.yaml", "g.json", "g.jsonl"])
+def test_every_kind_of_file_holds_the_same(run: Run, tmp_path: Path, name: str) -> None:
+    traces = write_lines(
+        tmp_path / "traces.jsonl", turn_request("s-1", ("f", {"q": {"$regex": "x"}}), user="Hi\nthere")
+    )
+    assert run("record", traces, "-o", name).exit_code == 0
+    [golden] = load_goldens(tmp_path / name).goldens
+    assert (golden.turns[0].user, dict(golden.turns[0].calls[0].args)) == (
+        "Hi\nthere",
+        {"q": {"$literal": {"$regex": "x"}}},
+    )
+
+
+def test_the_schema_is_printed(run: Run) -> None:
+    published = Path(__file__).resolve().parents[2] / "config" / "golden-set.schema.json"
+    assert json.loads(run("schema").stdout) == json.loads(published.read_text("utf-8"))
+
+
+TEXT = st.text() | st.sampled_from(["NO", "012", "12:30", "1e3", "~", "2026-12-01", "a\nb\n", "$regex", "9" * 30])
+KEYS = TEXT | st.sampled_from(["$regex", "$any_of", "$literal", "$gt", "$"])
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | TEXT,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3),
+    max_leaves=10,
+)
+
+
+@settings(deadline=None)
+@given(args=st.dictionaries(TEXT, VALUES, max_size=4), user=TEXT, suffix=st.sampled_from(["yaml", "json", "jsonl"]))
+def test_whatever_was_passed_is_right_by_its_recording(
+    tmp_path_factory: pytest.TempPathFactory, args: dict[str, Any], user: str, suffix: str
+) -> None:
+    folder = tmp_path_factory.mktemp("recorded")
+    traces = write_lines(folder / "traces.jsonl", turn_request("s-1", ("f", args), user=user))
+    runner, goldens = CliRunner(), folder / f"goldens.{suffix}"
+    assert runner.invoke(main, ["goldens", "record", str(traces), "-o", str(goldens)]).exit_code == 0
+    result = runner.invoke(main, ["score", str(traces), "--goldens", str(goldens), "--format", "json"])
+    assert (result.exit_code, result.stderr) == (0, "")
+    [found] = json.loads(result.stdout)["sessions"]
+    assert found["score"] == 1
+    [expected] = load_goldens(goldens).goldens[0].turns[0].calls
+    assert expected.args.keys() == args.keys()
