@@ -166,7 +166,7 @@ def test_every_report_shows_metrics_and_presets(tmp_path: Path) -> None:
     assert 'name="weather-strands [trajectory_f1]"' in text["junit"]
     assert 'name="trajectory_recall.score[weather-strands]"' in text["junit"]
     assert "trajectory_recall" in text["html"]
-    assert 'data-label="fail"' in text["html"], "it is found among the failed ones"
+    assert '<span class="badge fail">✗ trajectory_f1 0.83</span></summary>' in text["html"], "seen while it is closed"
     assert "✗ trajectory_f1 0.83" in text["markdown"]
     score(*NEVER_MIND, "--preset", "adk_parameter_match", *reports)
     text = {kind: path.read_text("utf-8") for kind, path in files.items()}

@@ -101,7 +101,7 @@ def _regressions(scored: Scored) -> Iterator[str]:
 
 
 def _filter(scored: Scored) -> Iterator[str]:
-    counts = Counter(_outcome(result) for result in scored.result.sessions if has_golden(result))
+    counts = Counter(result.verdict.label for result in scored.result.sessions if has_golden(result))
     yield '<form id="filter" role="search" hidden><fieldset><legend class="unseen">Show sessions by label</legend>'
     choices = [("", "All", counts.total())]
     choices += [(label.value, _LABEL_WORDS[label], counts[label]) for label in _WORST_FIRST]
@@ -126,7 +126,7 @@ def _sessions(scored: Scored) -> Iterator[str]:
 
 
 def _outcome(result: SessionResult) -> Label:
-    """Return the label a session is found by: one whose metrics failed is among the failed ones."""
+    """Return what a session is sorted by: one whose metrics failed comes with the failed ones."""
     return Label.FAIL if result.failed else result.verdict.label
 
 
@@ -137,8 +137,7 @@ def _worst_first(result: SessionResult) -> tuple[int, bool, float]:
 
 def _session(name: str, result: SessionResult, advice: Mapping[str, str], *, opened: bool) -> Iterator[str]:
     label = result.verdict.label.value
-    shown_with = _outcome(result).value
-    yield f'<details class="session {label}" data-label="{shown_with}"{" open" if opened else ""}>'
+    yield f'<details class="session {label}" data-label="{label}"{" open" if opened else ""}>'
     yield f'<summary>{badge(result.verdict)} <span class="name">{html_text(name)}</span> '
     yield f'<span class="note">{html_text(" · ".join(_notes(result)))}</span>{metric_badges(result)}</summary>'
     reason = result.verdict.reason

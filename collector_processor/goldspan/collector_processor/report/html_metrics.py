@@ -26,7 +26,7 @@ def metrics_html(result: SessionResult) -> Iterator[str]:
     if not result.metrics:
         return
     yield '<div class="wide metrics"><table><caption>Beside the score</caption><thead><tr>'
-    yield '<th scope="col">metric</th><th scope="col">score</th><th scope="col">passes from</th>'
+    yield '<th scope="col">metric</th><th scope="col">score</th><th scope="col">passes</th>'
     yield '<th scope="col">what it says</th></tr></thead><tbody>'
     for metric in result.metrics:
         yield from _row(metric)
@@ -34,18 +34,17 @@ def metrics_html(result: SessionResult) -> Iterator[str]:
 
 
 def _row(metric: MetricResult) -> Iterator[str]:
-    least = "only informs" if metric.threshold is None else number_text(metric.threshold)
+    least = "only informs" if metric.threshold is None else f"from {number_text(metric.threshold)}"
+    said = "; ".join(_said(metric))
     yield f'<tr><th scope="row">{html_text(metric.name)}</th><td>{_badge(metric.verdict)}</td><td>{least}</td>'
-    yield f"<td>{html_text(' '.join(_said(metric)))}</td></tr>"
+    yield f'<td>{html_text(said)} <span class="about">{html_text(metric.description)}</span></td></tr>'
 
 
 def _said(metric: MetricResult) -> Iterator[str]:
     if metric.verdict.reason is not None:
-        yield f"Not evaluated: {WORDS[metric.verdict.reason]}."
+        yield WORDS[metric.verdict.reason]
     if metric.verdict.explanation:
-        yield f"{metric.verdict.explanation}."
-    if metric.description:
-        yield f"({metric.description.rstrip('.')})"
+        yield metric.verdict.explanation
 
 
 def _badge(verdict: MetricVerdict) -> str:

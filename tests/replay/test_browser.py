@@ -1,0 +1,168 @@
+"""The HTML report in a real browser: light, dark and narrow, by keyboard alone, without a word on the console."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from browser import NAMES, Page, browser, executable
+from goldspan.collector_processor.report.html import html_page
+from goldspan.collector_processor.report.scored import Scored
+from goldspan.collector_processor.report.totals import Coverage, judge
+from goldspan.scoring import Session, ToolCall, Turn, score_sessions
+from goldspan.scoring.metrics import MetricResult, MetricVerdict, Range
+from goldspan.scoring.results import Label, Reason, RunResult
+from scored_sessions import EVERYTHING, ODD
+
+CHROMIUM = executable()
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason=f"no browser on this machine: {', '.join(NAMES)}")
+
+METRICS = (
+    MetricResult(
+        "trajectory_f1",
+        "The harmonic mean of trajectory precision and recall.",
+        Range(0, 1),
+        MetricVerdict(Fraction(1, 2), Label.FAIL, None, "1 of 2 expected calls match, 2 were made"),
+        threshold=Fraction(9, 10),
+    ),
+    MetricResult("tools_used", "How many tools were used.", Range(0, 100), MetricVerdict(Fraction(12))),
+    MetricResult(
+        "a_metric_with_a_name_that_is_longer_than_most",
+        "What cannot be said.",
+        Range(0, 1),
+        MetricVerdict(None, Label.NOT_EVALUATED, Reason.EVALUATOR_ERROR, "ZeroDivisionError: division by zero"),
+    ),
+)
+BY_PRESET = score_sessions(
+    Session("by-preset", (Turn((ToolCall("f", {"x": 2}),), start=1),)),
+    {"golden_set": "p", "goldens": [{"session": "by-preset", "turns": [{"calls": [{"name": "f", "args": {"x": 1}}]}]}]},
+    preset="adk_parameter_match",
+)
+ALL = RunResult(
+    (*(replace(one, metrics=METRICS) for one in EVERYTHING.sessions), *ODD.sessions, *BY_PRESET.sessions),
+    EVERYTHING.never_seen,
+    EVERYTHING.problems,
+    EVERYTHING.golden_sets,
+)
+FOCUSED = "document.activeElement"
+SHOWN = "[...document.querySelectorAll('.session')].filter((one) => !one.hidden)"
+CONTRASTS = """
+(() => {
+  const channels = (color) => color.match(/[\\d.]+/g).map(Number);
+  const light = (color) => {
+    const [r, g, b] = channels(color).map((one) => one / 255)
+      .map((one) => (one <= 0.04045 ? one / 12.92 : ((one + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const behind = (element) => {
+    for (; element; element = element.parentElement) {
+      const color = getComputedStyle(element).backgroundColor;
+      if ((channels(color)[3] ?? 1) === 1) return color;
+    }
+    return "rgb(255, 255, 255)";
+  };
+  const faint = [];
+  for (const element of document.querySelectorAll("body *:not(script):not(style)")) {
+    const said = [...element.childNodes].some((node) => node.nodeType === 3 && node.data.trim());
+    if (!said || !element.checkVisibility() || element.matches(".unseen")) continue;
+    const [one, other] = [light(getComputedStyle(element).color), light(behind(element))].sort((a, b) => b - a);
+    const contrast = (one + 0.05) / (other + 0.05);
+    if (contrast < 4.5) faint.push(`${element.className || element.tagName} ${contrast.toFixed(2)}`);
+  }
+  return [...new Set(faint)];
+})()
+"""
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    with browser(CHROMIUM or "", tmp_path_factory.mktemp("profile")) as one:
+        yield one
+
+
+@pytest.fixture
+def report(page: Page, tmp_path: Path) -> Iterator[Page]:
+    """The report of everything that can become of a call, freshly opened."""
+    path = tmp_path / "report.html"
+    judgement = judge(ALL, recognised=1, coverage=Coverage.STRICT)
+    path.write_bytes(html_page(Scored(ALL, judgement, Coverage.STRICT)).encode("utf-8", "backslashreplace"))
+    page.look()
+    page.open(path)
+    yield page
+    assert page.complaints == []
+    assert [one for one in page.requests if not one.startswith(("file:", "data:"))] == []
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 768, 360])
+def test_it_fits_and_can_be_read(report: Page, width: int, dark: bool) -> None:
+    report.look(width=width, dark=dark)
+    report.run("document.getElementById('open-all').click()")
+    assert report.run("document.documentElement.scrollWidth") <= width
+    cut = "[...document.querySelectorAll('.wide')].filter((one) => one.scrollWidth > one.clientWidth + 1).length"
+    assert report.run(cut) == 0, "no table has to be moved sideways"
+    assert report.run(CONTRASTS) == []
+    light = "getComputedStyle(document.body).backgroundColor === 'rgb(255, 255, 255)'"
+    assert report.run(light) is not dark
+
+
+def test_the_filter_is_one_key_away(report: Page) -> None:
+    total = report.run(f"{SHOWN}.length")
+    report.press("/", text="/")
+    assert report.run(f"{FOCUSED}.id") == "text"
+    report.write("sess-good")
+    assert report.run("document.getElementById('text').value") == "sess-good"
+    assert report.run(f"{SHOWN}.length") == 1
+    assert report.run("document.getElementById('shown').textContent") == f"1 of {total} shown"
+    report.write(" nowhere")
+    assert report.run(f"{SHOWN}.length") == 0
+    assert report.run("document.getElementById('nothing-left').checkVisibility()")
+    report.press("Escape")
+    assert report.run(f"{SHOWN}.length") == total
+    assert report.run(f"{FOCUSED}.id") == ""
+
+
+def test_labels_are_chosen_with_the_arrows(report: Page) -> None:
+    total = report.run(f"{SHOWN}.length")
+    report.press("Tab")
+    assert report.run(f"{FOCUSED}.name") == "label"
+    chosen: list[str] = []
+    for _ in range(3):
+        report.press("ArrowRight")
+        chosen.append(report.run(f"{FOCUSED}.value"))
+        labels = report.run(f"{SHOWN}.map((one) => one.dataset.label)")
+        assert labels
+        assert set(labels) == {chosen[-1]}
+    assert chosen == ["fail", "not_evaluated", "pass"]
+    report.press("ArrowRight")
+    assert report.run(f"{SHOWN}.length") == total
+
+
+def test_everything_can_be_reached_and_opened_by_key(report: Page) -> None:
+    report.run("document.getElementById('close-all').focus()")
+    report.press("Enter")
+    assert report.run("document.querySelectorAll('.session[open]').length") == 0
+    report.press("Tab")
+    first = "document.querySelector('.session')"
+    assert report.run(f"{FOCUSED} === {first}.querySelector('summary')")
+    outline = f"getComputedStyle({FOCUSED}).outlineStyle"
+    assert report.run(outline) == "solid", "one sees where one is"
+    report.press("Enter")
+    assert report.run(f"{first}.open")
+    report.press(" ", text=" ")
+    assert not report.run(f"{first}.open")
+    report.press("Tab", shift=True)
+    report.press("Tab", shift=True)
+    assert report.run(f"{FOCUSED}.id") == "open-all"
+    report.press(" ", text=" ")
+    assert report.run(f"{SHOWN}.every((one) => one.open)")
+
+
+def test_what_failed_beside_the_score_is_seen_while_its_session_is_closed(report: Page) -> None:
+    closed = "document.querySelector('.session.pass > summary').innerText"
+    assert "✗ trajectory_f1 0.50" in report.run(closed)
+    assert "scored by adk_parameter_match" in report.run("document.body.innerText")
