@@ -79,7 +79,7 @@ class Gateway:
                 [sys.executable, HERE / "gateway_process.py", self._folder], stdout=subprocess.PIPE, stderr=errors
             )
         self.port = int(cast("IO[bytes]", self.process.stdout).readline() or 0)
-        assert self.port, self.errors.read_text()
+        assert self.port, f"exit {self.process.poll()}: {self.errors.read_text()}"
 
     def kill(self) -> None:
         self.process.kill()
@@ -173,7 +173,8 @@ def main(kills: int) -> None:
         print(f"{outcome.kills} kills in {time.monotonic() - began:.0f} s")
         print(f"{outcome.acknowledged} spans acknowledged, {outcome.lost} of them lost")
         print(f"{outcome.delivered - outcome.acknowledged} delivered again")
-        print(f"{len(outcome.said)} final results, {'equal to' if same else 'OTHER THAN'} the {len(outcome.wanted)} of a replay")
+        how = "equal to" if same else "OTHER THAN"
+        print(f"{len(outcome.said)} final results, {how} the {len(outcome.wanted)} of a replay")
         for line in outcome.processes[:20]:
             print(f"  {line}")
         if not same:

@@ -1,4 +1,4 @@
-"""Requests taken apart and put together: every byte of every span stays, and nothing is added but what was asked for."""
+"""Requests taken apart and put together: every byte of every span stays, and only what was asked for is added."""
 
 from __future__ import annotations
 

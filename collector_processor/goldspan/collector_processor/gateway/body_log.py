@@ -147,7 +147,8 @@ class BodyLog:
             for segment in self._segments:
                 segment.waiting -= numbers
             tight = self.size > self._max_bytes // 2  # then what is kept for crashes only makes room early
-            return self._delete([one for one in self._segments if not one.waiting and (tight or one.newest < before)])
+            old = [one for one in self._segments if not one.waiting and (tight or one.newest < before)]
+            return self._delete(old, tight=tight)
 
     def close(self) -> None:
         """Close the file that is written to."""
@@ -222,11 +223,11 @@ class BodyLog:
                 segment.damaged = True
                 self.damaged += 1
 
-    def _delete(self, segments: list[_Segment]) -> list[int]:
+    def _delete(self, segments: list[_Segment], *, tight: bool) -> list[int]:
         deleted: list[int] = []
         for segment in segments:
             if self._segments and segment is self._segments[-1] and self._file is not None:
-                if segment.size < self._segment_bytes:
+                if segment.size < self._segment_bytes and not tight:
                     continue  # still written to
                 os.close(self._file)
                 self._file = None

@@ -80,7 +80,17 @@ class GatewayPipeline:
             recovered = self._journal.recover(self._now() - self.settings.engine.trace_retention)
             for problem in recovered.problems:
                 _logger.warning("%s", problem)
-        self._outlet = outlet
+        self.received = Counter[Signal]()
+        self.received_bytes = Counter[Signal]()
+        self.turned_away = Counter[str]()
+        self.failures = Counter[str]()
+        self._numbers = 0
+        self._lock = threading.Lock()
+        self._backlog = 0
+        self._closing = False
+        self._stopped = threading.Event()
+        self._queue = queue.SimpleQueue[Callable[[float], object] | None]()
+        self._logged: set[tuple[str, str]] = set()
         self.dispatcher = Dispatcher(
             outlet,
             self._came_of,
@@ -97,18 +107,8 @@ class GatewayPipeline:
             journal=self._journal,
             post=self.dispatcher,
             instance=f"{random.getrandbits(128):032x}",
+            on_failure=self._failed,
         )
-        self.received = Counter[Signal]()
-        self.received_bytes = Counter[Signal]()
-        self.turned_away = Counter[str]()
-        self.failures = Counter[str]()
-        self._numbers = 0
-        self._lock = threading.Lock()
-        self._backlog = 0
-        self._closing = False
-        self._stopped = threading.Event()
-        self._queue = queue.SimpleQueue[Callable[[float], object] | None]()
-        self._logged: set[tuple[str, str]] = set()
         if recovered is not None:
             self.stage.problems["journal_damaged"] += len(recovered.problems)
             self._queue.put(lambda now: self._recover(recovered, now))

@@ -78,12 +78,14 @@ class Points:
         self._meters = MeterProvider([self._reader], resource=resource, shutdown_on_exit=False)
         self._emitter = MetricEmitter(self._meters)
 
-    def record(self, evaluations: Iterable[Evaluation], without_golden: int) -> None:
-        """Count evaluations, and sessions that no golden wants."""
+    def record(self, evaluations: Iterable[Evaluation]) -> None:
+        """Count evaluations."""
         for evaluation in evaluations:
             self._emitter.record(evaluation)
-        if without_golden:
-            self._emitter.record_no_golden(without_golden)
+
+    def record_without_golden(self, sessions: int) -> None:
+        """Count sessions that no golden wants."""
+        self._emitter.record_no_golden(sessions)
 
     def encoded(self) -> bytes:
         """Return an `ExportMetricsServiceRequest` with every point; empty where there is none."""

@@ -8,9 +8,10 @@ first time, and never lost.
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 from collections import Counter, OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -40,6 +41,8 @@ from goldspan.scoring.sessions import SpanRef
 
 _SPANS, _BYTES = 512, 4 << 20
 """A request made here holds so many spans at most, and is begun anew beyond so many bytes."""
+_POINTS_EVERY = 10.0
+"""Seconds between points that tell of nothing but sessions without golden."""
 _BILLION = 1_000_000_000
 
 
@@ -55,6 +58,8 @@ class _Line:
     said: dict[str, int] = field(default_factory=dict[str, int])
     """A check sum of each session as it was written last."""
     points_sent: Parcel | None = None
+    points_at: float = 0.0
+    points_due: bool = False
     without_golden: int = 0
 
 
@@ -70,6 +75,7 @@ class Stage:
         journal: Journal | None,
         post: Post,
         instance: str,
+        on_failure: Callable[[str, Exception], object],
     ) -> None:
         """Judge by these goldens and send what leaves by `post`; `instance` names this gateway in its metrics."""
         self.settings = settings
@@ -83,6 +89,7 @@ class Stage:
         self._registry = registry
         self._needles = Needles(registry, settings.engine.assembly.session_keys)
         self._instance = instance
+        self._on_failure = on_failure
         self._lines: OrderedDict[str, _Line] = OrderedDict()
         self.ledger = Ledger(self._is_open)
         letters = None
@@ -122,15 +129,16 @@ class Stage:
         """Hand out what is due, and commit."""
         for line in list(self._lines.values()):
             line.shelf.expire(now)
-            judged = line.tenant.poll(now)
-            if judged is not None:
-                self._emit(line, judged, now)
+            self._step(line, line.tenant.poll, now)
+            self._count_without_golden(line, now)
         self.commit(now)
 
     def flush(self, now: float, *, end_of_input: bool) -> None:
         """Hand out every turn that is ready and let go of every span; with `end_of_input` judge every run."""
         for line in list(self._lines.values()):
-            self._emit(line, line.tenant.flush(now, end_of_input=end_of_input), now)
+            self._step(line, functools.partial(line.tenant.flush, end_of_input=end_of_input), now)
+            line.points_at = 0.0
+            self._count_without_golden(line, now)
         self.commit(now)
 
     def commit(self, now: float) -> None:
@@ -208,13 +216,16 @@ class Stage:
 
     def _new_line(self, name: str, headers: Headers) -> _Line:
         shelf = Shelf(retention=self.settings.engine.trace_retention, max_bytes=self.settings.shelf_bytes)
+        return _Line(name, headers, self._new_tenant(name, shelf), shelf, Points(self._instance))
+
+    def _new_tenant(self, name: str, shelf: Shelf) -> Tenant:
         changes = self.ledger
 
         def on_buried(trace_id: str, at: float, spans: frozenset[str] | None) -> None:
             stone = None if spans is None else (at, msgspec.msgpack.encode(sorted(spans)))
             changes.changes.tombstones[name, trace_id] = stone
 
-        tenant = Tenant(
+        return Tenant(
             self._goldens,
             self._registry,
             self._needles,
@@ -225,12 +236,11 @@ class Stage:
             on_buried=on_buried,
             on_closed=lambda trace_id: changes.changes.close(name, trace_id),
         )
-        return _Line(name, headers, tenant, shelf, Points(self._instance))
 
     def _drop(self, line: _Line, now: float) -> None:
         """Judge all there is of the least recently active tenant, and forget it."""
         self.evicted_tenants += 1
-        self._emit(line, line.tenant.flush(now, end_of_input=True), now)
+        self._step(line, functools.partial(line.tenant.flush, end_of_input=True), now)
         del self._lines[line.name]
         self._gone_without_golden += line.without_golden
         for trace in line.tenant.store.traces():
@@ -269,6 +279,22 @@ class Stage:
             self.released_early["max_held_bytes"] += len(released)
             self._leave(line, released)
 
+    def _step(self, line: _Line, step: Callable[[float], Judged | None], now: float) -> None:
+        """Take one step of an engine; one that fails lets go of its spans, and another engine takes its place."""
+        try:
+            judged = step(now)
+        except Exception as error:  # noqa: BLE001 - the engine's state is not to be trusted any more; the spans are
+            self._on_failure("engine", error)
+            released = line.tenant.let_go(0)
+            self.released_early["failure"] += len(released)
+            self._leave(line, released)
+            self._gone_without_golden += line.without_golden
+            line.without_golden = 0
+            line.tenant = self._new_tenant(line.name, line.shelf)
+            return
+        if judged is not None:
+            self._emit(line, judged, now)
+
     def _emit(self, line: _Line, judged: Judged, now: float) -> None:
         handout = judged.handout
         for evaluation in handout.evaluations:
@@ -276,19 +302,30 @@ class Stage:
         for problem in handout.problems:
             self._on_problem(problem)
         self.released_early["hold_timeout"] += judged.past_timeout
-        tenant = line.tenant
-        without = tenant.engine.stats.sessions_without_golden + tenant.sessions_without_golden
-        newly, line.without_golden = without - line.without_golden, without
         self._leave(line, judged.released)
         if handout.evaluations:
             events = encoded_events(handout.evaluations, int(now * _BILLION))
             self.outbox.write_and_send(Request(Signal.LOGS, events, line.headers))
-        if handout.evaluations or newly:
-            line.points.record(handout.evaluations, newly)
-            if encoded := line.points.encoded():
-                request = Request(Signal.METRICS, encoded, line.headers)
-                line.points_sent = self.outbox.replace(line.points_sent, request)
+            line.points.record(handout.evaluations)
+            self._send_points(line, now)
         self._write_sessions(line)
+
+    def _count_without_golden(self, line: _Line, now: float) -> None:
+        """Count sessions that no golden wants; a point tells of them now and then, or with the next results."""
+        tenant = line.tenant
+        without = tenant.engine.stats.sessions_without_golden + tenant.sessions_without_golden
+        newly, line.without_golden = without - line.without_golden, without
+        if newly:
+            line.points.record_without_golden(newly)
+            line.points_due = True
+        if line.points_due and now - line.points_at >= _POINTS_EVERY:
+            self._send_points(line, now)
+
+    def _send_points(self, line: _Line, now: float) -> None:
+        line.points_at, line.points_due = now, False
+        if encoded := line.points.encoded():
+            request = Request(Signal.METRICS, encoded, line.headers)
+            line.points_sent = self.outbox.replace(line.points_sent, request)
 
     def _leave(self, line: _Line, released: Iterable[Held]) -> None:
         """Send spans that waited: written down first where they carry something, else still owed as before."""
