@@ -160,6 +160,18 @@ def responses(recorder: Recorder) -> None:
         converse(agent((), model=over_http(scenario.STANDARD)))
 
 
+def responses_by(recorder: Recorder, instrumentor: Any) -> None:
+    with traced(recorder, instrumentor):
+        converse(agent((), model=over_http(scenario.STANDARD)))
+
+
+for name, instrumentor, environment in (
+    ("openai-agents-traceloop-responses", OpenLLMetry, {}),
+    ("openai-agents-otel-genai-responses", OpenTelemetry, CONTENT),
+):
+    recording(name, environment)(lambda recorder, instrumentor=instrumentor: responses_by(recorder, instrumentor))
+
+
 @recording("openai-agents-openinference-stream")
 def stream(recorder: Recorder) -> None:
     """Answers arrive in pieces."""
@@ -185,11 +197,12 @@ def hand_over(recorder: Recorder, instrumentor: Any) -> None:
         converse(agent((), tools=TOOLS[:2], handoffs=[booking], model=model))
 
 
-for name, instrumentor in (
-    ("openai-agents-openinference-handoff", OpenInference),
-    ("openai-agents-traceloop-handoff", OpenLLMetry),
+for name, instrumentor, environment in (
+    ("openai-agents-openinference-handoff", OpenInference, {}),
+    ("openai-agents-traceloop-handoff", OpenLLMetry, {}),
+    ("openai-agents-otel-genai-handoff", OpenTelemetry, CONTENT),
 ):
-    recording(name)(lambda recorder, instrumentor=instrumentor: hand_over(recorder, instrumentor))
+    recording(name, environment)(lambda recorder, instrumentor=instrumentor: hand_over(recorder, instrumentor))
 
 
 def delegate(recorder: Recorder, instrumentor: Any) -> None:
@@ -216,6 +229,14 @@ for name, instrumentor, environment in (
     ("openai-agents-otel-genai-agent-as-tool", OpenTelemetry, CONTENT),
 ):
     recording(name, environment)(lambda recorder, instrumentor=instrumentor: delegate(recorder, instrumentor))
+
+
+@recording(
+    "openai-agents-openinference-nocontent", {"OPENINFERENCE_HIDE_INPUTS": "true", "OPENINFERENCE_HIDE_OUTPUTS": "true"}
+)
+def hidden(recorder: Recorder) -> None:
+    with traced(recorder, OpenInference), using_session(scenario.SESSION):
+        converse(agent(scenario.STANDARD))
 
 
 @recording("openai-agents-openinference-rejected")

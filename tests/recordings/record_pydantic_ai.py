@@ -100,7 +100,7 @@ def standard(recorder: Recorder, **settings: Any) -> None:
     converse(agent(scenario.STANDARD, **settings))
 
 
-for number in (2, 3, 5):
+for number in (2, 3, 4, 5, 6):
     recording(f"pydantic-ai-v{number}")(lambda recorder, number=number: standard(recorder, version=number))
 
 

@@ -64,10 +64,16 @@ LOGFIRE = DialectTable(
     result=(Source("output"),),
     output=(
         Source("output"),
+        Source("response", take=at("output")),
         Source("events", take=_choices),
         Source("response_data", take=at("message")),
     ),
-    input=(Source("input"), Source("events", take=_given), Source("request_data", take=at("messages"))),
+    input=(
+        Source("input"),
+        Source("raw_input"),
+        Source("events", take=_given),
+        Source("request_data", take=at("messages")),
+    ),
     tool_definitions=(Source("request_data", take=at("tools")),),
     agent=("agent_name",),
     session_keys=("group_id",),
