@@ -145,7 +145,6 @@ def test_two_recordings_make_one_golden(one: Any, other: Any, calls: Any, notice
     disagreements = [text for text in notices if "captured" not in text]
     assert [text.startswith(f"s-1: {notice}") for text in disagreements] == ([] if notice is None else [True])
     result = score_sessions(runs, {"golden_set": "x", "goldens": [golden]})
-    assert [one.verdict.score for one in result.sessions if one.verdict.score is not None] != []
     assert all(one.verdict.score in {1, None} for one in result.sessions), result
 
 

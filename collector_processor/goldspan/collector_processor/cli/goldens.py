@@ -12,6 +12,7 @@ from goldspan.collector_processor.cli.options import COLOR, TRACES
 from goldspan.collector_processor.cli.output import complain, end, plain_errors, write_json
 from goldspan.collector_processor.golden_tools.change_text import Line, as_markdown, as_text
 from goldspan.collector_processor.golden_tools.changes import Change
+from goldspan.collector_processor.golden_tools.checking import check_goldens
 from goldspan.collector_processor.golden_tools.files import (
     RECORDED,
     golden_set_text,
@@ -26,6 +27,7 @@ from goldspan.collector_processor.golden_tools.trace_difference import trace_dif
 from goldspan.collector_processor.golden_tools.updating import Decision, GoldenFile, decisions
 from goldspan.collector_processor.golden_tools.yaml_writing import Comments
 from goldspan.collector_processor.report.progress import reading
+from goldspan.collector_processor.report.values import printable
 from goldspan.collector_processor.trace_files import TraceFiles, trace_files
 from goldspan.mappers.assembly import assemble
 from goldspan.mappers.dialects import DialectRegistry
@@ -80,6 +82,37 @@ def record(
             end(files.mistakes, 1)
         _write(output, recorded.document, recorded.comments, RECORDED)
         end(files.mistakes, 0)
+
+
+@goldens.command()
+@click.argument("golden_files", nargs=-1, required=True, metavar="GOLDENS...")
+@click.option(
+    "--traces", "traces", multiple=True, metavar="FILE", help="Traces that should reach every golden; repeatable."
+)
+@click.option("--format", "as_format", type=click.Choice(["text", "json"]), default="text", help="Text or JSON.")
+def check(golden_files: tuple[str, ...], *, traces: tuple[str, ...], as_format: str) -> None:
+    """Find what golden sets probably do not mean, although they can be read.
+
+    Goldens that are never reached, patterns that overlap, matchers that match anything, empty lists of calls; with
+    traces also goldens that were never seen, and tools and arguments that no tool declares.
+
+    Exit codes: 0 nothing was found; 1 something was; 2 wrong usage, or a file is wrong or cannot be read.
+    """
+    mistakes: Sequence[object] = ()
+    with plain_errors():
+        index, sessions = load_goldens(*golden_files), None
+        if traces:
+            with trace_files(traces) as files:
+                sessions = _sessions(files)
+            mistakes = files.mistakes
+        findings = check_goldens(index, sessions)
+        if as_format == "json":
+            write_json({"findings": [finding._asdict() for finding in findings]})
+        else:
+            for finding in findings:
+                click.echo(printable(str(finding)))
+            click.echo(f"{counted(len(index.goldens), 'golden')} checked, {counted(len(findings), 'finding')}")
+        end(mistakes, int(bool(findings)))
 
 
 @goldens.command()

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from goldspan.collector_processor.golden_tools.seen import Group, SeenCall, SeenTurn
 from goldspan.scoring.comparison import equal, is_object
+from goldspan.scoring.goldens.models import MOST_ALTERNATIVES
 from goldspan.scoring.rendering import shown, shown_name
 from goldspan.scoring.sessions import Capture, JsonValue
 
@@ -38,7 +39,7 @@ def agree_on_golden(recordings: Sequence[Sequence[SeenTurn]]) -> Agreed:
     whole = agree_on_turn(flat)
     lengths = " and ".join(map(str, sorted(set(counts))))
     said = [f"recorded with {lengths} turns: written as calls of the whole session", *whole.disagreements]
-    return Agreed({"calls": [], **whole.value}, whole.comments, said)
+    return Agreed(whole.value, whole.comments, said)
 
 
 def agree_on_turn(recordings: Sequence[SeenTurn]) -> Agreed:
@@ -63,9 +64,13 @@ def agree_on_turn(recordings: Sequence[SeenTurn]) -> Agreed:
             calls = list(_optional(calls))
         comments = {("calls", *where): lines for where, lines in lists[0].comments.items()}
         return Agreed({**fields, "calls": calls}, comments, said)
-    said.append(f"{len(shapes)} different lists of calls: written as alternatives")
-    alternatives = [one.value for one in lists] + [[]] * (len(shapes) - len(called))
-    return Agreed({**fields, "any_of": alternatives}, _under("any_of", lists), said)
+    if len(called) < len(shapes) or len(lists) > MOST_ALTERNATIVES:
+        # An alternative without calls would always do, so that there can be none: what is left is to need none.
+        said.append(f"{len(shapes)} different lists of calls: one after the other, all optional")
+        merged = [call for one in lists for call in _optional(one.value)]
+        return Agreed({**fields, "calls": merged}, {}, said)
+    said.append(f"{len(lists)} different lists of calls: written as alternatives")
+    return Agreed({**fields, "any_of": [one.value for one in lists]}, _under("any_of", lists), said)
 
 
 def agree_on_calls(recordings: Sequence[tuple[Group, ...]]) -> Agreed:

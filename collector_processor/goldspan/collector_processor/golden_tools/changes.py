@@ -130,7 +130,7 @@ def golden_document(golden: Golden) -> dict[str, JsonValue]:
     if golden.first_user_text is not None:
         document["first_user_text"] = golden.first_user_text
     if golden.calls is not None:
-        return {"calls": [], **document, **lists_document(golden.calls, golden.alternatives)}
+        return {**document, **(lists_document(golden.calls, golden.alternatives) or {"calls": []})}
     return {**document, "turns": [turn_document(turn) for turn in golden.turns]}
 
 

@@ -51,9 +51,8 @@ def import_bfcl(records: JsonValue, name: str, notes: Notes, *, prefix: str = ""
     if reader.without_calls:
         imported.notices.append(f"{counted(reader.without_calls, 'answer')} without calls left out")
     if reader.unnamed:
-        imported.notices.append(
-            f"{counted(reader.unnamed, 'argument')} passed by position left out: the answers do not name them"
-        )
+        unnamed = counted(reader.unnamed, "argument")
+        imported.notices.append(f"{unnamed} passed by position left out: the answers do not name them")
     if reader.unreadable:
         imported.notices.append(f"{counted(reader.unreadable, 'argument')} left out, since no plain value")
     return imported

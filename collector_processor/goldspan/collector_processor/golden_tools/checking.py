@@ -1,0 +1,242 @@
+"""What is probably wrong with golden sets although they can be read: `goldspan goldens check`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import combinations
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from goldspan.collector_processor.golden_tools.glob_overlap import common_text
+from goldspan.scoring.comparison import is_list, is_object
+from goldspan.scoring.declared_defaults import declared_parameters
+from goldspan.scoring.goldens import Ambiguous, Golden, GoldenIndex
+from goldspan.scoring.goldens.documents import Notes, Unreadable, Where, nearest, path_text, read_text
+from goldspan.scoring.goldens.json_lines import read_json_lines
+from goldspan.scoring.goldens.json_text import read_json
+from goldspan.scoring.goldens.models import ANY_TOOL, ExpectedCall
+from goldspan.scoring.goldens.yaml_text import read_yaml
+from goldspan.scoring.matchers.escaping import LITERAL, dollar_keys
+from goldspan.scoring.rendering import shown, shown_name
+from goldspan.scoring.score import score_turn
+from goldspan.scoring.sessions import JsonValue, Session
+
+_READERS = {".json": read_json, ".jsonl": read_json_lines, ".yaml": read_yaml, ".yml": read_yaml}
+_TRACE_ID = re.compile(r"[0-9a-f]{32}")
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+_PROBES: Mapping[str, tuple[JsonValue, ...]] = {
+    "any text": ("a", "Zz 9", "日本語", "-", "0", _LETTERS, "true", "a@b.c/d?e=f&g#h"),
+    "any number": (0, 1, -1, 1e12, -1e12, 0.001),
+    "any list": ([], [1], ["a", None], [[]]),
+    "any object": ({}, {"a": 1}, {"b": None, "c": [1]}),
+}
+_SAYS_SO = frozenset({"$absent", "$from_result", "$ignore", LITERAL, "$present", "$type"})
+"""Matchers that match much because they are asked to, or cannot be tried out."""
+_EMPTY = 'expects nothing, so nothing is judged: where no tool may be called, write [{name: "*", forbidden: true}]'
+_MOST_PATTERNS = 1_000
+
+
+class Finding(NamedTuple):
+    """Something that a golden set probably does not mean."""
+
+    code: str
+    """One of a small set of words, for programs."""
+    source: str
+    """File and line."""
+    path: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.source}: {self.path}: {self.message}" if self.path else f"{self.source}: {self.message}"
+
+
+def check_goldens(goldens: GoldenIndex, sessions: Sequence[Session] | None = None) -> list[Finding]:
+    """Look for goldens that no session reaches, patterns that overlap, matchers that match anything and empty lists.
+
+    With the sessions of traces also for goldens that none of them has, and for tools and arguments that these do not
+    declare.
+    """
+    findings = [*_patterns(goldens), *_sessions_by_trace(goldens)]
+    for one in goldens.sets:
+        findings += _in_file(one.source)
+    if sessions is not None:
+        findings += _never_seen(goldens, sessions)
+        findings += _not_declared(goldens, sessions)
+    return findings
+
+
+def _patterns(goldens: GoldenIndex) -> Iterator[Finding]:
+    exact = {golden.session: golden for golden in goldens.goldens if golden.session is not None}
+    patterns = [golden for golden in goldens.goldens if golden.session_pattern is not None][:_MOST_PATTERNS]
+    for golden in patterns:
+        pattern = golden.session_pattern or ""
+        if not set(pattern) & set("*?["):
+            if pattern in exact:
+                message = f"{shown_name(pattern)} is also a session ({exact[pattern].source}), which comes first"
+                yield Finding("unreachable", golden.source, "session_pattern", f"never reached: {message}")
+            else:
+                message = f"{shown_name(pattern)} matches one session alone: write `session` instead"
+                yield Finding("no_wildcard", golden.source, "session_pattern", message)
+        elif common_text(pattern, "*") is None:
+            message = f"never reached: no session id matches {shown_name(pattern)}"
+            yield Finding("unreachable", golden.source, "session_pattern", message)
+    for one, other in combinations(patterns, 2):
+        text = common_text(one.session_pattern or "", other.session_pattern or "")
+        if text is not None and text not in exact:
+            message = (
+                f"{shown_name(other.session_pattern or '')} and {shown_name(one.session_pattern or '')} ({one.source}) "
+                f"both match {shown(text)}: such a session has no golden"
+            )
+            yield Finding("overlap", other.source, "session_pattern", message)
+
+
+def _sessions_by_trace(goldens: GoldenIndex) -> Iterator[Finding]:
+    for golden in goldens.goldens:
+        if golden.session is not None and _TRACE_ID.fullmatch(golden.session):
+            message = f"{golden.session} looks like a trace id, which no other run will have: name the sessions"
+            yield Finding("trace_id", golden.source, "session", message)
+
+
+def _in_file(source: str) -> Iterator[Finding]:
+    """Look into a file of goldspan's own format; eval sets of ADK say nothing by an empty list."""
+    read = _READERS.get(Path(source).suffix.lower())
+    if read is None:
+        return
+    notes = Notes(source)
+    try:
+        document = read(read_text(Path(source), notes), notes)
+    except Unreadable:
+        return
+    if is_object(document) and is_list(document.get("goldens")):
+        for index, golden in enumerate(document["goldens"]):
+            if is_object(golden):
+                yield from _File(notes).golden(golden, ("goldens", index))
+
+
+class _File:
+    """One document, whose values know their lines."""
+
+    def __init__(self, notes: Notes) -> None:
+        self.notes = notes
+
+    def golden(self, golden: Mapping[str, Any], where: Where) -> Iterator[Finding]:
+        yield from self.lists(golden, where)
+        for index, turn in enumerate(golden.get("turns") or ()):
+            if is_object(turn):
+                yield from self.lists(turn, (*where, "turns", index))
+
+    def lists(self, fields: Mapping[str, Any], where: Where) -> Iterator[Finding]:
+        calls = fields.get("calls")
+        if is_list(calls) and not calls:
+            message = (
+                'expects nothing, so nothing is judged: where no tool may be called, write {name: "*", forbidden: true}'
+            )
+            yield self.finding("empty_calls", (*where, "calls"), message)
+        for place, call in self.calls(calls, (*where, "calls")):
+            yield from self.call(call, place)
+        for number, one in enumerate(fields.get("any_of") or ()):
+            for place, call in self.calls(one, (*where, "any_of", number)):
+                yield from self.call(call, place)
+
+    def calls(self, calls: JsonValue, where: Where) -> Iterator[tuple[Where, Mapping[str, Any]]]:
+        for index, item in enumerate(calls if is_list(calls) else ()):
+            if is_object(item) and "parallel" in item:
+                yield from self.calls(item["parallel"], (*where, index, "parallel"))
+            elif is_object(item):
+                yield (*where, index), item
+
+    def call(self, call: Mapping[str, Any], where: Where) -> Iterator[Finding]:
+        args = call.get("args")
+        if not is_object(args):
+            return
+        for name, value in args.items():
+            yield from self.value(value, (*where, "args", name))
+        if args and all(is_object(value) and "$ignore" in value for value in args.values()):
+            message = "every argument is ignored, so nothing of the call but its name is judged: leave `args` out"
+            yield self.finding("nothing_judged", (*where, "args"), message)
+
+    def value(self, value: JsonValue, where: Where) -> Iterator[Finding]:
+        if is_list(value):
+            for index, item in enumerate(value):
+                yield from self.value(item, (*where, index))
+        elif is_object(value) and (keys := dollar_keys(value)):
+            if keys[0] not in _SAYS_SO and (what := _matches_any(value)):
+                message = f"{shown(value, 60)} matches {what}: write {{$present: true}} if that is meant"
+                yield self.finding("matches_anything", where, message)
+        elif is_object(value):
+            for name, item in value.items():
+                yield from self.value(item, (*where, name))
+
+    def finding(self, code: str, where: Where, message: str) -> Finding:
+        line = self.notes.line(where)
+        source = f"{self.notes.file}:{line}" if line else self.notes.file
+        return Finding(code, source, path_text(where), message)
+
+
+def _matches_any(matcher: JsonValue) -> str | None:
+    """Try a matcher on values of each kind."""
+    expected = [ExpectedCall("tool", {"value": matcher})]
+    for what, probes in _PROBES.items():
+        if all(score_turn(expected, [{"name": "tool", "args": {"value": one}}]).verdict.score == 1 for one in probes):
+            return what
+    return None
+
+
+def _never_seen(goldens: GoldenIndex, sessions: Iterable[Session]) -> Iterator[Finding]:
+    seen: list[Golden] = []
+    for session in sessions:
+        found = goldens.find(session)
+        if found is not None:
+            seen += found.goldens if isinstance(found, Ambiguous) else (found,)
+    for golden in goldens.never_seen(seen):
+        message = f"no session of these traces is the one of {shown_name(golden.key)}"
+        yield Finding("never_seen", golden.source, "", message)
+
+
+def _not_declared(goldens: GoldenIndex, sessions: Iterable[Session]) -> Iterator[Finding]:
+    declared: dict[str, set[str] | None] = {}
+    called: set[str] = set()
+    for session in sessions:
+        for turn in session.turns:
+            called.update(call.name for call in turn.calls)
+            for name, parameters in declared_parameters(turn.tool_definitions).items():
+                known = declared.setdefault(name, set())
+                if parameters is None:
+                    declared[name] = None
+                elif known is not None:
+                    known.update(parameters)
+    tools = declared.keys() | called
+    if not tools:
+        return
+    said: set[tuple[str, str, str]] = set()
+    for golden in goldens.goldens:
+        for call in _expected_calls(golden):
+            for code, message in _of_call(call, tools, declared):
+                if (golden.source, code, message) not in said:
+                    said.add((golden.source, code, message))
+                    yield Finding(code, golden.source, "", message)
+
+
+def _of_call(
+    call: ExpectedCall, tools: Iterable[str], declared: Mapping[str, set[str] | None]
+) -> Iterator[tuple[str, str]]:
+    name = shown_name(call.name)
+    if call.name not in tools:
+        if call.name != ANY_TOOL and not call.forbidden:
+            near = nearest(call.name, sorted(tools))
+            advice = f": did you mean {shown_name(near)}?" if near else ""
+            yield "unknown_tool", f"{name} is neither called nor declared in these traces{advice}"
+        return
+    parameters = declared.get(call.name)
+    for argument in call.args if parameters is not None else ():
+        if argument not in (parameters or ()):
+            near = nearest(argument, sorted(parameters or ()))
+            advice = f": did you mean {shown_name(near)}?" if near else f", only {', '.join(sorted(parameters or ()))}"
+            yield "unknown_argument", f"{name} declares no argument {shown_name(argument)}{advice}"
+
+
+def _expected_calls(golden: Golden) -> Iterator[ExpectedCall]:
+    lists = [golden.calls or (), *golden.alternatives]
+    lists += [calls for turn in golden.turns for calls in (turn.calls, *turn.alternatives)]
+    return (call for calls in lists for call in calls)
