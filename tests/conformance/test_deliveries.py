@@ -13,7 +13,7 @@ from functools import lru_cache
 
 import pytest
 
-from conformance.recordings import FOLDER
+from conformance.recordings import FOLDER, TRUTH
 from conformance.single_records import Document, documents_of, files_of
 from goldspan.collector_processor.engine import Engine
 from goldspan.collector_processor.engine_settings import EngineSettings
@@ -167,7 +167,19 @@ def test_the_engine_arrives_at_the_same_evaluations(name: str, order: str) -> No
         assert sessions_in(standing) == sorted(whole.sessions, key=lambda session: (session.turns[0].start, session.id))
 
 
-@pytest.mark.parametrize("name", NAMES)
+HIDDEN = [name for name in NAMES if TRUTH["files"][name]["turns"] == "hidden"]
+"""Recordings of agents whose calls nothing shows."""
+
+
+@pytest.mark.parametrize("name", HIDDEN)
+def test_what_cannot_be_seen_is_not_judged(name: str) -> None:
+    verdicts = [one.verdict for one in recording(name).evaluations().values()]
+    judged = [verdict for verdict in verdicts if verdict.reason is not Reason.NOTHING_EXPECTED]
+    assert judged
+    assert {verdict.label for verdict in judged} == {Label.NOT_EVALUATED}
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in HIDDEN])
 def test_a_recording_passes_the_golden_made_of_it(name: str) -> None:
     """Otherwise the evaluations compared above would say nothing."""
     whole = recording(name)
