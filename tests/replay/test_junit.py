@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+import xmlschema
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,7 +17,8 @@ from goldspan.collector_processor.report.junit import junit
 from goldspan.collector_processor.report.scored import Scored
 from goldspan.collector_processor.report.totals import Coverage, judge
 from goldspan.scoring.goldens import Golden
-from goldspan.scoring.results import Reason, RunResult, SessionResult
+from goldspan.scoring.metrics import MetricResult, MetricVerdict, Range
+from goldspan.scoring.results import Label, Reason, RunResult, SessionResult
 from goldspan.scoring.sessions import Session, Turn
 from scored_sessions import EVERYTHING, FAILED, NO_GOLDEN, NOTHING, ODD, PASSED, UNKNOWN, session, verdict
 
@@ -35,8 +39,14 @@ SHAPE = {
 }
 
 
+# As pytest holds its own reports against it; from the xunit plugin of Jenkins.
+PUBLIC = xmlschema.XMLSchema(Path(__file__).resolve().parents[1] / "fixtures" / "junit-10.xsd")
+
+
 def document(result: RunResult, coverage: Coverage = Coverage.STRICT) -> ElementTree.Element:
-    root = ElementTree.fromstring(junit(Scored(result, judge(result, recognised=1, coverage=coverage), coverage)))
+    text = junit(Scored(result, judge(result, recognised=1, coverage=coverage), coverage))
+    root = ElementTree.fromstring(text)
+    PUBLIC.validate(text)
     for element in root.iter():
         allowed, required, children = SHAPE[element.tag]
         assert required <= set(element.attrib) <= allowed
@@ -121,3 +131,27 @@ def test_whatever_a_sender_wrote_is_xml(name: str, set_name: str) -> None:
 def test_another_metric_is_told_apart_and_its_name_is_xml_too() -> None:
     root = document(RunResult((PASSED, replace(PASSED, metric="own\x00\ud800metric"))))
     assert list(outcomes(root)) == ["sess-good", "sess-good [own\\x00\\ud800metric]"]
+
+
+def test_other_metrics_are_properties_and_with_a_threshold_cases() -> None:
+    verdicts = (
+        (MetricVerdict(Fraction(1, 2), Label.FAIL), Fraction(9, 10)),
+        (MetricVerdict(Fraction(1), Label.PASS), Fraction(9, 10)),
+        (MetricVerdict(None, Label.NOT_EVALUATED, Reason.EVALUATOR_ERROR, "KeyError: 'x'"), Fraction(9, 10)),
+        (MetricVerdict(Fraction(12)), None),
+    )
+    metrics = tuple(
+        MetricResult(f"m{index}", "", Range(0, 100), verdict, threshold=threshold)
+        for index, (verdict, threshold) in enumerate(verdicts)
+    )
+    root = document(RunResult((replace(PASSED, metrics=metrics, preset="axion"),), golden_sets={"weather@1": "d"}))
+    assert outcomes(root) == {
+        "sess-good": [("system-out", None)],
+        "sess-good [m0]": [("failure", "fail")],
+        "sess-good [m1]": [("system-out", None)],
+        "sess-good [m2]": [("skipped", "evaluator_error")],
+    }
+    properties = {one.get("name"): one.get("value") for one in root.iter("property")}
+    assert properties["m0.score[sess-good]"] == "0.5"
+    assert properties["m3.score[sess-good]"] == "12.0"
+    assert properties["tool_parameter_match.preset[sess-good]"] == "axion"
