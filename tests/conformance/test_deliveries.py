@@ -173,10 +173,13 @@ HIDDEN = [name for name in NAMES if TRUTH["files"][name]["turns"] == "hidden"]
 
 @pytest.mark.parametrize("name", HIDDEN)
 def test_what_cannot_be_seen_is_not_judged(name: str) -> None:
-    verdicts = [one.verdict for one in recording(name).evaluations().values()]
-    judged = [verdict for verdict in verdicts if verdict.reason is not Reason.NOTHING_EXPECTED]
-    assert judged
-    assert {verdict.label for verdict in judged} == {Label.NOT_EVALUATED}
+    """A model that asked for tools unseen is no agent that called none."""
+    hidden = [one for one in recording(name).sessions if not all(turn.calls_visible for turn in one.turns)]
+    results = [score_session([{"name": "get_weather", "args": {}}], session) for session in hidden]
+    assert hidden
+    assert {(one.verdict.label, one.verdict.reason) for one in results} == {
+        (Label.NOT_EVALUATED, Reason.CALLS_NOT_VISIBLE)
+    }
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in HIDDEN])
