@@ -37,11 +37,26 @@ _EMPTY = 'expects nothing, so nothing is judged: where no tool may be called, wr
 _MOST_PATTERNS = 1_000
 
 
+CODES = (
+    "empty_calls",
+    "matches_anything",
+    "never_seen",
+    "no_wildcard",
+    "nothing_judged",
+    "overlap",
+    "trace_id",
+    "unknown_argument",
+    "unknown_tool",
+    "unreachable",
+)
+"""Every kind of finding there is."""
+
+
 class Finding(NamedTuple):
     """Something that a golden set probably does not mean."""
 
     code: str
-    """One of a small set of words, for programs."""
+    """One of `CODES`."""
     source: str
     """File and line."""
     path: str
@@ -63,7 +78,12 @@ def check_goldens(goldens: GoldenIndex, sessions: Sequence[Session] | None = Non
     if sessions is not None:
         findings += _never_seen(goldens, sessions)
         findings += _not_declared(goldens, sessions)
-    return findings
+    return sorted(findings, key=_place)
+
+
+def _place(finding: Finding) -> tuple[str, int]:
+    file, _, line = finding.source.rpartition(":")
+    return (file, int(line)) if line.isdigit() else (finding.source, 0)
 
 
 def _patterns(goldens: GoldenIndex) -> Iterator[Finding]:
