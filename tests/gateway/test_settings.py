@@ -201,14 +201,14 @@ export:
   timeout: 3s
   tls: {ca: ca.pem}
   concurrency: 2
-  logs: {endpoint: 'http://logs:4317', protocol: grpc, compression: none, headers: {}}
+  logs: {endpoint: 'http://collector:4317', protocol: grpc, compression: none, headers: {}}
 """
     export = loaded(tmp_path, text).export
     traces, logs = export.destination(Signal.TRACES, {"KEY": "k"}), export.destination(Signal.LOGS, {})
     assert traces is not None
     assert logs is not None
     assert (traces.endpoint, traces.compression, traces.headers) == ("https://collector:4318", "zstd", {"x-key": "k"})
-    assert (logs.endpoint, logs.protocol, logs.compression, logs.headers) == ("http://logs:4317", "grpc", "none", {})
+    assert (logs.endpoint, logs.protocol, logs.compression, logs.headers) == ("http://collector:4317", "grpc", "none", {})
     assert (logs.timeout, str(logs.tls.ca), traces.connections) == (3.0, "ca.pem", 2)
 
 

@@ -18,20 +18,50 @@ Source = Callable[[], Iterable[Sample]]
 
 _TOTAL = "_total"
 _OF_A_HISTOGRAM = ("_bucket", "_sum", "_count")
-_HELP = {
-    "goldspan_receiver_requests": "Requests by receiver, signal and outcome.",
-    "goldspan_receiver_bytes": "Bytes of request bodies, as they came.",
-    "goldspan_receiver_dropped_items": "Spans, log records and data points of OTLP/JSON that could not be read.",
+HELP = {
+    "goldspan_receiver_requests_total": "Requests, by receiver, signal and outcome.",
+    "goldspan_receiver_bytes_total": "Bytes of their bodies, as they came.",
+    "goldspan_receiver_dropped_items_total": "Spans, log records and data points of OTLP/JSON that could not be read.",
     "goldspan_receiver_requests_in_flight": "Requests on their way to the journal.",
-    "goldspan_receiver_bytes_in_flight": "Their bytes.",
+    "goldspan_receiver_bytes_in_flight": "Bytes of their bodies, compressed and not.",
     "goldspan_receiver_connections": "Open connections of the HTTP receiver.",
-    "goldspan_receiver_connections_turned_away": "Connections closed for being too many, too slow or idle.",
-    "goldspan_export_attempts": "Attempts to deliver, by signal and outcome.",
-    "goldspan_export_bytes": "Bytes of requests that were delivered, uncompressed.",
-    "goldspan_export_rejected_items": "Items that the receiver did not take of requests it took.",
-    "goldspan_goldens_reloads": "Golden files read anew, by outcome.",
+    "goldspan_receiver_connections_turned_away_total": "Connections closed for being too many, too slow or idle.",
+    "goldspan_goldens_reloads_total": "Golden files read anew, by outcome: loaded or refused.",
     "goldspan_goldens_loaded_timestamp_seconds": "When the goldens in use were read.",
+    "goldspan_received_requests_total": "Requests that were acknowledged.",
+    "goldspan_received_bytes_total": "Their bytes, uncompressed.",
+    "goldspan_turned_away_requests_total": "Requests that were told to come again, or refused, by reason.",
+    "goldspan_delivered_requests_total": "Requests that the receiver downstream took.",
+    "goldspan_refused_requests_total": "Requests that it refused for good.",
+    "goldspan_rejected_items_total": "Items it did not take of requests that it took.",
+    "goldspan_delivery_attempts_total": "Attempts to deliver.",
+    "goldspan_delivery_retries_total": "Attempts that failed and are made again.",
+    "goldspan_waiting_requests": "Requests that wait to be delivered.",
+    "goldspan_waiting_bytes": "Their bytes.",
+    "goldspan_backlog_bytes": "Bytes that were acknowledged and not looked at yet.",
+    "goldspan_journal_bytes": "Bytes on disk.",
+    "goldspan_open_bodies": "Acknowledged requests of which something still waits.",
+    "goldspan_held_spans": "Spans that wait for their turn's scores.",
+    "goldspan_held_bytes": "Their bytes.",
+    "goldspan_shelf_bytes": "Encoded spans of traces that may turn out to be of interest.",
+    "goldspan_released_early_spans_total": "Spans that left without their scores, by reason.",
+    "goldspan_tenants": "Sets of forwarded headers with state.",
+    "goldspan_evicted_tenants_total": "Tenants that were judged and dropped for others.",
+    "goldspan_read_spans_total": "Spans that the engine read.",
+    "goldspan_repeated_spans_total": "Spans that came again.",
+    "goldspan_late_records_total": "Records of runs that were already dropped.",
+    "goldspan_evicted_sessions_total": "Sessions that were judged as incomplete and dropped for others.",
+    "goldspan_sessions_without_golden_total": "Sessions that no golden is for.",
+    "goldspan_goldens_seen": "Goldens that were seen since the start.",
+    "goldspan_goldens_never_seen": "Goldens that were not.",
+    "goldspan_results_total": "First results, by level and label.",
+    "goldspan_calls_not_evaluated_total": "Calls without a score, by reason.",
+    "goldspan_problems_total": "Records that could not be used, by code.",
+    "goldspan_failures_total": "Errors of goldspan's own that were contained, by place; the log has the first of each.",
+    "goldspan_dead_letters_total": "Refused requests that were kept.",
+    "goldspan_dead_letters_dropped_total": "Refused requests dropped for newer ones, or that could not be written.",
 }
+"""What each number means, by its name."""
 
 
 class Exposition:
@@ -63,7 +93,7 @@ class _Gathered(Collector):
         for name, labels, value in samples:
             family, kind = _family(name, histograms)
             if family not in families:
-                families[family] = Metric(family, _HELP.get(family, ""), kind)
+                families[family] = Metric(family, HELP.get(name, ""), kind)
             families[family].add_sample(name, dict(labels), value)
         yield from families.values()
 

@@ -14,8 +14,10 @@ from google.protobuf.internal import api_implementation
 _logger = logging.getLogger("goldspan.gateway")
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
-_KEPT_BYTES = 256 << 20
-"""Freed memory that is kept for the next request; requests are smaller by far."""
+_LARGEST_HEAP_BUFFER = 32 << 20
+"""The most that glibc lets M_MMAP_THRESHOLD be; requests are smaller."""
+_KEPT_BYTES = 64 << 20
+"""Freed memory that is kept for the next requests."""
 
 
 def raise_open_files() -> None:
@@ -39,7 +41,7 @@ def keep_freed_memory() -> None:
         return
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:  # musl has none
-        mallopt(_M_MMAP_THRESHOLD, _KEPT_BYTES)
+        mallopt(_M_MMAP_THRESHOLD, _LARGEST_HEAP_BUFFER)
         mallopt(_M_TRIM_THRESHOLD, _KEPT_BYTES)
 
 

@@ -129,11 +129,15 @@ class SignalExport(Section):
     enabled: bool = True
     """Whether it is sent at all; false, for back-ends that do not know the signal: taken in, counted and dropped."""
     endpoint: Endpoint | None = None
-    """As in `export`; null, here and below: what is said there."""
+    """As in `export`; null, here and in the lines below: what is said there."""
     protocol: Protocol | None = None
+    """As in `export`."""
     compression: Compression | None = None
+    """As in `export`."""
     headers: HeaderValues | None = None
+    """As in `export`, in the place of the headers there."""
     timeout: Seconds | None = None
+    """As in `export`."""
     tls: ClientCertificate | None = None
 
 
@@ -143,6 +147,7 @@ class Export(Section):
     endpoint: Endpoint
     """A URL such as https://collector:4318; for HTTP `/v1/traces` and so on are added. `https` is TLS, for gRPC too."""
     protocol: Protocol = "http/protobuf"
+    """`http/protobuf` or `grpc`."""
     compression: Compression = "gzip"
     """gzip at level 1, or zstd, over HTTP alone."""
     headers: HeaderValues = Field(default_factory=dict[str, SecretText])
@@ -202,7 +207,9 @@ class Log(Section):
     """What the gateway says of itself, on standard error."""
 
     level: Literal["debug", "info", "warning", "error"] = "info"
+    """`debug`, `info`, `warning` or `error`."""
     format: Literal["json", "text"] = "json"
+    """`json`: an object on each line; `text`, for people."""
 
 
 class GatewaySettings(Section):

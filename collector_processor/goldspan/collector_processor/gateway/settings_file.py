@@ -76,7 +76,7 @@ def variables(section: type[Section] = GatewaySettings, above: Where = ()) -> It
     """Yield the variable of each option that one line of text can say, and the way to it."""
     for name, field in section.model_fields.items():
         where = (*above, name)
-        inner = _section_in(field.annotation)
+        inner = section_in(field.annotation)
         if inner is not None and inner is not Secret:
             yield from variables(inner, where)
         elif inner is None or name == "headers":
@@ -144,15 +144,15 @@ def _section_at(where: Where) -> type[Section] | None:
             continue
         field = section.model_fields.get(step) if section is not None else None
         if field is not None:
-            section = _section_in(field.annotation)
+            section = section_in(field.annotation)
     return section
 
 
-def _section_in(annotation: object) -> type[Section] | None:
-    """Find the section that an annotation allows, in a list or beside null as well."""
+def section_in(annotation: object) -> type[Section] | None:
+    """Return the section that an annotation allows, in a list or beside null as well."""
     if isinstance(annotation, type) and issubclass(annotation, Section):
         return annotation
-    return next((found for one in get_args(annotation) if (found := _section_in(one)) is not None), None)
+    return next((found for one in get_args(annotation) if (found := section_in(one)) is not None), None)
 
 
 def _unknown(name: str, section: type[Section] | None) -> str:

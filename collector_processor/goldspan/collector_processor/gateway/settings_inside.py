@@ -76,6 +76,7 @@ class DeadLettersSection(Section):
     folder: Path | None = None
     """null: `dead-letters` in the state folder."""
     max_files: Count = 1000
+    """Requests that are kept."""
     max_bytes: Size = 256 << 20
     """The oldest make room for the newest."""
 
@@ -86,6 +87,7 @@ class RetrySection(Section):
     initial: Seconds = 1.0
     """After the first failure; twice as long after each further one."""
     longest: Seconds = 60.0
+    """No pause is longer, but where the receiver asks for one."""
 
 
 def pipeline_settings(

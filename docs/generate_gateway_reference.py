@@ -1,0 +1,104 @@
+"""Print `gateway-reference.md` from the gateway's settings and from the numbers it exposes.
+
+python docs/generate_gateway_reference.py > docs/gateway-reference.md
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from pydantic_core import PydanticUndefined
+
+from goldspan.collector_processor.gateway.exposition import HELP
+from goldspan.collector_processor.gateway.settings import GatewaySettings
+from goldspan.collector_processor.gateway.settings_fields import Section
+from goldspan.collector_processor.gateway.settings_file import section_in, variables
+
+REPEATED = {("export", "logs"), ("export", "metrics")}
+"""Sections that are like one before them."""
+
+
+def page() -> str:
+    """Return the whole page."""
+    return "\n".join(
+        [
+            "# The gateway's settings and numbers",
+            "",
+            "<!-- Made by docs/generate_gateway_reference.py from the declarations in gateway/. -->",
+            "",
+            "Settings of [`goldspan serve`](gateway.md). Each option whose value fits on a line is a variable too:",
+            "`GOLDSPAN_` and its path in capitals with `_` between, as in `GOLDSPAN_EXPORT_ENDPOINT`. A variable beats",
+            "the file; `null` as its text stands for null; lists have commas between. Times are seconds or have a unit",
+            "(`500ms`, `30s`, `5m`, `1h`), sizes are bytes or have one (`20MiB`, `1GB`). Paths are seen from the",
+            "working directory.",
+            "",
+            *_section(GatewaySettings, ()),
+            "## Numbers on `/metrics`",
+            "",
+            "| name | meaning |",
+            "|---|---|",
+            *(f"| `{name}` | {meaning} |" for name, meaning in HELP.items()),
+            "",
+            "Beside them stand `process_*`: memory, CPU time and open files of the process.",
+        ]
+    )
+
+
+def _section(section: type[Section], above: tuple[str, ...]) -> Iterator[str]:
+    has_variable = {where for _, where in variables()}
+    rows: list[str] = []
+    inner: list[tuple[type[Section], tuple[str, ...]]] = []
+    for name, field in section.model_fields.items():
+        where = (*above, name)
+        below = section_in(field.annotation)
+        if where in REPEATED:
+            continue
+        if below is not None and where not in has_variable and name != "tokens":
+            inner.append((below, where))
+            continue
+        default = "required" if field.is_required() else _default(field.get_default(call_default_factory=True))
+        rows.append(f"| `{name}` | {default} | {' '.join((field.description or '').split())} |")
+    title = f"`{'.'.join(above)}`" if above else "At the top"
+    if above == ("export", "traces"):
+        title = "`export.traces`, and the same for `export.logs` and `export.metrics`"
+    if rows:
+        yield from (
+            f"## {title}",
+            "",
+            " ".join((section.__doc__ or "").split()),
+            "",
+            "| option | default | meaning |",
+            "|---|---|---|",
+            *rows,
+            "",
+        )
+    for below, where in inner:
+        yield from _section(below, where)
+
+
+def _default(value: Any) -> str:
+    if value is PydanticUndefined:
+        return "required"
+    if isinstance(value, tuple | dict):
+        return "goldspan's own" if len(value) else "none"
+    if isinstance(value, bool) or value is None:
+        return f"`{json.dumps(value)}`"
+    if isinstance(value, int) and value >= 1024:
+        return f"`{value >> 30}GiB`" if value % (1 << 30) == 0 else _mebibytes(value)
+    if isinstance(value, float):
+        return f"`{value:g}`"
+    return f"`{value}`"
+
+
+def _mebibytes(value: int) -> str:
+    if value % (1 << 20) == 0:
+        return f"`{value >> 20}MiB`"
+    return f"`{value >> 10}KiB`" if value % (1 << 10) == 0 and value > 10_000 else f"`{value}`"
+
+
+if __name__ == "__main__":
+    import sys
+
+    sys.stdout.write(page() + "\n")

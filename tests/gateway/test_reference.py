@@ -1,0 +1,63 @@
+"""The reference page, the files to copy, and what a running gateway really says."""
+
+from __future__ import annotations
+
+import re
+import runpy
+from configparser import ConfigParser
+from pathlib import Path
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from downstream import http_downstream
+from gateway_process import process, settings_for
+from gateway_rig import one_span
+from goldspan.collector_processor.cli import main
+from goldspan.collector_processor.gateway.exposition import HELP
+from goldspan.collector_processor.gateway.settings_file import load_settings, variables
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS, FILES = ROOT / "docs", ROOT / "config" / "gateway"
+
+
+def test_the_reference_is_what_the_declarations_say() -> None:
+    page = runpy.run_path(str(DOCS / "generate_gateway_reference.py"))["page"]
+    assert (DOCS / "gateway-reference.md").read_text("utf-8") == page() + "\n"
+
+
+def test_every_number_is_described(tmp_path: Path) -> None:
+    with http_downstream() as http, process(settings_for(http), tmp_path) as gateway:
+        assert gateway.post(one_span().SerializeToString()) == 200
+        families = list(text_string_to_metric_families(gateway.get("/metrics").data.decode()))
+        assert gateway.end() == 0
+    names = {sample.name for family in families for sample in family.samples if not sample.name.endswith("_created")}
+    assert {name for name in names if not name.startswith("process_")} <= set(HELP)
+    assert {"goldspan_received_requests_total", "goldspan_journal_bytes"} <= names
+
+
+def test_the_settings_to_copy_can_be_used(tmp_path: Path) -> None:
+    settings = load_settings(FILES / "goldspan.yaml", {})
+    assert settings.goldens
+    assert settings.journal.enabled
+    inside = load_settings(FILES / "container.yaml", {"GOLDSPAN_EXPORT_ENDPOINT": "http://collector:4318"})
+    assert inside.receivers.tokens
+
+
+@pytest.mark.parametrize("name", ["Containerfile", "goldspan.service"])
+def test_variables_of_the_files_to_copy_exist(name: str) -> None:
+    text = (FILES / name).read_text("utf-8")
+    used = set(re.findall(r"GOLDSPAN_[A-Z_]+", text)) - {"GOLDSPAN_TOKEN"}
+    assert used <= {variable for variable, _ in variables()}
+    assert "goldspan serve" in text.replace('", "', " ")
+
+
+def test_the_unit_to_copy_is_a_unit() -> None:
+    unit = ConfigParser(strict=False, interpolation=None)
+    unit.optionxform = str  # type: ignore[assignment, method-assign]
+    unit.read(FILES / "goldspan.service", "utf-8")
+    service = unit["Service"]
+    assert service["Type"] == "notify"
+    options = {option for param in main.commands["serve"].params for option in param.opts}
+    assert set(re.findall(r"--[a-z]+", service["ExecStart"])) <= options
+    assert service["StateDirectory"] == "goldspan"
