@@ -22,9 +22,31 @@ from goldspan.collector_processor.report.totals import Coverage, judge
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.goldens import Golden
 from goldspan.scoring.results import Outcome, RunResult, SessionResult
-from goldspan.scoring.sessions import Session, ToolCall
+from goldspan.scoring.score import score_sessions
+from goldspan.scoring.sessions import Session, ToolCall, Turn
 from scored_sessions import EVERYTHING, FAILED, NOTHING, ODD, argument, call, missing, session, turn, verdict
 
+MATCHERS = score_sessions(
+    Session("s", (Turn((ToolCall("g"), ToolCall("f", {"id": 1, "place": {"zip": "1", "city": "Rome"}}))),)),
+    {
+        "golden_set": "x",
+        "goldens": [
+            {
+                "session": "s",
+                "calls": [
+                    {"name": "g", "args": {"gone": {"$absent": True}, "any": {"$ignore": True}}},
+                    {
+                        "name": "f",
+                        "args": {
+                            "id": {"$from_result": {"call": "g"}},
+                            "place": {"zip": {"$type": "string"}, "city": "Paris"},
+                        },
+                    },
+                ],
+            }
+        ],
+    },
+)
 VOID = {"meta", "link", "input", "br"}
 REFERRING = {"src", "href", "srcset", "action", "data", "poster", "background", "ping", "formaction"}
 HOSTILE = "</script><img src=http://x.example/y onerror=alert(1)>\"'&`"
@@ -228,3 +250,12 @@ def test_a_huge_value_is_cut_and_says_so() -> None:
 def test_no_text_breaks_the_page(name: str, key: str) -> None:
     odd = SessionResult(FAILED.verdict, Session(name), Golden(key), FAILED.turns)
     assert list(refer_elsewhere(page_of(RunResult((odd,))))) == []
+
+
+def test_matchers_are_shown_as_they_stand_and_marked_only_where_they_do_not_match() -> None:
+    page = page_of(MATCHERS)
+    assert "depends on a result that is not known" in page
+    assert 'class="ignored"' in page
+    assert "null" not in " ".join(Parsed(page).texts)
+    assert "<mark>Paris</mark>" in page
+    assert not re.search(r"<mark>[^<]*type", page)

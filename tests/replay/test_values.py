@@ -74,6 +74,11 @@ def test_two_values_differ_somewhere_exactly_where_they_are_not_equal(first: Any
         (1, True, [("", 1, True)]),
         (1, 1.0, []),
         ({"a": {"$approx": 1}}, {"a": {"b": 1}}, [("a", {"$approx": 1}, {"b": 1})]),
+        ({"a": {"$approx": 1}, "b": 2}, {"a": "1", "b": 3}, [("b", 2, 3)]),
+        ({"a": [{"$any_of": ["x", "y"]}, 1]}, {"a": ["y", 2]}, [("a[1]", 1, 2)]),
+        ({"a": {"$absent": True}, "b": 2}, {}, [("b", 2, ABSENT)]),
+        ({"a": {"$absent": True}}, {"a": None}, [("a", {"$absent": True}, None)]),
+        ({"a": {"$rgx": "x"}}, {"a": "x"}, [("a", {"$rgx": "x"}, "x")]),
     ],
 )
 def test_the_innermost_differences_are_named(expected: Any, actual: Any, places: list[Any]) -> None:

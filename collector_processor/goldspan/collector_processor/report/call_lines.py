@@ -29,7 +29,7 @@ from goldspan.collector_processor.report.values import (
     shorten,
 )
 from goldspan.scoring.results import ArgumentResult, CallResult, Label, Outcome
-from goldspan.scoring.sessions import JsonValue, ToolCall
+from goldspan.scoring.sessions import Capture, JsonValue, ToolCall
 
 CALL_INDENT = 4
 _DETAIL_INDENT = CALL_INDENT + 8
@@ -172,8 +172,13 @@ def _rows(argument: ArgumentResult, actual: ToolCall | None) -> Iterable[_Row]:
     elif argument.outcome is Outcome.MISMATCHED:
         yield from _mismatch(name, argument)
     elif argument.outcome is Outcome.UNKNOWN and actual is not None and actual.arguments is not None:
-        capture = actual.argument_captures.get(argument.name, actual.capture)
-        yield name, "expected ", one_line(argument.expected), f", {CAPTURE_WORDS[capture]}", "", ""
+        yield name, "expected ", one_line(argument.expected), f", {unknown_words(argument, actual)}", "", ""
+
+
+def unknown_words(argument: ArgumentResult, actual: ToolCall) -> str:
+    """Say why it is not known whether an argument is right."""
+    capture = actual.argument_captures.get(argument.name, actual.capture)
+    return "depends on a result that is not known" if capture is Capture.CAPTURED else CAPTURE_WORDS[capture]
 
 
 def _mismatch(name: str, argument: ArgumentResult) -> Iterable[_Row]:

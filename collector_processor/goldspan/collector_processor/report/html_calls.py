@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from goldspan.collector_processor.hints import CAPTURE_WORDS, WORDS
-from goldspan.collector_processor.report.call_lines import arguments_text, call_note, known_arguments
+from goldspan.collector_processor.report.call_lines import arguments_text, call_note, known_arguments, unknown_words
 from goldspan.collector_processor.report.html_values import html_text, side_by_side, value_html
 from goldspan.collector_processor.report.layout import EXTRA, MARKS, REFUSED, counted, score_text
 from goldspan.collector_processor.report.values import shorten
@@ -146,12 +146,17 @@ def _values(argument: ArgumentResult, actual: ToolCall | None) -> tuple[str, str
     if argument.outcome is Outcome.MISMATCHED:
         casefold = argument.strategy == "casefold_exact"
         return side_by_side(argument.expected, argument.actual, casefold=casefold)
+    if argument.outcome is Outcome.MATCHED and argument.actual is None and _was_left_out(argument, actual):
+        return value_html(argument.expected), NOTHING
     if argument.outcome is Outcome.MATCHED:
         return value_html(argument.expected), value_html(argument.actual)
     if argument.outcome is Outcome.UNKNOWN and actual is not None:
-        capture = actual.argument_captures.get(argument.name, actual.capture)
-        return value_html(argument.expected), f'<span class="none">{CAPTURE_WORDS[capture]}</span>'
+        return value_html(argument.expected), f'<span class="none">{unknown_words(argument, actual)}</span>'
     return value_html(argument.expected), NOTHING
+
+
+def _was_left_out(argument: ArgumentResult, actual: ToolCall | None) -> bool:
+    return actual is not None and actual.arguments is not None and argument.name not in actual.arguments
 
 
 def _what(argument: ArgumentResult, actual: ToolCall | None) -> str:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 
-from goldspan.collector_processor.report.values import differences, is_matcher, printable
+from goldspan.collector_processor.report.values import differences, is_matcher, may_be_absent, printable
 from goldspan.mappers.json_shapes import is_list, is_object
 from goldspan.scoring.rendering import plain
 from goldspan.scoring.sessions import JsonValue
@@ -92,7 +92,7 @@ def _container(
         if not short:
             yield f"\n{inner}", False
         if not shared:
-            yield head + _json(mine), True
+            yield head + _json(mine), not may_be_absent(mine)
             continue
         yield head, False
         yield from _parts(mine, its, inner, casefold=casefold)

@@ -10,6 +10,8 @@ from typing import Any
 from rich.cells import cell_len, set_cell_size
 
 from goldspan.mappers.json_shapes import is_list, is_object
+from goldspan.scoring.matchers import matching
+from goldspan.scoring.matchers.matching import matches
 from goldspan.scoring.rendering import plain
 from goldspan.scoring.sessions import JsonValue
 
@@ -76,6 +78,8 @@ def _differences(expected: Any, actual: Any, path: str, depth: int, *, casefold:
         for key in expected | actual:
             inner = f"{path}.{key}" if path else key
             if key not in actual:
+                if may_be_absent(expected[key]):
+                    continue
                 yield Difference(inner, expected[key], ABSENT)
             elif key not in expected:
                 yield Difference(inner, ABSENT, actual[key])
@@ -93,7 +97,15 @@ def is_matcher(value: dict[str, Any]) -> bool:
     return any(key.startswith("$") for key in value)
 
 
+def may_be_absent(expected: JsonValue) -> bool:
+    """Whether an expected value is a matcher that is satisfied where there is nothing."""
+    return is_object(expected) and is_matcher(expected) and matches(expected, matching.ABSENT)
+
+
 def _same(expected: Any, actual: Any, *, casefold: bool) -> bool:
+    for value, other in ((expected, actual), (actual, expected)):
+        if is_object(value) and is_matcher(value) and matches(value, other, casefold=casefold):
+            return True
     if casefold and isinstance(expected, str) and isinstance(actual, str):
         return expected.casefold() == actual.casefold()
     try:
