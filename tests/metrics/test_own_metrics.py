@@ -202,6 +202,30 @@ class TestWorkers:
         assert scorer.score(golden, SESSION).metrics[0].verdict.score == 1.0
 
 
+    def test_several_threads_may_share_them(self) -> None:
+        inside: list[int] = []
+
+        def slow(session: Session, golden: Golden) -> float:
+            inside.append(1)
+            time.sleep(0.02)
+            assert len(inside) == 1, "it is asked by one at a time"
+            inside.pop()
+            return 1.0
+
+        scorer = scorer_of(metrics=[slow], run=MetricWorkers(10))
+        golden = judge().sessions[0].golden
+        said: list[Any] = []
+        threads = [
+            threading.Thread(target=lambda: said.append(scorer.score(golden, SESSION).metrics[0].verdict.score))
+            for _ in range(8)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert said == [1.0] * 8
+
+
 class TestNames:
     def test_a_registered_one_may_be_named_in_goldens(self, registered: None) -> None:
         @register_metric

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from goldspan.collector_processor.metric_workers import MetricWorkers
 from goldspan.mappers.assembly import AssemblySettings
 from goldspan.scoring.scorer import Scorer
 
@@ -34,7 +35,7 @@ class EngineSettings:
     """Explanations hold argument values."""
     report_unmatched: bool = False
     """Hand out sessions without golden as results too: for reports, not for telemetry."""
-    scorer: Scorer = field(default_factory=Scorer)
+    scorer: Scorer = field(default_factory=lambda: Scorer(run=MetricWorkers()))
     """How sessions are judged: a preset in the place of `tool_parameter_match`, metrics beside it."""
     assembly: AssemblySettings = field(default_factory=AssemblySettings)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from contextvars import copy_context
+from dataclasses import dataclass, field
 from inspect import isawaitable
 from queue import Empty, SimpleQueue
 from typing import NamedTuple, cast
@@ -17,18 +18,26 @@ TIMEOUT = 10.0
 """Seconds a metric may take for one session."""
 
 
+@dataclass(slots=True)
+class _Lane:
+    """One metric's place to run."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    stuck: threading.Thread | None = None
+    """The thread that took too long, perhaps still at it."""
+
+
+@dataclass(frozen=True, slots=True)
 class MetricWorkers:
     """Runs metrics that are not goldspan's own, sync or async, no longer than `timeout` seconds for each session.
 
     A thread cannot be stopped: a metric that took too long keeps its one thread, and until it is done every other
     session has no result of it. So there is never more than one thread for each metric, and a door waits for a metric
-    that hangs only once.
+    that hangs only once. Several threads may share the workers; a metric is asked by one of them at a time.
     """
 
-    def __init__(self, timeout: float = TIMEOUT) -> None:
-        self._timeout = timeout
-        self._threads: dict[str, threading.Thread] = {}
-        self._lock = threading.Lock()
+    timeout: float = TIMEOUT
+    _lanes: dict[str, _Lane] = field(default_factory=dict[str, _Lane], repr=False, compare=False)
 
     def __call__(self, metric: Metric, session: Session, golden: Golden) -> Measured:
         """Return the metric's answer.
@@ -38,25 +47,32 @@ class MetricWorkers:
             Exception: whatever the metric raised.
 
         """
-        with self._lock:
-            before = self._threads.get(metric.name)
-            if before is not None and before.is_alive():
-                raise TimeoutError("it is still at an earlier session, which took too long")
-            answers: SimpleQueue[_Answer] = SimpleQueue()
-            # In the caller's context, in which a door has switched instrumentations off.
-            thread = threading.Thread(
-                target=copy_context().run,
-                args=(_work, metric, session, golden, answers),
-                name=f"goldspan {metric.name}",
-                daemon=True,
-            )
-            self._threads[metric.name] = thread
-            thread.start()
+        lane = self._lanes.setdefault(metric.name, _Lane())
+        if not lane.lock.acquire(timeout=self.timeout):
+            raise TimeoutError(f"other sessions kept it for more than {self.timeout:g} seconds")
         try:
-            answer = answers.get(timeout=self._timeout)
+            if lane.stuck is not None and lane.stuck.is_alive():
+                raise TimeoutError("it is still at an earlier session, which took too long")
+            lane.stuck = None
+            return self._run(lane, metric, session, golden)
+        finally:
+            lane.lock.release()
+
+    def _run(self, lane: _Lane, metric: Metric, session: Session, golden: Golden) -> Measured:
+        answers: SimpleQueue[_Answer] = SimpleQueue()
+        # In the caller's context, in which a door has switched instrumentations off.
+        thread = threading.Thread(
+            target=copy_context().run,
+            args=(_work, metric, session, golden, answers),
+            name=f"goldspan {metric.name}",
+            daemon=True,
+        )
+        thread.start()
+        try:
+            answer = answers.get(timeout=self.timeout)
         except Empty:
-            raise TimeoutError(f"it took more than {self._timeout:g} seconds") from None
-        thread.join()
+            lane.stuck = thread
+            raise TimeoutError(f"it took more than {self.timeout:g} seconds") from None
         if answer.error is not None:
             raise answer.error
         return answer.measured

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from goldspan.collector_processor.engine import Engine
 from goldspan.collector_processor.engine_settings import EngineSettings
 from goldspan.collector_processor.evaluation import Evaluation, Handout
+from goldspan.collector_processor.metric_workers import MetricWorkers
 from goldspan.mappers.dialects import DialectRegistry
 from goldspan.mappers.spans import LogView, MarkedView, PlainSpans
 from goldspan.scoring.errors import Problem
@@ -54,7 +55,7 @@ def replay(
     reader of `views` adds to; what the engine finds is added too. Every outlet is given each evaluation as it is
     handed out. `scorer` says what is asked for beside the goldens: a preset, metrics.
     """
-    scorer = scorer or Scorer()
+    scorer = scorer or Scorer(run=MetricWorkers())
     engine = Engine(goldens, _settings(quiet_spans, scorer))
     content = scorer.reads_content
     poll_every = next_poll = max(quiet_spans // 10, 1)

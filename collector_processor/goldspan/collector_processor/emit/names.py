@@ -73,7 +73,7 @@ class Instrument:
 # Attributes of a call: on the outermost span of its execution, and on its event.
 
 SCORE = Ours("score", "double", "Score of the call, 0 to 1; absent where it was not evaluated")
-LABEL = Ours("label", "string", "`pass`, `fail` or `not_evaluated`")
+LABEL = Ours("label", "string", "`pass`, `fail` or `not_evaluated`; absent for a metric that was given no threshold")
 REASON = Ours("reason", "string", "Why it was not evaluated; absent where it was")
 GOLDEN = Ours("golden", "string", "Session key of the golden it was compared with")
 GOLDEN_SET = Ours("golden_set", "string", "Golden set, as `name@version`")
@@ -184,7 +184,7 @@ ENVIRONMENT = Semconv("deployment.environment.name", "string", "The source's env
 GOLDEN_SET_NAME = Ours("golden_set", "string", "Name of the golden set, without its version")
 ARGUMENT = Ours("argument", "string", "Name of the argument; after the first 200 of them `_other`")
 
-_SOURCE = (GOLDEN_SET_NAME.shown, SERVICE_NAME.name, ENVIRONMENT.name)
+_SOURCE = (PRESET.shown, GOLDEN_SET_NAME.shown, SERVICE_NAME.name, ENVIRONMENT.name)
 
 SCORE_BOUNDARIES = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 1.0)
 """Upper-inclusive: exactly 0 and exactly 1 each have a bucket of their own."""
