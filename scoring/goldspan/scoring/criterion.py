@@ -180,7 +180,7 @@ class Criterion(Block):
 
     def _strategy_at(self, rules: ToolRules, name: str) -> Strategy:
         """Return the strategy for an argument or a part: its own, or that of the nearest rule around it."""
-        by_place = {place_of(one): rule.strategy for one, rule in rules.args.items()}
+        by_place: dict[Steps, Strategy | None] = {place_of(one): rule.strategy for one, rule in rules.args.items()}
         place = place_of(name)
         for length in range(len(place), 0, -1):
             if strategy := by_place.get(place[:length]):

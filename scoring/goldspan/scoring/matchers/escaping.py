@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, cast
 
 from goldspan.scoring.comparison import is_list, is_object
 from goldspan.scoring.sessions import JsonValue
@@ -37,7 +37,7 @@ def is_matcher(value: JsonValue) -> bool:
 
 def dollar_keys(value: JsonValue) -> list[str]:
     """Return the keys of an object that begin with `$`; a golden means a matcher by them, rightly or wrongly."""
-    keys: Iterable[object] = value if is_object(value) else ()
+    keys = cast("Iterable[object]", value) if is_object(value) else ()
     return [key for key in keys if isinstance(key, str) and key.startswith("$")]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from goldspan.scoring.argument_rules import Rule
+from goldspan.scoring.argument_rules import Rule, Strategy
 from goldspan.scoring.comparison import comparison
 from goldspan.scoring.matchers.judging import score_of
 from goldspan.scoring.matchers.matcher import ABSENT
@@ -19,5 +19,5 @@ def matches(value: JsonValue, actual: JsonValue, *, casefold: bool = False) -> b
     """
     reader = Reader(lambda _where, _message: None)
     expected = reader.read(value, ())
-    strategy = "casefold_exact" if casefold else "exact"
+    strategy: Strategy = "casefold_exact" if casefold else "exact"
     return not reader.count and score_of(expected, actual, Rule(strategy, comparison(strategy)), None) == 1
