@@ -39,7 +39,7 @@ def test_an_answer_that_asked_for_tools_and_is_not_written(attributes: dict[str,
         {"gen_ai.response.finish_reasons": {"tool_calls": 1}},
         {
             "gen_ai.response.finish_reasons": ["tool_calls"],
-            "gen_ai.output.messages": '[{"role": "assistant", "parts": [{"type": "tool_call", "name": "f", "id": "1"}]}]',
+            "gen_ai.output.messages": '[{"role": "assistant", "parts": [{"type": "tool_call", "name": "f"}]}]',
         },
     ],
 )
