@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
+import socket
 import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import grpc
 import pytest
 
 from downstream import Downstream, HttpAnswer, http_downstream
-from gateway_process import command, process, settings_for
+from gateway_process import Process, command, process, settings_for
 from gateway_rig import MESSAGES, one_span
 from goldspan.collector_processor.gateway.contract import Signal
 
@@ -144,3 +147,38 @@ def test_a_check_reads_everything_and_starts_nothing(tmp_path: Path) -> None:
     ended = run("--check", folder=tmp_path, GOLDSPAN_EXPORT_ENDPOINT="http://localhost:9", GOLDSPAN_GOLDENS="g.yaml")
     assert ended.returncode == 2
     assert "g.yaml:1: `goldens` is missing" in ended.stderr
+
+
+def memory_mebibytes(gateway: Process) -> int:
+    status = Path(f"/proc/{gateway.process.pid}/status").read_text("ascii")
+    return int(status.partition("VmRSS:")[2].split()[0]) // 1024
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from /proc")
+@pytest.mark.parametrize("door", ["http", "grpc"])
+def test_ten_thousand_connections_keep_nobody_out(http: Downstream, tmp_path: Path, door: str) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard < 12_000:
+        pytest.skip(f"this system lets a process have {hard} open files; the crowd here is 10,000")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    crowd: list[socket.socket] = []
+    try:
+        with process(settings_for(http, "limits: {handshake_timeout: 1s}\n"), tmp_path) as gateway:
+            before = memory_mebibytes(gateway)
+            host, _, port = gateway.addresses[door].rpartition(":")
+            crowd.extend(socket.create_connection((host, int(port)), timeout=20) for _ in range(10_000))
+            assert gateway.post(SPAN) == 200
+            until(lambda: served_by_grpc(gateway))
+            assert memory_mebibytes(gateway) - before < 200
+            assert gateway.end() == 0
+    finally:
+        for one in crowd:
+            one.close()
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def served_by_grpc(gateway: Process) -> bool:
+    try:
+        return gateway.call(SPAN) == b""
+    except grpc.RpcError:
+        return False
