@@ -40,6 +40,13 @@ def test_goldspans_own_calls_are_read_as_plain_ones_are(preset: str) -> None:
     assert score(preset, [ExpectedCall("weather", PARIS)], wrong).score == 0.0
 
 
+def test_a_literal_value_is_what_it_stands_for() -> None:
+    query = {"$regex": "^a", "$options": "i"}
+    expected = [ExpectedCall("find", {"query": {"$literal": query}})]
+    assert score_with_preset("tau2", expected, [ToolCall("find", {"query": query})]).score == 1.0
+    assert score_with_preset("tau2", expected, [ToolCall("find", {"query": {"$literal": query}})]).score == 0.0
+
+
 @pytest.mark.parametrize("preset", EVERY)
 def test_calls_no_other_system_has_are_left_out(preset: str) -> None:
     golden = [

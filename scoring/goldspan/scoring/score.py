@@ -50,6 +50,7 @@ def score_turn(
 
     Raises:
         CriterionError: `criterion` is wrong.
+        MatcherError: an expected value is a wrong matcher.
         TypeError: something given is no call.
 
     """

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from goldspan.scoring.goldens.models import ExpectedCall
+from goldspan.scoring.matchers.matcher import holds_matchers
 from goldspan.scoring.presets.shapes import is_mapping, is_sequence
 from goldspan.scoring.results import Reason
 from goldspan.scoring.sessions import Capture, ToolCall
@@ -32,7 +33,9 @@ def plain_call(call: object) -> PlainCall:
 
     """
     if isinstance(call, ExpectedCall):
-        return {"name": call.name, "args": dict(call.args)}
+        values = call.values.items()
+        args = {name: call.args[name] if holds_matchers(value) else value for name, value in values}  # no `$literal`
+        return {"name": call.name, "args": args}
     if isinstance(call, ToolCall):
         plain: PlainCall = {"name": call.name}
         if call.arguments is not None:
