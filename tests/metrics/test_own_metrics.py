@@ -201,7 +201,6 @@ class TestWorkers:
             time.sleep(0.01)
         assert scorer.score(golden, SESSION).metrics[0].verdict.score == 1.0
 
-
     def test_several_threads_may_share_them(self) -> None:
         inside: list[int] = []
 

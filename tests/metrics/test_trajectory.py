@@ -108,6 +108,37 @@ def test_what_was_asked_for_at_once_has_no_order() -> None:
     assert scores([of("f1 g2")], [at_once], criterion={"parallel_calls": "in_order"})[:2] == [0, 0]
 
 
+def test_groups_of_free_order_have_none() -> None:
+    turns = [{"calls": [{"parallel": list(map(wanted, of("f1 g2")))}, wanted("h3")]}]
+    for made, exact in (("g2 f1 h3", 1), ("f1 h3 g2", 0)):
+        session = Session("s", (Turn(tuple(call(text) for text in of(made))),))
+        goldens = {"golden_set": "g", "goldens": [{"session": "s", "turns": turns}]}
+        (found,) = score_sessions(session, goldens, metrics=ALL).sessions
+        assert found.metrics[0].verdict.exact == exact
+
+
+def test_optional_and_forbidden_calls_count_on_neither_side() -> None:
+    calls = [wanted("f1"), {**wanted("g2"), "optional": True}, {"name": "h", "forbidden": True}]
+    goldens = {"golden_set": "g", "goldens": [{"session": "s", "turns": [{"calls": calls}]}]}
+    for made, exact, precision in (("f1", 1, 1), ("f1 g2", 1, 1), ("f1 h3", 0, HALF)):
+        session = Session("s", (Turn(tuple(call(text) for text in of(made))),))
+        (found,) = score_sessions(session, goldens, metrics=ALL).sessions
+        assert [found.metrics[place].verdict.exact for place in (0, 3)] == [exact, precision]
+
+
+def test_aliases_and_matchers_hold_here_too() -> None:
+    calls = [{"name": "f", "args": {"x": {"$any_of": [1, 2]}}}]
+    goldens = {
+        "golden_set": "g",
+        "aliases": {"f": ["old.f"]},
+        "goldens": [{"session": "s", "turns": [{"calls": calls}]}],
+    }
+    for name, number, score in (("old.f", 2, 1), ("f", 3, 0)):
+        session = Session("s", (Turn((ToolCall(name, {"x": number}),)),))
+        (found,) = score_sessions(session, goldens, metrics=ALL).sessions
+        assert {metric.verdict.exact for metric in found.metrics} == {score}
+
+
 def test_the_criterion_says_what_matches() -> None:
     assert scores([of("f1")], [[call("f2")]], criterion={"default_strategy": "numeric", "numeric_tolerance": 1})[0] == 1
     extra = ToolCall("f", {"x": 1, "y": 2})

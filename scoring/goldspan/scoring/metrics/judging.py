@@ -120,7 +120,7 @@ def judge_metrics(
         if isinstance(chosen, MetricChoice):
             results.append(_unknown(chosen))
         elif isinstance(chosen.metric, TrajectoryMetric):
-            results.append(_of_trajectory(chosen.metric, chosen.threshold, own, session, golden, override))
+            results.append(_of_trajectory(chosen.metric, chosen.threshold, own, override))
         elif final:
             results.append(_measured(chosen, session, golden, own, run))
     return tuple(results)
@@ -130,11 +130,9 @@ def _of_trajectory(
     metric: TrajectoryMetric,
     threshold: Fraction | None,
     own: SessionResult,
-    session: Session,
-    golden: Golden,
     override: Criterion | None,
 ) -> MetricResult:
-    scores = [metric.of_turn(turn, session, golden, override) for turn in own.turns]
+    scores = metric.of_turns(own, override)
     exact, evaluated = mean(scores), sum(score.score is not None for score in scores)
     reason = next((one.reason for one in scores if one.reason), own.verdict.reason or Reason.NOTHING_EXPECTED)
     several = f"mean of {evaluated} turn{'' if evaluated == 1 else 's'}"

@@ -24,11 +24,13 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from goldspan.scoring.alignment import Pair, align
-from goldspan.scoring.call_match import CallMatch
+from goldspan.scoring.call_match import CallMatch, Surroundings
 from goldspan.scoring.criterion import Criterion
+from goldspan.scoring.declared_defaults import DeclaredDefaults
 from goldspan.scoring.goldens.models import Golden
+from goldspan.scoring.matchers.history import History
 from goldspan.scoring.metrics.results import MetricScore, Range
-from goldspan.scoring.results import Reason, TurnResult
+from goldspan.scoring.results import Reason, SessionResult, TurnResult
 from goldspan.scoring.score import score_session
 from goldspan.scoring.sessions import Session, ToolCall
 
@@ -69,13 +71,20 @@ class TrajectoryMetric:
     def __call__(self, session: Session, golden: Golden) -> MetricScore:
         """Judge a session by the golden's own criteria."""
         result = score_session(golden, session)
-        turns = [self.of_turn(turn, session, golden) for turn in result.turns]
+        turns = self.of_turns(result)
         return MetricScore(mean(turns), reason=result.verdict.reason)
 
-    def of_turn(
-        self, turn: TurnResult, session: Session, golden: Golden, override: Criterion | None = None
+    def of_turns(self, result: SessionResult, override: Criterion | None = None) -> list[MetricScore]:
+        """Judge each turn of a session that `tool_parameter_match` has judged; `override` replaces all criteria."""
+        session, golden = result.session, result.golden
+        if session is None or golden is None:
+            return []
+        history = _history_of(result, session, golden)
+        return [self._of_turn(turn, session, golden, override, history) for turn in result.turns]
+
+    def _of_turn(
+        self, turn: TurnResult, session: Session, golden: Golden, override: Criterion | None, history: History
     ) -> MetricScore:
-        """Judge a turn that `tool_parameter_match` has judged; `override` replaces all criteria."""
         if (unsaid := _why_unsaid(turn, session)) is not None:
             return MetricScore(None, reason=unsaid)
         expected = [call.expected for call in turn.calls if call.expected is not None and not call.expected.optional]
@@ -83,7 +92,8 @@ class TrajectoryMetric:
             return MetricScore(None, reason=Reason.NOTHING_EXPECTED)
         judging = override or _criterion_of(turn, golden)
         calls, batches = _calls_of(turn, session, judging)
-        matches = [CallMatch(call, override or call.criterion or judging) for call in expected]
+        around = Surroundings(history, None if turn.turn is None else DeclaredDefaults(turn.turn.tool_definitions))
+        matches = [CallMatch(call, override or call.criterion or judging, around) for call in expected]
         least = self._count(matches, calls, batches, judging, known=True)
         most = self._count(matches, calls, batches, judging, known=False)
         words = _words(least)
@@ -113,6 +123,7 @@ class TrajectoryMetric:
             pair,
             ordered=self.ordered,
             batches=batches if judging.parallel_calls == "any_order" else None,
+            groups=[match.expected.group for match in matches],
         )
         return Counts(len(matches), len(calls), sum(partner is not None for partner in alignment.partners))
 
@@ -121,6 +132,16 @@ def mean(turns: Sequence[MetricScore]) -> Fraction | None:
     """Return the mean over evaluated turns, none where there is none."""
     scores = [Fraction(turn.score) for turn in turns if turn.score is not None]
     return sum(scores, _ZERO) / len(scores) if scores else None
+
+
+def _history_of(result: SessionResult, session: Session, golden: Golden) -> History:
+    """Return what earlier calls returned, for expected values that come from there."""
+    expected = [turn.calls for turn in golden.turns] if golden.calls is None else [golden.calls]
+    history = History(session.turns, expected, complete=not session.incomplete)
+    for turn in result.turns:
+        if turn.expected_index is not None and turn.turn_index is not None:
+            history.judged(turn.expected_index, turn)
+    return history
 
 
 def _why_unsaid(turn: TurnResult, session: Session) -> Reason | None:
