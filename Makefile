@@ -25,7 +25,7 @@ define set_up
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check conformance bench test-adk test-sdk test-zero-code test-servers scenarios collector record wheel clean
+.PHONY: help demo test check conformance bench soak test-adk test-sdk test-zero-code test-servers scenarios collector record wheel clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -47,6 +47,9 @@ conformance: $(READY) ## every recording held against what its agent did; ARGS= 
 
 bench: $(READY) ## ratios against reference implementations, in one run
 	$(BIN)/python -m benchmarks $(ARGS)
+
+soak: $(READY) ## kill a gateway under load 50 times and see what arrives; ARGS= is how often
+	PYTHONPATH=tests:. $(BIN)/python tests/soak.py $(ARGS)
 
 test-sdk: $(SDK_VENVS)/$(SDK_OLDEST)/.ready $(SDK_VENVS)/$(SDK_PINNED)/.ready $(SDK_VENVS)/newest/.ready ## run the doors' tests on the oldest, pinned and newest OpenTelemetry SDK
 	@for sdk in $(SDK_OLDEST) $(SDK_PINNED) newest; do \

@@ -17,13 +17,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, cast
 
+from downstream import http_downstream
+from gateway_process import command
 from goldspan.collector_processor.gateway.contract import Request, Signal
 from goldspan.scoring.goldens import load_goldens
 from otlp_containers import as_message
-from pipeline_rig import Said, cut_up, events_in, newest, said_by_replay, spans_in
+from pipeline_rig import Said, cut_up, events_in, newest, said_by_replay, spans_in, until
 from trace_requests import plain_request, turn_request
 
-HERE = Path(__file__).parent
 GOLDENS = {
     "format": 1,
     "golden_set": "soak",
@@ -39,6 +40,17 @@ GOLDENS = {
 }
 
 
+SETTINGS = """
+goldens: {folder}/goldens.json
+receivers: {{grpc: null, http: "127.0.0.1:0"}}
+admin: {{listen: null}}
+scoring: {{settle: 200ms, hold_timeout: 2s, run_idle: 2s}}
+journal: {{folder: {folder}/journal}}
+dead_letters: {{folder: {folder}/dead-letters}}
+export: {{endpoint: "{endpoint}", retry: {{initial: 100ms}}}}
+"""
+
+
 @dataclass
 class Outcome:
     kills: int
@@ -48,8 +60,8 @@ class Outcome:
     delivered: int
     said: Said
     wanted: Said
-    processes: list[str] = field(default_factory=list)
-    """What the processes wrote to standard error."""
+    warnings: list[dict[str, Any]] = field(default_factory=list)
+    """What the processes complained of."""
 
 
 def session_of(number: int, rng: random.Random) -> list[list[Request]]:
@@ -65,31 +77,41 @@ def session_of(number: int, rng: random.Random) -> list[list[Request]]:
 
 
 class Gateway:
-    """The process, and the port it listens on now."""
+    """`goldspan serve`, and the port it listens on now."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self.errors = folder / "errors"
+    def __init__(self, folder: Path, endpoint: str) -> None:
+        self._settings = folder / "goldspan.yaml"
+        self._settings.write_text(SETTINGS.format(folder=folder, endpoint=endpoint))
+        self.said: list[dict[str, Any]] = []
         self.port = 0
         self.start()
 
     def start(self) -> None:
-        with self.errors.open("ab") as errors:
-            self.process = subprocess.Popen(
-                [sys.executable, HERE / "gateway_process.py", self._folder], stdout=subprocess.PIPE, stderr=errors
-            )
-        self.port = int(cast("IO[bytes]", self.process.stdout).readline() or 0)
-        assert self.port, f"exit {self.process.poll()}: {self.errors.read_text()}"
+        self.process = subprocess.Popen(command("--config", str(self._settings)), stderr=subprocess.PIPE, text=True)
+        self._reader = threading.Thread(target=self._read, args=(cast("IO[str]", self.process.stderr),))
+        self.port = 0
+        self._reader.start()
+        until(lambda: self.port or self.process.poll() is not None, 60.0)
+        assert self.process.poll() is None, self.said
 
     def kill(self) -> None:
         self.process.kill()
         self.process.wait()
-        cast("IO[bytes]", self.process.stdout).close()
+        self._reader.join()
 
     def stop(self) -> None:
         self.process.terminate()
-        assert self.process.wait(90) == 0, self.errors.read_text()
-        cast("IO[bytes]", self.process.stdout).close()
+        assert self.process.wait(90) == 0, self.said
+        self._reader.join()
+
+    def _read(self, errors: IO[str]) -> None:
+        with errors:
+            for line in errors:
+                said = json.loads(line)
+                if said["message"] == "listening" and said["door"] == "http":
+                    self.port = int(said["address"].rpartition(":")[2])
+                if said["level"] not in ("debug", "info"):
+                    self.said.append(said)
 
 
 class Client(threading.Thread):
@@ -118,7 +140,8 @@ class Client(threading.Thread):
     def _send(self, request: Request) -> bool:
         connection = http.client.HTTPConnection("127.0.0.1", self._gateway.port, timeout=10)
         try:
-            connection.request("POST", f"/v1/{request.signal.value}", request.body)
+            kind = {"content-type": "application/x-protobuf"}
+            connection.request("POST", f"/v1/{request.signal.value}", request.body, kind)
             return connection.getresponse().status == 200
         except (OSError, http.client.HTTPException):
             return False
@@ -130,38 +153,37 @@ def soak(folder: Path, kills: int, *, clients: int = 4, seed: int = 1, pause: fl
     """Kill a gateway so many times while clients send, then let it come to rest."""
     rng = random.Random(seed)
     (folder / "goldens.json").write_text(json.dumps(GOLDENS))
-    gateway = Gateway(folder)
-    senders = [Client(gateway, first, clients, seed + first, pause) for first in range(clients)]
-    for sender in senders:
-        sender.start()
-    for _ in range(kills):
-        time.sleep(rng.uniform(0.2, 1.5))
-        gateway.kill()
-        gateway.start()
-    for sender in senders:
-        sender.stopping.set()
-    for sender in senders:
-        sender.join(120)
-        assert not sender.is_alive()
-    time.sleep(4.0)  # longer than a run is waited for
-    gateway.stop()
+    with http_downstream() as downstream:
+        gateway = Gateway(folder, downstream.endpoint)
+        senders = [Client(gateway, first, clients, seed + first, pause) for first in range(clients)]
+        for sender in senders:
+            sender.start()
+        for _ in range(kills):
+            time.sleep(rng.uniform(0.2, 1.5))
+            gateway.kill()
+            gateway.start()
+        for sender in senders:
+            sender.stopping.set()
+        for sender in senders:
+            sender.join(120)
+            assert not sender.is_alive()
+        time.sleep(4.0)  # longer than a run is waited for
+        gateway.stop()
     requests = [request for sender in senders for request in sender.acknowledged]
     archive = folder / "acknowledged.pb"
     archive.write_bytes(b"".join(request.body for request in requests))
-    found: dict[str, list[bytes]] = {"traces": [], "logs": [], "metrics": []}
-    for path in sorted((folder / "delivered").iterdir()):
-        if not path.name.startswith("."):
-            found[path.name.partition("-")[0]].append(path.read_bytes())
     sent = {span.span_id for span in spans_in(request.body for request in requests)}
-    arrived = [span.span_id for span in spans_in(found["traces"])]
+    arrived = [
+        span.span_id for span in spans_in(one.body for one in downstream.received if one.signal is Signal.TRACES)
+    ]
     return Outcome(
         kills=kills,
         acknowledged=len(sent),
         lost=len(sent.difference(arrived)),
         delivered=len(arrived),
-        said=newest(events_in(found["logs"])),
+        said=newest(events_in(one.body for one in downstream.received if one.signal is Signal.LOGS)),
         wanted=said_by_replay([archive], load_goldens(GOLDENS)),
-        processes=gateway.errors.read_text().splitlines(),
+        warnings=gateway.said,
     )
 
 
@@ -175,8 +197,8 @@ def main(kills: int) -> None:
         print(f"{outcome.delivered - outcome.acknowledged} delivered again")
         how = "equal to" if same else "OTHER THAN"
         print(f"{len(outcome.said)} final results, {how} the {len(outcome.wanted)} of a replay")
-        for line in outcome.processes[:20]:
-            print(f"  {line}")
+        for said in outcome.warnings[:20]:
+            print(f"  {said}")
         if not same:
             for name in [*outcome.said, *outcome.wanted]:
                 if outcome.said.get(name) != outcome.wanted.get(name):

@@ -1,0 +1,16 @@
+"""`goldspan serve` killed between the turns of sessions. `make soak` does it fifty times."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from soak import soak
+
+
+def test_what_was_acknowledged_arrives_and_is_scored_as_by_a_replay(tmp_path: Path) -> None:
+    outcome = soak(tmp_path, 3, clients=3)
+    assert outcome.acknowledged > 20
+    assert outcome.lost == 0
+    assert outcome.said == outcome.wanted
+    assert outcome.said
+    assert outcome.warnings == []
