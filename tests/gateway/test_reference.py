@@ -16,6 +16,7 @@ from gateway_rig import one_span
 from goldspan.collector_processor.cli import main
 from goldspan.collector_processor.gateway.exposition import HELP
 from goldspan.collector_processor.gateway.settings_file import load_settings, variables
+from markdown_pages import blocks
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS, FILES = ROOT / "docs", ROOT / "config" / "gateway"
@@ -42,6 +43,13 @@ def test_the_settings_to_copy_can_be_used(tmp_path: Path) -> None:
     assert settings.journal.enabled
     inside = load_settings(FILES / "container.yaml", {"GOLDSPAN_EXPORT_ENDPOINT": "http://collector:4318"})
     assert inside.receivers.tokens
+
+
+@pytest.mark.parametrize("name", ["goldspan.yaml", "guarded.yaml"])
+def test_the_settings_of_the_page_can_be_used(name: str, tmp_path: Path) -> None:
+    [block] = [one for one in blocks((DOCS / "gateway.md").read_text("utf-8")) if one.file == name]
+    (tmp_path / name).write_text(block.text)
+    assert load_settings(tmp_path / name, {}).export.endpoint
 
 
 @pytest.mark.parametrize("name", ["Containerfile", "goldspan.service"])
