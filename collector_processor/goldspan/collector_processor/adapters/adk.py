@@ -191,7 +191,8 @@ def _rationale(what: str, verdict: Verdict, words: str) -> RubricScore:
 def _golden_turn(invocation: Invocation) -> GoldenTurn:
     calls = (call for batch in _batches(invocation.intermediate_data) for call in batch)
     return GoldenTurn(
-        tuple(ExpectedCall(call.name or "", call.args or {}, literal=True) for call in calls), user=_user_text(invocation)
+        tuple(ExpectedCall(call.name or "", call.args or {}, literal=True) for call in calls),
+        user=_user_text(invocation),
     )
 
 
