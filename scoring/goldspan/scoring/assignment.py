@@ -49,36 +49,42 @@ class Assignment:
         """Find the cheapest end of a chain of moves that starts with a new row: a free column, or a row left over."""
         prices, gains, rows, row_of = self.prices, self.gains, self.rows, self.row_of
         distance = [gain + price - weight for price, weight in zip(prices, rows[row], strict=True)]
-        for c, owner in enumerate(row_of):
-            if owner == _NONE and distance[c] == 0:
-                row_of[c], self.column_of[row] = row, c
-                self.value += gain
-                return
+        free = [c for c, owner in enumerate(row_of) if owner == _NONE]
+        nearest_free = min(free, key=distance.__getitem__, default=_NONE)
+        if nearest_free != _NONE and not distance[nearest_free]:
+            row_of[nearest_free], self.column_of[row] = row, nearest_free
+            self.value += gain
+            return
         mover = [row] * len(distance)
         """Which row would move to a column."""
-        waiting = list(range(len(distance)))
+        waiting = [c for c, owner in enumerate(row_of) if owner != _NONE]
         passed: list[int] = []
         end, left_over, column = gain, row, _NONE
-        while waiting:
-            nearest = min(waiting, key=distance.__getitem__)
-            so_far = distance[nearest]
-            if so_far >= end:
-                break
-            if row_of[nearest] != _NONE:
-                nearest = next((c for c in waiting if distance[c] == so_far and row_of[c] == _NONE), nearest)
+        if nearest_free != _NONE and distance[nearest_free] < end:
+            end, column = distance[nearest_free], nearest_free
+        nearest = min(waiting, key=distance.__getitem__, default=_NONE)
+        while nearest != _NONE and distance[nearest] < end:
             owner = row_of[nearest]
-            if owner == _NONE:
-                end, column = so_far, nearest
-                break
             waiting.remove(nearest)
             passed.append(nearest)
-            offset, weights = so_far + gains[owner], rows[owner]
+            offset, weights = distance[nearest] + gains[owner], rows[owner]
             if offset < end:
-                end, left_over = offset, owner
+                end, left_over, column = offset, owner, _NONE
+            if free:
+                # A free column has no price.
+                best_free = max(free, key=weights.__getitem__)
+                if offset - weights[best_free] < end:
+                    end, column = offset - weights[best_free], best_free
+                    mover[best_free] = owner
+            nearest, least = _NONE, end
             for c in waiting:
                 through = offset + prices[c] - weights[c]
-                if through < distance[c]:
-                    distance[c], mover[c] = through, owner
+                known = distance[c]
+                if through < known:
+                    distance[c] = known = through
+                    mover[c] = owner
+                if known < least:
+                    nearest, least = c, known
         self.value += gain - end
         gains[row] = gain - end
         for c in passed:

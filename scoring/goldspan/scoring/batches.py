@@ -7,6 +7,7 @@ The expected calls (rows) are cut into one block for each batch, and each block 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import sub
 
 from goldspan.scoring.assignment import Assignment, BestMatchings
 
@@ -15,6 +16,8 @@ Weights = Sequence[Sequence[int]]
 
 _FEW = 6
 """Up to so many calls of one batch, every subset of them is looked at; beyond, the batch is matched as a whole."""
+_LOOK_AHEAD = 4
+"""After how many rows without a gain it pays to ask how many more may bring one."""
 
 
 def align_batches(weights: Weights, batches: Sequence[Sequence[int]]) -> list[int | None]:
@@ -89,6 +92,8 @@ class _ManyCalls:
     def __init__(self, block: Weights, ends: Sequence[int], *, is_first: bool) -> None:
         self._block, self._ends = block, ends
         self._blocks: list[tuple[int, BestMatchings]] = []
+        self._chosen_for = -1
+        self._strength = [sum(row) for row in block]
         self._calls = len(block[0]) if block else 0
         self.values = list(ends)
         if ends[0] == ends[-1]:
@@ -107,27 +112,44 @@ class _ManyCalls:
             return
         middle = (first + last) // 2
         matching = self._extended(common, range(middle, min(last, earliest)))
-        best, best_end = -1, middle
-        for end in range(max(middle, earliest), latest + 1):
-            if end > max(middle, earliest):
-                matching.add(self._block[end - 1])
+        end = best_end = max(middle, earliest)
+        best = matching.value + self._ends[end]
+        reach, look = latest, end + _LOOK_AHEAD
+        while end < reach:
+            matching.add(self._block[end])
+            end += 1
             if matching.value + self._ends[end] > best:
                 best, best_end = matching.value + self._ends[end], end
+            elif end >= look:
+                reach, look = self._reach(matching, end, reach, best), 2 * end - max(middle, earliest)
         self.values[middle] = best
         self._fill(
             self._extended(common, range(middle - 1, min(last, earliest))), first, middle - 1, earliest, best_end
         )
         self._fill(self._extended(common, range(max(last, earliest), best_end)), middle + 1, last, best_end, latest)
 
+    def _reach(self, matching: Assignment, end: int, latest: int, best: int) -> int:
+        """Return the last end that may be better than the best so far, by what each row can win at most."""
+        reach, bound, prices = end, matching.value, matching.prices
+        for row in range(end, latest):
+            gain = max(map(sub, self._block[row], prices))
+            bound += gain if gain > 0 else 0
+            if bound + self._ends[row + 1] > best:
+                reach = row + 1
+        return reach
+
     def _extended(self, matching: Assignment, rows: range) -> Assignment:
         longer = matching.copy()
-        for row in rows:
+        # The strongest first: then few of those that follow make others move.
+        for row in sorted(rows, key=self._strength.__getitem__, reverse=True):
             longer.add(self._block[row])
         return longer
 
     def earliest(self, row: int, used: int, remaining: int) -> int | None:
         """Return the first call of the batch that lets this and later rows win what remains."""
-        if not used:
+        if not used and self._chosen_for != remaining:
+            # What is best for this row is so for later ones too, as long as nothing was won.
+            self._chosen_for = remaining
             self._choose_blocks(row, remaining)
         found = [(matchings.take_lowest(row - first), matchings, first) for first, matchings in self._blocks]
         column = min((column for column, _, _ in found if column is not None), default=None)
