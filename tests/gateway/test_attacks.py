@@ -167,7 +167,7 @@ def test_a_slow_header_is_cut_off(running: Gateway) -> None:
         began = time.monotonic()
         connection.sendall(b"POST /v1/traces HTTP/1.1\r\n")
         assert read_all(connection) == b""
-    assert 0.9 < time.monotonic() - began < 4
+    assert 0.9 < time.monotonic() - began < 8
 
 
 def test_a_slow_body_is_cut_off_however_it_drips(running: Gateway) -> None:
@@ -175,12 +175,12 @@ def test_a_slow_body_is_cut_off_however_it_drips(running: Gateway) -> None:
         began = time.monotonic()
         connection.sendall(post(b"", length=1000, **BEARER))
         try:
-            while time.monotonic() - began < 6:
+            while time.monotonic() - began < 8:
                 connection.sendall(b"x")
                 time.sleep(0.1)
         except (BrokenPipeError, ConnectionResetError):
             pass
-    assert 0.9 < time.monotonic() - began < 4
+    assert 0.9 < time.monotonic() - began < 8
 
 
 def test_slow_calls_are_cut_off_and_do_not_keep_others_out(running: Gateway) -> None:

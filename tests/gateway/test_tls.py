@@ -115,7 +115,7 @@ def test_a_handshake_that_never_ends_is_cut_off(running: Gateway) -> None:
     with socket.create_connection(("127.0.0.1", running.http_port), timeout=10) as connection:
         began = time.monotonic()
         assert read_all(connection) == b""
-    assert time.monotonic() - began < 4
+    assert time.monotonic() - began < 8
 
 
 def test_plain_text_is_no_way_in(running: Gateway) -> None:
