@@ -81,6 +81,17 @@ def test_tool_definitions_of_a_trace_are_the_schemas_a_preset_wants() -> None:
     assert judged(typed, "bfcl", expected).verdict.score == 0
 
 
+def test_expected_results_and_counts_of_a_golden_are_what_uipath_wants() -> None:
+    returned = ToolCall("f", {"x": 1}, result=Content("sunny", Capture.CAPTURED))
+    wanted = [{"calls": [{"name": "f", "args": {"x": 1}, "result": "sunny"}]}]
+    by_output = {"name": "uipath", "evaluator": "output"}
+    assert judged(one_turn(returned), by_output, wanted).verdict.score == 1
+    assert judged(one_turn(returned), by_output).verdict.reason == "input_missing"
+    by_count = {"name": "uipath", "evaluator": "count"}
+    counts = {"f": ">=1", "g": 2}
+    assert judged(one_turn(returned), by_count, wanted, call_counts=counts).verdict.score == 0.5
+
+
 def test_turns_are_paired_for_the_systems_that_have_turns() -> None:
     turns = [{"calls": [WANTED[0]]}, {"calls": [WANTED[1]]}]
     session = Session("s", (Turn((CALLED[0],), start=1), Turn((CALLED[1],), start=2)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from goldspan.scoring.goldens.models import ExpectedCall
@@ -35,7 +36,10 @@ def plain_call(call: object) -> PlainCall:
     if isinstance(call, ExpectedCall):
         values = call.values.items()
         args = {name: call.args[name] if holds_matchers(value) else value for name, value in values}  # no `$literal`
-        return {"name": call.name, "args": args}
+        expected: PlainCall = {"name": call.name, "args": args}
+        if call.result is not None:
+            expected["output"] = call.result if isinstance(call.result, str) else json.dumps(call.result)
+        return expected
     if isinstance(call, ToolCall):
         plain: PlainCall = {"name": call.name}
         if call.arguments is not None:

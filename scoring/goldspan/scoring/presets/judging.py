@@ -103,9 +103,7 @@ def _as_one(
 ) -> SessionResult:
     if not final:
         return replace(own, turns=(), verdict=Verdict(None, Label.NOT_EVALUATED, Reason.INCOMPLETE))
-    expected = golden.calls
-    if expected is None:
-        expected = tuple(call for turn in golden.turns for call in turn.calls)
+    expected = _expected(chosen, golden)
     whole = _whole(session)
     blank = _blank(TurnResult(own.verdict, turn=whole, expected_index=0), own.verdict)
     unseen = next(filter(None, map(_unseen, own.turns)), None)
@@ -117,6 +115,17 @@ def _as_one(
     turn = replace(blank, verdict=verdict, answer=answer)
     evaluated = int(verdict.exact is not None)
     return replace(own, turns=(turn,), expected=1, evaluated=evaluated, verdict=verdict, answer=answer)
+
+
+def _expected(chosen: ChosenPreset, golden: Golden) -> object:
+    """Return how often tools should be called, where the system counts and the golden says so; expected calls else."""
+    if chosen.name == "uipath" and chosen.preset.check(chosen.options).evaluator == "count":
+        counts = golden.call_counts or (golden.turns[0].call_counts if len(golden.turns) == 1 else {})
+        if counts:
+            return {tool: (count.operator, count.number) for tool, count in counts.items()}
+    if golden.calls is not None:
+        return golden.calls
+    return [call for turn in golden.turns for call in turn.calls]
 
 
 def _actual(chosen: ChosenPreset, session: Session, whole: Turn | None) -> object:

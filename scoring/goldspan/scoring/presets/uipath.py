@@ -295,8 +295,8 @@ def _as_criteria(given: object, field: str, evaluator: _Evaluator) -> object:
     if not is_sequence(given):
         return given
     entries = list(given)
-    if evaluator == "output" and any(isinstance(one, ExpectedCall) for one in entries):
-        raise InputMissingError("expected outputs: a golden's calls have none")
+    if evaluator == "output" and any(isinstance(one, ExpectedCall) and one.result is None for one in entries):
+        raise InputMissingError("expected outputs: the `result` of each of the golden's calls")
     texts = [one for one in entries if isinstance(one, str)]
     if texts:
         keys = texts
