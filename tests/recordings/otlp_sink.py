@@ -1,4 +1,4 @@
-"""Takes in what a program exports by OTLP/HTTP, on this machine, for frameworks whose provider nothing else can reach."""
+"""Takes in what a program exports by OTLP/HTTP, on this machine, where nothing else can reach its provider."""
 
 from __future__ import annotations
 
