@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from goldspan.scoring import (
@@ -89,3 +91,27 @@ class TestFromResult:
         turn = Turn((ToolCall("g", result=Content("PARIS", Capture.CAPTURED)), ToolCall("f", {"x": "Paris"})))
         assert score_turn(wanted, turn).verdict.score == 0.5
         assert score_turn(wanted, turn, {"default_strategy": "casefold_exact"}).verdict.score == 1
+
+    @pytest.mark.parametrize(
+        ("wanted", "passed", "label"),
+        [
+            ({"$any_of": [5, "R"]}, 5, "pass"),
+            ({"$any_of": [5, "R"]}, 6, "not_evaluated"),
+            ({"$unordered": [5, "R"]}, [6, 5], "not_evaluated"),
+            ({"$unordered": [5, "R"]}, [6, 7], "fail"),
+            ({"$unordered": [5, "R"]}, [5], "fail"),
+            ({"a": "R", "b": 1}, {"a": 1, "b": 1}, "not_evaluated"),
+            ({"a": "R", "b": 1}, {"a": 1, "b": 2}, "fail"),
+            ({"a": "R", "b": 1}, {"b": 1}, "fail"),
+        ],
+    )
+    def test_what_is_unknown_matters_only_where_it_decides(self, wanted: Any, passed: Any, label: str) -> None:
+        reference = {"$from_result": {"call": "g"}}
+        kind, inside = next(iter(wanted.items())) if len(wanted) == 1 else ("", wanted)
+        if kind:
+            value: Any = {kind: [reference if item == "R" else item for item in inside]}
+        else:
+            value = {name: reference if item == "R" else item for name, item in inside.items()}
+        turn = Turn((ToolCall("g"), ToolCall("f", {"x": passed})))
+        result = score_turn([{"name": "g"}, {"name": "f", "args": {"x": value}}], turn)
+        assert result.calls[1].verdict.label == label
