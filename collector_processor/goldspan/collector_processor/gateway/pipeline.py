@@ -14,7 +14,7 @@ import queue
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import Random
 from typing import Any
 
@@ -34,7 +34,7 @@ from goldspan.collector_processor.gateway.delivery import Dispatcher, Parcel
 from goldspan.collector_processor.gateway.journal import Journal, Recovered
 from goldspan.collector_processor.gateway.pipeline_metrics import samples
 from goldspan.collector_processor.gateway.pipeline_settings import PipelineSettings
-from goldspan.collector_processor.gateway.splitting import take_apart
+from goldspan.collector_processor.gateway.splitting import Group, take_apart
 from goldspan.collector_processor.gateway.stage import Stage
 from goldspan.mappers.dialects import DialectRegistry
 from goldspan.scoring.goldens import GoldenIndex
@@ -120,7 +120,8 @@ class GatewayPipeline:
         """Keep a request; returns once that is durable."""
         if self._closing:
             return self._away("shutting_down", _SOON, "the gateway is shutting down")
-        if take_apart(request.body) is None:
+        groups = take_apart(request.body)
+        if groups is None:
             self.turned_away["broken"] += 1
             return Rejected(f"found no {request.signal.value} request in the {len(request.body):,} bytes of the body")
         size = len(request.body)
@@ -138,7 +139,7 @@ class GatewayPipeline:
             number = entry.number if entry is not None else self._numbers
             self.received[request.signal] += 1
             self.received_bytes[request.signal] += size
-        self._queue.put(lambda now: self._take(number, request, entry, now))
+        self._queue.put(lambda now: self._take(number, request, groups, entry, now))
         return receipt
 
     def drain(self, timeout_seconds: float) -> bool:
@@ -206,9 +207,9 @@ class GatewayPipeline:
         self.turned_away[why] += 1
         return Busy(seconds, reason)
 
-    def _take(self, number: int, request: Request, entry: Entry | None, now: float) -> None:
+    def _take(self, number: int, request: Request, groups: Sequence[Group], entry: Entry | None, now: float) -> None:
         try:
-            self.stage.take(number, request, entry, now)
+            self.stage.take(number, request, groups, entry, now)
         except Exception as error:  # noqa: BLE001 - what cannot be scored is forwarded all the same
             self._failed("engine", error)
             self.stage.pass_on(number, request, entry, now)
@@ -228,7 +229,8 @@ class GatewayPipeline:
                 continue
             request = Request(entry.signal, body, entry.headers)
             try:
-                self.stage.take(entry.number, request, entry, now, found.parts.get(entry.number))
+                groups = take_apart(body) or []
+                self.stage.take(entry.number, request, groups, entry, now, found.parts.get(entry.number))
             except Exception as error:  # noqa: BLE001 - as in `_take`
                 self._failed("engine", error)
                 self.stage.pass_on(entry.number, request, entry, now)

@@ -33,17 +33,18 @@ class Shelf:
         self.size = 0
         """Bytes of all spans, with an estimate of what holds them."""
 
-    def add(self, envelope: Envelope, spans: Mapping[bytes, list[bytes]], now: float, size: int, count: int) -> None:
-        """Put spans on the shelf, by trace id; `size` is their bytes, `count` how many they are."""
+    def add(self, envelope: Envelope, spans: Mapping[bytes, list[bytes]], now: float) -> None:
+        """Put spans on the shelf, by trace id."""
         self._number += 1
         number, by_trace = self._number, self._by_trace
+        size = 0
         for trace, encoded in spans.items():
             entry = (number, envelope, encoded)
             if trace in by_trace:
                 by_trace[trace].append(entry)
             else:
                 by_trace[trace] = [entry]
-        size += _OVERHEAD * count
+            size += sum(map(len, encoded)) + _OVERHEAD * len(encoded)
         self.size += size
         self._batches.append((now, number, size, tuple(spans)))
 

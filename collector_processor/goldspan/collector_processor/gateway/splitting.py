@@ -81,6 +81,25 @@ def put_together(groups: Iterable[Group]) -> bytes:
     )
 
 
+def by_trace(spans: Iterable[bytes]) -> dict[bytes, list[bytes]]:
+    """Sort encoded spans by their trace ids, in the order in which these first come."""
+    starts: dict[bytes, list[bytes]] = {}
+    for span in spans:
+        start = span[:18]
+        if start in starts:
+            starts[start].append(span)
+        else:
+            starts[start] = [span]
+    traces: dict[bytes, list[bytes]] = {}
+    for start, some in starts.items():
+        if start.startswith(_TRACE_ID):
+            traces.setdefault(start[2:], []).extend(some)
+        else:
+            for span in some:
+                traces.setdefault(trace_id_of(span), []).append(span)
+    return traces
+
+
 def trace_id_of(span: bytes) -> bytes:
     """Return the trace id of an encoded span; empty where it has none."""
     if span.startswith(_TRACE_ID):

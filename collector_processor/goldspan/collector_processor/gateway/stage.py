@@ -101,11 +101,17 @@ class Stage:
     # What comes in.
 
     def take(
-        self, number: int, request: Request, entry: Entry | None, now: float, parts: tuple[bool, bytes] | None = None
+        self,
+        number: int,
+        request: Request,
+        groups: Sequence[Group],
+        entry: Entry | None,
+        now: float,
+        parts: tuple[bool, bytes] | None = None,
     ) -> None:
-        """Take in an acknowledged request; after a restart `parts` says what of it has left already."""
+        """Take in an acknowledged request, taken apart; after a restart `parts` says what of it has left already."""
         if request.signal is Signal.TRACES:
-            self._take_traces(number, request, entry, now, parts)
+            self._take_traces(number, request, groups, entry, now, parts)
             return
         line = self._line(request.headers, now)
         body = Body(number, line.name, entry, time=now)
@@ -250,10 +256,15 @@ class Stage:
         line.points.close()
 
     def _take_traces(
-        self, number: int, request: Request, entry: Entry | None, now: float, parts: tuple[bool, bytes] | None
+        self,
+        number: int,
+        request: Request,
+        groups: Sequence[Group],
+        entry: Entry | None,
+        now: float,
+        parts: tuple[bool, bytes] | None,
     ) -> None:
         line = self._line(request.headers, now)
-        groups = take_apart(request.body) or []
         rest: bytes | None = None
         learnt: tuple[Record, ...] = ()
         if parts is not None:

@@ -17,7 +17,7 @@ from goldspan.collector_processor.engine_settings import EngineSettings
 from goldspan.collector_processor.evaluation import Evaluation, Handout
 from goldspan.collector_processor.gateway.needles import Needles
 from goldspan.collector_processor.gateway.shelf import Shelf
-from goldspan.collector_processor.gateway.splitting import Envelope, Group, put_together, trace_id_of, with_attributes
+from goldspan.collector_processor.gateway.splitting import Envelope, Group, by_trace, put_together, with_attributes
 from goldspan.collector_processor.store import MemoryStore, SessionState
 from goldspan.mappers.dialects import DialectRegistry
 from goldspan.mappers.facts import LogFacts, Record, SpanFacts
@@ -27,7 +27,7 @@ from goldspan.scoring.errors import Problem
 from goldspan.scoring.goldens import GoldenIndex
 from goldspan.scoring.sessions import SpanRef
 
-_MAX_RESOURCES = 256
+_MAX_RESOURCES = _MAX_SCOPES = 256
 _REMEMBERED = 10_000
 """Sessions without golden that are told apart."""
 
@@ -156,6 +156,7 @@ class Tenant:
         """Traces that the engine was told of."""
         self._resources: dict[bytes, tuple[str, ...]] = {}
         self._without_golden: dict[str, None] = {}
+        self._agents_scopes: set[bytes] = set()
         self._held: dict[SpanRef, Held] = {}
         self.held_bytes = 0
         self.sessions_without_golden = 0
@@ -241,57 +242,46 @@ class Tenant:
         facts: list[Record] = []
         held: dict[int, SpanRef] = {}
         for group in groups:
-            by_trace: dict[bytes, list[bytes]] = {}
-            size = 0
-            for span in group.spans:
-                trace = span[2:18]  # where every writer puts it; a span that starts otherwise is found by nobody
-                size += len(span)
-                if trace in by_trace:
-                    by_trace[trace].append(span)
-                else:
-                    by_trace[trace] = [span]
-            for trace in by_trace.keys() & self._shelf.unwanted:
-                part = Group(group.envelope, by_trace[trace])
+            traces = by_trace(group.spans)
+            for trace in traces.keys() & self._shelf.unwanted:
+                part = Group(group.envelope, traces[trace])
                 if self._is_for_engine(trace, [(part, False)], any_wanted=True, any_opaque=False):
                     facts += self._promote(trace, now)
-            for trace in by_trace.keys() & self._open:
-                spans = by_trace.pop(trace)
+            for trace in traces.keys() & self._open:
+                spans = traces.pop(trace)
                 fed, waiting = self._feed(Group(group.envelope, spans), number, now, hold=leave)
                 facts += fed
                 held |= waiting
-            if by_trace:
-                self._shelf.add(group.envelope, by_trace, now, size, len(group.spans))
+            if traces:
+                self._shelf.add(group.envelope, traces, now)
         return self._taken(groups, held, facts)
 
     def _take_marked(
         self, body: bytes, groups: Sequence[Group], bare: Sequence[bool], number: int, now: float, *, leave: bool
     ) -> Taken:
-        wants = self.engine.goldens.wants
-        any_wanted = any(map(wants, self._needles.session_ids(body)))
+        any_wanted = bool(self.engine.goldens.goldens) and any(
+            map(self.engine.goldens.wants, self._needles.session_ids(body))
+        )
         any_opaque = self._needles.opaque(body)
-        traces: dict[bytes, dict[int, list[bytes]]] = {}
-        for index, group in enumerate(groups):
-            for span in group.spans:
-                trace = span[2:18] if span.startswith(b"\n\x10") else trace_id_of(span)
-                traces.setdefault(trace, {}).setdefault(index, []).append(span)
+        sorted_groups = [by_trace(group.spans) for group in groups]
+        where: dict[bytes, list[int]] = {}
+        for index, traces in enumerate(sorted_groups):
+            for trace in traces:
+                where.setdefault(trace, []).append(index)
         facts: list[Record] = []
         held: dict[int, SpanRef] = {}
-        shelved: dict[int, dict[bytes, list[bytes]]] = {}
-        for trace, parts in traces.items():
-            mine = [(Group(groups[index].envelope, spans), bare[index]) for index, spans in parts.items()]
+        for trace, indexes in where.items():
+            mine = [(Group(groups[index].envelope, sorted_groups[index][trace]), bare[index]) for index in indexes]
             if self._is_for_engine(trace, mine, any_wanted=any_wanted, any_opaque=any_opaque):
                 facts += self._promote(trace, now)
-                for group, _ in mine:
+                for index, (group, _) in zip(indexes, mine, strict=True):
+                    del sorted_groups[index][trace]
                     fed, waiting = self._feed(group, number, now, hold=leave)
                     facts += fed
                     held |= waiting
-            else:
-                for index, spans in parts.items():
-                    shelved.setdefault(index, {})[trace] = spans
-        for index, by_trace in shelved.items():
-            size = sum(len(span) for spans in by_trace.values() for span in spans)
-            count = sum(map(len, by_trace.values()))
-            self._shelf.add(groups[index].envelope, by_trace, now, size, count)
+        for group, traces in zip(groups, sorted_groups, strict=True):
+            if traces:
+                self._shelf.add(group.envelope, traces, now)
         return self._taken(groups, held, facts)
 
     def _is_for_engine(
@@ -348,13 +338,21 @@ class Tenant:
             for span in group.spans:
                 if self._needles.marked(span) is None:
                     continue
-                for fact in self._facts(Group(group.envelope, [span])):
-                    if fact is not None and fact.role is not None:
-                        self._without_golden[session_id] = None
-                        self.sessions_without_golden += 1
-                        if len(self._without_golden) > _REMEMBERED:
-                            del self._without_golden[next(iter(self._without_golden))]
-                        return
+                known = group.envelope.scope in self._agents_scopes
+                if known or any(
+                    fact is not None and fact.role is not None for fact in self._facts(Group(group.envelope, [span]))
+                ):
+                    self._remember_scope(group.envelope.scope)
+                    self._without_golden[session_id] = None
+                    self.sessions_without_golden += 1
+                    if len(self._without_golden) > _REMEMBERED:
+                        del self._without_golden[next(iter(self._without_golden))]
+                    return
+
+    def _remember_scope(self, scope: bytes) -> None:
+        """Note that spans of a scope are those of agents: sessions are counted by it without reading further."""
+        if len(self._agents_scopes) < _MAX_SCOPES:
+            self._agents_scopes.add(scope)
 
     def _promote(self, trace: bytes, now: float) -> list[Record]:
         """Let the engine know a trace: what of it lies on the shelf, and whether there was more."""
