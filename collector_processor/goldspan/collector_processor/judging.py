@@ -9,7 +9,15 @@ from goldspan.collector_processor.engine_settings import EngineSettings, EngineS
 from goldspan.collector_processor.evaluation import Evaluation
 from goldspan.collector_processor.evaluations import evaluations_of, revise
 from goldspan.collector_processor.store import SessionState, Store, TraceState
-from goldspan.mappers.assembly import Fragment, TurnFragments, build_session, build_turn, runs_of, turns_of
+from goldspan.mappers.assembly import (
+    Fragment,
+    TurnFragments,
+    build_session,
+    build_turn,
+    outline_turn,
+    runs_of,
+    turns_of,
+)
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.goldens.matching import GoldenIndex, split_runs
 from goldspan.scoring.goldens.models import Golden
@@ -53,6 +61,7 @@ class Judge:
         self.stats = stats
         self._store = store
         self._unmatched: dict[str, None] = {}
+        self._in_full = 0
 
     def count_unmatched(self, session_id: str) -> None:
         """Count a session without golden, once while it is among the last many."""
@@ -77,7 +86,9 @@ class Judge:
         if not wanted and not (over and self.settings.report_unmatched):
             return
         results: dict[str, Evaluation] = {}
-        for session in self._runs(state):
+        in_full = wanted or self._in_full < self.settings.unmatched_in_full
+        self._in_full += not wanted
+        for session in self._runs(state, in_full=in_full):
             run = replace(session, incomplete=True) if incomplete else session
             golden = self.goldens.find(run)
             if golden is None and not (over and self.settings.report_unmatched):
@@ -94,7 +105,7 @@ class Judge:
                 results[evaluation.id] = evaluation
         step.evaluations += revise(state.results, results)
 
-    def _runs(self, state: SessionState) -> list[Session]:
+    def _runs(self, state: SessionState, *, in_full: bool) -> list[Session]:
         """Build the runs of a session from what is ready, each turn once."""
         fragments: list[Fragment] = []
         for trace_id in state.traces:
@@ -109,7 +120,9 @@ class Judge:
             state.turns[parts] = turn
             return turn
 
-        sessions = [build_session(run, turn_of) for run in runs_of(turns, self.settings.assembly)]
+        sessions = [
+            build_session(run, turn_of if in_full else outline_turn) for run in runs_of(turns, self.settings.assembly)
+        ]
         runs: list[Session] = []
         for session in sessions:
             golden = self.goldens.find(session)

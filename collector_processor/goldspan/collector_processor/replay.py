@@ -22,7 +22,7 @@ SPANS_A_SECOND = 1_000.0
 QUIET_SPANS = 100_000
 """A session is judged, and its spans are forgotten, when so many spans in a row belonged to others."""
 _IN_FULL = 1_000
-"""Results kept with their sessions, whether a golden wanted these or not."""
+"""How many sessions without golden are reported, and kept, with all that was in them."""
 
 Outlet = Callable[[Evaluation], object]
 """Takes evaluations somewhere else than to the result."""
@@ -114,6 +114,7 @@ def _settings(quiet_spans: int, scorer: Scorer) -> EngineSettings:
         tombstone_ttl=100 * quiet,
         max_spans=5 * quiet_spans,
         report_unmatched=True,
+        unmatched_in_full=_IN_FULL,
         scorer=scorer,
     )
 

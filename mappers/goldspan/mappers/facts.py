@@ -153,6 +153,56 @@ class SpanFacts:
         return self != other and _text_of(self) > _text_of(other)
 
 
+class UnreadSpan(SpanFacts):
+    """A recognised span whose content is read when someone first asks for it; from then on it is as any other.
+
+    Of most sessions in recorded traffic nobody ever asks what their calls were.
+    """
+
+    __slots__ = ()
+    # Until it is read, `tool` holds the function that reads it.
+
+    def __eq__(self, other: object) -> bool:
+        _read_now(self)
+        return self == other
+
+    __hash__ = SpanFacts.__hash__
+
+    def __repr__(self) -> str:
+        _read_now(self)
+        return repr(self)
+
+
+_CONTENT = ("dialect", "agent", "tool", "model", "context", "hides_calls")
+_SLOTS: dict[str, Any] = {name: vars(SpanFacts)[name] for name in _CONTENT}
+
+
+def unread(facts: SpanFacts, read: Callable[[], SpanFacts]) -> SpanFacts:
+    """Make of fresh facts that say what a span is those that `read` what it holds when someone asks for it."""
+    _SLOTS["tool"].__set__(facts, read)
+    object.__setattr__(facts, "__class__", UnreadSpan)
+    return facts
+
+
+def _read_now(span: SpanFacts) -> None:
+    content: SpanFacts = _SLOTS["tool"].__get__(span)()
+    object.__setattr__(span, "__class__", SpanFacts)
+    for name, slot in _SLOTS.items():
+        slot.__set__(span, getattr(content, name))
+
+
+def _read_first(name: str) -> property:
+    def field(span: SpanFacts) -> Any:
+        _read_now(span)
+        return getattr(span, name)
+
+    return property(field)
+
+
+for _name in _CONTENT:
+    setattr(UnreadSpan, _name, _read_first(_name))
+
+
 def newer(old: SpanFacts | None, new: SpanFacts) -> SpanFacts:
     """Return the version of a span to keep: later end, then more attributes, then the greater content (R4)."""
     return new if old is None or new.supersedes(old) else old

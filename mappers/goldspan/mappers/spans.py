@@ -82,6 +82,16 @@ class SpanView(Protocol):
         ...
 
 
+class Detachable:
+    """What a span view is too, if it may be kept for a while."""
+
+    __slots__ = ()
+
+    def detach(self) -> bool:
+        """Let go of the request around the span; false where the span alone is too large to be kept."""
+        raise NotImplementedError
+
+
 @dataclass(frozen=True, slots=True)
 class LogView:
     """A log record. Readers make these beside the views of spans, with values of the same kinds as attributes have.

@@ -10,7 +10,14 @@ from dataclasses import replace
 
 from goldspan.mappers.assembly.fragments import Fragment, fragment_without_ids, fragments_of
 from goldspan.mappers.assembly.logs import session_keys_of, with_logs
-from goldspan.mappers.assembly.runs import TurnFragments, build_session, build_turn, runs_of, turns_of
+from goldspan.mappers.assembly.runs import (
+    TurnFragments,
+    build_session,
+    build_turn,
+    outline_turn,
+    runs_of,
+    turns_of,
+)
 from goldspan.mappers.assembly.settings import DEFAULT_ASSEMBLY, DEFAULT_SESSION_KEYS, PSEUDO_TOOLS, AssemblySettings
 from goldspan.mappers.assembly.skeletons import with_those_above
 from goldspan.mappers.assembly.trace_tree import TraceTree
@@ -29,6 +36,7 @@ __all__ = [
     "build_session",
     "build_turn",
     "newer",
+    "outline_turn",
     "read_trace",
     "runs_of",
     "turns_of",

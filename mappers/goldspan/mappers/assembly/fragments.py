@@ -32,10 +32,15 @@ class Fragment:
     """The local root was called from another process, whose spans may come too."""
     turn_id: str | None = None
     run_id: str | None = None
-    continues: bool = False
-    """Its first model call answers tool results, not a user: it carries on the turn before it."""
     agentless: bool = False
     """No agent span stands over it: a raw SDK."""
+
+    @property
+    def continues(self) -> bool:
+        """Its first model call answers tool results, not a user: it carries on the turn before it."""
+        models = (span.model for span in self.spans if span.role is not Role.TOOL)
+        first = next((model for model in models if model is not None), None)
+        return first is not None and first.new_user_message is False
 
     @property
     def order(self) -> tuple[int, int, str, str]:
@@ -139,7 +144,6 @@ def _fragment(tree: TraceTree, root: str, spans: list[SpanFacts], session: Found
     highest = top_span or _highest_seen(tree, root, spans)
     orphan = top_span is None
     extent = [*spans, root_span] if root_span is not None else spans
-    first_model = next((span.model for span in spans if span.model is not None), None)
     return Fragment(
         root=SpanRef(spans[0].trace_id, root),
         spans=tuple(spans),
@@ -152,7 +156,6 @@ def _fragment(tree: TraceTree, root: str, spans: list[SpanFacts], session: Found
         waits_for_remote=orphan and highest.entry,
         turn_id=(root_span.turn_id if root_span else None) or _first(span.turn_id for span in spans),
         run_id=_first(span.run_id or span.resource.run_id for span in extent),
-        continues=first_model is not None and first_model.new_user_message is False,
         agentless=not any(span.role is Role.AGENT and not span.no_turn for span in spans),
     )
 

@@ -8,7 +8,7 @@ from goldspan.mappers.assembly.calls import calls_of
 from goldspan.mappers.assembly.fragments import Fragment
 from goldspan.mappers.assembly.settings import AssemblySettings
 from goldspan.mappers.assembly.trace_tree import TraceTree, time_order
-from goldspan.mappers.facts import SpanFacts, best_of
+from goldspan.mappers.facts import Role, SpanFacts, best_of
 from goldspan.scoring.sessions import Session, Turn
 
 TurnFragments = tuple[Fragment, ...]
@@ -39,14 +39,11 @@ def turns_of(fragments: Iterable[Fragment]) -> list[TurnFragments]:
 
 
 def _carries_on(turn: list[Fragment], fragment: Fragment) -> bool:
-    if not any(span.model is not None for earlier in turn for span in earlier.spans):
-        return False
-    if fragment.continues:
-        return True
     agentless = fragment.agentless and all(earlier.agentless for earlier in turn)
-    return (
-        agentless and all(span.tool is not None for span in fragment.spans) and fragment.spans[0].ref == fragment.root
-    )
+    only_tools = all(span.role is Role.TOOL for span in fragment.spans) and fragment.spans[0].ref == fragment.root
+    if not (agentless and only_tools) and not fragment.continues:
+        return False
+    return any(span.model is not None for earlier in turn for span in earlier.spans)
 
 
 def runs_of(turns: Sequence[TurnFragments], settings: AssemblySettings) -> list[list[TurnFragments]]:
@@ -102,6 +99,17 @@ def _join_attributes(fragment: Fragment) -> Iterator[Mapping[str, object]]:
         if span.join_attributes:
             yield span.join_attributes
     yield dict(fragment.resource.join_attributes)
+
+
+def outline_turn(fragments: TurnFragments) -> Turn:
+    """Say of a turn where and when it was, and not what was in it."""
+    first = fragments[0]
+    return Turn(
+        root=first.root,
+        trace_ids=tuple(dict.fromkeys(fragment.root.trace_id for fragment in fragments)),
+        start=first.start,
+        end=max(fragment.end for fragment in fragments),
+    )
 
 
 def build_turn(fragments: TurnFragments, settings: AssemblySettings) -> Turn:

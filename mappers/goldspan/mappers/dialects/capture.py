@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from goldspan.mappers.dialects.python_reprs import literal
 from goldspan.mappers.json_shapes import is_list, is_mapping, is_object, is_sequence
+from goldspan.mappers.json_texts import loads
 from goldspan.mappers.quick import quick_constructor
 from goldspan.scoring.sessions import NO_CONTENT, Capture, Content
 
@@ -76,7 +77,7 @@ def read_arguments(
         if text in tokens or text.startswith(_SCRUBBED):
             return Arguments(Content(raw, Capture.REDACTED))
         try:
-            value = json.loads(text)
+            value = loads(text)
         except (ValueError, RecursionError) as error:
             evaluated = literal(text) if python_repr else None
             if evaluated is None:

@@ -6,12 +6,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from goldspan.mappers.dialects.lazy_messages import LazyMessages
 from goldspan.mappers.json_shapes import is_mapping, is_sequence
+from goldspan.mappers.json_texts import loads
 from goldspan.mappers.spans import EventView, SpanView
 
 CHOICE = "gen_ai.choice"
@@ -69,7 +69,7 @@ def _decoded(value: object) -> object:
     """Decode JSON text of an object or an array; other text is text."""
     if isinstance(value, str) and value[:1] in {"{", "["}:
         try:
-            decoded: object = json.loads(value)
+            decoded: object = loads(value)
         except (ValueError, RecursionError):
             return value
         return decoded if is_mapping(decoded) or is_sequence(decoded) else value

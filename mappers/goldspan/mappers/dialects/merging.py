@@ -58,7 +58,7 @@ def _with(reading: Reading, tool: ToolFacts, result: Content) -> Reading:
         tool.merged,
         executed=tool.executed,
     )
-    return _reading(reading.role, reading.agent, tool)
+    return _reading(reading.role, reading.agent, tool, no_turn=reading.no_turn)
 
 
 def _tool(tools: Sequence[ToolFacts], *, content: bool) -> ToolFacts | None:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from goldspan.mappers.dialects.capture import REDACTION_TOKENS, read_arguments
 from goldspan.mappers.facts import Request
 from goldspan.mappers.json_shapes import is_mapping, is_object, is_sequence
+from goldspan.mappers.json_texts import loads
 from goldspan.scoring.sessions import NO_CONTENT, Capture, Content
 
 _ROLES = {"human": "user", "ai": "assistant", "model": "assistant", "developer": "system", "function": "tool"}
@@ -156,7 +157,7 @@ def _unwrapped(message: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _parsed(text: str) -> object:
     try:
-        return json.loads(text)
+        return loads(text)
     except (ValueError, RecursionError):
         return None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 from goldspan.mappers.assembly.settings import DEFAULT_SESSION_KEYS
@@ -13,6 +14,7 @@ from goldspan.mappers.dialects.discovery import built_in_dialects, third_party_d
 from goldspan.mappers.dialects.identifiers import first_identifier, identifier
 from goldspan.mappers.dialects.log_registry import LogRegistry
 from goldspan.mappers.dialects.merging import merged
+from goldspan.mappers.dialects.table import DialectTable
 from goldspan.mappers.facts import (
     NO_CONTEXT,
     NO_RESOURCE,
@@ -23,9 +25,19 @@ from goldspan.mappers.facts import (
     Role,
     Skeletons,
     SpanFacts,
+    unread,
 )
 from goldspan.mappers.quick import quick_constructor
-from goldspan.mappers.spans import ENTRY_KINDS, LogView, Markers, PlainSpans, RecordView, ResourceView, SpanView
+from goldspan.mappers.spans import (
+    ENTRY_KINDS,
+    Detachable,
+    LogView,
+    Markers,
+    PlainSpans,
+    RecordView,
+    ResourceView,
+    SpanView,
+)
 from goldspan.scoring.errors import DialectError, Problem
 from goldspan.scoring.sessions import SpanRef
 
@@ -39,6 +51,8 @@ _SCORED = frozenset(
 _SCALARS = (str, int, float)
 _MAX_RESOURCES = 256
 _MAX_PLANS = 4096
+_OWN = frozenset(id(one) for one in built_in_dialects() if type(one) is DialectTable)
+"""Those that are known never to raise, so that it makes no difference when they read."""
 _span_facts = quick_constructor(SpanFacts)
 
 
@@ -50,6 +64,8 @@ class _Plan(NamedTuple):
     run_keys: tuple[str, ...]
     join_keys: tuple[str, ...]
     scored: bool
+    tables: tuple[DialectTable, ...] = ()
+    """The same readers, where they can tell what a span is without reading what it holds, and never raise."""
 
 
 def _ignore(_: Problem) -> None:
@@ -86,7 +102,7 @@ class DialectRegistry:
         self._bare_scopes = frozenset[str]().union(*(_bare_scopes(dialect) for dialect in self.dialects))
         self.markers = Markers(self._keys, self._bare_scopes)
         """What a span must hold for `read` to find more than its skeleton."""
-        self._plans: dict[frozenset[str], _Plan] = {}
+        self._plans: dict[tuple[frozenset[str], str], _Plan] = {}
         self._resources: dict[int, tuple[ResourceView, ResourceFacts]] = {}
         """By identity; the view is kept too, so that its identity stays its own."""
         self._logs = LogRegistry(self.dialects, self._session_keys, self._failed)
@@ -102,6 +118,8 @@ class DialectRegistry:
             hits = self._keys.intersection(attributes)
             if not hits and (attributes or view.scope_name not in self._bare_scopes):
                 return self._skeleton(view)
+            if not content and hits and isinstance(view, Detachable):
+                return self._unread(view, hits, view.detach)
             return self._facts(view, hits, content=content)
         except Exception as error:  # noqa: BLE001 - a broken view must never reach the agent
             self._failed("reader", error, view)
@@ -148,7 +166,7 @@ class DialectRegistry:
 
     def _facts(self, view: SpanView, hits: frozenset[str], *, content: bool) -> SpanFacts:
         attributes = view.attributes
-        plan = (self._plans.get(hits) or self._plan(hits)) if hits else self._bare_plan(view.scope_name)
+        plan = self._plan(hits, view.scope_name) if hits else self._bare_plan(view.scope_name)
         if hits and not plan.readers and view.scope_name in self._bare_scopes and all(map(_is_ours, attributes)):
             # What goldspan wrote on a bare span, a session or a score, does not make it another span.
             plan = plan._replace(readers=self._bare_plan(view.scope_name).readers)
@@ -185,17 +203,57 @@ class DialectRegistry:
             _notes(readings, view) if readings else (),
         )
 
-    def _plan(self, hits: frozenset[str]) -> _Plan:
+    def _unread(self, view: SpanView, hits: frozenset[str], detach: Callable[[], bool]) -> SpanFacts:
+        """Read what a span is, and leave what it holds until someone asks, unless that is too much to be kept."""
+        plan = self._plan(hits, view.scope_name)
+        outlines = [(table.name, outline) for table in plan.tables if (outline := table.outline(view)) is not None]
+        name, first = next((one for one in outlines if one[1].role is not None), ("", None))
+        if first is None or not detach():
+            return self._facts(view, hits, content=False)
+        attributes = view.attributes
+        session_keys = dict.fromkeys(pair for _, outline in outlines for pair in outline.session_keys)
+        present = ((key, identifier(attributes[key])) for key in plan.session_keys)
+        end = view.end
+        facts = _span_facts(
+            view.trace_id,
+            view.span_id,
+            view.parent_id,
+            view.start,
+            end,
+            (end, len(attributes), ""),
+            first.role,
+            name,
+            session_keys=(*((key, value) for key, value in present if value is not None), *session_keys),
+            turn_id=next((outline.turn_id for _, outline in outlines if outline.turn_id), None),
+            run_id=first_identifier(attributes, plan.run_keys) if plan.run_keys else None,
+            join_attributes={key: attributes[key] for key in plan.join_keys} if plan.join_keys else None,
+            no_turn=first.no_turn,
+            entry=view.parent_is_remote or view.kind in ENTRY_KINDS,
+            scored=plan.scored,
+            resource=self._resource(view.resource),
+        )
+        return unread(facts, partial(self._facts, view, hits, content=False))
+
+    def _plan(self, hits: frozenset[str], scope: str) -> _Plan:
+        plan = self._plans.get((hits, scope))
+        if plan is not None:
+            return plan
+        readers = [
+            one
+            for one in self.dialects
+            if not one.markers.isdisjoint(hits) and (not isinstance(one, DialectTable) or one.may_read(hits, scope))
+        ]
         plan = _Plan(
-            tuple((one.name, one.read) for one in self.dialects if not one.markers.isdisjoint(hits)),
+            tuple((one.name, one.read) for one in readers),
             tuple(key for key in self._session_keys if key in hits),
             tuple(key for key in RUN_ID_KEYS if key in hits),
             tuple(key for key in self._join_attributes if key in hits),
             not _SCORED.isdisjoint(hits),
+            tuple(one for one in readers if isinstance(one, DialectTable)) if _OWN.issuperset(map(id, readers)) else (),
         )
         if len(self._plans) >= _MAX_PLANS:
             self._plans.clear()
-        self._plans[hits] = plan
+        self._plans[hits, scope] = plan
         return plan
 
     def _bare_plan(self, scope: str) -> _Plan:

@@ -42,6 +42,11 @@ class Rule:
     pseudo: bool = False
     """A tool span that is no call of the user's (R5)."""
 
+    @property
+    def marker(self) -> str:
+        """The attribute that a span must have for this rule to be looked at; `""` where it must have none."""
+        return self.also[0] if self.also else self.key
+
     def holds(self, span: SpanView, attributes: Attributes) -> bool:
         """Say whether this rule holds."""
         if self.key:

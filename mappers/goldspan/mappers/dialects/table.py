@@ -131,24 +131,42 @@ class DialectTable:
     log_events: frozenset[str] = field(init=False)
 
     def __post_init__(self) -> None:
-        keys = {rule.also[0] if rule.also else rule.key for rule in self.rules}.union(self.turn_id, self.session_keys)
+        keys = {rule.marker for rule in self.rules}.union(self.turn_id, self.session_keys)
         object.__setattr__(self, "markers", frozenset(keys - {""}) | self.extra_markers)
         bare = {rule.scope for rule in self.rules if not (rule.key or rule.also)}
         object.__setattr__(self, "bare_scopes", frozenset(bare))
         messages = frozenset[str]() if self.log_scope is None else MESSAGE_EVENTS
         object.__setattr__(self, "log_events", messages | self.tool_log_events)
 
-    def read(self, span: SpanView) -> Reading | None:
-        """Read one span; none where no rule holds and nothing else of this dialect is on it."""
-        attributes = span.attributes
+    def may_read(self, keys: frozenset[str], scope: str) -> bool:
+        """Say whether `read` can find anything on spans of this scope that have these of the `markers`."""
+        if not keys.isdisjoint(self.turn_id) or not keys.isdisjoint(self.session_keys):
+            return True
+        return any(rule.marker in keys and scope.startswith(rule.scope) for rule in self.rules)
+
+    def outline(self, span: SpanView) -> Reading | None:
+        """Read of a span what it is, and not what it holds."""
+        rule, turn_id, session_keys = self._recognised(span, span.attributes)
+        if rule is None or rule.role is None:
+            return Reading(turn_id=turn_id, session_keys=session_keys) if turn_id or session_keys else None
+        return _reading(rule.role, session_keys=session_keys, turn_id=turn_id, no_turn=rule.no_turn)
+
+    def _recognised(
+        self, span: SpanView, attributes: Attributes
+    ) -> tuple[Rule | None, str | None, tuple[tuple[str, str], ...]]:
         rule = None
         for candidate in self.rules:
             if candidate.holds(span, attributes):
                 rule = candidate
                 break
-        role = rule.role if rule is not None else None
         turn_id = first_text(attributes, self.turn_id) if self.turn_id else None
-        session_keys = self._sessions(attributes) if self.session_keys else ()
+        return rule, turn_id, self._sessions(attributes) if self.session_keys else ()
+
+    def read(self, span: SpanView) -> Reading | None:
+        """Read one span; none where no rule holds and nothing else of this dialect is on it."""
+        attributes = span.attributes
+        rule, turn_id, session_keys = self._recognised(span, attributes)
+        role = rule.role if rule is not None else None
         if role is None:
             return Reading(turn_id=turn_id, session_keys=session_keys) if turn_id or session_keys else None
         agent = first_text(attributes, self.agent)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Any
 
 from goldspan.mappers.json_shapes import is_mapping, is_sequence
+from goldspan.mappers.json_texts import loads
 
 Take = Callable[[Any], Any]
 
@@ -15,7 +15,7 @@ def decoded(value: Any) -> Any:
     """Decode JSON text; none where it is none."""
     if isinstance(value, str):
         try:
-            return json.loads(value)
+            return loads(value)
         except (ValueError, RecursionError):
             return None
     return value

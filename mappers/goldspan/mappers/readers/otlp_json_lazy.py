@@ -26,11 +26,22 @@ from goldspan.mappers.readers.otlp_json_fields import (
     status_message,
 )
 from goldspan.mappers.readers.undecoded import UndecodedAttributes
-from goldspan.mappers.spans import ENTRY_KINDS, EventView, Markers, PlainSpans, ResourceView, Skeleton, SpanView
+from goldspan.mappers.spans import (
+    ENTRY_KINDS,
+    Detachable,
+    EventView,
+    Markers,
+    PlainSpans,
+    ResourceView,
+    Skeleton,
+    SpanView,
+)
 from goldspan.scoring.sessions import SpanRef
 
 _NOTHING = msgspec.Raw(b"")
 _MAX_RESOURCES = 256
+_MAX_KEPT = 8192
+"""Bytes of a span that may wait to be read."""
 _untyped = msgspec.json.Decoder().decode
 _PlainSpan = tuple[str, str | None, int | None, int | None, int | str | None, int | str | None]
 """Span id, parent id, start, end, kind and flags, as they stand in the request."""
@@ -101,7 +112,7 @@ def loads(text: bytes) -> object:
         return json.loads(text)
 
 
-class LazyJsonSpan:
+class LazyJsonSpan(Detachable):
     """One span of a `LazyRequest`."""
 
     __slots__ = (
@@ -129,6 +140,14 @@ class LazyJsonSpan:
         self.end = end if end > 0 else 0
         self.kind = kind if type(kind) is int else span_kind(kind)
         self.attributes = UndecodedAttributes({pair.key: pair.value for pair in raw.attributes or ()}, _value)
+
+    def detach(self) -> bool:
+        raw = self._raw
+        attributes = {pair.key: bytes(pair.value) for pair in raw.attributes or ()}
+        raw.events, raw.links, raw.status = raw.events.copy(), raw.links.copy(), raw.status.copy()
+        raw.attributes = None
+        self.attributes = UndecodedAttributes(attributes, _value)
+        return sum(map(len, attributes.values())) + len(bytes(raw.events)) <= _MAX_KEPT
 
     @property
     def name(self) -> str:
@@ -241,7 +260,7 @@ def _skeleton(span: _PlainSpan) -> Skeleton:
     )
 
 
-def _value(raw: msgspec.Raw) -> Any:
+def _value(raw: msgspec.Raw | bytes) -> Any:
     return decode_value(_decoded(raw))
 
 

@@ -1,0 +1,78 @@
+"""A span whose content is read later is read as if it had been at once; until someone asks, nothing is."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from goldspan.mappers.dialects import DialectRegistry
+from goldspan.mappers.facts import Role, SpanFacts, UnreadSpan
+from goldspan.mappers.readers import read_files, views
+from goldspan.mappers.spans import LogView, SpanView
+from goldspan.scoring.errors import Problem
+from otlp_requests import as_line
+from trace_requests import turn_request
+
+RECORDINGS = sorted((Path(__file__).parents[1] / "fixtures" / "recordings").glob("*.otlp.json"))
+REGISTRY = DialectRegistry()
+
+
+def refuse(problem: Problem) -> None:
+    pytest.fail(str(problem))
+
+
+def lazily(path: Path) -> list[SpanView]:
+    return [view for view in read_files([path], refuse) if not isinstance(view, LogView)]
+
+
+def requests_in(path: Path) -> list[Any]:
+    text = path.read_text("utf-8")
+    return [json.loads(one) for one in (text.splitlines() if text.startswith('{"') else [text]) if one]
+
+
+def plainly(path: Path) -> list[SpanView]:
+    return [view for view in views(requests_in(path), refuse) if not isinstance(view, LogView)]
+
+
+@pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: path.name.removesuffix(".otlp.json"))
+def test_content_is_read_late_as_it_is_at_once(path: Path) -> None:
+    late = [REGISTRY.read(view, content=False) for view in lazily(path)]
+    at_once = [REGISTRY.read(view, content=False) for view in plainly(path)]
+    assert [(facts.role, facts.turn_id, facts.session_keys, facts.no_turn) for facts in late] == [
+        (facts.role, facts.turn_id, facts.session_keys, facts.no_turn) for facts in at_once
+    ]
+    assert late == at_once
+    assert not any(isinstance(facts, UnreadSpan) for facts in late)
+
+
+def recognised(folder: Path, arguments: dict[str, Any]) -> SpanFacts:
+    path = folder / "traces.jsonl"
+    path.write_bytes(as_line(turn_request("sess-1", ("f", arguments))))
+    [tool] = [facts for view in lazily(path) if (facts := REGISTRY.read(view, content=False)).role is Role.TOOL]
+    return tool
+
+
+@pytest.mark.parametrize("ask", [repr, lambda facts: replace(facts, end=1), lambda facts: facts.tool.arguments])
+def test_any_question_reads_it(ask: Any, tmp_path: Path) -> None:
+    facts = recognised(tmp_path, {"x": 1})
+    assert type(facts) is UnreadSpan
+    ask(facts)
+    assert type(facts) is SpanFacts
+    assert facts.tool is not None
+    assert facts.tool.arguments.raw == {"x": 1}
+
+
+def test_two_deliveries_are_one_whether_read_or_not(tmp_path: Path) -> None:
+    one, other = recognised(tmp_path, {"x": 1}), recognised(tmp_path, {"x": 1})
+    assert one.tool is not None
+    assert type(other) is UnreadSpan
+    assert not other.supersedes(one)
+    assert not one.supersedes(recognised(tmp_path, {"x": 1}))
+
+
+def test_what_is_too_large_to_wait_is_read_at_once(tmp_path: Path) -> None:
+    assert type(recognised(tmp_path, {"x": "long " * 10_000})) is SpanFacts
