@@ -20,7 +20,7 @@ from rich.table import Table
 
 from goldspan.scoring import Criterion, score_turn
 
-VECTORS = Path(__file__).with_name("vectors") / "adk-issue5643-derived.json.gz"
+VECTORS = Path(__file__).with_name("derived") / "adk-issue5643.json.gz"
 
 GREEDY = "S2: partners are those of the best total, not the first of the name"
 PAIRS = "S2: the highest score counts before the number of pairs"
