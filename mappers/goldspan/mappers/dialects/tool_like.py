@@ -36,7 +36,6 @@ _ARGUMENTS = (
     *("function.arguments", "function.args", "function_arguments", "function_args", "function_call.arguments"),
     *("gen_ai.tool.call.arguments", "arguments", "args", "parameters", "params", "input", "inputs", "input.value"),
 )
-_ENTITIES = ("lmnr.span.input", "langwatch.input", "agentops.entity.input")
 _SPAN_NAMES = (
     *("execute_tool ", "execute_tool:", "execute_tool.", "call_tool ", "run_tool ", "tool_call ", "tool_call: "),
     *("tool: ", "tool:", "Tool: ", "Tool:", "tool ", "tool.", "tool/", "tools/call ", "function: ", "function_call "),
@@ -73,7 +72,7 @@ class _LooksLikeTool(Rule):
     """What no list of attributes says: a name here and an object there."""
 
     def holds(self, span: SpanView, attributes: Attributes) -> bool:
-        if _is_anothers(span, attributes):
+        if self.key not in attributes or _is_anothers(span, attributes):
             return False
         if any(attributes.get(key) in _TOOL_WORDS for key in _KINDS if isinstance(attributes.get(key), str)):
             return True
@@ -111,7 +110,7 @@ TOOL_LIKE = DialectTable(
     ),
     rules=(
         *(_LooksLikeAgent(Role.AGENT, key, _AGENT_WORDS) for key in _KINDS),
-        _LooksLikeTool(Role.TOOL, "tool.name"),
+        *(_LooksLikeTool(Role.TOOL, key) for key in (*_NAMES, *_KINDS, *_ARGUMENTS)),
     ),
     tool_name=(*_NAMES, "agentops.entity.name"),
     span_name_affixes=Affixes(prefixes=_SPAN_NAMES, suffixes=(".tool",)),
@@ -138,5 +137,4 @@ TOOL_LIKE = DialectTable(
     answer=(Source("output", take=plain_text), Source("output.value", take=plain_text)),
     agent=("agent.name", "gen_ai.agent.name"),
     session_keys=("lmnr.association.properties.session_id", "langwatch.thread.id"),
-    extra_markers=frozenset({*_NAMES, *_KINDS, *_ARGUMENTS, *_ENTITIES}),
 )
