@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
 
 from opentelemetry.exporter.otlp.proto.common.metrics_encoder import encode_metrics
 from opentelemetry.sdk.metrics import MeterProvider
@@ -32,13 +33,17 @@ def encoded_events(evaluations: Iterable[Evaluation], observed: int) -> bytes:
     by_source: dict[ResourceFacts, list[bytes]] = {}
     for evaluation in evaluations:
         by_source.setdefault(evaluation.resource, []).append(field(2, _record(evaluation, observed)))
-    scope = field(1, field(1, SCOPE.encode()) + field(2, scope_version().encode()))
     return b"".join(
         [
-            field(1, field(1, _resource(source)) + field(2, scope + b"".join(records)))
+            field(1, field(1, _resource(source)) + field(2, _scope() + b"".join(records)))
             for source, records in by_source.items()
         ]
     )
+
+
+@cache
+def _scope() -> bytes:
+    return field(1, field(1, SCOPE.encode()) + field(2, scope_version().encode()))
 
 
 def _record(evaluation: Evaluation, observed: int) -> bytes:

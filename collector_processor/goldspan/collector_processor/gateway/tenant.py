@@ -8,7 +8,7 @@ on any span of the trace or its resource. So the engine sees exactly the traces 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from goldspan.collector_processor.emit.attributes import Attributes, span_attributes
@@ -259,9 +259,10 @@ class Tenant:
     def _take_marked(
         self, body: bytes, groups: Sequence[Group], bare: Sequence[bool], number: int, now: float, *, leave: bool
     ) -> Taken:
-        any_wanted = bool(self.engine.goldens.goldens) and any(
-            map(self.engine.goldens.wants, self._needles.session_ids(body))
-        )
+        goldens = self.engine.goldens
+        ids = self._needles.session_ids(body) if goldens.goldens else ()
+        wanted = {session_id.encode() for session_id in ids if goldens.wants(session_id)}
+        hidden = any(session_id not in body for session_id in wanted)  # a number, that is not written as text
         any_opaque = self._needles.opaque(body)
         sorted_groups = [by_trace(group.spans) for group in groups]
         where: dict[bytes, list[int]] = {}
@@ -272,6 +273,7 @@ class Tenant:
         held: dict[int, SpanRef] = {}
         for trace, indexes in where.items():
             mine = [(Group(groups[index].envelope, sorted_groups[index][trace]), bare[index]) for index in indexes]
+            any_wanted = hidden or any(map(_has_any(wanted), _encoded(mine)))
             if self._is_for_engine(trace, mine, any_wanted=any_wanted, any_opaque=any_opaque):
                 facts += self._promote(trace, now)
                 for index, (group, _) in zip(indexes, mine, strict=True):
@@ -289,8 +291,8 @@ class Tenant:
     ) -> bool:
         """Decide about a trace by these spans of it and those on the shelf.
 
-        `any_wanted` and `any_opaque` say of the whole request that a wanted session, or a marker of a dialect that
-        tells session ids in its own way, is in there somewhere.
+        `any_wanted` and `any_opaque` say that a wanted session, or a marker of a dialect that tells session ids in its
+        own way, may be in there somewhere.
         """
         if trace in self._open or not trace:
             return True
@@ -420,3 +422,16 @@ class Tenant:
         if len(trace_id) == 32:
             self._open.discard(bytes.fromhex(trace_id))
         self._on_closed(trace_id)
+
+
+def _encoded(groups: Iterable[tuple[Group, bool]]) -> Iterator[bytes]:
+    for group, _ in groups:
+        yield group.envelope.resource
+        yield from group.spans
+
+
+def _has_any(ids: Collection[bytes]) -> Callable[[bytes], bool]:
+    if len(ids) == 1:
+        [only] = ids
+        return lambda encoded: only in encoded
+    return lambda encoded: any(one in encoded for one in ids)
