@@ -31,7 +31,7 @@ def expected_calls(given: ExpectedCalls) -> tuple[ExpectedCall, ...]:
     """Return expected calls. Raises TypeError for what is none."""
     calls: list[ExpectedCall] = []
     for group, one in enumerate(_listed(given), start=1):
-        if is_mapping(one) and one.keys() == {"parallel"}:
+        if is_mapping(one) and set(one) == {"parallel"}:
             calls += [replace(call, group=group) for call in expected_calls(one["parallel"])]
         else:
             calls.append(one if isinstance(one, ExpectedCall) else _expected_call(one))

@@ -54,9 +54,7 @@ class GoldenIndex:
         """Return the golden of a session, every golden that wants it where none has more right, or None."""
         if (golden := self._exact.get(session.id)) is not None:
             return golden
-        if wanting := self._by_attributes(session) or self._by_text(session):
-            return Ambiguous(wanting) if len(wanting) > 1 else wanting[0]
-        wanting = tuple(golden for pattern, golden in self._patterns if pattern.match(session.id))
+        wanting = self._by_attributes(session) or self._by_text(session) or self._by_pattern(session)
         return Ambiguous(wanting) if len(wanting) > 1 else next(iter(wanting), None)
 
     def wants(self, session_id: str) -> bool:
@@ -79,6 +77,9 @@ class GoldenIndex:
             for golden in candidates
             if all(has.get(name) == _scalar(value) for name, value in golden.attribute.items())
         )
+
+    def _by_pattern(self, session: Session) -> tuple[Golden, ...]:
+        return tuple(golden for pattern, golden in self._patterns if pattern.match(session.id))
 
     def _by_text(self, session: Session) -> tuple[Golden, ...]:
         if not self._texts or not session.turns:
