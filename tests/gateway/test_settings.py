@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -208,7 +209,12 @@ export:
     assert traces is not None
     assert logs is not None
     assert (traces.endpoint, traces.compression, traces.headers) == ("https://collector:4318", "zstd", {"x-key": "k"})
-    assert (logs.endpoint, logs.protocol, logs.compression, logs.headers) == ("http://collector:4317", "grpc", "none", {})
+    assert (logs.endpoint, logs.protocol, logs.compression, logs.headers) == (
+        "http://collector:4317",
+        "grpc",
+        "none",
+        {},
+    )
     assert (logs.timeout, str(logs.tls.ca), traces.connections) == (3.0, "ca.pem", 2)
 
 
@@ -276,3 +282,19 @@ def test_what_is_no_address_is_refused(text: str) -> None:
 )
 def test_loopback_is_this_machine_alone(host: str, loopback: bool) -> None:
     assert Listen(host, 1).is_loopback is loopback
+
+
+def test_presets_and_metrics_are_checked_and_reach_the_engine(tmp_path: Path) -> None:
+    text = (
+        EXPORT
+        + "scoring: {preset: {name: axion, strict_order: true}, metrics: [trajectory_f1=0.9], metric_timeout: 2s}"
+    )
+    scorer = loaded(tmp_path, text).pipeline({}).engine.scorer
+    assert scorer.preset is not None
+    assert (scorer.preset.name, scorer.preset.options) == ("axion", {"strict_order": True})
+    assert [(one.metric.name, one.threshold) for one in scorer.metrics] == [("trajectory_f1", Fraction(9, 10))]
+    wrong = mistakes(tmp_path, EXPORT + "scoring:\n  preset: axiom\n  metrics: [trajectory_f2]\n")
+    assert len(wrong) == 2
+    assert "goldspan.yaml:3" in wrong[0]
+    assert "did you mean 'axion'?" in wrong[0]
+    assert "did you mean `trajectory_f1`?" in wrong[1]

@@ -140,7 +140,7 @@ class ToolParameterMatchExporter(SpanExporter):
         index = None if self._is_second_door() else _usable(goldens, criterion, telemetry)
         self._pipeline = Pipeline(
             inner,
-            readers=_readers(telemetry, index, content=scorer.reads_content),
+            readers=_readers(telemetry, index, content=scorer.reads_content(() if index is None else index.goldens)),
             new_engine=None if index is None else lambda: Engine(index, settings),
             holding=Holding(_is_on(hold), hold_timeout, max_held_spans, max_held_bytes),
             events=EventEmitter(logger_provider),

@@ -8,7 +8,7 @@ from contextvars import copy_context
 from dataclasses import dataclass, field
 from inspect import isawaitable
 from queue import Empty, SimpleQueue
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from goldspan.scoring.goldens.models import Golden
 from goldspan.scoring.metrics import Measured, Metric
@@ -95,7 +95,7 @@ def _work(metric: Metric, session: Session, golden: Golden, answers: SimpleQueue
 def _answer(metric: Metric, session: Session, golden: Golden) -> Measured:
     answer = metric(session, golden)
     if not isawaitable(answer):
-        return cast("Measured", answer)
+        return answer
 
     async def wait() -> Measured:
         return await answer

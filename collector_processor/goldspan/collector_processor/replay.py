@@ -57,7 +57,7 @@ def replay(
     """
     scorer = scorer or Scorer(run=MetricWorkers())
     engine = Engine(goldens, _settings(quiet_spans, scorer))
-    content = scorer.reads_content
+    content = scorer.reads_content(goldens.goldens)
     poll_every = next_poll = max(quiet_spans // 10, 1)
     results: dict[tuple[str, str], SessionResult] = {}
     read = recognised = 0

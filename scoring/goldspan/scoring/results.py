@@ -281,12 +281,12 @@ class RunResult:
     def _unevaluated(self) -> Iterator[Reason]:
         """List why something was not evaluated that should have been."""
         for session in self.sessions:
-            calls = (call.verdict for turn in session.turns for call in turn.calls)
-            turns = (turn.verdict for turn in session.turns)
-            metrics = (metric.verdict for metric in session.metrics if metric.threshold is not None)
-            for verdict in (session.verdict, *turns, *calls, *metrics):
-                if verdict.reason is not None and verdict.reason not in _HARMLESS:
-                    yield verdict.reason
+            calls = (call.verdict.reason for turn in session.turns for call in turn.calls)
+            turns = (turn.verdict.reason for turn in session.turns)
+            metrics = (metric.verdict.reason for metric in session.metrics if metric.threshold is not None)
+            for reason in (session.verdict.reason, *turns, *calls, *metrics):
+                if reason is not None and reason not in _HARMLESS:
+                    yield reason
 
     def to_json(self) -> dict[str, Any]:
         """Return the document that `--format json` prints: plain JSON values in a fixed order."""

@@ -5,7 +5,7 @@ Every door and `score_sessions` judge through a `Scorer`, so that all say the sa
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,6 +17,7 @@ from goldspan.scoring.goldens.models import Golden
 from goldspan.scoring.metrics.judging import ChosenMetric, MetricSource, choose_metrics, judge_metrics
 from goldspan.scoring.metrics.metric import Run, run_here
 from goldspan.scoring.metrics.registry import OWN
+from goldspan.scoring.presets import PRESETS
 from goldspan.scoring.presets.judging import ChosenPreset, choose_preset, judge_by_preset
 from goldspan.scoring.results import Label, Reason, SessionResult, Verdict
 from goldspan.scoring.score import score_session
@@ -56,11 +57,14 @@ class Scorer:
         result = own if preset is None else judge_by_preset(preset, own, final=final)
         return replace(result, metrics=metrics) if metrics else result
 
-    @property
-    def reads_content(self) -> bool:
+    def reads_content(self, goldens: Sequence[Golden]) -> bool:
         """Whether what is asked for may read more of a session than its calls: messages, definitions, answers."""
-        wants = self.preset is not None and bool(self.preset.preset.needs)
-        return wants or any(one.metric.name not in OWN for one in self.metrics)
+        presets = {golden.preset.name for golden in goldens if golden.preset is not None}
+        names = {choice.name for golden in goldens for choice in golden.metrics}
+        if self.preset is not None:
+            presets = {self.preset.name}
+        names.update(one.metric.name for one in self.metrics)
+        return any(PRESETS[name].needs for name in presets & PRESETS.keys()) or not names <= OWN.keys()
 
 
 def scorer_of(

@@ -4,20 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator
+from pydantic import AfterValidator, BeforeValidator
 
 from goldspan.collector_processor.engine_settings import EngineSettings
 from goldspan.collector_processor.gateway.delivery import Backoff
 from goldspan.collector_processor.gateway.pipeline_settings import PipelineSettings
 from goldspan.collector_processor.gateway.settings_fields import Count, Seconds, Section, Size, Texts
+from goldspan.collector_processor.metric_workers import MetricWorkers
 from goldspan.mappers.assembly import DEFAULT_SESSION_KEYS, AssemblySettings
+from goldspan.scoring.metrics.judging import choose_metrics
+from goldspan.scoring.scorer import scorer_of
 
 
 def _hold(value: object) -> object:
     """Understand YAML 1.1's `off` and `on`, which some tools write as booleans."""
     return {True: "turn", False: "off"}.get(value, value) if isinstance(value, bool) else value
+
+
+def _preset(value: str | dict[str, Any] | None) -> str | dict[str, Any] | None:
+    scorer_of(preset=value)
+    return value
+
+
+def _metrics(value: tuple[str, ...]) -> tuple[str, ...]:
+    choose_metrics(value)
+    return value
 
 
 class Scoring(Section):
@@ -49,6 +62,12 @@ class Scoring(Section):
     """Attributes that may hold the session id, the first one that does wins."""
     include_values: bool = False
     """Explanations hold the arguments' values, not only their names."""
+    preset: Annotated[str | dict[str, Any] | None, AfterValidator(_preset)] = None
+    """Another system's scorer, in the place of `tool_parameter_match`: its name, or a mapping of `name` and options."""
+    metrics: Annotated[Texts, AfterValidator(_metrics)] = ()
+    """What is judged beside it: names, or import paths (`pkg.module:function`), each with `=THRESHOLD` or without."""
+    metric_timeout: Seconds = 10.0
+    """A metric of your own may take no longer for one session."""
 
 
 class JournalSection(Section):
@@ -113,6 +132,7 @@ def pipeline_settings(
             trace_retention=scoring.trace_retention,
             max_spans=scoring.max_spans,
             include_values=scoring.include_values,
+            scorer=scorer_of(preset=scoring.preset, metrics=scoring.metrics, run=MetricWorkers(scoring.metric_timeout)),
             assembly=AssemblySettings(session_keys=scoring.session_keys, session_gap=scoring.session_gap),
         ),
         max_tenants=scoring.max_tenants,

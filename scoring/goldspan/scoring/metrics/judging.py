@@ -11,7 +11,8 @@ from fractions import Fraction
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.errors import MetricError
 from goldspan.scoring.explanation import explain
-from goldspan.scoring.goldens.models import Golden, MetricChoice
+from goldspan.scoring.goldens.chosen import MetricChoice
+from goldspan.scoring.goldens.models import Golden
 from goldspan.scoring.metrics.metric import Metric, MetricFunction, Run, as_metric, import_metric, run_here
 from goldspan.scoring.metrics.registry import MAIN, find_metric
 from goldspan.scoring.metrics.results import MetricResult, MetricScore, MetricTurn, MetricVerdict, Range

@@ -148,7 +148,7 @@ def run_here(metric: Metric, session: Session, golden: Golden) -> Measured:
     """
     answer = metric(session, golden)
     if not isawaitable(answer):
-        return cast("Measured", answer)
+        return answer
     steps = cast("Generator[Any, None, Measured]", answer.__await__())
     try:
         next(steps)
