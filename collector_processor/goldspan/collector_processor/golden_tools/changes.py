@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from goldspan.scoring.comparison import equal, is_list, is_object
 from goldspan.scoring.goldens.models import ExpectedCall, Golden, GoldenTurn
 from goldspan.scoring.matchers import escape_literal
-from goldspan.scoring.matchers.escaping import has_dollar_keys
+from goldspan.scoring.matchers.escaping import dollar_keys
 from goldspan.scoring.sessions import JsonValue
 
 Way = tuple[str | int, ...]
@@ -61,6 +61,8 @@ class Change:
     """The way to the value in the call, for changes of arguments."""
     note: str = ""
     """Why, in a word, where the sides do not say so."""
+    argument: tuple[Any, Any] = (NOTHING, NOTHING)
+    """The whole argument on both sides, where only a part of one differs."""
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return the change as JSON; a side that is not there is left out."""
@@ -135,8 +137,8 @@ def golden_document(golden: Golden) -> dict[str, JsonValue]:
 
 
 def differing_parts(before: JsonValue, after: JsonValue, way: Way = ()) -> Iterator[tuple[Way, Any, Any]]:
-    """Yield the smallest parts of two values that differ; what holds matchers is one part."""
-    if has_dollar_keys(before) or has_dollar_keys(after):
+    """Yield the smallest parts of two values that differ; a matcher is one part."""
+    if dollar_keys(before) or dollar_keys(after):
         if before != after:
             yield way, before, after
     elif is_object(before) and is_object(after):

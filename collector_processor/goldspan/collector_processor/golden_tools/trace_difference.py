@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from goldspan.collector_processor.golden_tools.agreement import agree_on_call, agree_on_turn
@@ -18,14 +18,12 @@ from goldspan.collector_processor.golden_tools.changes import (
     turn_document,
 )
 from goldspan.collector_processor.golden_tools.seen import seen_call, seen_turn
-from goldspan.scoring.comparison import is_list, is_object
 from goldspan.scoring.explanation import counted
 from goldspan.scoring.goldens import GoldenIndex
 from goldspan.scoring.goldens.documents import path_text
 from goldspan.scoring.goldens.models import Golden
 from goldspan.scoring.matchers import escape_literal
-from goldspan.scoring.matchers.escaping import dollar_keys
-from goldspan.scoring.pointers import steps_of, value_at
+from goldspan.scoring.pointers import steps_of
 from goldspan.scoring.rendering import shown_name
 from goldspan.scoring.results import CallResult, Outcome, Reason, RunResult, SessionResult, TurnResult
 from goldspan.scoring.score import score_sessions
@@ -103,6 +101,8 @@ class _Turn:
         self.index = None if whole else result.expected_index
         self.where: int | None = self.index if self.index is not None or whole else result.turn_index
         self.whole = whole
+        self.pairs: list[tuple[int, int]] = []
+        """Expected calls and the calls that were made for them, rightly or nearly."""
 
     def changes(self) -> Iterator[Change]:
         actual = self.result.turn
@@ -114,21 +114,24 @@ class _Turn:
             if actual is not None and any(not call.rejected for call in actual.calls):
                 yield self._change("", "", NOTHING, agree_on_turn([seen_turn(actual)]).value, note="not expected")
             return
-        near: set[int | None] = set()
+        self.pairs = [_pair(call) for call in self.result.calls if call.aligned]
         for call in self.result.calls:
             if call.violates is not None and call.actual is not None:
                 yield self._change(call.actual.name, "", NOTHING, _seen(call.actual), note="forbidden")
             if call.expected is None:
                 continue
             changes = list(self._arguments(call))
-            if call.aligned or changes:
-                near.add(call.actual_index)
+            if call.aligned:
+                yield from changes
+            elif changes and self._in_order(_pair(call)):
+                self.pairs.append(_pair(call))
                 yield from changes
             else:
                 sides = call_document(call.expected), NOTHING
                 yield self._change(call.expected.name, "", *sides, self._place(call), note="missing")
+        taken = {actual for _, actual in self.pairs}
         for call in self.result.unexpected:
-            if call.actual is not None and call.actual_index not in near:
+            if call.actual is not None and call.actual_index not in taken:
                 note = "not expected" if call.violates is None else "forbidden"
                 place = CallPlace(self.index, self._alternative, self._before(call.actual_index))
                 yield self._change(call.actual.name, "", NOTHING, _seen(call.actual), place, note=note)
@@ -143,8 +146,9 @@ class _Turn:
                 yield self._argument(call, ("args", name), expected.get(name, NOTHING), NOTHING)
             elif argument.outcome is Outcome.MISMATCHED:
                 actual = escape_literal(passed[name]) if name in passed else NOTHING
-                for way, one, other in _parts(expected.get(name, NOTHING), actual, argument.differing):
-                    yield self._argument(call, ("args", name, *way), one, other)
+                sides = expected.get(name, NOTHING), actual
+                for way, one, other in _parts(*sides, argument.differing):
+                    yield replace(self._argument(call, ("args", name, *way), one, other), argument=sides)
         if self.golden.criterion.extra_arguments == "penalize":
             for name in call.extra_arguments:
                 yield self._argument(call, ("args", name), NOTHING, escape_literal(passed.get(name)))
@@ -160,15 +164,14 @@ class _Turn:
     def _place(self, call: CallResult) -> CallPlace:
         return CallPlace(self.index, self._alternative, call.expected_index or 0)
 
+    def _in_order(self, near: tuple[int, int]) -> bool:
+        """Whether a call and its near miss stand between the same others: else the order is what is wrong."""
+        ordered = self.golden.criterion.ordered
+        return not ordered or all((pair[0] < near[0]) == (pair[1] < near[1]) for pair in self.pairs)
+
     def _before(self, actual_index: int | None) -> int:
         """Return the expected call after which an unexpected one was made, -1 where it was the first."""
-        earlier = [
-            call
-            for call in self.result.calls
-            if call.aligned and call.actual_index is not None and call.actual_index < (actual_index or 0)
-        ]
-        last = max(earlier, key=lambda call: call.actual_index or 0, default=None)
-        return -1 if last is None or last.expected_index is None else last.expected_index
+        return max((expected for expected, actual in self.pairs if actual < (actual_index or 0)), default=-1)
 
     def _change(
         self,
@@ -187,42 +190,29 @@ class _Turn:
         )
 
 
+def _pair(call: CallResult) -> tuple[int, int]:
+    """Return the places of a call that was expected and of the one that was made."""
+    return call.expected_index or 0, call.actual_index or 0
+
+
 def _seen(call: ToolCall) -> JsonValue:
     return agree_on_call([seen_call(call)]).value
 
 
 def _parts(before: Any, after: Any, differing: Sequence[str]) -> Iterator[tuple[Way, Any, Any]]:
-    """Yield the parts that differ, as far as scoring names them or they can be told without it."""
+    """Yield the parts that differ; of those that differ as JSON, the ones that scoring names."""
     if before is NOTHING or after is NOTHING:
         yield (), before, after
         return
-    ways = [_way(before, pointer) for pointer in differing]
-    if ways and len(ways) < _MOST_PARTS and all(way is not None for way in ways):
-        for way in ways:
-            if way is not None:
-                yield way, _at(before, way), _at(after, way)
-        return
+    named = [steps_of(pointer) for pointer in differing]
     found = list(differing_parts(before, after))
-    # What differs as JSON may still match: only all of it together surely does not.
-    yield from found if len(found) == 1 else [((), before, after)]
+    if 0 < len(named) < _MOST_PARTS:
+        found = [part for part in found if any(_around(part[0], steps) for steps in named)]
+    elif len(found) > 1:
+        found = []  # some of them may match by a strategy or a matcher: only all together surely do not
+    yield from found or [((), before, after)]
 
 
-def _way(value: JsonValue, pointer: str) -> Way | None:
-    """Read a JSON Pointer as keys and indexes of a value."""
-    way: Way = ()
-    try:
-        for step in steps_of(pointer):
-            if dollar_keys(value):
-                return None
-            way = (*way, int(step) if is_list(value) else step)
-            value = value_at(value, (step,))
-    except (LookupError, ValueError):
-        return way if is_object(value) and way else None
-    return way
-
-
-def _at(value: JsonValue, way: Way) -> Any:
-    try:
-        return value_at(value, [str(step) for step in way])
-    except LookupError:
-        return NOTHING
+def _around(way: Way, steps: Sequence[str]) -> bool:
+    """Whether one of two ways leads to something in what the other leads to."""
+    return all(str(one) == other for one, other in zip(way, steps, strict=False))

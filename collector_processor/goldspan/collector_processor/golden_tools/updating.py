@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from goldspan.scoring.comparison import is_object
 from goldspan.scoring.errors import FileError, Mistake
 from goldspan.scoring.goldens import GoldenIndex
 from goldspan.scoring.goldens.adk import is_eval_set
-from goldspan.scoring.goldens.documents import Notes, read_text
+from goldspan.scoring.goldens.documents import Notes, path_text, read_text
 from goldspan.scoring.goldens.json_lines import read_json_lines
 from goldspan.scoring.goldens.json_text import read_json
 from goldspan.scoring.goldens.yaml_text import read_yaml
@@ -62,14 +63,16 @@ def decisions(goldens: GoldenIndex, difference: TraceDifference) -> tuple[list[D
 
 def _combined(runs: Sequence[Sequence[Change]]) -> Iterator[Change]:
     """Yield each change once, as all runs together show it."""
+    runs = _of_whole_arguments(runs)
     grouped: dict[object, list[Change]] = {}
     for changes in runs:
+        times: Counter[object] = Counter()
         for change in changes:
             # What was put in somewhere is told apart by what it is; else the place alone counts.
             added = repr(change.after) if change.before is NOTHING and not change.way else ""
-            grouped.setdefault((change.turn, change.tool, change.place, change.way, change.note, added), []).append(
-                change
-            )
+            what = (change.turn, change.tool, change.place, change.way, change.note, added)
+            times[what] += 1
+            grouped.setdefault((*what, times[what]), []).append(change)
     for changes in grouped.values():
         first = changes[0]
         if first.way:
@@ -85,6 +88,33 @@ def _combined(runs: Sequence[Sequence[Change]]) -> Iterator[Change]:
             yield replace(first, field="optional", before=NOTHING, after=True, way=("optional",))
         elif is_object(first.after):
             yield replace(first, after={**first.after, "optional": True})
+
+
+def _of_whole_arguments(runs: Sequence[Sequence[Change]]) -> Sequence[Sequence[Change]]:
+    """Where runs differ in different parts of one argument, let it differ as a whole."""
+    ways: dict[object, list[frozenset[Way]]] = {}
+    for changes in runs:
+        parts: dict[object, set[Way]] = {}
+        for change in changes:
+            if len(change.way) > 1:
+                parts.setdefault((change.place, change.way[:2]), set()).add(change.way)
+        for argument, of_run in parts.items():
+            ways.setdefault(argument, []).append(frozenset(of_run))
+    several = {argument for argument, of_runs in ways.items() if len(set(of_runs)) > 1}
+    return [list(_lifted(changes, several)) for changes in runs]
+
+
+def _lifted(changes: Sequence[Change], several: Collection[object]) -> Iterator[Change]:
+    done: set[object] = set()
+    for change in changes:
+        argument = (change.place, change.way[:2])
+        if argument not in several or len(change.way) == 2:
+            yield change
+        elif argument not in done:
+            before, after = change.argument
+            field = path_text(change.way[:2])
+            yield replace(change, way=change.way[:2], field=field, before=before, after=after)
+        done.add(argument)
 
 
 def _choices(value: JsonValue) -> list[JsonValue]:
@@ -139,9 +169,8 @@ class GoldenFile:
         return text
 
     def _refused(self, way: Way) -> FileError:
-        where = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in way).lstrip(".")
         message = "cannot be changed in place (anchors, tags or unusual layout): change it by hand, or record it anew"
-        return FileError(Mistake(self.file, where, message))
+        return FileError(Mistake(self.file, path_text(way), message))
 
     def _rewritten(self, document: JsonValue) -> str:
         if self.suffix == ".jsonl":
