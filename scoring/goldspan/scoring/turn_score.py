@@ -57,6 +57,11 @@ class ExpectedTurn:
     index: int | None = None
     """Position among the golden's turns."""
 
+    @property
+    def forbids(self) -> bool:
+        """Whether some of the calls must not be made."""
+        return True in [call.forbidden for call in self.calls]
+
 
 def score_calls(
     golden: ExpectedTurn,
@@ -75,7 +80,10 @@ def score_calls(
     calls = turn.calls if turn is not None else ()
     if turn is not None and not turn.calls_visible:
         unseen = unseen or Reason.CALLS_NOT_VISIBLE
-    places = [index for index, call in enumerate(golden.calls) if not call.forbidden]
+    places: Sequence[int] = range(len(golden.calls))
+    forbids = golden.forbids
+    if forbids:
+        places = [place for place in places if not golden.calls[place].forbidden]
     around = Surroundings(history, None if turn is None else DeclaredDefaults(turn.tool_definitions))
     matches = [CallMatch(golden.calls[place], golden.criteria[place], around) for place in places]
     partners, judged, approximate = _aligned(matches, calls, golden.criterion, batches)
@@ -89,6 +97,7 @@ def score_calls(
     results: list[CallResult] = []
     counted: list[CallResult] = []
     bounds: list[Bounds] = []
+    matched = evaluated = 0
     for row, (match, partner, place) in enumerate(zip(matches, partners, places, strict=True)):
         if partner is not None:
             found = judged.get(row) or match.judge(calls[partner])
@@ -112,12 +121,14 @@ def score_calls(
         if not match.expected.optional:
             counted.append(result)
             bounds.append(within)
+            matched += result.aligned
+            evaluated += result.verdict.exact is not None
     penalized = len(unexpected) if golden.criterion.extra_calls == "penalize" else 0
     verdict, most_and_least = NOT_EXPECTED, ANYTHING
     if counted:
         verdict, most_and_least = _verdict(counted, bounds, golden.criterion, penalized, unseen)
     kept = None
-    if len(places) < len(golden.calls):
+    if forbids:
         forbidden = [
             CallMatch(call, one, around)
             for call, one in zip(golden.calls, golden.criteria, strict=True)
@@ -135,8 +146,8 @@ def score_calls(
             turn_index,
             golden.index,
             expected=len(counted),
-            evaluated=sum(result.verdict.exact is not None for result in counted),
-            matched=sum(result.aligned for result in counted),
+            evaluated=evaluated,
+            matched=matched,
             approximate=approximate,
         ),
         most_and_least,
