@@ -166,7 +166,7 @@ class Engine:
         """
         now = self._tick(now)
         step = Step()
-        for trace in self._store.traces():
+        for trace in self._store.unsettled():
             self._settle(trace, now, step, at_once=True, end_of_input=end_of_input)
         for session in self._store.sessions():
             if end_of_input or session.id in step.touched:

@@ -92,6 +92,10 @@ class Store(Protocol):
         """Return the open traces."""
         ...
 
+    def unsettled(self) -> Iterator[TraceState]:
+        """Return the open traces, except those of which everything was handed out and nothing came since."""
+        ...
+
     def keep_plain(self, plain: Skeletons, now: float) -> None:
         """Keep plain spans of a trace that is not open, in case it comes to be."""
         ...
@@ -176,6 +180,10 @@ class MemoryStore:
     def traces(self) -> Iterator[TraceState]:
         """Return the open traces from the least recently active."""
         return iter(list(self._traces.values()))
+
+    def unsettled(self) -> Iterator[TraceState]:
+        """Return the open traces, settled or not: few are kept here that are."""
+        return self.traces()
 
     def keep_plain(self, plain: Skeletons, now: float) -> None:
         """Keep plain spans of a trace that is not open, in case it comes to be."""
