@@ -95,7 +95,7 @@ def test_what_could_not_be_delivered_is_there_after_the_next_start(http: Downstr
 def test_goldens_are_read_anew_at_a_sighup(http: Downstream, tmp_path: Path) -> None:
     goldens = tmp_path / "goldens.yaml"
     goldens.write_text(GOLDENS.replace("SESSION", "one"))
-    settings = settings_for(http, f"goldens: '{goldens}'\nwatch_goldens: null\n")
+    settings = settings_for(http, f"goldens: '{goldens}'\nwatch_files: null\n")
     with process(settings, tmp_path) as gateway:
         goldens.write_text("golden_set: x\ngoldens: []\nwrong: 1\n")
         gateway.process.send_signal(signal.SIGHUP)

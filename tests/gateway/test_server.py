@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import ssl
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -12,6 +13,7 @@ from typing import Any
 
 import grpc
 import pytest
+import trustme
 from prometheus_client.parser import text_string_to_metric_families
 
 from downstream import Downstream, grpc_downstream, http_downstream
@@ -155,7 +157,7 @@ def test_changed_goldens_are_read_anew_and_bad_ones_refused(
     folder = tmp_path / "goldens"
     folder.mkdir()
     (folder / "g.yaml").write_text(GOLDENS.replace("SESSION", "s-1"))
-    served = serve(settings + f"goldens: ['{folder}']\nwatch_goldens: 50ms\n")
+    served = serve(settings + f"goldens: ['{folder}']\nwatch_files: 50ms\n")
     assert served.get("/coverage").json() == {"goldens": ["s-1"]}
 
     (folder / "h.yaml").write_text(GOLDENS.replace("SESSION", "s-2").replace(": g\n", ": h\n"))
@@ -225,3 +227,59 @@ def test_systemd_is_told(serve: Serve, settings: str, tmp_path: Path, monkeypatc
         assert channel.recv(100) == b"READY=1"
         served.stop()
         assert channel.recv(100) == b"STOPPING=1"
+
+
+def test_a_token_in_a_file_may_change_while_it_runs(serve: Serve, http: Downstream, tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("first")
+    (tmp_path / "key").write_text("k-1")
+    text = (
+        f"receivers: {{grpc: null, http: '127.0.0.1:0', tokens: [{{file: '{tmp_path / 'token'}'}}]}}\n"
+        "admin: {listen: null}\nwatch_files: 50ms\n"
+        f"export: {{endpoint: '{http.endpoint}', headers: {{x-key: {{file: '{tmp_path / 'key'}'}}}}}}\n"
+    )
+    served = serve(text)
+    assert served.post(SPAN, authorization="Bearer first").status == 200
+    (tmp_path / "key").write_text("k-2")
+    (tmp_path / "token").write_text("other")
+    until(lambda: served.post(SPAN, authorization="Bearer first").status == 401)
+    assert served.post(SPAN, authorization="Bearer other").status == 200
+    (tmp_path / "token").write_text("")
+    time.sleep(0.3)
+    assert served.post(SPAN, authorization="Bearer other").status == 200
+    until(
+        lambda: (
+            served.post(SPAN, authorization="Bearer other").status == 200
+            and http.received[-1].headers["x-key"] == "k-2"
+        )
+    )
+
+
+def test_a_certificate_may_change_while_it_runs(serve: Serve, http: Downstream, tmp_path: Path) -> None:
+    authority = trustme.CA()
+    trusting = ssl.create_default_context(cadata=authority.cert_pem.bytes().decode())
+    trusting.set_alpn_protocols(["h2", "http/1.1"])
+
+    def issue(name: str) -> None:
+        made = authority.issue_cert("127.0.0.1", common_name=name)
+        made.private_key_pem.write_to_path(str(tmp_path / "key.pem"))
+        made.cert_chain_pems[0].write_to_path(str(tmp_path / "certificate.pem"))
+
+    def shown(door: str) -> str:
+        host, _, port = served.server.addresses[door].rpartition(":")
+        with (
+            socket.create_connection((host, int(port)), timeout=10) as plain,
+            trusting.wrap_socket(plain, server_hostname=host) as secure,
+        ):
+            subject: Any = (secure.getpeercert() or {})["subject"]
+        return str({name: value for ((name, value),) in subject}["commonName"])
+
+    issue("first")
+    files = f"certificate: '{tmp_path / 'certificate.pem'}', key: '{tmp_path / 'key.pem'}'"
+    receivers = f"receivers: {{grpc: '127.0.0.1:0', http: '127.0.0.1:0', tls: {{{files}}}}}\n"
+    served = serve(f"{receivers}admin: {{listen: null}}\nwatch_files: 50ms\nexport: {{endpoint: '{http.endpoint}'}}\n")
+    assert (shown("http"), shown("grpc")) == ("first", "first")
+    (tmp_path / "key.pem").write_text("damaged")
+    time.sleep(0.3)
+    assert (shown("http"), shown("grpc")) == ("first", "first")
+    issue("second")
+    until(lambda: (shown("http"), shown("grpc")) == ("second", "second"))

@@ -13,6 +13,11 @@ class Tokens:
     """The bearer tokens that open a door; without any it is open to everybody who reaches it."""
 
     def __init__(self, tokens: Iterable[str] = ()) -> None:
+        self._digests: tuple[bytes, ...] = ()
+        self.replace(tokens)
+
+    def replace(self, tokens: Iterable[str]) -> None:
+        """Let these open the door from now on, and no others."""
         # Digests are of one length, and what is kept is of no use to who reads the memory of a crash.
         self._digests = tuple(sha256(token.encode()).digest() for token in tokens)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from goldspan.collector_processor.gateway.contract import Sample
@@ -14,6 +14,19 @@ from goldspan.scoring.goldens import GoldenIndex, load_criterion, load_goldens
 _logger = logging.getLogger("goldspan.gateway")
 
 _Print = tuple[tuple[str, int, int], ...]
+
+
+def fingerprint(paths: Iterable[Path]) -> _Print:
+    """Return what is another when one of these files, or a file in one of these folders, was changed."""
+    found: list[tuple[str, int, int]] = []
+    for path in paths:
+        for one in [path, *(path.rglob("*") if path.is_dir() else ())]:
+            try:
+                seen = one.stat()
+            except OSError:
+                continue  # gone meanwhile, or not there: that is a difference as well
+            found.append((str(one), seen.st_mtime_ns, seen.st_size))
+    return tuple(sorted(found))
 
 
 class GoldenFiles:
@@ -29,17 +42,8 @@ class GoldenFiles:
         return load_goldens(*self._paths, criterion=criterion)
 
     def fingerprint(self) -> _Print:
-        """Return what is another when a file was changed, added or taken away."""
-        return tuple(sorted(self._prints()))
-
-    def _prints(self) -> Iterator[tuple[str, int, int]]:
-        for path in (*self._paths, *([] if self._criterion is None else [self._criterion])):
-            for one in [path, *(path.rglob("*") if path.is_dir() else ())]:
-                try:
-                    found = one.stat()
-                except OSError:
-                    continue  # gone meanwhile, or not there: that is a difference as well
-                yield str(one), found.st_mtime_ns, found.st_size
+        """Return what is another when one of them was changed."""
+        return fingerprint(self._paths if self._criterion is None else (*self._paths, self._criterion))
 
 
 class GoldenReloader:

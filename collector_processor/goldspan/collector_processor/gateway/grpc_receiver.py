@@ -49,6 +49,7 @@ class GrpcReceiver:
         self._listen = listen
         self._tls = tls
         self._server: grpc.aio.Server | None = None
+        self._renewed: Any = None
         self.port = 0
 
     async def start(self) -> None:
@@ -59,9 +60,8 @@ class GrpcReceiver:
             if self._tls is None:
                 self.port = server.add_insecure_port(self._listen.address)
             else:
-                pem = self._tls.pem()
-                credentials = grpc.ssl_server_credentials(
-                    [(pem.key, pem.certificate)], pem.client_ca, require_client_auth=pem.client_ca is not None
+                credentials = grpc.dynamic_ssl_server_credentials(
+                    _configuration(self._tls), self._next_certificate, self._tls.client_ca is not None
                 )
                 self.port = server.add_secure_port(self._listen.address, credentials)
         except RuntimeError as error:
@@ -73,6 +73,20 @@ class GrpcReceiver:
         """Take no new calls, and give those that run some time to end."""
         if self._server is not None:
             await self._server.stop(grace_seconds)
+
+    def renew(self) -> Callable[[], None]:
+        """Read the certificate anew; what is returned puts it to use. Raises SettingsError."""
+        renewed = None if self._tls is None else _configuration(self._tls)
+
+        def use() -> None:
+            self._renewed = renewed
+
+        return use
+
+    def _next_certificate(self) -> Any:
+        """Hand gRPC, which asks at each handshake, a certificate it does not have yet."""
+        renewed, self._renewed = self._renewed, None
+        return renewed
 
     def _options(self) -> list[tuple[str, Any]]:
         limits = self._reception.limits
@@ -146,6 +160,11 @@ class _Service(grpc.GenericRpcHandler):
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> Any:
         return self._handlers.get(handler_call_details.method)
+
+
+def _configuration(tls: ServerTls) -> Any:
+    pem = tls.pem()
+    return grpc.ssl_server_certificate_configuration([(pem.key, pem.certificate)], pem.client_ca)
 
 
 async def _abort(context: _Context, answer: Answer) -> None:

@@ -60,6 +60,7 @@ class HttpServer:
         self._tls = tls
         self._state = ServerState()
         self._connections = _Connections(limits)
+        self._context = None if tls is None else tls.context()
         self._server: asyncio.Server | None = None
         self._sweeping: asyncio.Task[None] | None = None
         self.port = 0
@@ -68,7 +69,7 @@ class HttpServer:
         """Listen. Raises SettingsError where the address cannot be used."""
         self._config.load()
         loop = asyncio.get_running_loop()
-        context = None if self._tls is None else self._tls.context()
+        context = self._context
         try:
             self._server = await loop.create_server(
                 lambda: _GuardedProtocol(self._config, self._state, self._connections),
@@ -82,6 +83,15 @@ class HttpServer:
             raise SettingsError(f"cannot listen on {self._listen}: {error.strerror or error}") from None
         self.port = self._server.sockets[0].getsockname()[1]
         self._sweeping = loop.create_task(self._sweep())
+
+    def renew(self) -> Callable[[], None]:
+        """Read the certificate anew; what is returned puts it to use. Raises SettingsError."""
+        if self._tls is None or self._context is None:
+            return lambda: None
+        self._tls.context()
+        tls, context = self._tls, self._context
+        # New handshakes see it. An authority that is no longer named stays trusted until the next start.
+        return lambda: tls.load_into(context)
 
     async def stop(self, grace_seconds: float) -> None:
         """Take no new connections, let requests that are being answered end, and close the others."""

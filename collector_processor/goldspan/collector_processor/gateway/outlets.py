@@ -83,7 +83,16 @@ class RoutedOutlet:
         """Make one attempt."""
         return self._outlets[request.signal].deliver(request)
 
+    def replace(self, outlets: Mapping[Signal, Outlet]) -> None:
+        """Deliver through these from now on, and close the others."""
+        before, self._outlets = self._outlets, outlets
+        _close(before)
+
     def close(self) -> None:
         """Close each outlet once."""
-        for outlet in {id(one): one for one in self._outlets.values()}.values():
-            outlet.close()
+        _close(self._outlets)
+
+
+def _close(outlets: Mapping[Signal, Outlet]) -> None:
+    for outlet in {id(one): one for one in outlets.values()}.values():
+        outlet.close()

@@ -29,6 +29,7 @@ from goldspan.collector_processor.gateway.process import (
     warn_of_slow_protobuf,
 )
 from goldspan.collector_processor.gateway.reception import Reception
+from goldspan.collector_processor.gateway.renewal import Renewal, secret_files
 from goldspan.collector_processor.gateway.settings import GatewaySettings
 from goldspan.collector_processor.gateway.settings_fields import Secret
 from goldspan.scoring.errors import SettingsError
@@ -52,6 +53,8 @@ class _Door(Protocol):
 
     async def stop(self, grace_seconds: float) -> None: ...
 
+    def renew(self) -> Callable[[], None]: ...
+
 
 class GatewayServer:
     """One gateway. Making it reads files and secrets; `run` serves until it is told to stop.
@@ -64,25 +67,27 @@ class GatewayServer:
         self._workers = ThreadPoolExecutor(
             min(_WORKERS, settings.limits.max_concurrent_requests), thread_name_prefix="goldspan-receive"
         )
-        tokens = _tokens(settings.receivers.tokens, environ)
-        admin_tokens = _tokens(settings.admin.tokens, environ) or tokens
+        self._environ = environ
+        self._tokens = Tokens(_read(settings.receivers.tokens, environ))
+        self._admin_tokens = Tokens(_admin_secrets(settings, environ))
         files = GoldenFiles(settings.goldens, settings.criterion)
         goldens = files.load()
-        self._outlet = _open_outlets(settings, environ)
+        self._outlet = RoutedOutlet(_open_outlets(settings, environ))
         self._intake = new_intake(settings, environ, self._outlet, goldens)
         self._reloader = GoldenReloader(files, self._intake.reload_goldens, loaded_at=time.time(), now=time.time)
         self._reception = Reception(
             self._intake,
             settings.limits,
             self._workers,
-            tokens=tokens,
+            tokens=self._tokens,
             forwarded=settings.receivers.forward_headers,
         )
         self._ready = False
         self._drained = False
         self._stop = asyncio.Event()
         self._receivers = self._make_receivers()
-        self._admin = self._make_admin(admin_tokens)
+        self._admin = self._make_admin()
+        self._renewal = Renewal(tuple(secret_files(settings)), self._renew)
         self.addresses: dict[str, str] = {}
         """Where each receiver and the admin pages can be reached, once it runs."""
         _logger.info("goldens were read", extra={"goldens": len(goldens.goldens)})
@@ -93,15 +98,14 @@ class GatewayServer:
         Raises SettingsError where an address cannot be used.
         """
         loop = asyncio.get_running_loop()
-        doors: dict[str, _Door] = {**self._receivers, **({} if self._admin is None else {"admin": self._admin})}
         async with contextlib.AsyncExitStack() as leaving:
             leaving.push_async_callback(self._shut_down)
             leaving.enter_context(_signals(loop, self.stop, self._reload_soon))
-            for name, door in doors.items():
+            for name, door in self._doors().items():
                 await door.start()
                 self.addresses[name] = _address(self._settings, name, door.port)
                 _logger.info("listening", extra={"door": name, "address": self.addresses[name]})
-            leaving.enter_context(_watching(self._settings.watch_goldens, self._reloader))
+            leaving.enter_context(_watching(self._settings.watch_files, self._check_files))
             self._ready = True
             notify_systemd("READY=1")
             if started is not None:
@@ -143,12 +147,12 @@ class GatewayServer:
             made["http"] = HttpServer(HttpReceiver(self._reception), said.http, limits, tls)
         return made
 
-    def _make_admin(self, tokens: Tokens) -> HttpServer | None:
+    def _make_admin(self) -> HttpServer | None:
         said = self._settings.admin
         if said.listen is None:
             return None
         application = Admin(
-            tokens=tokens if self._settings.admin.tokens or not said.listen.is_loopback else Tokens(),
+            tokens=self._admin_tokens,
             exposition=Exposition(self._intake.metrics, self._reception.metrics, self._reloader.metrics, self._metrics),
             coverage=self._intake.coverage,
             unready=lambda: None if self._ready else "starting or shutting down",
@@ -163,7 +167,29 @@ class GatewayServer:
             yield "goldspan_receiver_connections_turned_away_total", {"door": "http"}, http.turned_away
 
     def _reload_soon(self) -> None:
-        asyncio.get_running_loop().run_in_executor(None, self._reloader.reload)
+        def reload() -> None:
+            self._renewal.reload()
+            self._reloader.reload()
+
+        asyncio.get_running_loop().run_in_executor(None, reload)
+
+    def _check_files(self) -> None:
+        self._renewal.check()
+        self._reloader.check()
+
+    def _renew(self) -> None:
+        """Read secrets and certificates anew: all of them, or none. Raises SettingsError."""
+        settings, environ = self._settings, self._environ
+        tokens, admin_tokens = _read(settings.receivers.tokens, environ), _admin_secrets(settings, environ)
+        uses = [door.renew() for door in self._doors().values()]
+        self._outlet.replace(_open_outlets(settings, environ))
+        self._tokens.replace(tokens)
+        self._admin_tokens.replace(admin_tokens)
+        for use in uses:
+            use()
+
+    def _doors(self) -> dict[str, _Door]:
+        return {**self._receivers, **({} if self._admin is None else {"admin": self._admin})}
 
 
 def run_gateway(settings: GatewaySettings, environ: Mapping[str, str]) -> bool:
@@ -190,7 +216,7 @@ def check_gateway(settings: GatewaySettings, environ: Mapping[str, str]) -> None
     for certificate in (settings.receivers.tls, settings.admin.tls):
         if certificate is not None:
             certificate.tls().context()
-    _open_outlets(settings, environ).close()
+    RoutedOutlet(_open_outlets(settings, environ)).close()
 
 
 def open_pipeline(
@@ -206,11 +232,18 @@ def open_pipeline(
         raise SettingsError(f"journal.folder: {inside.journal}: {error.strerror or error}") from None
 
 
-def _tokens(places: Iterable[Secret], environ: Mapping[str, str]) -> Tokens:
-    return Tokens(place.read(environ) for place in places)
+def _read(places: Iterable[Secret], environ: Mapping[str, str]) -> list[str]:
+    return [place.read(environ) for place in places]
 
 
-def _open_outlets(settings: GatewaySettings, environ: Mapping[str, str]) -> Outlet:
+def _admin_secrets(settings: GatewaySettings, environ: Mapping[str, str]) -> list[str]:
+    """Return the tokens of the admin pages: their own, or beyond loopback those of senders."""
+    listen, own = settings.admin.listen, settings.admin.tokens
+    beyond = listen is not None and not listen.is_loopback
+    return _read(own or (settings.receivers.tokens if beyond else ()), environ)
+
+
+def _open_outlets(settings: GatewaySettings, environ: Mapping[str, str]) -> dict[Signal, Outlet]:
     """Make an outlet for each signal; signals that go to the same place share one."""
     made: dict[str, Outlet] = {}
     outlets: dict[Signal, Outlet] = {}
@@ -220,7 +253,7 @@ def _open_outlets(settings: GatewaySettings, environ: Mapping[str, str]) -> Outl
         if key not in made:
             made[key] = DroppingOutlet() if destination is None else open_outlet(destination)
         outlets[one] = made[key]
-    return RoutedOutlet(outlets)
+    return outlets
 
 
 def _address(settings: GatewaySettings, name: str, port: int) -> str:
@@ -253,8 +286,8 @@ def _signals(loop: asyncio.AbstractEventLoop, stop: Callable[[], None], reload: 
 
 
 @contextlib.contextmanager
-def _watching(interval: float | None, reloader: GoldenReloader) -> Generator[None]:
-    """Look at the golden files every so often while the block runs."""
+def _watching(interval: float | None, check: Callable[[], None]) -> Generator[None]:
+    """Check every so often while the block runs."""
     if interval is None:
         yield
         return
@@ -262,7 +295,10 @@ def _watching(interval: float | None, reloader: GoldenReloader) -> Generator[Non
     async def watch() -> None:
         while True:
             await asyncio.sleep(interval)
-            await asyncio.to_thread(reloader.check)
+            try:
+                await asyncio.to_thread(check)
+            except Exception:
+                _logger.exception("files could not be looked at")
 
     watching = asyncio.get_running_loop().create_task(watch())
     try:

@@ -219,8 +219,8 @@ class GatewaySettings(Section):
     """Golden files and folders; without any, everything is forwarded and nothing scored."""
     criterion: Path | None = None
     """The criterion that golden sets inherit."""
-    watch_goldens: Seconds | None = 5.0
-    """How often golden files are looked at for changes; null: only at a SIGHUP."""
+    watch_files: Seconds | None = 5.0
+    """How often goldens, secrets and certificates are looked at for changes; null: only at a SIGHUP."""
     receivers: Receivers = Receivers()
     export: Export
     admin: Admin = Admin()

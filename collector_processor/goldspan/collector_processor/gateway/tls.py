@@ -21,6 +21,11 @@ class ServerTls:
         """Make what the HTTP server needs. Raises SettingsError."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
+        self.load_into(context)
+        return context
+
+    def load_into(self, context: ssl.SSLContext) -> None:
+        """Read the files into a context. Raises SettingsError."""
         try:
             context.load_cert_chain(self.certificate, self.key)
             if self.client_ca is not None:
@@ -28,7 +33,6 @@ class ServerTls:
                 context.verify_mode = ssl.CERT_REQUIRED
         except (OSError, ssl.SSLError) as error:
             raise SettingsError(f"TLS: {self.certificate}, {self.key}, {self.client_ca}: {error}") from None
-        return context
 
     def pem(self) -> ServerPem:
         """Read what the gRPC server needs. Raises SettingsError."""
