@@ -101,6 +101,30 @@ def test_what_is_redacted_only_has_to_be_present() -> None:
     assert result.passed, result
 
 
+@pytest.mark.parametrize(
+    ("user", "other", "leaks"),
+    [("My card is 4111-1111", "x", True), ("Hi", ["4111-1111"], True), ("Hi", "x", False)],
+)
+def test_a_redacted_value_that_stands_elsewhere_is_said(user: str, other: Any, leaks: bool) -> None:
+    _, notices = recorded(session((user, call("pay", {"card": "4111-1111", "other": other}))), redact=["card"])
+    words = "s-1: the value of card stands elsewhere in what was written: look for it"
+    assert notices == ([words] if leaks else [])
+
+
+def test_goldens_without_session_ids_are_found_by_what_the_user_said_first() -> None:
+    runs = [session(("Weather?", call("a", {"x": 1})), ("Thanks",), key=key, id_source="trace_id") for key in "pq"]
+    [golden], notices = recorded(*runs, by_user_text=True)
+    assert golden["first_user_text"] == "Weather?"
+    assert "session" not in golden
+    assert notices == []
+    result = score_sessions(
+        [session(("Weather?", call("a", {"x": 1})), key="r")], {"golden_set": "x", "goldens": [golden]}
+    )
+    assert [one.verdict.score for one in result.sessions] == [1]
+    [nameless], _ = recorded(session((None, call("a"))), by_user_text=True)
+    assert nameless["session"] == "s-1"
+
+
 TWICE: dict[str, tuple[tuple[Any, ...], tuple[Any, ...], Any, str | None]] = {
     "equal": ((call("a", {"x": 1}),), (call("a", {"x": 1.0}),), [{"name": "a", "args": {"x": 1}}], None),
     "another value": (

@@ -49,6 +49,7 @@ def goldens() -> None:
 @click.option("--redact", multiple=True, metavar="ARG", help="Write only that this argument is present; repeatable.")
 @click.option("--pattern", metavar="GLOB", help="Take sessions with such ids for recordings of one golden.")
 @click.option("--session", "only", multiple=True, metavar="GLOB", help="Record only such sessions; repeatable.")
+@click.option("--by-user-text", is_flag=True, help="Find goldens by the user's first message, not by session id.")
 @click.option("--no-user-text", is_flag=True, help="Do not write what the user said.")
 @click.option("--force", is_flag=True, help="Replace the file if it is there.")
 def record(
@@ -59,6 +60,7 @@ def record(
     redact: tuple[str, ...],
     pattern: str | None,
     only: tuple[str, ...],
+    by_user_text: bool,
     no_user_text: bool,
     force: bool,
 ) -> None:
@@ -70,12 +72,21 @@ def record(
     Exit codes: 0 written; 1 no tool call was found; 2 wrong usage, or a named file holds no record.
     """
     _refuse_to_replace(output, force=force)
+    if by_user_text and (pattern is not None or no_user_text):
+        raise click.UsageError("--by-user-text cannot stand beside --pattern or --no-user-text")
     with plain_errors(), trace_files(traces) as files:
         sessions = [
             session for session in _sessions(files) if _wanted(session, (*only, *([pattern] if pattern else ())))
         ]
         set_name = name or name_of(output or traces[0])
-        recorded = record_sessions(sessions, set_name, pattern=pattern, redact=redact, user_texts=not no_user_text)
+        recorded = record_sessions(
+            sessions,
+            set_name,
+            pattern=pattern,
+            redact=redact,
+            user_texts=not no_user_text,
+            by_user_text=by_user_text,
+        )
         complain(f"note: {notice}" for notice in recorded.notices)
         if not recorded.document["goldens"]:
             complain(["no tool call was found: `goldspan inspect` shows what was recognised"])
