@@ -25,6 +25,7 @@ LIMITS = Limits(
     max_concurrent_requests=8,
     max_bytes_in_flight=16 * MEBIBYTE,
     max_connections=50,
+    max_header_bytes=8_000,
     read_timeout=1.0,
     idle_timeout=2.0,
     handshake_timeout=1.0,
@@ -136,7 +137,7 @@ def test_a_bomb_below_the_ceiling_counts_with_what_it_unfolds_to(running: Gatewa
     assert status(raw(running.http_port, post(gzip.compress(honest), content_encoding="gzip", **BEARER))) == 200
 
 
-@pytest.mark.parametrize("header", ["x" * 20_000, "\r\n".join(["x: y"] * 5_000)])
+@pytest.mark.parametrize("header", ["x" * 9_000, "\r\n".join(["x: y"] * 2_000)])
 def test_headers_without_end_are_refused(running: Gateway, header: str) -> None:
     answer = raw(running.http_port, post(SPAN, x_more=header, **BEARER))
     assert status(answer) == 431
@@ -155,7 +156,7 @@ def test_a_header_that_never_ends_is_cut_off(running: Gateway) -> None:
 
 
 def test_metadata_without_end_is_refused(running: Gateway) -> None:
-    long = (("authorization", f"Bearer {TOKEN}"), ("x-more", "y" * 20_000))
+    long = (("authorization", f"Bearer {TOKEN}"), ("x-more", "y" * 9_000))
     assert call(running, SPAN, metadata=long) == grpc.StatusCode.RESOURCE_EXHAUSTED
 
 

@@ -17,7 +17,7 @@ import trustme
 from prometheus_client.parser import text_string_to_metric_families
 
 from downstream import Downstream, grpc_downstream, http_downstream
-from gateway_rig import one_span
+from gateway_rig import one_span, read_all
 from goldspan.collector_processor.gateway.contract import Delivered, Signal
 from goldspan.scoring.errors import FileError, SettingsError
 from served_gateway import ANY_PORT, Served, serving
@@ -137,6 +137,16 @@ def test_beyond_loopback_metrics_and_coverage_want_the_token(serve: Serve, http:
     assert served.post(SPAN, authorization="Bearer sender").status == 200
 
 
+def test_without_tokens_of_their_own_the_pages_take_those_of_senders(serve: Serve, http: Downstream) -> None:
+    text = (
+        "receivers: {grpc: null, http: '127.0.0.1:0', tokens: [{env: SENDER}]}\n"
+        f"admin: {{listen: '0.0.0.0:0'}}\nexport: {{endpoint: '{http.endpoint}'}}\n"
+    )
+    served = serve(text, SENDER="sender")
+    assert served.get("/metrics").status == 401
+    assert served.get("/metrics", authorization="Bearer sender").status == 200
+
+
 def test_a_secret_that_is_not_there_stops_the_start(serve: Serve, http: Downstream) -> None:
     text = f"receivers: {{tokens: [{{env: ABSENT}}]}}\nexport: {{endpoint: '{http.endpoint}'}}\n"
     with pytest.raises(SettingsError, match="the variable ABSENT"):
@@ -186,13 +196,15 @@ def test_the_end_lets_requests_finish_and_drains(serve: Serve, settings: str, ht
     body = b"POST /v1/traces HTTP/1.1\r\nhost: x\r\ncontent-type: application/x-protobuf\r\ncontent-length: %d\r\n\r\n"
     host, _, port = served.server.addresses["http"].rpartition(":")
     with socket.create_connection((host, int(port)), timeout=10) as connection:
-        connection.sendall(body % len(SPAN) + SPAN)
+        connection.sendall((body % len(SPAN) + SPAN) * 2)
         time.sleep(0.2)
         served.loop.call_soon_threadsafe(served.server.stop)
         time.sleep(0.3)
         assert served.get("/readyz").status == 503
         served.intake.open.set()
-        assert connection.recv(100).startswith(b"HTTP/1.1 200")
+        answers = read_all(connection)
+    assert answers.startswith(b"HTTP/1.1 200")  # it was taken before, and the one behind it was not
+    assert answers.count(b"HTTP/1.1 503") == answers.count(b"HTTP/1.1") - 1 == 1
     assert served.ended.wait(10)
     assert served.outcome == [True]
     assert 0 < served.intake.drained_within <= 10
