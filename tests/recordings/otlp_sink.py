@@ -16,7 +16,7 @@ def receive(recorder: Recorder) -> str:
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
+            body = self.body()
             if self.headers.get("Content-Encoding") == "gzip":
                 body = gzip.decompress(body)
             if self.path.endswith("/v1/traces"):
@@ -27,6 +27,16 @@ def receive(recorder: Recorder) -> str:
             self.send_header("Content-Type", "application/x-protobuf")
             self.send_header("Content-Length", "0")
             self.end_headers()
+
+        def body(self) -> bytes:
+            if "Content-Length" in self.headers:
+                return self.rfile.read(int(self.headers["Content-Length"]))
+            chunks: list[bytes] = []
+            while size := int(self.rfile.readline(), 16):
+                chunks.append(self.rfile.read(size))
+                self.rfile.readline()
+            self.rfile.readline()
+            return b"".join(chunks)
 
         def log_message(self, format: str, *args: object) -> None: ...  # noqa: A002 - the base class names it so
 

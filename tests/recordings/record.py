@@ -5,12 +5,14 @@ python tests/recordings/record.py [FRAMEWORK [RECORDING ...]]
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
 import tomllib
 import venv
 from pathlib import Path
+from typing import Any
 
 FOLDER = Path(__file__).resolve().parent
 ENVIRONMENTS = FOLDER.parent.parent / ".venvs"
@@ -24,24 +26,38 @@ def frameworks() -> dict[str, Path]:
     return {path.stem.removeprefix(prefix).replace("_", "-"): path for path in sorted(FOLDER.glob(f"{prefix}*.py"))}
 
 
+def header(script: Path) -> dict[str, Any]:
+    """Return what a script's header says."""
+    found = HEADER.search(script.read_text("utf-8"))
+    assert found, f"{script.name} has no header"
+    return tomllib.loads("".join(line[2:] or "\n" for line in found["content"].splitlines(keepends=True)))
+
+
 def dependencies(script: Path) -> list[str]:
-    """Return what a script's header pins."""
-    header = HEADER.search(script.read_text("utf-8"))
-    assert header, f"{script.name} has no header"
-    text = "".join(line[2:] or "\n" for line in header["content"].splitlines(keepends=True))
-    pinned: list[str] = tomllib.loads(text)["dependencies"]
+    """Return the Python packages that a script's header pins."""
+    pinned: list[str] = header(script)["dependencies"]
     return pinned
 
 
-def environment(name: str, packages: list[str]) -> Path:
+def node_packages(script: Path) -> dict[str, str]:
+    """Return the packages of npm that it pins, with their versions."""
+    pinned: dict[str, str] = header(script).get("tool", {}).get("record", {}).get("npm", {})
+    return pinned
+
+
+def environment(name: str, packages: list[str], npm: dict[str, str]) -> Path:
     """Return the Python of the framework's own environment, made anew where the header has changed."""
     folder = ENVIRONMENTS / f"record-{name}"
     python, stamp = folder / "bin" / "python", folder / "packages"
-    wanted = "\n".join(packages)
+    wanted = "\n".join([*packages, *(f"{one}@{version}" for one, version in npm.items())])
     if not stamp.exists() or stamp.read_text("utf-8") != wanted:
         print(f"installing {', '.join(packages)}", flush=True)
         venv.create(folder, clear=True, with_pip=True)
         subprocess.run([python, "-m", "pip", "install", "--quiet", *packages], check=True)
+        if npm:
+            (folder / "package.json").write_text(json.dumps({"private": True, "dependencies": npm}), "utf-8")
+            command = ["npm", "install", "--silent", "--no-audit", "--no-fund", "--ignore-scripts"]
+            subprocess.run(command, cwd=folder, check=True)
         stamp.write_text(wanted, "utf-8")
     return python
 
@@ -50,13 +66,14 @@ def main(arguments: list[str]) -> int:
     scripts = frameworks()
     if not arguments:
         for name, path in scripts.items():
-            print(f"{name:18} {', '.join(dependencies(path))}")
+            pinned = [*dependencies(path), *(f"{one}@{version}" for one, version in node_packages(path).items())]
+            print(f"{name:18} {', '.join(pinned)}")
         return 0
     name, *recordings = arguments
     if name not in scripts:
         print(f"{name} is no framework that can be recorded; there are {', '.join(scripts)}", file=sys.stderr)
         return 2
-    python = environment(name, dependencies(scripts[name]))
+    python = environment(name, dependencies(scripts[name]), node_packages(scripts[name]))
     return subprocess.run([python, scripts[name], *recordings], check=False).returncode
 
 
