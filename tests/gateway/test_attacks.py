@@ -14,6 +14,8 @@ from typing import Any
 import grpc
 import pytest
 import zstandard
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from gateway_rig import Gateway, body_of, gateway, one_span, post, raw, read_all, status
 from goldspan.collector_processor.gateway.contract import Busy
@@ -380,3 +382,44 @@ def test_a_busy_journal_is_told_in_the_terms_of_each_protocol(running: Gateway) 
     assert b"retry-after: 3\r\n" in answer
     assert refused.value.code() == grpc.StatusCode.UNAVAILABLE
     assert "grpc-status-details-bin" in dict(refused.value.trailing_metadata())
+
+
+_HEAD = b"POST /v1/traces HTTP/1.1\r\n"
+_fragments = st.lists(
+    st.sampled_from(
+        [
+            _HEAD,
+            b"host: x\r\n",
+            b"content-type: application/json\r\n",
+            b"content-length: 3\r\n",
+            b"content-length: 99999999999999999999\r\n",
+            b"transfer-encoding: chunked\r\n",
+            b"expect: 100-continue\r\n",
+            b"connection: upgrade\r\nupgrade: h2c\r\n",
+            f"authorization: Bearer {TOKEN}\r\n".encode(),
+            b"content-encoding: gzip\r\n",
+            b"\r\n",
+            b"{}",
+            b"3\r\n{} \r\n0\r\n\r\n",
+            b"ffffffffffffffff\r\n",
+            SPAN,
+        ]
+    )
+    | st.binary(max_size=40),
+    max_size=12,
+).map(b"".join)
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(content=_fragments)
+@pytest.mark.parametrize("door", ["http", "grpc"])
+def test_whatever_bytes_come_the_doors_stay_open(running: Gateway, door: str, content: bytes) -> None:
+    port = running.http_port if door == "http" else running.grpc_port
+    with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
+        try:
+            connection.sendall(content)
+            connection.shutdown(socket.SHUT_WR)
+            read_all(connection)
+        except OSError:
+            pass  # closed while we were still sending
+    assert running.reception.room.requests <= LIMITS.max_concurrent_requests

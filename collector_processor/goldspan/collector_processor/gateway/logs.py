@@ -44,10 +44,11 @@ class TextLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """Write one record."""
         extra = "".join(f" {name}={value}" for name, value in _extra(record).items())
-        # A message may quote what a stranger sent: it stays on its line.
-        message = record.getMessage().replace("\n", "\n  ").replace("\r", " ")
-        line = f"{_time(record)} {record.levelname:<7} {message}{extra}"
-        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
+        text = f"{_time(record)} {record.levelname:<7} {record.getMessage()}{extra}"
+        if record.exc_info:
+            text += f"\n{self.formatException(record.exc_info)}"
+        # What is quoted may be a stranger's: only the first line begins at the margin.
+        return "\n  ".join(text.splitlines())
 
 
 def _time(record: logging.LogRecord) -> str:
