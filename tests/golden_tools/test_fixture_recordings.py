@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 from click.testing import CliRunner, Result
 
@@ -15,6 +16,7 @@ from conformance import recordings
 from goldspan.collector_processor.cli import main
 from goldspan.collector_processor.golden_tools.yaml_writing import yaml_text
 from goldspan.scoring.goldens.documents import Notes
+from goldspan.scoring.goldens.schema import golden_set_schema
 from goldspan.scoring.goldens.yaml_text import read_yaml
 
 Run = Callable[..., Result]
@@ -38,6 +40,7 @@ def recorded(name: str, folder: Path) -> Path:
 @pytest.mark.parametrize("name", CAPTURED)
 def test_a_recording_is_right_by_its_own_golden(name: str, tmp_path: Path) -> None:
     goldens = recorded(name, tmp_path)
+    jsonschema.validate(read_yaml(goldens.read_text("utf-8"), Notes("")), golden_set_schema())
     result = goldspan("score", *files_of(name), "--goldens", goldens, "--format", "json")
     assert (result.exit_code, result.stderr) == (0, "")
     document = json.loads(result.stdout)

@@ -122,6 +122,63 @@ def test_runs_that_differ_make_a_choice(run: Run, goldens: Path, tmp_path: Path)
     assert run("diff", goldens, seen).exit_code == 0
 
 
+def test_runs_that_differ_in_parts_and_as_a_whole_make_a_choice_of_wholes(run: Run, tmp_path: Path) -> None:
+    text = "golden_set: w\ngoldens:\n  - session: s-1\n    calls:\n      - {name: book, args: {at: {name: A, id: 1}}}\n"
+    (path := tmp_path / "goldens.yaml").write_text(text, "utf-8")
+    seen = traces(tmp_path, [("book", {"at": "anywhere"})], [("book", {"at": {"name": "B", "id": 1}})])
+    assert run("update", path, seen, "--yes").exit_code == 0
+    assert path.read_text("utf-8") == text.replace("{name: A, id: 1}", "{$any_of: [anywhere, {name: B, id: 1}]}")
+    assert run("diff", path, seen).exit_code == 0
+
+
+GROUPS = """\
+golden_set: w
+goldens:
+  - session: s-1
+    calls:
+      - parallel:
+          - {name: a, args: {x: 1}}   # first
+          - {name: b}
+      - {name: c}
+"""
+
+
+@pytest.mark.parametrize(
+    ("calls", "before", "after"),
+    [
+        ([("a", {"x": 2}), ("b", {}), ("c", {})], "x: 1", "x: 2"),
+        ([("b", {}), ("a", {"x": 1}), ("c", {})], "", ""),
+        ([("a", {"x": 1}), ("c", {})], "          - {name: b}\n", ""),
+        ([("a", {"x": 1}), ("b", {}), ("d", {}), ("c", {})], "- {name: b}\n", "- {name: b}\n      - {name: d}\n"),
+        ([("a", {"x": 1}), ("b", {})], "      - {name: c}\n", ""),
+    ],
+)
+def test_groups_are_changed_inside_and_around(run: Run, tmp_path: Path, calls: Any, before: str, after: str) -> None:
+    (path := tmp_path / "goldens.yaml").write_text(GROUPS, "utf-8")
+    seen = traces(tmp_path, calls)
+    assert run("update", path, seen, "--yes").exit_code == 0
+    assert path.read_text("utf-8") == GROUPS.replace(before, after, 1)
+    assert run("diff", path, seen).exit_code == 0
+
+
+def test_the_alternative_that_was_nearest_is_changed(run: Run, tmp_path: Path) -> None:
+    text = (
+        "golden_set: w\ngoldens:\n  - session: s-1\n    any_of:\n      - [{name: a, args: {x: 1}}]\n"
+        "      - [{name: b, args: {x: 1, y: 2}}, {name: c}]\n"
+    )
+    (path := tmp_path / "goldens.yaml").write_text(text, "utf-8")
+    seen = traces(tmp_path, [("b", {"x": 1, "y": 3}), ("c", {})])
+    assert run("update", path, seen, "--yes").exit_code == 0
+    assert path.read_text("utf-8") == text.replace("y: 2", "y: 3")
+
+
+def test_line_breaks_of_windows_stay(run: Run, goldens: Path, tmp_path: Path) -> None:
+    goldens.write_bytes(GOLDENS.replace("\n", "\r\n").encode())
+    seen = traces(tmp_path, (("get_weather", {"city": "Lyon", "days": 3}), AGREED[1]))
+    assert run("update", goldens, seen, "--yes").exit_code == 0
+    assert goldens.read_bytes() == GOLDENS.replace("'Paris'", "Lyon").replace("\n", "\r\n").encode()
+
+
 @pytest.mark.parametrize("indent", [None, 1, 4])
 def test_json_keeps_its_indentation(run: Run, tmp_path: Path, indent: int | None) -> None:
     calls = [{"name": "get_weather", "args": {"city": "Paris"}}]
