@@ -35,8 +35,7 @@ from goldspan.collector_processor.gateway.journal import Journal, Recovered
 from goldspan.collector_processor.gateway.pipeline_metrics import samples
 from goldspan.collector_processor.gateway.pipeline_settings import PipelineSettings
 from goldspan.collector_processor.gateway.splitting import Group, take_apart
-from goldspan.collector_processor.gateway.stage import Stage
-from goldspan.mappers.dialects import DialectRegistry
+from goldspan.collector_processor.gateway.stage import Stage, registry_for
 from goldspan.scoring.goldens import GoldenIndex
 
 _logger = logging.getLogger("goldspan.gateway")
@@ -61,7 +60,6 @@ class GatewayPipeline:
         outlet: Outlet,
         settings: PipelineSettings | None = None,
         *,
-        registry: DialectRegistry | None = None,
         now: Callable[[], float] | None = None,
         random: Random | None = None,
     ) -> None:
@@ -103,7 +101,7 @@ class GatewayPipeline:
         self.stage = Stage(
             goldens,
             self.settings,
-            registry or DialectRegistry(),
+            registry_for(goldens, self.settings),
             journal=self._journal,
             post=self.dispatcher,
             instance=f"{random.getrandbits(128):032x}",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+import zlib
 from typing import Any
 
 import msgspec
@@ -13,40 +13,80 @@ from goldspan.collector_processor.store import SessionState
 from goldspan.mappers.facts import ResourceFacts
 from goldspan.scoring.sessions import SpanRef
 
-_LEFT_OUT = {"verdict", "detail", "explanation", "session_id"}
-_KEPT = tuple(column.name for column in fields(Evaluation) if column.name not in _LEFT_OUT)
+_SHARED = (
+    "metric",
+    "run",
+    "golden",
+    "golden_set",
+    "criterion",
+    "preset",
+    "agent",
+    "resource",
+    "incomplete",
+    "withdrawn",
+)
+"""What most results of a session have in common."""
 
 
 def packed_session(session: SessionState) -> bytes:
     """Return what must be known of a session to go on with it after a restart, beside its records."""
-    results = [
-        [_digest(evaluation), *(_plain(getattr(evaluation, name)) for name in _KEPT)]
-        for evaluation in session.results.values()
-    ]
-    return msgspec.msgpack.encode([session.dropped_until, sorted(session.over), results])
+    shared: dict[str, int] = {}
+    commons: list[Any] = []
+    results: list[Any] = []
+    for one in session.results.values():
+        common = [_plain(getattr(one, name)) for name in _SHARED]
+        text = repr(common)
+        if text not in shared:
+            shared[text] = len(commons)
+            commons.append(common)
+        target = None if one.target is None else [_short(one.target.trace_id), _short(one.target.span_id)]
+        digest = _short(_digest(one))
+        place = (one.level.value, target, one.timestamp, one.turn_index)
+        results.append([shared[text], _short(one.id), digest, one.revision, *place])
+    return zlib.compress(msgspec.msgpack.encode([session.dropped_until, sorted(session.over), commons, results]), 1)
 
 
 def unpacked_session(session_id: str, state: bytes, now: float) -> SessionState:
     """Return the session in these bytes. Raises `ValueError` where there is none."""
     try:
-        dropped_until, over, results = msgspec.msgpack.decode(state)
+        dropped_until, over, commons, results = msgspec.msgpack.decode(zlib.decompress(state))
         session = SessionState(session_id, last=now, over=set(over), dropped_until=dropped_until)
-        for digest, *values in results:
-            said: dict[str, Any] = dict(zip(_KEPT, values, strict=True))
-            said["level"] = Level(said["level"])
-            said["target"] = None if said["target"] is None else SpanRef(*said["target"])
-            said["resource"] = msgspec.convert(said["resource"], ResourceFacts)
+        for number, result_id, digest, revision, level, target, timestamp, turn_index in results:
+            common: dict[str, Any] = dict(zip(_SHARED, commons[number], strict=True))
+            common["resource"] = msgspec.convert(common["resource"], ResourceFacts)
             evaluation = Evaluation(
-                **said, verdict=INCOMPLETE, detail=Remembered(digest), explanation="", session_id=session_id
+                id=_long(result_id),
+                revision=revision,
+                level=Level(level),
+                verdict=INCOMPLETE,
+                target=None if target is None else SpanRef(*map(_long, target)),
+                timestamp=timestamp,
+                session_id=session_id,
+                detail=Remembered(_long(digest)),
+                explanation="",
+                turn_index=turn_index,
+                **common,
             )
             session.results[evaluation.id] = evaluation
-    except (msgspec.MsgspecError, TypeError, ValueError) as error:
+    except (msgspec.MsgspecError, zlib.error, TypeError, ValueError, IndexError) as error:
         raise ValueError(f"found a session that cannot be read: {error}") from error
     return session
 
 
 def _digest(evaluation: Evaluation) -> str:
     return evaluation.detail.digest if isinstance(evaluation.detail, Remembered) else digest_of(evaluation)
+
+
+def _short(text: str) -> bytes | str:
+    """Return hex as the bytes it stands for; other text as it is."""
+    try:
+        return bytes.fromhex(text) if text and text == text.lower() else text
+    except ValueError:
+        return text
+
+
+def _long(short: bytes | str) -> str:
+    return short if isinstance(short, str) else short.hex()
 
 
 def _plain(value: object) -> object:

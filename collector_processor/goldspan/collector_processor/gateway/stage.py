@@ -34,6 +34,7 @@ from goldspan.collector_processor.gateway.shelf import Shelf
 from goldspan.collector_processor.gateway.splitting import Group, put_together, ref_of, take_apart
 from goldspan.collector_processor.gateway.tenant import Held, Judged, Tenant
 from goldspan.mappers.dialects import DialectRegistry
+from goldspan.mappers.dialects.registry import JOIN_ATTRIBUTES
 from goldspan.mappers.facts import Record
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.goldens import GoldenIndex
@@ -136,6 +137,7 @@ class Stage:
         for line in list(self._lines.values()):
             line.shelf.expire(now)
             self._step(line, line.tenant.poll, now)
+            line.tenant.rest(now)
             self._count_without_golden(line, now)
         self.commit(now)
 
@@ -158,8 +160,10 @@ class Stage:
     def use_goldens(self, goldens: GoldenIndex) -> None:
         """Judge by these from now on."""
         self._goldens = self.coverage.goldens = goldens
+        self._registry = registry_for(goldens, self.settings)
+        self._needles = Needles(self._registry, self.settings.engine.assembly.session_keys)
         for line in self._lines.values():
-            line.tenant.use_goldens(goldens)
+            line.tenant.use_goldens(goldens, self._registry, self._needles)
 
     # Restart.
 
@@ -385,6 +389,14 @@ class Stage:
             yield
         except (ValueError, msgspec.MsgspecError):
             self.problems["unreadable_record"] += 1
+
+
+def registry_for(goldens: GoldenIndex, settings: PipelineSettings) -> DialectRegistry:
+    """Return what reads all that these goldens and settings need."""
+    return DialectRegistry(
+        session_keys=settings.engine.assembly.session_keys,
+        join_attributes=(*JOIN_ATTRIBUTES, *goldens.join_attributes),
+    )
 
 
 def _check(session: Any) -> int:

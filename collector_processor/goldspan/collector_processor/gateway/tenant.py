@@ -16,9 +16,9 @@ from goldspan.collector_processor.engine import Engine
 from goldspan.collector_processor.engine_settings import EngineSettings
 from goldspan.collector_processor.evaluation import Evaluation, Handout
 from goldspan.collector_processor.gateway.needles import Needles
+from goldspan.collector_processor.gateway.open_traces import OpenTraces
 from goldspan.collector_processor.gateway.shelf import Shelf
 from goldspan.collector_processor.gateway.splitting import Envelope, Group, by_trace, put_together, with_attributes
-from goldspan.collector_processor.store import MemoryStore, SessionState
 from goldspan.mappers.dialects import DialectRegistry
 from goldspan.mappers.facts import LogFacts, Record, SpanFacts
 from goldspan.mappers.readers.otlp_protobuf import ProtobufReader
@@ -75,57 +75,6 @@ class Judged:
     """How many of the released ones leave without having been judged, only because they waited so long."""
 
 
-class OpenTraces(MemoryStore):
-    """The engine's memory, which says what it forgets."""
-
-    def __init__(
-        self, on_closed: Callable[[str], object], on_buried: Callable[[str, float, frozenset[str] | None], object]
-    ) -> None:
-        """Call `on_closed` with each dropped trace, `on_buried` with each tombstone: none for spans when it is gone."""
-        super().__init__()
-        self._on_closed = on_closed
-        self._on_buried = on_buried
-        self.touched: set[str] = set()
-        """Sessions that were looked at, and may have changed, since someone cleared this."""
-
-    def session(self, session_id: str) -> SessionState | None:
-        """Return a session."""
-        self.touched.add(session_id)
-        return super().session(session_id)
-
-    def add_session(self, session: SessionState) -> None:
-        """Open a session."""
-        self.touched.add(session.id)
-        super().add_session(session)
-
-    def expire(self, before: float) -> None:
-        """Remove tombstones older than this."""
-        while self._tombstones and next(iter(self._tombstones.values()))[0] < before:
-            self._on_buried(self._tombstones.popitem(last=False)[0], 0.0, None)
-
-    def forget(self, trace_id: str) -> None:
-        """Drop a trace of which nothing was said."""
-        super().forget(trace_id)
-        self._on_closed(trace_id)
-
-    def bury(self, trace_ids: Iterable[str], now: float) -> None:
-        """Drop traces and leave a tombstone for each."""
-        for trace_id in trace_ids:
-            trace = self.trace(trace_id)
-            super().bury([trace_id], now)
-            if trace is not None:
-                self._on_buried(trace_id, now, frozenset((*trace.spans, *trace.logs)))
-                self._on_closed(trace_id)
-
-    def lay_to_rest(self, trace_id: str, at: float, spans: Iterable[str]) -> None:
-        """Put back a tombstone of an earlier process."""
-        self._tombstones[trace_id] = (at, frozenset(spans))
-
-    def note_lost(self, trace_id: str, *, calls: bool) -> None:
-        """Note that spans of a trace were let go before it was opened."""
-        self._forgotten[trace_id] = calls
-
-
 class Tenant:
     """One engine with its goldens. For one thread."""
 
@@ -149,7 +98,7 @@ class Tenant:
         self._shelf = shelf
         self._on_problem = on_problem
         self._on_closed = on_closed
-        self.store = OpenTraces(self._closed, on_buried)
+        self.store = OpenTraces(self._closed, on_buried, settings.assembly)
         self.engine = Engine(goldens, settings, self.store)
         self._reader = ProtobufReader(on_problem)
         self._open: set[bytes] = set()
@@ -191,9 +140,14 @@ class Tenant:
             self.engine.feed_log(fact, now)
             told.append(fact)
             trace = bytes.fromhex(fact.trace_id)
-            if trace not in self._open and self.store.trace(fact.trace_id) is not None:
+            if trace not in self._open and self.store.has(fact.trace_id):
                 told += self._promote(trace, now)
         return tuple(told)
+
+    def rest(self, now: float) -> None:
+        """Make small what is quiet."""
+        for trace_id in self.store.pack(now):
+            self._open.discard(bytes.fromhex(trace_id))
 
     def poll(self, now: float) -> Judged | None:
         """Hand out what is due; none where nothing is."""
@@ -219,9 +173,10 @@ class Tenant:
             left -= held.size
         return self._leaving(refs)
 
-    def use_goldens(self, goldens: GoldenIndex) -> None:
-        """Judge by these from now on."""
+    def use_goldens(self, goldens: GoldenIndex, registry: DialectRegistry, needles: Needles) -> None:
+        """Judge by these from now on, and read what they join on."""
         self.engine.use_goldens(goldens)
+        self._registry, self._needles = registry, needles
         self._shelf.forget_all_unwanted()
 
     def restore(self, record: Record, now: float) -> None:
@@ -230,12 +185,12 @@ class Tenant:
             self.engine.feed_log(record, now)
         else:
             self.engine.feed(record, now)
-        if record.trace_id and self.store.trace(record.trace_id) is not None:
+        if record.trace_id and self.store.has(record.trace_id):
             self._open.add(bytes.fromhex(record.trace_id))
 
     def is_open(self, trace_id: str) -> bool:
         """Tell whether the engine still keeps a trace."""
-        return self.store.trace(trace_id) is not None
+        return self.store.has(trace_id)
 
     def _take_plain(self, groups: Sequence[Group], number: int, now: float, *, leave: bool) -> Taken:
         """Put spans that no dialect marks on the shelf, except those of traces that the engine knows."""
@@ -247,7 +202,7 @@ class Tenant:
                 part = Group(group.envelope, traces[trace])
                 if self._is_for_engine(trace, [(part, False)], any_wanted=True, any_opaque=False):
                     facts += self._promote(trace, now)
-            for trace in traces.keys() & self._open:
+            for trace in traces.keys() & self._open | traces.keys() & self.store.packed.keys():
                 spans = traces.pop(trace)
                 fed, waiting = self._feed(Group(group.envelope, spans), number, now, hold=leave)
                 facts += fed
@@ -294,7 +249,7 @@ class Tenant:
         `any_wanted` and `any_opaque` say that a wanted session, or a marker of a dialect that tells session ids in its
         own way, may be in there somewhere.
         """
-        if trace in self._open or not trace:
+        if trace in self._open or trace in self.store.packed or not trace:
             return True
         needles, unwanted = self._needles, self._shelf.is_unwanted(trace)
         if any_opaque and any(any(map(needles.opaque, group.spans)) for group, _ in mine):
@@ -358,7 +313,7 @@ class Tenant:
 
     def _promote(self, trace: bytes, now: float) -> list[Record]:
         """Let the engine know a trace: what of it lies on the shelf, and whether there was more."""
-        if trace in self._open or not trace:
+        if trace in self._open or trace in self.store.packed or not trace:
             return []
         self._open.add(trace)
         if (lost := self._shelf.was_forgotten(trace)) is not None and not self.is_open(trace.hex()):
