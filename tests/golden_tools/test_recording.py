@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from goldspan.collector_processor.cli import main
+from goldspan.collector_processor.golden_tools.files import name_of
 from goldspan.collector_processor.golden_tools.recording import record
 from goldspan.collector_processor.golden_tools.yaml_writing import yaml_text
 from goldspan.scoring import load_goldens, score_sessions
@@ -246,6 +247,21 @@ def test_standard_output_has_yaml_alone(run: Run, tmp_path: Path) -> None:
     document = read_yaml(result.stdout, Notes(""))
     assert [golden["session"] for golden in document["goldens"]] == ["s-1", "s-2"]
     assert document["goldens"][0]["turns"][0]["calls"][0]["args"] == {"x": {"$present": True}}
+
+
+@pytest.mark.parametrize(
+    ("file", "name"),
+    [
+        ("weather.yaml", "weather"),
+        ("a/b.otlp.json", "b"),
+        ("home.evalset.json", "home"),
+        ("traces.jsonl.gz", "traces"),
+        ("-", "goldens"),
+        (".yaml", "goldens"),
+    ],
+)
+def test_a_set_is_called_like_its_file(file: str, name: str) -> None:
+    assert name_of(file) == name
 
 
 def test_no_call_is_no_golden_set(run: Run, tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ def name_of(file: str) -> str:
     for end in _ENDS:
         if name.endswith(end) and name != end:
             return name.removesuffix(end)
-    return name.partition(".")[0] or "goldens"
+    return name.partition(".")[0].strip("-") or "goldens"
 
 
 def is_golden_file(file: str) -> bool:
