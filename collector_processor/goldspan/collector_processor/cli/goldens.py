@@ -64,7 +64,7 @@ def record(
     no_user_text: bool,
     force: bool,
 ) -> None:
-    """Write a golden set from traces of sessions that were right.
+    """Write a golden set from traces that were right.
 
     TRACES are trace files, directories of them, or - for standard input. What could not be written, and where
     recordings of one session disagree, is said on standard error.
@@ -102,7 +102,7 @@ def record(
 )
 @click.option("--format", "as_format", type=click.Choice(["text", "json"]), default="text", help="Text or JSON.")
 def check(golden_files: tuple[str, ...], *, traces: tuple[str, ...], as_format: str) -> None:
-    """Find what golden sets probably do not mean, although they can be read.
+    """Find what golden sets probably do not mean.
 
     Goldens that are never reached, patterns that overlap, matchers that match anything, empty lists of calls; with
     traces also goldens that were never seen, and tools and arguments that no tool declares.
@@ -138,9 +138,9 @@ def check(golden_files: tuple[str, ...], *, traces: tuple[str, ...], as_format: 
 )
 @COLOR
 def diff(golden_files: str, others: tuple[str, ...], *, as_format: str, color: str) -> None:
-    """Show what differs between GOLDENS and OTHER: another golden set, or traces.
+    """Show what differs from another set or traces.
 
-    With traces, what the criterion lets pass is no difference.
+    GOLDENS is a golden set, OTHER another one, or traces. With traces, what the criterion lets pass is no difference.
 
     Exit codes: 0 nothing differs; 1 something does; 2 wrong usage, or a file cannot be read.
     """
@@ -170,7 +170,7 @@ def diff(golden_files: str, others: tuple[str, ...], *, as_format: str, color: s
 @click.option("--dry-run", is_flag=True, help="Show what could be accepted, and write nothing.")
 @COLOR
 def update(golden_file: str, traces: tuple[str, ...], *, yes: bool, dry_run: bool, color: str) -> None:
-    """Accept what traces did otherwise than GOLDENS, one difference after the other.
+    """Accept differences of traces, one after the other.
 
     GOLDENS is one golden file, and keeps its comments and its layout where it is YAML. Goldens and turns that were
     never seen stay; sessions without a golden are left to `goldspan goldens record`.
@@ -205,9 +205,9 @@ def update(golden_file: str, traces: tuple[str, ...], *, yes: bool, dry_run: boo
 def import_(
     file: str, *, source: str, output: str | None, name: str | None, session_prefix: str, user_calls: bool, force: bool
 ) -> None:
-    """Write a golden set from a benchmark's own file: tau2's tasks or BFCL's possible answers.
+    """Make a golden set of a benchmark's file.
 
-    Values are taken literally. What these benchmarks' own checkers do beyond comparing arguments, their presets
+    FILE holds tau2's tasks or BFCL's possible answers. Values are taken literally. What these benchmarks' own checkers do beyond comparing arguments, their presets
     reproduce.
     """
     _refuse_to_replace(output, force=force)
@@ -220,7 +220,7 @@ def import_(
 
 @goldens.command()
 def schema() -> None:
-    """Print the JSON Schema of golden files, by which editors complete and check them."""
+    """Print the JSON Schema of golden files."""
     write_json(golden_set_schema())
 
 
