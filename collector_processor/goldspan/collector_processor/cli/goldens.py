@@ -207,8 +207,8 @@ def import_(
 ) -> None:
     """Make a golden set of a benchmark's file.
 
-    FILE holds tau2's tasks or BFCL's possible answers. Values are taken literally. What these benchmarks' own checkers do beyond comparing arguments, their presets
-    reproduce.
+    FILE holds tau2's tasks or BFCL's possible answers. Values are taken literally. What these benchmarks' own checkers
+    do beyond comparing arguments, their presets reproduce.
     """
     _refuse_to_replace(output, force=force)
     with plain_errors():
