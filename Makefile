@@ -25,7 +25,7 @@ define set_up
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check conformance bench soak test-adk test-sdk test-zero-code test-servers scenarios collector record wheel clean
+.PHONY: help demo test check conformance bench bench-peers soak test-adk test-sdk test-zero-code test-servers scenarios collector record wheel clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -47,6 +47,9 @@ conformance: $(READY) ## every recording held against what its agent did; ARGS= 
 
 bench: $(READY) ## ratios against reference implementations, in one run
 	$(BIN)/python -m benchmarks $(ARGS)
+
+bench-peers: $(SDK_VENVS)/peers/.ready ## what scoring costs beside the evaluators of UiPath and DeepEval
+	$(SDK_VENVS)/peers/bin/python -m benchmarks.peers
 
 soak: $(READY) ## kill a gateway under load 50 times and see what arrives; ARGS= is how often
 	PYTHONPATH=tests:. $(BIN)/python tests/soak.py $(ARGS)
@@ -92,6 +95,9 @@ $(SDK_VENVS)/adk/.ready: pyproject.toml
 $(SDK_VENVS)/zero-code/.ready: pyproject.toml
 	$(call set_up,$(SDK_VENVS)/zero-code,--group test opentelemetry-sdk==1.45.1 opentelemetry-exporter-otlp==1.45.1 \
 		opentelemetry-distro==0.66b1 opentelemetry-configuration==0.66b1)
+
+$(SDK_VENVS)/peers/.ready: pyproject.toml
+	$(call set_up,$(SDK_VENVS)/peers,uipath==2.14.44 deepeval==4.3.1)
 
 $(SDK_VENVS)/newest/.ready: pyproject.toml
 	$(call set_up,$(SDK_VENVS)/newest,--group test --upgrade opentelemetry-sdk opentelemetry-exporter-otlp)
