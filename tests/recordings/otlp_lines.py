@@ -28,6 +28,8 @@ MACHINE = (
     (re.compile(r"(?<![\w.])1[78]\d{11}(?![\w.])"), "1796115600000"),
 )
 CHANGING: Mapping[str, Any] = {
+    "agent_framework.function.invocation.duration": {"doubleValue": 0.001},
+    "gen_ai.response.time_to_first_chunk": {"doubleValue": 0.001},
     "gen_ai.client.operation.time_to_first_chunk": {"doubleValue": 0.001},
     "gen_ai.server.time_to_first_token": None,
     "process.pid": {"intValue": "1"},
