@@ -14,7 +14,9 @@ import pytest
 import trustme
 
 from gateway_rig import Gateway, gateway, one_span, post, read_all, status
+from goldspan.collector_processor.gateway.contract import Delivered, Request, Retry, Signal
 from goldspan.collector_processor.gateway.limits import Limits
+from goldspan.collector_processor.gateway.outlets import Destination, open_outlet
 from goldspan.collector_processor.gateway.tls import ClientTls, ServerTls
 from goldspan.scoring.errors import SettingsError
 
@@ -137,3 +139,32 @@ def test_files_that_do_not_fit_are_named_at_the_start(certificates: Certificates
         tls(certificate, key).pem()  # type: ignore[operator]
     with pytest.raises(SettingsError, match=r"absent\.pem"):
         tls(certificate.with_name("absent.pem"), key).pem()  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("protocol", ["grpc", "http/protobuf"])
+@pytest.mark.parametrize(("client", "delivered"), [("known", True), ("expired", False), (None, False)])
+def test_an_outlet_shows_its_certificate(
+    running: Gateway, certificates: Certificates, protocol: str, client: str | None, delivered: bool
+) -> None:
+    """The receiver downstream is another gateway, which wants one."""
+    port = running.grpc_port if protocol == "grpc" else running.http_port
+    tls = ClientTls(certificates.ca, *(certificates.clients[client] if client else (None, None)))
+    outlet = open_outlet(Destination(f"https://127.0.0.1:{port}", protocol, tls=tls, timeout=5))
+    outcome = outlet.deliver(Request(Signal.TRACES, SPAN))
+    outlet.close()
+    if delivered:
+        assert outcome == Delivered()
+    else:
+        assert isinstance(outcome, Retry)  # nothing is lost by a certificate that somebody forgot to renew
+
+
+@pytest.mark.parametrize("protocol", ["grpc", "http/protobuf"])
+def test_an_outlet_trusts_no_stranger(running: Gateway, tmp_path: Path, protocol: str) -> None:
+    port = running.grpc_port if protocol == "grpc" else running.http_port
+    trustme.CA().cert_pem.write_to_path(str(tmp_path / "other.pem"))
+    before = list(running.intake.requests)
+    for tls in (ClientTls(), ClientTls(tmp_path / "other.pem")):
+        outlet = open_outlet(Destination(f"https://127.0.0.1:{port}", protocol, tls=tls, timeout=5))
+        assert isinstance(outlet.deliver(Request(Signal.TRACES, SPAN)), Retry)
+        outlet.close()
+    assert running.intake.requests == before
