@@ -1,4 +1,4 @@
-"""Run benchmarks, the named ones or all: `python -m benchmarks [in_process] [readers] [replay] [scoring]`."""
+"""Run benchmarks, the named ones or all: `python -m benchmarks [in_process] [mixed] [readers] [replay] [scoring]`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from importlib.metadata import version
 
 from benchmarks.harness import NOISE, print_tables
 
-NAMES = ("in_process", "readers", "replay", "scoring")
+NAMES = ("in_process", "mixed", "readers", "replay", "scoring")
 
 
 def main(names: list[str]) -> int:
@@ -23,7 +23,10 @@ def main(names: list[str]) -> int:
     print(f"Less is better. A ratio means as much as the A/A control beside it is near 1 (limit {NOISE:.0%}).")
     sys.stdout.flush()
     for name in names or NAMES:
-        print_tables(import_module(f"benchmarks.{name}").run())
+        benchmark = import_module(f"benchmarks.{name}")
+        print_tables(benchmark.run())
+        if name == "mixed":
+            benchmark.print_growth()
     return 0
 
 

@@ -141,7 +141,12 @@ def _agent_turn(session_id: str, turn: int, calls: tuple[tuple[str, dict[str, An
 
 
 def _http_spans(count: int, random: Random) -> tuple[SpanPlan, ...]:
-    return tuple(SpanPlan("GET", trace.SpanKind.CLIENT, _http(random)) for _ in range(count))
+    return tuple(http_plan(random) for _ in range(count))
+
+
+def http_plan(random: Random) -> SpanPlan:
+    """Plan a call of an HTTP client."""
+    return SpanPlan("GET", trace.SpanKind.CLIENT, _http(random))
 
 
 def _http(random: Random) -> dict[str, AttributeValue]:
@@ -186,20 +191,21 @@ def otlp_json_lines(sessions: Sequence[SessionPlan], *, seed: int = 1, spans_per
     spans: list[dict[str, Any]] = []
     for session in sessions:
         for turn in session.turns:
-            spans += _otlp_spans(turn, f"{random.getrandbits(128):032x}", "", clock, random)
+            spans += otlp_spans(turn, f"{random.getrandbits(128):032x}", "", clock, random)
     resource = {"attributes": [{"key": "service.name", "value": {"stringValue": "travel"}}]}
     for start in range(0, len(spans), spans_per_request):
         scope_spans = [{"scope": {"name": SCOPE}, "spans": spans[start : start + spans_per_request]}]
         yield json.dumps({"resourceSpans": [{"resource": resource, "scopeSpans": scope_spans}]}, separators=(",", ":"))
 
 
-def _otlp_spans(
+def otlp_spans(
     plan: SpanPlan, trace_id: str, parent_id: str, clock: Iterator[int], random: Random
 ) -> Iterator[dict[str, Any]]:
+    """Yield a planned span and those below it as OTLP/JSON, in the order in which they end."""
     span_id = f"{random.getrandbits(64):016x}"
     start = next(clock)
     for child in plan.children:
-        yield from _otlp_spans(child, trace_id, span_id, clock, random)
+        yield from otlp_spans(child, trace_id, span_id, clock, random)
     yield {
         "traceId": trace_id,
         "spanId": span_id,

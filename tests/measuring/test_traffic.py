@@ -10,8 +10,11 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
+from benchmarks.mixed_traffic import mixed_golden_set, mixed_json_lines, plan_mixed
 from benchmarks.traffic import SessionPlan, golden_set, otlp_json_lines, plan_sessions, play
 from goldspan.mappers import read_sessions
+from goldspan.mappers.readers import read_files
+from goldspan.mappers.spans import LogView
 from goldspan.scoring import Session, score_sessions
 
 IDS = [f"s-{number}" for number in range(8)]
@@ -70,3 +73,16 @@ def test_the_goldens_differ_where_they_say(tmp_path: Path) -> None:
     assert scores[7] is not None
     assert scores[3] is not None
     assert scores[7] < scores[3] < 1
+
+
+def test_mixed_traffic_is_an_agents_to_a_tenth_and_holds_the_plan(tmp_path: Path) -> None:
+    path = tmp_path / "traces.jsonl"
+    path.write_text("\n".join(mixed_json_lines(30)), "utf-8")
+    planned = tuple(plan for group in plan_mixed(30) for plan in group)
+    assert as_read(read_sessions(path)) == as_planned(planned)
+    names = Counter(view.name.split()[0] for view in read_files([path], id) if not isinstance(view, LogView))
+    share = {name: count / names.total() for name, count in names.items()}
+    assert share["chat"] == share["execute_tool"] == pytest.approx(0.05, abs=0.005)
+    assert share["GET"] + share["POST"] == pytest.approx(0.89, abs=0.01)
+    results = score_sessions(read_sessions(path), mixed_golden_set(30)).sessions
+    assert sum(result.golden is not None for result in results) == 3

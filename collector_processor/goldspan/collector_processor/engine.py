@@ -240,7 +240,7 @@ class Engine:
 
     def _holds(self, trace: TraceState, fact: SpanFacts) -> bool:
         """Hold what may carry a result, tools and roots of turns, unless its session is one that no golden wants."""
-        if trace.recognised == 0 or fact.scored:
+        if trace.recognised == 0 or fact.scored or not self.settings.holds:
             return False
         root = fact.role is Role.AGENT or not fact.parent_id or fact.entry
         if root:
@@ -293,7 +293,8 @@ class Engine:
             trace.ready = ready
             for fragment in ready:
                 self._join(fragment, trace, now)
-        step.release(ready)
+        if self.settings.holds:
+            step.release(ready)
         if len(ready) == len(fragments):
             step.release_all(trace)
             if not any(self.goldens.wants(fragment.session.id) for fragment in fragments):

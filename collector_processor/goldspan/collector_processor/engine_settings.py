@@ -31,6 +31,8 @@ class EngineSettings:
     """Spans kept at once; beyond it the least recently active session is handed out as incomplete and dropped."""
     remote_callers: bool = True
     """Spans of calling processes may arrive here too. In process they never do."""
+    holds: bool = True
+    """The door holds spans back until they are released."""
     include_values: bool = False
     """Explanations hold argument values."""
     report_unmatched: bool = False

@@ -113,6 +113,7 @@ def _settings(quiet_spans: int, scorer: Scorer) -> EngineSettings:
         trace_retention=quiet,
         tombstone_ttl=100 * quiet,
         max_spans=5 * quiet_spans,
+        holds=False,
         report_unmatched=True,
         unmatched_in_full=_IN_FULL,
         scorer=scorer,

@@ -5,13 +5,16 @@ SpanView -> dialects -> SpanFacts -> assembly -> Session
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, KeysView, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from operator import itemgetter
 from typing import Any
 
-from goldspan.mappers.spans import Skeleton
+from goldspan.mappers.spans import Skeleton, Undecoded
 from goldspan.scoring.sessions import NO_CONTENT, Capture, Content, SpanRef
+
+_FIRST = itemgetter(0)
 
 
 class Role(StrEnum):
@@ -213,12 +216,16 @@ class Skeletons:
     """Plain spans of one trace and one source, read when someone asks what stands above a recognised one."""
 
     trace_id: str
-    undecoded: Sequence[Any]
-    skeleton: Callable[[Any], Skeleton]
+    undecoded: Sequence[Undecoded]
+    skeleton: Callable[[Undecoded], Skeleton]
     resource: ResourceFacts = NO_RESOURCE
 
     def __len__(self) -> int:
         return len(self.undecoded)
+
+    def holds_any(self, ids: KeysView[str]) -> bool:
+        """Say whether any of these spans is among them."""
+        return not ids.isdisjoint(map(_FIRST, self.undecoded))
 
     def read(self) -> Iterator[Skeleton]:
         """Yield each of them."""

@@ -132,16 +132,17 @@ A tuple, since there is one for most spans that exist.
 """
 
 
+Undecoded = tuple[Any, ...]
+"""What is kept of a plain span, its id first, the rest as it stands in its container: few are ever looked at."""
+
+
 @dataclass(frozen=True, slots=True)
 class PlainSpans:
-    """Spans of one source without any marker, all of them with ids.
+    """Spans of one source without any marker, all of them with ids."""
 
-    What is kept of them is still as it stands in their container: few are ever looked at.
-    """
-
-    by_trace: Mapping[str, Sequence[Any]]
+    by_trace: Mapping[str, Sequence[Undecoded]]
     """By trace id."""
-    skeleton: Callable[[Any], Skeleton]
+    skeleton: Callable[[Undecoded], Skeleton]
     """Reads one of them."""
     resource: ResourceView
 

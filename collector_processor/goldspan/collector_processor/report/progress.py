@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Generator, Iterator
-from typing import overload
+from typing import Any, overload
 
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
@@ -21,7 +21,7 @@ def reading(files: TraceFiles) -> contextlib.AbstractContextManager[Iterator[Rec
 @overload
 def reading(files: TraceFiles, markers: Markers) -> contextlib.AbstractContextManager[Iterator[MarkedView]]: ...
 @contextlib.contextmanager
-def reading(files: TraceFiles, markers: Markers | None = None) -> Generator[Iterator[MarkedView]]:
+def reading(files: TraceFiles, markers: Markers | None = None) -> Generator[Iterator[Any]]:
     """Give the spans of these files, under a progress bar where they take more than a moment to read.
 
     With `markers`, spans without any of them may come together, which is faster.

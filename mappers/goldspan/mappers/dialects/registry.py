@@ -54,6 +54,7 @@ _MAX_PLANS = 4096
 _OWN = frozenset(id(one) for one in built_in_dialects() if type(one) is DialectTable)
 """Those that are known never to raise, so that it makes no difference when they read."""
 _span_facts = quick_constructor(SpanFacts)
+_skeletons = quick_constructor(Skeletons)
 
 
 class _Plan(NamedTuple):
@@ -129,7 +130,7 @@ class DialectRegistry:
         """Yield what is known of spans without any of the `markers`, trace by trace."""
         resource = self._resource(plain.resource)
         for trace_id, undecoded in plain.by_trace.items():
-            yield Skeletons(trace_id, undecoded, plain.skeleton, resource)
+            yield _skeletons(trace_id, undecoded, plain.skeleton, resource)
 
     def read_log(self, view: LogView, *, content: bool = True) -> LogFacts | None:
         """Return what a log record adds to the span it was written in; none where it says nothing of interest."""
@@ -238,18 +239,16 @@ class DialectRegistry:
         plan = self._plans.get((hits, scope))
         if plan is not None:
             return plan
-        readers = [
-            one
-            for one in self.dialects
-            if not one.markers.isdisjoint(hits) and (not isinstance(one, DialectTable) or one.may_read(hits, scope))
-        ]
+        knowing = [one for one in self.dialects if not one.markers.isdisjoint(hits)]
+        narrowed = [one.narrowed(hits, scope) if isinstance(one, DialectTable) else one for one in knowing]
+        readers = [one for one in narrowed if one is not None]
         plan = _Plan(
             tuple((one.name, one.read) for one in readers),
             tuple(key for key in self._session_keys if key in hits),
             tuple(key for key in RUN_ID_KEYS if key in hits),
             tuple(key for key in self._join_attributes if key in hits),
             not _SCORED.isdisjoint(hits),
-            tuple(one for one in readers if isinstance(one, DialectTable)) if _OWN.issuperset(map(id, readers)) else (),
+            tuple(one for one in readers if isinstance(one, DialectTable)) if _OWN.issuperset(map(id, knowing)) else (),
         )
         if len(self._plans) >= _MAX_PLANS:
             self._plans.clear()

@@ -138,11 +138,12 @@ class DialectTable:
         messages = frozenset[str]() if self.log_scope is None else MESSAGE_EVENTS
         object.__setattr__(self, "log_events", messages | self.tool_log_events)
 
-    def may_read(self, keys: frozenset[str], scope: str) -> bool:
-        """Say whether `read` can find anything on spans of this scope that have these of the `markers`."""
-        if not keys.isdisjoint(self.turn_id) or not keys.isdisjoint(self.session_keys):
-            return True
-        return any(rule.marker in keys and scope.startswith(rule.scope) for rule in self.rules)
+    def narrowed(self, keys: frozenset[str], scope: str) -> DialectTable | None:
+        """Return as much of this table as matters to spans of this scope with these markers, if any of it does."""
+        rules = tuple(rule for rule in self.rules if rule.marker in keys and scope.startswith(rule.scope))
+        if not rules and keys.isdisjoint(self.turn_id) and keys.isdisjoint(self.session_keys):
+            return None
+        return replace(self, rules=rules)
 
     def outline(self, span: SpanView) -> Reading | None:
         """Read of a span what it is, and not what it holds."""

@@ -139,7 +139,9 @@ class LazyJsonSpan(Detachable):
         self.start = start if start > 0 else 0
         self.end = end if end > 0 else 0
         self.kind = kind if type(kind) is int else span_kind(kind)
-        self.attributes = UndecodedAttributes({pair.key: pair.value for pair in raw.attributes or ()}, _value)
+        self.attributes: UndecodedAttributes[msgspec.Raw | bytes] = UndecodedAttributes(
+            {pair.key: pair.value for pair in raw.attributes or ()}, _value
+        )
 
     def detach(self) -> bool:
         raw = self._raw
@@ -208,7 +210,14 @@ class LazyReader:
                             break
                     else:
                         trace_id, span_id = span.trace_id, span.span_id
-                        if not all_marked and trace_id and span_id and ("1" <= span_id < "g" or hex_id(span_id, 16)):
+                        if (
+                            trace_id
+                            and span_id
+                            and len(span_id) == 16
+                            and span_id.isalnum()
+                            and span_id.islower()
+                            and not all_marked
+                        ):  # a span id as all readers write it; those few without any letter need a closer look
                             others = plain.get(trace_id)
                             if others is None and hex_id(trace_id, 32):
                                 others = plain[trace_id] = []
@@ -252,7 +261,7 @@ def _by_trace(plain: dict[str, list[_PlainSpan]]) -> dict[str, list[_PlainSpan]]
 def _skeleton(span: _PlainSpan) -> Skeleton:
     span_id, parent_id, start, end, kind, flags = span
     return (
-        hex_id(span_id, 16),
+        span_id,
         hex_id(parent_id, 16) if parent_id else "",
         start if start is not None and start > 0 else 0,
         end if end is not None and end > 0 else 0,

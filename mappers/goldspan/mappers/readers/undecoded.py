@@ -16,7 +16,7 @@ class UndecodedAttributes(Mapping[str, Any], Generic[Raw]):
 
     __slots__ = ("_decode", "_decoded", "_raw")
 
-    def __init__(self, raw: dict[str, Raw], decode: Callable[[Raw], Any]) -> None:
+    def __init__(self, raw: Mapping[str, Raw], decode: Callable[[Raw], Any]) -> None:
         self._raw = raw
         self._decode = decode
         self._decoded: dict[str, Any] | None = None
