@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from opentelemetry.sdk._logs import LoggerProvider
+from opentelemetry import context as otel
+from opentelemetry.sdk._logs import LoggerProvider, ReadWriteLogRecord
 from opentelemetry.sdk._logs.export import InMemoryLogRecordExporter, SimpleLogRecordProcessor
 from opentelemetry.sdk.trace import TracerProvider
 
 import evaluation_examples as given
 from goldspan.collector_processor.emit.events import EventEmitter
+from goldspan.collector_processor.emit.scope import suppressed_instrumentation
 from goldspan.scoring.sessions import SpanRef
 
 Emitted = tuple[EventEmitter, InMemoryLogRecordExporter]
@@ -45,3 +47,19 @@ def test_a_result_without_a_span_points_at_none_not_even_the_one_that_runs(
     [entry] = exporter.get_finished_logs()
     assert not entry.log_record.trace_id
     assert not entry.log_record.span_id
+
+
+def test_an_event_passes_processors_that_drop_what_is_logged_while_instrumentation_is_suppressed() -> None:
+    class Dropping(SimpleLogRecordProcessor):
+        """As Logfire's."""
+
+        def on_emit(self, log_record: ReadWriteLogRecord) -> None:
+            if not otel.get_value(otel._SUPPRESS_INSTRUMENTATION_KEY):
+                super().on_emit(log_record)
+
+    exporter, provider = InMemoryLogRecordExporter(), LoggerProvider(shutdown_on_exit=False)
+    provider.add_log_record_processor(Dropping(exporter))
+    with suppressed_instrumentation():
+        EventEmitter(provider).emit(given.evaluation(given.ALIGNED))
+        assert otel.get_value(otel._SUPPRESS_INSTRUMENTATION_KEY)
+    assert len(exporter.get_finished_logs()) == 1

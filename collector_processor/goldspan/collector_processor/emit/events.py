@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from opentelemetry import context as otel
 from opentelemetry._logs import LoggerProvider, SeverityNumber, get_logger
 
 from goldspan.collector_processor.emit import names
@@ -22,10 +23,16 @@ class EventEmitter:
 
     def emit(self, evaluation: Evaluation) -> None:
         """Write one event. Raises whatever the provider's processors raise."""
-        self._logger.emit(
-            event_name=names.EVALUATION_RESULT,
-            timestamp=evaluation.timestamp,
-            context=judged_span(evaluation.target),
-            severity_number=SeverityNumber.INFO,
-            attributes=event_attributes(evaluation),
-        )
+        context = judged_span(evaluation.target)
+        # Exporting threads suppress instrumentation, and Logfire's processors drop what is logged meanwhile.
+        token = otel.attach(context)
+        try:
+            self._logger.emit(
+                event_name=names.EVALUATION_RESULT,
+                timestamp=evaluation.timestamp,
+                context=context,
+                severity_number=SeverityNumber.INFO,
+                attributes=event_attributes(evaluation),
+            )
+        finally:
+            otel.detach(token)
