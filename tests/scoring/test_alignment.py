@@ -66,6 +66,7 @@ def by_exhaustion(
                 -len(found),
                 -sum(pair.known for pair in found),
                 -sum(pair.successful for pair in found),
+                -sum(pair.room for pair in found),
                 -sum(pair.likeness for pair in found),
             ]
 
@@ -77,12 +78,14 @@ def by_exhaustion(
 shares = st.sampled_from([Fraction(0), Fraction(1, 3), Fraction(1, 2), Fraction(2, 3), Fraction(1)])
 
 
-def pair_of_means(share: Fraction, known: bool, successful: bool) -> Pair:
-    return Pair(share, known, successful)
+def pair_of_means(share: Fraction, room: Fraction, successful: bool) -> Pair:
+    room = min(room, 1 - share)
+    return Pair(share, not room, successful, room, likeness=share if room else Fraction(0))
 
 
-def pair_of_all_or_nothing(share: Fraction, known: bool, successful: bool) -> Pair:
-    return Pair(Fraction(share == 1), known, successful, likeness=share)
+def pair_of_all_or_nothing(share: Fraction, room: Fraction, successful: bool) -> Pair:
+    room = Fraction(room == 1 and share < 1)
+    return Pair(Fraction(share == 1), not room, successful, room, likeness=share)
 
 
 @st.composite
@@ -93,7 +96,7 @@ def problems(draw: st.DrawFn, most: int = 5) -> tuple[list[str], list[str], Scor
     for row in range(len(expected)):
         make = draw(st.sampled_from([pair_of_means, pair_of_all_or_nothing]))
         for column in range(len(actual)):
-            pairs[row, column] = draw(st.none() | st.builds(make, shares, st.booleans(), st.booleans()))
+            pairs[row, column] = draw(st.none() | st.builds(make, shares, shares, st.booleans()))
     batches: list[int] = []
     for _ in actual:
         joins = draw(st.booleans())

@@ -1,8 +1,9 @@
 """Which actual call stands for which expected one.
 
 Of all alignments one to one, the one with the highest total score; of those, with the most pairs, then with the most
-pairs whose arguments are known, then with the most successful calls; of those, the one in which each expected call in
-turn has the earliest actual call. Pairs first would be wrong: f1, f2, f3 against f2, f3, f9 is worth 2/3, not 0.
+pairs whose arguments are known, then with the most successful calls, then the one that may still turn out best; of
+those, the one in which each expected call in turn has the earliest actual call. Pairs first would be wrong: f1, f2, f3
+against f2, f3, f9 is worth 2/3, not 0.
 
 The result is exact for up to `LIMIT` pairs of calls that could be looked at. Beyond, calls are aligned in exact
 portions, one after the other, and the alignment is marked as approximate.
@@ -32,6 +33,8 @@ class Pair(NamedTuple):
     """No expected argument's value is unknown."""
     successful: bool = True
     """The actual call did not fail."""
+    room: Fraction = Fraction(0)
+    """How much more it may turn out to be worth once everything unknown were known."""
     likeness: Fraction = Fraction(0)
     """Breaks ties between pairs whose score says little; 0 to 1, and the same for all perfect pairs of a call."""
 
@@ -226,17 +229,19 @@ def _weights(pairs: Sequence[Sequence[Pair | None]], optional: Sequence[bool] | 
     """
     some = [pair for row in pairs for pair in row if pair is not None]
     scale = lcm(*{pair.score.denominator for pair in some})
-    fine = lcm(*{pair.likeness.denominator for pair in some})
+    fine = lcm(*{part.denominator for pair in some for part in (pair.likeness, pair.room)})
     exact = scale < _LARGEST_SCALE and fine < _LARGEST_SCALE
     scale, fine = min(scale, _LARGEST_SCALE), min(fine, _LARGEST_SCALE)
     most = min(len(pairs), len(pairs[0])) + 1
-    folded: dict[tuple[int, int, bool, bool], int] = {}
+    base = most * fine * (most * fine if any(pair.room for pair in some) else 1)
+    folded: dict[tuple[int, int, int, bool, bool], int] = {}
     for pair in some:
         if _key(pair) not in folded:
             score = pair.score.numerator * scale // pair.score.denominator
             likeness = pair.likeness.numerator * fine // pair.likeness.denominator
+            room = pair.room.numerator * fine // pair.room.denominator
             ranked = ((score * most + 1) * most + pair.known) * most + pair.successful
-            folded[_key(pair)] = ranked * most * fine + likeness
+            folded[_key(pair)] = ranked * base + room * most * fine + likeness
     weights = [[0 if pair is None else folded[_key(pair)] for pair in row] for row in pairs]
     if optional is not None:
         beyond = max(folded.values(), default=0) * most + 1
@@ -247,9 +252,9 @@ def _weights(pairs: Sequence[Sequence[Pair | None]], optional: Sequence[bool] | 
     return weights, exact
 
 
-def _key(pair: Pair) -> tuple[int, int, bool, bool]:
+def _key(pair: Pair) -> tuple[int, int, int, bool, bool]:
     """Tell pairs apart quickly: fractions are slow to hash, and most that are equal are one object."""
-    return id(pair.score), id(pair.likeness), pair.known, pair.successful
+    return id(pair.score), id(pair.room), id(pair.likeness), pair.known, pair.successful
 
 
 def _in_order(weights: Sequence[Sequence[int]]) -> list[int | None]:

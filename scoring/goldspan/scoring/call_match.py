@@ -36,7 +36,7 @@ PASSED = Verdict(ONE, Label.PASS)
 FAILED = Verdict(ZERO, Label.FAIL)
 
 _PERFECT = Pair(ONE)
-_UNKNOWN = Pair(ZERO, known=False)
+_UNKNOWN = Pair(ZERO, known=False, room=ONE)
 
 
 class Bounds(NamedTuple):
@@ -117,7 +117,7 @@ class CallMatch:
         by_keys, by_values = criterion.match_mode != "name_only", criterion.match_mode == "name_and_args"
         hidden = call.argument_captures
         points: Fraction | int = 0
-        known = True
+        unknown: Fraction | int = 0
         for item in self._items:
             name, value, rule, special = item
             if special or name not in actual or (hidden and is_hidden(hidden, name)):
@@ -129,7 +129,7 @@ class CallMatch:
                         return None
                     continue
                 if score is None:
-                    known = False
+                    unknown += rule.points
                     continue
             else:
                 score = rule.compare(value, actual[name])
@@ -143,9 +143,12 @@ class CallMatch:
         if by_values and extra:
             return None
         score = _share(points, self._total + extra)
+        if unknown:
+            least, most = self._of_call(score, _share(points + unknown, self._total + extra))
+            return Pair(least, known=False, successful=successful, room=most - least, likeness=score)
         if criterion.call_score == "all":
-            return Pair(ONE if score is ONE else ZERO, known, successful, likeness=score)
-        return Pair(score, known, successful)
+            return Pair(ONE if score is ONE else ZERO, successful=successful, likeness=score)
+        return Pair(score, successful=successful)
 
     def likeness(self, call: ToolCall) -> Fraction:
         """Return which share of the expected arguments a call has right, whether it may be a partner or not."""
