@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 import runpy
 from configparser import ConfigParser
 from pathlib import Path
 
 import pytest
+from jsonschema import Draft202012Validator
 from prometheus_client.parser import text_string_to_metric_families
 
 from downstream import http_downstream
@@ -16,6 +18,9 @@ from gateway_rig import one_span
 from goldspan.collector_processor.cli import main
 from goldspan.collector_processor.gateway.exposition import HELP
 from goldspan.collector_processor.gateway.settings_file import load_settings, variables
+from goldspan.scoring.errors import FileError
+from goldspan.scoring.goldens.documents import Notes
+from goldspan.scoring.goldens.yaml_text import read_yaml
 from markdown_pages import blocks
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -69,3 +74,36 @@ def test_the_unit_to_copy_is_a_unit() -> None:
     options = {option for param in main.commands["serve"].params for option in param.opts}
     assert set(re.findall(r"--[a-z]+", service["ExecStart"])) <= options
     assert service["StateDirectory"] == "goldspan"
+
+
+def test_the_schema_is_what_the_declarations_say() -> None:
+    made = runpy.run_path(str(DOCS / "generate_gateway_schema.py"))["page"]()
+    assert (FILES / "goldspan.schema.json").read_text("utf-8") == made, (
+        "run: python docs/generate_gateway_schema.py > config/gateway/goldspan.schema.json"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "good"),
+    [
+        ((FILES / "goldspan.yaml").read_text("utf-8"), True),
+        ((FILES / "container.yaml").read_text("utf-8"), True),
+        ("goldens: one.yaml\nreceivers: {http: null, forward_headers: x-a}\nshutdown_timeout: 5m\n", True),
+        ("export: {headers: {a: text, b: {env: B}}, logs: {enabled: false}}\nlimits: {max_request_bytes: 5}\n", True),
+        ("golden: one.yaml\n", False),
+        ("export: {protocol: udp}\n", False),
+        ("export: {headers: {a: 5}}\n", False),
+        ("limits: {max_connections: many}\n", False),
+    ],
+)
+def test_editors_and_the_gateway_agree(text: str, good: bool, tmp_path: Path) -> None:
+    document = read_yaml(text, Notes("settings"))
+    schema = json.loads((FILES / "goldspan.schema.json").read_text("utf-8"))
+    assert Draft202012Validator(schema).is_valid(document) is good
+    (tmp_path / "goldspan.yaml").write_text(text)
+    environ = {"GOLDSPAN_EXPORT_ENDPOINT": "http://collector:4318"}
+    if good:
+        load_settings(tmp_path / "goldspan.yaml", environ)
+    else:
+        with pytest.raises(FileError):
+            load_settings(tmp_path / "goldspan.yaml", environ)

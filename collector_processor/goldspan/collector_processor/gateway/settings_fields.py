@@ -101,11 +101,12 @@ Address = Annotated[
 """`host:port`, or null for none."""
 HeaderName = Annotated[str, BeforeValidator(_forwarded)]
 """A header that may be forwarded, in lower case."""
-HeaderNames = Annotated[tuple[HeaderName, ...], BeforeValidator(_list)]
+_ONE_OR_MORE = WithJsonSchema({"type": ["array", "string"], "items": {"type": "string"}})
+HeaderNames = Annotated[tuple[HeaderName, ...], BeforeValidator(_list), _ONE_OR_MORE]
 """A list of headers, or a text of names with commas between."""
-Texts = Annotated[tuple[str, ...], BeforeValidator(_list)]
+Texts = Annotated[tuple[str, ...], BeforeValidator(_list), _ONE_OR_MORE]
 """A list of texts, or a text with commas between."""
-Paths = Annotated[tuple[Path, ...], BeforeValidator(_list)]
+Paths = Annotated[tuple[Path, ...], BeforeValidator(_list), _ONE_OR_MORE]
 """A list of files or folders, or one of them."""
 
 
