@@ -15,11 +15,17 @@ from typing import Any
 
 import grpc
 import pytest
+from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter as GrpcSpanExporter
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter as HttpSpanExporter
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
 from downstream import Downstream, HttpAnswer, http_downstream
 from gateway_process import Process, command, process, settings_for
 from gateway_rig import MESSAGES, one_span
 from goldspan.collector_processor.gateway.contract import Signal
+from otlp_receiver import attributes
+from pipeline_rig import events_in
 
 SPAN = one_span("plain").SerializeToString()
 
@@ -182,3 +188,52 @@ def served_by_grpc(gateway: Process) -> bool:
         return gateway.call(SPAN) == b""
     except grpc.RpcError:
         return False
+
+
+def agent_turn(provider: TracerProvider) -> None:
+    """One turn of an agent that passes one of two arguments wrongly."""
+    tracer = provider.get_tracer("agent")
+    turn = {"gen_ai.operation.name": "invoke_agent", "gen_ai.conversation.id": "s-1"}
+    call = {
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": "get_weather",
+        "gen_ai.tool.call.arguments": '{"city": "Paris", "unit": "fahrenheit"}',
+    }
+    with (
+        tracer.start_as_current_span("invoke_agent", attributes=turn),
+        tracer.start_as_current_span("plain"),
+        tracer.start_as_current_span("execute_tool get_weather", attributes=call),
+    ):
+        pass
+
+
+@pytest.mark.parametrize("protocol", ["grpc", "http"])
+def test_an_agents_spans_arrive_with_their_scores(http: Downstream, tmp_path: Path, protocol: str) -> None:
+    goldens = GOLDENS.replace("SESSION", "s-1").replace("{city: Paris}", "{city: Paris, unit: celsius}")
+    (tmp_path / "g.yaml").write_text(goldens)
+    with process(settings_for(http, "goldens: g.yaml\n"), tmp_path) as gateway:
+        exporter = (
+            GrpcSpanExporter(gateway.addresses["grpc"], insecure=True)
+            if protocol == "grpc"
+            else HttpSpanExporter(f"http://{gateway.addresses['http']}/v1/traces")
+        )
+        provider = TracerProvider()
+        provider.add_span_processor(BatchSpanProcessor(exporter))
+        agent_turn(provider)
+        provider.shutdown()
+        until(lambda: len(delivered(http)) == 3)
+        until(lambda: gateway.get("/coverage").json()["goldens"]["seen"] == 1)
+        until(lambda: len({event["tool_parameter_match.level"] for event in events(http)}) == 3)
+        assert gateway.end() == 0
+    spans = {span.name: attributes(span) for span in delivered(http)}
+    assert spans["execute_tool get_weather"]["tool_parameter_match.score"] == 0.5
+    assert spans["execute_tool get_weather"]["tool_parameter_match.mismatched_arguments"] == ["unit"]
+    assert spans["invoke_agent"]["tool_parameter_match.turn.score"] == 0.5
+    assert spans["plain"] == {}
+    scores = {event["tool_parameter_match.level"]: event["gen_ai.evaluation.score.value"] for event in events(http)}
+    assert scores == {"call": 0.5, "turn": 0.5, "session": 0.5}
+    assert any(one.signal is Signal.METRICS for one in http.received)
+
+
+def events(downstream: Downstream) -> list[dict[str, Any]]:
+    return events_in(one.body for one in downstream.received if one.signal is Signal.LOGS)

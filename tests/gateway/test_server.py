@@ -19,6 +19,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from downstream import Downstream, grpc_downstream, http_downstream
 from gateway_rig import one_span, read_all
 from goldspan.collector_processor.gateway.contract import Delivered, Signal
+from goldspan.collector_processor.gateway.golden_files import GoldenFiles, GoldenReloader
 from goldspan.scoring.errors import FileError, SettingsError
 from served_gateway import ANY_PORT, Served, serving
 
@@ -182,6 +183,27 @@ def test_changed_goldens_are_read_anew_and_bad_ones_refused(
 
     (folder / "h.yaml").unlink()
     until(lambda: served.get("/coverage").json() == {"goldens": ["s-1"]})
+
+
+def test_goldens_that_break_what_uses_them_are_refused_as_well(tmp_path: Path) -> None:
+    path = tmp_path / "g.yaml"
+    path.write_text(GOLDENS)
+    used: list[Any] = []
+
+    def use(goldens: Any) -> None:
+        used.append(goldens)
+        if len(used) == 1:
+            raise RuntimeError("not these")
+
+    reloader = GoldenReloader(GoldenFiles([path]), use, loaded_at=1.0, now=lambda: 2.0)
+    assert not reloader.reload()
+    assert reloader.reload()
+    counted = {(name, *labels.values()): value for name, labels, value in reloader.metrics()}
+    assert counted == {
+        ("goldspan_goldens_reloads_total", "loaded"): 1,
+        ("goldspan_goldens_reloads_total", "refused"): 1,
+        ("goldspan_goldens_loaded_timestamp_seconds",): 2.0,
+    }
 
 
 def test_goldens_that_are_wrong_stop_the_start(serve: Serve, settings: str, tmp_path: Path) -> None:

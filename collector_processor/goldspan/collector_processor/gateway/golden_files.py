@@ -73,12 +73,16 @@ class GoldenReloader:
             self._seen = self._files.fingerprint()
             try:
                 goldens = self._files.load()
+                self._use(goldens)
             except FileError as error:
                 self._outcomes["refused"] += 1
                 mistakes = [str(mistake) for mistake in error.mistakes]
                 _logger.warning("goldens are refused, the old ones stay", extra={"mistakes": mistakes})
                 return False
-            self._use(goldens)
+            except Exception:
+                self._outcomes["refused"] += 1
+                _logger.exception("goldens could not be used, the old ones stay")
+                return False
             self._outcomes["loaded"] += 1
             self._loaded_at = self._now()
         _logger.info("goldens were read anew", extra={"goldens": len(goldens.goldens)})
