@@ -25,7 +25,7 @@ define set_up
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check conformance bench bench-peers soak test-adk test-sdk test-zero-code test-servers scenarios collector record wheel clean
+.PHONY: help demo test check conformance bench bench-peers soak test-adk test-sdk test-zero-code test-servers scenarios collector record try wheel clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -77,6 +77,9 @@ collector: .collector/otelcol-goldspan ## build the OpenTelemetry Collector that
 
 record: ## record a framework's telemetry anew: FRAMEWORK=name; without a name, list them
 	@"$(PYTHON)" tests/recordings/record.py $(FRAMEWORK) $(ARGS)
+
+try: $(READY) ## one scored turn in each framework, set up as docs/frameworks.md says; FRAMEWORK=name tries one
+	@PYTHONPATH=tests:tests/recordings $(BIN)/python tests/frameworks/trying.py $(FRAMEWORK)
 
 wheel: $(READY) ## build the wheel into dist/
 	$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
