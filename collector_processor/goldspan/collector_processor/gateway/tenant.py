@@ -145,7 +145,8 @@ class Tenant:
         return tuple(told)
 
     def rest(self, now: float) -> None:
-        """Make small what is quiet."""
+        """Make small what is quiet, and forget what is too old."""
+        self.store.expire(now - self.engine.settings.tombstone_ttl)
         for trace_id in self.store.pack(now):
             self._open.discard(bytes.fromhex(trace_id))
 

@@ -1,0 +1,257 @@
+"""The gateway without its threads: time, crashes and forgetting between any two requests change no final result."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from goldspan.collector_processor.engine_settings import EngineSettings
+from goldspan.collector_processor.gateway import open_traces
+from goldspan.collector_processor.gateway.contract import Delivered, Request, Signal
+from goldspan.collector_processor.gateway.delivery import Parcel
+from goldspan.collector_processor.gateway.journal import Journal
+from goldspan.collector_processor.gateway.pipeline_settings import PipelineSettings
+from goldspan.collector_processor.gateway.splitting import put_together, take_apart
+from goldspan.collector_processor.gateway.stage import Stage, registry_for
+from goldspan.scoring.goldens import GoldenIndex, load_goldens
+from otlp_containers import as_message
+from pipeline_rig import (
+    NAMES,
+    Said,
+    bodies_of,
+    cut_up,
+    events_in,
+    everything,
+    files_of,
+    newest,
+    said_by_replay,
+    spans_in,
+)
+from trace_requests import turn_request
+
+SETTINGS = PipelineSettings(engine=EngineSettings(run_idle=10_000.0, retention=20_000.0, caller_timeout=5_000.0))
+
+
+class Post:
+    """Delivers a parcel when it is told to."""
+
+    is_slow = False
+
+    def __init__(self) -> None:
+        self.waiting: list[Parcel] = []
+
+    def put(self, parcel: Parcel) -> None:
+        self.waiting.append(parcel)
+
+    def take_back(self, parcel: Parcel) -> bool:
+        if parcel in self.waiting:
+            self.waiting.remove(parcel)
+            return True
+        return False
+
+
+class Driver:
+    """One gateway after another on the same folder, and all that they delivered."""
+
+    def __init__(self, goldens: GoldenIndex, folder: Path | None, settings: PipelineSettings = SETTINGS) -> None:
+        self._goldens = goldens
+        self._folder = folder
+        self._settings = settings
+        self.now = 1_000.0
+        self.delivered: list[Request] = []
+        self._numbers = 0
+        self.start()
+
+    def start(self) -> None:
+        self.post = Post()
+        self.journal = None if self._folder is None else Journal(self._folder, max_bytes=1 << 26)
+        self.stage = Stage(
+            self._goldens,
+            self._settings,
+            registry_for(self._goldens, self._settings),
+            journal=self.journal,
+            post=self.post,
+            instance="test",
+            on_failure=self._fail,
+        )
+        if self.journal is not None:
+            found = self.journal.recover(self.now - self._settings.engine.trace_retention)
+            assert found.problems == []
+            self.stage.restore(found, self.now)
+            for entry in found.bodies:
+                request = Request(entry.signal, self.journal.body(entry), entry.headers)
+                groups = take_apart(request.body) or []
+                self.stage.take(entry.number, request, groups, entry, self.now, found.parts.get(entry.number))
+
+    def crash(self) -> None:
+        if self.journal is not None:
+            self.journal.close()
+        self.start()
+
+    def send(self, request: Request) -> None:
+        self._numbers += 1
+        entry = None if self.journal is None else self.journal.append(request, self.now)
+        number = self._numbers if entry is None else entry.number
+        self.stage.take(number, request, take_apart(request.body) or [], entry, self.now)
+
+    def wait(self, seconds: float) -> None:
+        self.now += seconds
+        self.stage.tick(self.now)
+
+    def deliver(self, many: int | None = None) -> None:
+        for parcel in self.post.waiting[:many]:
+            self.post.waiting.remove(parcel)
+            body = parcel.body if parcel.body is not None else parcel.load and parcel.load()
+            assert body is not None
+            self.delivered.append(Request(parcel.signal, body, parcel.headers))
+            self.stage.outbox.outcome(parcel, Delivered(), self.now)
+
+    def end(self) -> None:
+        self.wait(2.0)
+        self.stage.flush(self.now, end_of_input=True)
+        self.deliver()
+        self.stage.commit(self.now)
+        assert len(self.stage.ledger) == 0
+
+    def said(self) -> Said:
+        return newest(events_in(one.body for one in self.delivered if one.signal is Signal.LOGS))
+
+    def span_ids(self) -> list[bytes]:
+        return [span.span_id for span in spans_in(one.body for one in self.delivered if one.signal is Signal.TRACES)]
+
+    @staticmethod
+    def _fail(where: str, error: Exception) -> None:
+        raise error
+
+
+def sent_ids(requests: list[Request]) -> set[bytes]:
+    return {span.span_id for span in spans_in(one.body for one in requests if one.signal is Signal.TRACES)}
+
+
+@contextmanager
+def packing_at_once() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(open_traces, "_QUIET", 0.0)
+        yield
+
+
+@pytest.mark.parametrize("recording", NAMES[::6])
+def test_what_is_packed_comes_back_as_it_was(recording: str) -> None:
+    requests = cut_up(bodies_of(recording), 3)
+    with packing_at_once():
+        driver = Driver(everything(), None)
+        for request in requests:
+            driver.send(request)
+            driver.wait(1.5)
+            driver.deliver()
+        driver.end()
+    assert driver.said() == said_by_replay(files_of(recording), everything())
+    assert set(driver.span_ids()) == sent_ids(requests)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("recording", NAMES[1::9])
+def test_a_crash_between_any_two_steps_loses_nothing(recording: str, seed: int, tmp_path: Path) -> None:
+    rng = random.Random(f"{recording}/{seed}")
+    requests = cut_up(bodies_of(recording), seed)
+    with packing_at_once():
+        driver = Driver(everything(), tmp_path)
+        crashes = sorted(rng.sample(range(4 * len(requests)), min(4, len(requests))))
+        steps = 0
+        for request in requests:
+            wait = rng.choice([0.1, 0.5, 1.5])
+            some = rng.choice([None, 1, 0])
+            for step in (
+                lambda: driver.send(request),  # noqa: B023 - called before the next turn of the loop
+                lambda: driver.wait(wait),  # noqa: B023
+                lambda: driver.deliver(some),  # noqa: B023
+                lambda: driver.stage.commit(driver.now),
+            ):
+                step()
+                if steps in crashes:
+                    driver.crash()
+                steps += 1
+        driver.end()
+    assert sent_ids(requests) <= set(driver.span_ids())
+    assert driver.said() == said_by_replay(files_of(recording), everything())
+
+
+def test_after_a_crash_only_what_was_not_delivered_leaves_again(tmp_path: Path) -> None:
+    """What was not held left; what was held waits on, and carries its score after the crash."""
+    index = load_goldens({"format": 1, "golden_set": "g", "goldens": [{"session": "s", "turns": [{"calls": []}]}]})
+    wanted = as_message(turn_request("s", ("f", {"x": 1}))).SerializeToString()
+    other = as_message(turn_request("other", ("f", {"x": 1}))).SerializeToString()
+    groups = [group for body in (wanted, other) for group in take_apart(body) or []]
+    driver = Driver(index, tmp_path)
+    driver.send(Request(Signal.TRACES, put_together(groups)))
+    driver.deliver()
+    driver.stage.commit(driver.now)
+    assert set(driver.span_ids()) == {span.span_id for span in spans_in([other])}
+    driver.crash()
+    driver.end()
+    assert sorted(driver.span_ids()) == sorted(span.span_id for span in spans_in([wanted, other]))
+    keys = {
+        pair.key
+        for body in driver.delivered
+        for span in spans_in([body.body] if body.signal is Signal.TRACES else [])
+        for pair in span.attributes
+    }
+    assert "tool_parameter_match.turn.label" in keys
+
+
+def test_a_result_is_not_given_again_after_a_restart(tmp_path: Path) -> None:
+    driver = Driver(everything(), tmp_path)
+    for request in bodies_of("strands-default"):
+        driver.send(request)
+    driver.wait(2.0)
+    driver.deliver()
+    driver.stage.commit(driver.now)
+    before = len(driver.said())
+    assert before
+    driver.crash()
+    driver.wait(2.0)
+    driver.deliver()
+    assert [one for one in driver.delivered if one.signal is Signal.LOGS][1:] == []
+    driver.end()
+    assert driver.said() == said_by_replay(files_of("strands-default"), everything())
+
+
+def test_a_repeat_of_a_dropped_run_is_told_as_such_after_a_restart(tmp_path: Path) -> None:
+    settings = PipelineSettings(engine=EngineSettings(run_idle=1.0, retention=10.0))
+    driver = Driver(everything(), tmp_path, settings)
+    requests = bodies_of("strands-default")
+    for request in requests:
+        driver.send(request)
+    for _ in range(8):
+        driver.wait(5.0)
+        driver.deliver()
+    said = driver.said()
+    driver.crash()
+    assert driver.journal is not None
+    for request in requests:
+        driver.send(request)
+    for _ in range(8):
+        driver.wait(5.0)
+        driver.deliver()
+    assert driver.said() == said
+    assert driver.stage.tenants[0].engine.stats.repeated > 0
+
+
+def test_what_was_forgotten_is_gone_from_disk(tmp_path: Path) -> None:
+    settings = PipelineSettings(engine=EngineSettings(run_idle=1.0, retention=10.0, tombstone_ttl=50.0))
+    driver = Driver(everything(), tmp_path, settings)
+    for request in bodies_of("strands-default"):
+        driver.send(request)
+    for _ in range(30):
+        driver.wait(10.0)
+        driver.deliver()
+    driver.crash()
+    assert driver.journal is not None
+    driver.journal.close()
+    found = Journal(tmp_path, max_bytes=1 << 26).recover(driver.now)
+    assert not any((found.bodies, found.outgoing, found.records, found.parts))
+    assert not any((found.sessions, found.tombstones))
