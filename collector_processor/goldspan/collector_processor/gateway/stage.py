@@ -395,7 +395,7 @@ def registry_for(goldens: GoldenIndex, settings: PipelineSettings) -> DialectReg
     """Return what reads all that these goldens and settings need."""
     return DialectRegistry(
         session_keys=settings.engine.assembly.session_keys,
-        join_attributes=JOIN_ATTRIBUTES,
+        join_attributes=(*JOIN_ATTRIBUTES, *goldens.join_attributes),
     )
 
 
