@@ -30,10 +30,12 @@ GOLDENS = {
 }
 
 
-def replayed(requests: list[dict[str, Any]], **options: Any) -> tuple[Replay, list[Problem]]:
+def replayed(
+    requests: list[dict[str, Any]], goldens: dict[str, Any] = GOLDENS, **options: Any
+) -> tuple[Replay, list[Problem]]:
     problems: list[Problem] = []
     found = replay(
-        views(requests, problems.append), load_goldens(GOLDENS), DialectRegistry(), problems=problems, **options
+        views(requests, problems.append), load_goldens(goldens), DialectRegistry(), problems=problems, **options
     )
     return found, problems
 
@@ -93,7 +95,8 @@ def test_spans_without_ids_are_calls_of_one_session() -> None:
     for span in request["resourceSpans"][0]["scopeSpans"][0]["spans"]:
         for key in ("traceId", "spanId", "parentSpanId"):
             del span[key]
-    found, _ = replayed([request])
+    wanted = {"session": "input", "calls": [{"name": "f", "args": {"x": 1}}]}
+    found, _ = replayed([request], {"format": 1, "golden_set": "g", "goldens": [wanted]})
     [result] = found.result.sessions
     assert result.session is not None
     assert [call.name for turn in result.session.turns for call in turn.calls] == ["f", "f"]

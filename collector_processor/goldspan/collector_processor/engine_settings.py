@@ -36,9 +36,7 @@ class EngineSettings:
     include_values: bool = False
     """Explanations hold argument values."""
     report_unmatched: bool = False
-    """Hand out sessions without golden as results too: for reports, not for telemetry."""
-    unmatched_in_full: int = 1_000
-    """How many of these with all that was in them; of the others only that they were, where and when."""
+    """Hand out sessions without golden as results too, for reports: that they were, where and when."""
     scorer: Scorer = field(default_factory=lambda: Scorer(run=MetricWorkers()))
     """How sessions are judged: a preset in the place of `tool_parameter_match`, metrics beside it."""
     assembly: AssemblySettings = field(default_factory=AssemblySettings)

@@ -61,7 +61,6 @@ class Judge:
         self.stats = stats
         self._store = store
         self._unmatched: dict[str, None] = {}
-        self._in_full = 0
 
     def count_unmatched(self, session_id: str) -> None:
         """Count a session without golden, once while it is among the last many."""
@@ -86,9 +85,7 @@ class Judge:
         if not wanted and not (over and self.settings.report_unmatched):
             return
         results: dict[str, Evaluation] = {}
-        in_full = wanted or self._in_full < self.settings.unmatched_in_full
-        self._in_full += not wanted
-        for session in self._runs(state, in_full=in_full):
+        for session in self._runs(state, build=wanted):
             run = replace(session, incomplete=True) if incomplete else session
             golden = self.goldens.find(run)
             if golden is None and not (over and self.settings.report_unmatched):
@@ -105,8 +102,8 @@ class Judge:
                 results[evaluation.id] = evaluation
         step.evaluations += revise(state.results, results)
 
-    def _runs(self, state: SessionState, *, in_full: bool) -> list[Session]:
-        """Build the runs of a session from what is ready, each turn once."""
+    def _runs(self, state: SessionState, *, build: bool) -> list[Session]:
+        """List the runs of a session from what is ready, and build their turns, each once, or only outline them."""
         fragments: list[Fragment] = []
         for trace_id in state.traces:
             trace = self._store.trace(trace_id)
@@ -121,7 +118,7 @@ class Judge:
             return turn
 
         sessions = [
-            build_session(run, turn_of if in_full else outline_turn) for run in runs_of(turns, self.settings.assembly)
+            build_session(run, turn_of if build else outline_turn) for run in runs_of(turns, self.settings.assembly)
         ]
         runs: list[Session] = []
         for session in sessions:

@@ -21,8 +21,6 @@ SPANS_A_SECOND = 1_000.0
 """How the clock of a replay runs: by spans read, so that the same files give the same results on any machine."""
 QUIET_SPANS = 100_000
 """A session is judged, and its spans are forgotten, when so many spans in a row belonged to others."""
-_IN_FULL = 1_000
-"""How many sessions without golden are reported, and kept, with all that was in them."""
 
 Outlet = Callable[[Evaluation], object]
 """Takes evaluations somewhere else than to the result."""
@@ -65,8 +63,7 @@ def replay(
     def take(handout: Handout) -> None:
         for result in handout.sessions:
             if result.session is not None:
-                kept = result if len(results) < _IN_FULL else _slim(result, result.session)
-                results[result.session.id, result.session.run] = kept
+                results[result.session.id, result.session.run] = _slim(result, result.session)
         problems.extend(handout.problems)
         for evaluation in handout.evaluations:
             for outlet in outlets:
@@ -95,7 +92,7 @@ def replay(
 
 
 def _slim(result: SessionResult, session: Session) -> SessionResult:
-    """Keep of one more session without a golden that it was there, and when: there may be any number of them."""
+    """Keep of a session without a golden that it was there, and when: there may be any number of them."""
     if result.golden is not None or result.verdict.reason is not Reason.NO_GOLDEN:
         return result
     started = min((turn.start for turn in session.turns if turn.start), default=0)
@@ -115,7 +112,6 @@ def _settings(quiet_spans: int, scorer: Scorer) -> EngineSettings:
         max_spans=5 * quiet_spans,
         holds=False,
         report_unmatched=True,
-        unmatched_in_full=_IN_FULL,
         scorer=scorer,
     )
 

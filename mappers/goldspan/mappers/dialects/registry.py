@@ -209,7 +209,7 @@ class DialectRegistry:
         plan = self._plan(hits, view.scope_name)
         outlines = [(table.name, outline) for table in plan.tables if (outline := table.outline(view)) is not None]
         name, first = next((one for one in outlines if one[1].role is not None), ("", None))
-        if first is None or not detach():
+        if first is None or first.role is Role.AGENT or not detach():  # an agent's span holds little
             return self._facts(view, hits, content=False)
         attributes = view.attributes
         session_keys = dict.fromkeys(pair for _, outline in outlines for pair in outline.session_keys)
