@@ -1,4 +1,4 @@
-"""Run benchmarks, the named ones or all: `python -m benchmarks [in_process] [mixed] [readers] [replay] [scoring]`."""
+"""Run benchmarks, the named ones or all: `python -m benchmarks [gateway] [in_process] [mixed] [readers] [replay] [scoring]`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from importlib.metadata import version
 
 from benchmarks.harness import NOISE, print_tables
 
-NAMES = ("in_process", "mixed", "readers", "replay", "scoring")
+NAMES = ("gateway", "in_process", "mixed", "readers", "replay", "scoring")
 
 
 def main(names: list[str]) -> int:
