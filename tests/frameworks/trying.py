@@ -20,7 +20,7 @@ from pathlib import Path
 
 import scenario
 from openai_server import serve
-from record import dependencies, header
+from record import dependencies, header, install_node_packages, node_packages
 
 from otlp_receiver import OtlpReceiver, attributes, otlp_receiver
 
@@ -55,16 +55,17 @@ def variables(script: Path) -> dict[str, str]:
     return stated
 
 
-def environment(name: str, packages: list[str]) -> Path:
+def environment(name: str, packages: list[str], npm: dict[str, str]) -> Path:
     """Return the Python of the framework's own environment, made anew where the header has changed."""
     folder = ENVIRONMENTS / f"try-{name}"
     python, stamp = folder / "bin" / "python", folder / "packages"
-    wanted = "\n".join(packages)
+    wanted = "\n".join([*packages, *(f"{one}@{version}" for one, version in npm.items())])
     if not stamp.exists() or stamp.read_text("utf-8") != wanted:
         print(f"installing {', '.join(packages)}", flush=True)
         venv.create(folder, clear=True, with_pip=False)
         pip = [sys.executable, "-m", "pip", "--python", python, "install", "--quiet"]
         subprocess.run([*pip, "--editable", ROOT, *packages], check=True)
+        install_node_packages(folder, npm)
         stamp.write_text(wanted, "utf-8")
     return python
 
@@ -164,7 +165,8 @@ def main(asked: list[str]) -> int:
     failed = False
     for name in asked or scripts:
         script = scripts[name]
-        found = play(environment(name, dependencies(script)), script, variables(script))
+        python = environment(name, dependencies(script), node_packages(script))
+        found = play(python, script, variables(script))
         failed |= not found.right
         print(f"{'✓' if found.right else '✗'} {name:16} {found}", flush=True)
     return int(failed)

@@ -45,6 +45,14 @@ def node_packages(script: Path) -> dict[str, str]:
     return pinned
 
 
+def install_node_packages(folder: Path, npm: dict[str, str]) -> None:
+    """Install packages of npm into a folder."""
+    if npm:
+        (folder / "package.json").write_text(json.dumps({"private": True, "dependencies": npm}), "utf-8")
+        command = ["npm", "install", "--silent", "--no-audit", "--no-fund", "--ignore-scripts"]
+        subprocess.run(command, cwd=folder, check=True)
+
+
 def environment(name: str, packages: list[str], npm: dict[str, str]) -> Path:
     """Return the Python of the framework's own environment, made anew where the header has changed."""
     folder = ENVIRONMENTS / f"record-{name}"
@@ -54,10 +62,7 @@ def environment(name: str, packages: list[str], npm: dict[str, str]) -> Path:
         print(f"installing {', '.join(packages)}", flush=True)
         venv.create(folder, clear=True, with_pip=True)
         subprocess.run([python, "-m", "pip", "install", "--quiet", *packages], check=True)
-        if npm:
-            (folder / "package.json").write_text(json.dumps({"private": True, "dependencies": npm}), "utf-8")
-            command = ["npm", "install", "--silent", "--no-audit", "--no-fund", "--ignore-scripts"]
-            subprocess.run(command, cwd=folder, check=True)
+        install_node_packages(folder, npm)
         stamp.write_text(wanted, "utf-8")
     return python
 
