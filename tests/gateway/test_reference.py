@@ -37,9 +37,14 @@ def test_every_number_is_described(tmp_path: Path) -> None:
         assert gateway.post(one_span().SerializeToString()) == 200
         families = list(text_string_to_metric_families(gateway.get("/metrics").data.decode()))
         assert gateway.end() == 0
-    names = {sample.name for family in families for sample in family.samples if not sample.name.endswith("_created")}
+    names = {
+        family.name if family.type == "histogram" else sample.name
+        for family in families
+        for sample in family.samples
+        if not sample.name.endswith("_created")
+    }
     assert {name for name in names if not name.startswith("process_")} <= set(HELP)
-    assert {"goldspan_received_requests_total", "goldspan_journal_bytes"} <= names
+    assert {"goldspan_received_requests_total", "goldspan_journal_bytes", "goldspan_delivery_delay_seconds"} <= names
 
 
 def test_the_settings_to_copy_can_be_used(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from goldspan.collector_processor.gateway.contract import (
     Retry,
     Signal,
 )
+from goldspan.collector_processor.gateway.delays import Delays
 
 _LONGEST_WISH = 3600.0
 """Seconds that a receiver may ask to be left alone."""
@@ -51,6 +52,8 @@ class Parcel:
     load: Callable[[], bytes | None] | None = None
     """Reads the body back; none where it is nowhere else. A body that is gone gives none."""
     attempts: int = 0
+    since: float = 0.0
+    """When it was first to be delivered, by the dispatcher's clock."""
     contents: object = None
     """What it stands for, for whoever sent it."""
 
@@ -96,6 +99,8 @@ class Dispatcher:
         self.waiting_bytes = 0
         self._in_memory = 0
         self.attempts = 0
+        self.delays = Delays()
+        """From when a parcel could leave to when it was delivered or refused."""
         self.retries: dict[Signal, int] = dict.fromkeys(Signal, 0)
         self._threads = [
             threading.Thread(target=self._run, name=f"goldspan-delivery-{number}", daemon=True)
@@ -115,6 +120,7 @@ class Dispatcher:
     def put(self, parcel: Parcel) -> None:
         """Deliver a parcel some time from now."""
         with self._changed:
+            parcel.since = self._now()
             if parcel.body is not None:
                 if parcel.load is not None and self._in_memory + parcel.size > self._max_memory:
                     parcel.body = None
@@ -186,6 +192,7 @@ class Dispatcher:
             else:
                 lane.failures = 0
                 lane.resumes = 0.0
+                self.delays.add(self._now() - parcel.since)
                 self._gone(parcel)
                 if not lane.waiting and not lane.busy:
                     self._lanes.pop((parcel.signal, parcel.headers), None)

@@ -36,10 +36,12 @@ HELP = {
     "goldspan_rejected_items_total": "Items it did not take of requests that it took.",
     "goldspan_delivery_attempts_total": "Attempts to deliver.",
     "goldspan_delivery_retries_total": "Attempts that failed and are made again.",
+    "goldspan_delivery_delay_seconds": "From when a request could leave to its delivery: a histogram.",
     "goldspan_waiting_requests": "Requests that wait to be delivered.",
     "goldspan_waiting_bytes": "Their bytes.",
     "goldspan_backlog_bytes": "Bytes that were acknowledged and not looked at yet.",
     "goldspan_journal_bytes": "Bytes on disk.",
+    "goldspan_journal_max_bytes": "What may be there; beyond it senders are told to come again.",
     "goldspan_open_bodies": "Acknowledged requests of which something still waits.",
     "goldspan_held_spans": "Spans that wait for their turn's scores.",
     "goldspan_held_bytes": "Their bytes.",
@@ -93,7 +95,7 @@ class _Gathered(Collector):
         for name, labels, value in samples:
             family, kind = _family(name, histograms)
             if family not in families:
-                families[family] = Metric(family, HELP.get(name, ""), kind)
+                families[family] = Metric(family, HELP.get(name, HELP.get(family, "")), kind)
             families[family].add_sample(name, dict(labels), value)
         yield from families.values()
 

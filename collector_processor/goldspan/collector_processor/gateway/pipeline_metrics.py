@@ -43,6 +43,7 @@ def samples(pipeline: GatewayPipeline) -> Iterator[Sample]:
         ("waiting_bytes", dispatcher.waiting_bytes),
         ("backlog_bytes", pipeline.backlog),
         ("journal_bytes", pipeline.journal_bytes),
+        ("journal_max_bytes", 0 if pipeline.settings.journal is None else pipeline.settings.journal_max_bytes),
         ("open_bodies", len(stage.ledger)),
         ("held_spans", sum(tenant.held_spans for tenant in tenants)),
         ("held_bytes", sum(tenant.held_bytes for tenant in tenants)),
@@ -60,3 +61,4 @@ def samples(pipeline: GatewayPipeline) -> Iterator[Sample]:
         ("dead_letters_dropped_total", 0 if letters is None else letters.dropped),
     ):
         yield f"goldspan_{name}", _NONE, amount
+    yield from dispatcher.delays.samples("goldspan_delivery_delay_seconds")
