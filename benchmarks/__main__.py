@@ -1,4 +1,4 @@
-"""Run benchmarks, the named ones or all: `python -m benchmarks [gateway] [in_process] [mixed] [readers] [replay] [scoring]`."""
+"""Run benchmarks, the named ones or all: `python -m benchmarks [NAME...]`."""
 
 from __future__ import annotations
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import importlib.util
 import json
@@ -44,21 +45,22 @@ def orjson_loads(traces: Path) -> None:
             parse_line(line)
 
 
-def written(folder: Path, spans: int) -> tuple[Path, int]:
-    """Write about so many spans, and return where and of how many sessions."""
+def written(folder: Path, spans: int) -> tuple[Path, Path]:
+    """Write about so many spans, and goldens for a tenth of their sessions."""
     sessions = sessions_for(spans)
-    path = folder / f"{spans}.jsonl"
+    path, goldens = folder / f"{spans}.jsonl", folder / f"{spans}.goldens.json"
     with path.open("w", encoding="utf-8") as file:
         file.writelines(f"{line}\n" for line in mixed_json_lines(sessions))
-    return path, sessions
+    goldens.write_text(json.dumps(mixed_golden_set(sessions)), "utf-8")
+    return path, goldens
 
 
 def run() -> Iterator[Comparison]:
     """Measure on one file that fits into the page cache."""
     pin()
     with tempfile.TemporaryDirectory() as folder:
-        traces, sessions = written(Path(folder), SMALL)
-        goldens = load_goldens(mixed_golden_set(sessions))
+        traces, golden_file = written(Path(folder), SMALL)
+        goldens = load_goldens(golden_file)
         spans = score(traces, goldens).spans
         candidates = [
             Subject("goldspan: score", lambda: score(traces, goldens)),
@@ -94,8 +96,8 @@ def print_growth(largest: int = LARGE) -> None:
     print(f"  {'spans':>11}{'spans/s':>13}{'json.loads':>13}{'ratio':>8}{'of CPU':>8}{'peak memory':>14}")
     with tempfile.TemporaryDirectory() as folder:
         for spans in (largest // 10, largest):
-            path, sessions = written(Path(folder), spans)
-            parsed, scored = _in_a_process("loads", path, sessions), _in_a_process("score", path, sessions)
+            path, goldens = written(Path(folder), spans)
+            parsed, scored = _in_a_process("loads", path, goldens), _in_a_process("score", path, goldens)
             rate, reference = scored.spans / scored.seconds, scored.spans / parsed.seconds
             print(
                 f"  {scored.spans:>11,}{rate:>13,.0f}{reference:>13,.0f}{rate / reference:>8.2f}"
@@ -105,28 +107,28 @@ def print_growth(largest: int = LARGE) -> None:
             path.unlink()
 
 
-def _in_a_process(what: str, path: Path, sessions: int) -> Taken:
-    command = [sys.executable, "-m", "benchmarks.mixed", what, str(path), str(sessions)]
+def _in_a_process(what: str, path: Path, goldens: Path) -> Taken:
+    command = [sys.executable, "-m", "benchmarks.mixed", what, str(path), str(goldens)]
     spans, seconds, cpu, peak = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     return Taken(spans, seconds, cpu, peak)
 
 
-def _take(what: str, path: Path, sessions: int) -> Taken:
-    goldens = load_goldens(mixed_golden_set(sessions)) if what == "score" else None
+def _take(what: str, path: Path, golden_file: Path) -> Taken:
+    gc.set_threshold(200_000, 20, 100)  # as the command line does
     began, cpu = time.perf_counter(), time.process_time()
     spans = 0
-    if goldens is None:
+    if what == "loads":
         loads(path)
     else:
-        spans = score(path, goldens).spans
+        spans = score(path, load_goldens(golden_file)).spans
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
     return Taken(spans, time.perf_counter() - began, time.process_time() - cpu, peak)
 
 
 if __name__ == "__main__":
     match sys.argv[1:]:
-        case [("loads" | "score") as what, path, sessions]:
-            print(json.dumps(_take(what, Path(path), int(sessions))))
+        case [("loads" | "score") as what, path, goldens]:
+            print(json.dumps(_take(what, Path(path), Path(goldens))))
         case [spans]:
             print_growth(int(spans))
         case _:

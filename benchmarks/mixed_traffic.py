@@ -41,7 +41,8 @@ def plan_mixed(sessions: int) -> Iterator[tuple[SessionPlan, ...]]:
 
 def mixed_golden_set(sessions: int, *, every: int = 10) -> dict[str, Any]:
     """Goldens for some of so many sessions."""
-    return golden_set([plan for group in plan_mixed(sessions) for plan in group][::every])
+    planned = (plan for group in plan_mixed(sessions) for plan in group)
+    return golden_set(list(itertools.islice(planned, 0, None, every)))
 
 
 def mixed_json_lines(sessions: int, *, spans_per_line: int = 128) -> Iterator[str]:
