@@ -241,6 +241,26 @@ def test_a_repeat_of_a_dropped_run_is_told_as_such_after_a_restart(tmp_path: Pat
     assert driver.stage.tenants[0].engine.stats.repeated > 0
 
 
+def test_more_sessions_than_may_be_kept_are_judged_and_dropped_the_quietest_first() -> None:
+    settings = PipelineSettings(engine=EngineSettings(run_idle=10_000.0, max_spans=90))
+    driver = Driver(everything(), None, settings)
+    for number in range(100):
+        body = as_message(turn_request(f"s-{number}", ("f", {"x": number}), ("g", {}))).SerializeToString()
+        driver.send(Request(Signal.TRACES, body))
+        driver.wait(3.0)
+        driver.deliver()
+    [tenant] = driver.stage.tenants
+    assert tenant.engine.stats.evicted_sessions == 70
+    assert len(tenant.store.packed) + len(list(tenant.store.unsettled())) == 30
+    incomplete = {
+        event["gen_ai.conversation.id"]
+        for event in driver.said().values()
+        if event.get("tool_parameter_match.incomplete")
+    }
+    assert incomplete == {f"s-{number}" for number in range(70)}
+    assert len(driver.span_ids()) == 300
+
+
 def test_what_was_forgotten_is_gone_from_disk(tmp_path: Path) -> None:
     settings = PipelineSettings(engine=EngineSettings(run_idle=1.0, retention=10.0, tombstone_ttl=50.0))
     driver = Driver(everything(), tmp_path, settings)

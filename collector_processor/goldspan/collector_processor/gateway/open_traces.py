@@ -8,6 +8,7 @@ made of facts is always made again the same.
 from __future__ import annotations
 
 import zlib
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Any
@@ -40,7 +41,7 @@ class OpenTraces(MemoryStore):
         self._on_closed = on_closed
         self._on_buried = on_buried
         self._assembly = assembly
-        self.packed: dict[bytes, bytes] = {}
+        self.packed: OrderedDict[bytes, bytes] = OrderedDict()
         """Packed traces by the bytes of their ids, the least recently active first."""
         self._packed_sessions: dict[str, bytes] = {}
         self.touched: set[str] = set()
@@ -95,11 +96,13 @@ class OpenTraces(MemoryStore):
 
     def traces(self) -> Iterator[TraceState]:
         """Return the open traces; a packed one is unpacked when it is asked for."""
-        for key in list(self.packed):
-            trace = self.trace(key.hex())
-            if trace is not None:
+        given: set[str] = set()
+        while self.packed:
+            trace_id = next(iter(self.packed)).hex()
+            given.add(trace_id)
+            if (trace := self.trace(trace_id)) is not None:
                 yield trace
-        yield from super().traces()
+        yield from (trace for trace in super().traces() if trace.trace_id not in given)
 
     def unsettled(self) -> Iterator[TraceState]:
         """Return the open traces that are not packed: those are settled."""
