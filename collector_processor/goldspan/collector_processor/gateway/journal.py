@@ -113,6 +113,7 @@ class Journal:
         self._log = BodyLog(folder, max_bytes=max_bytes, sync=full_sync)
         self._database_lock = threading.Lock()
         self._outgoing_sizes: dict[int, int] = {}
+        self._outgoing_bytes = 0
         self._problems: list[str] = []
         self._database = self._open()
         self.next_outgoing = 1
@@ -120,7 +121,7 @@ class Journal:
     @property
     def size(self) -> int:
         """Bytes of what waits on disk, and of bodies that are kept for their spans."""
-        return self._log.size + sum(self._outgoing_sizes.values())
+        return self._log.size + self._outgoing_bytes
 
     def recover(self, before: float) -> Recovered:
         """Read what is there, once, before anything else is done. Bodies dealt with `before` a time are left out."""
@@ -143,6 +144,7 @@ class Journal:
             )
         self._log.done(done, before)
         self._outgoing_sizes = {one.id: one.size for one in found.outgoing}
+        self._outgoing_bytes = sum(self._outgoing_sizes.values())
         self.next_outgoing = max(self._outgoing_sizes, default=0) + 1
         found.problems, self._problems = self._problems, []
         return found
@@ -182,6 +184,7 @@ class Journal:
         self._outgoing_sizes.update((number, len(request.body)) for number, request in changes.outgoing.items())
         for number in changes.delivered:
             self._outgoing_sizes.pop(number, None)
+        self._outgoing_bytes = sum(self._outgoing_sizes.values())
         if deleted := self._log.done(changes.done, retained_since):
             with self._database_lock, contextlib.suppress(sqlite3.Error):
                 self._database.executemany("delete from done where number = ?", ((one,) for one in deleted))
