@@ -72,12 +72,16 @@ class _LooksLikeTool(Rule):
     """What no list of attributes says: a name here and an object there."""
 
     def holds(self, span: SpanView, attributes: Attributes) -> bool:
-        if self.key not in attributes or _is_anothers(span, attributes):
+        if self.key not in attributes:
             return False
-        if any(attributes.get(key) in _TOOL_WORDS for key in _KINDS if isinstance(attributes.get(key), str)):
+        words = [word for key in _KINDS if isinstance(word := attributes.get(key), str)]
+        says_so = not _TOOL_WORDS.isdisjoint(words)
+        if not says_so and attributes.get(_OPERATION, "") not in ("", *_TOOL_WORDS):
+            return False  # most tools' spans, and said before the look at every attribute
+        if _is_anothers(span, attributes):
+            return False
+        if says_so:
             return True
-        if attributes.get(_OPERATION, "") not in ("", *_TOOL_WORDS):
-            return False
         named = any(isinstance(attributes.get(key), str) for key in _NAMES) or (
             span.name.startswith(_SPAN_NAMES) and span.name not in _SPAN_NAMES
         )
