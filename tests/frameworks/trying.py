@@ -79,6 +79,7 @@ class Found:
     events: int
     points: int
     spans: int
+    exit_code: int
     twice: tuple[str, ...]
 
     @property
@@ -89,6 +90,7 @@ class Found:
             scores == [(0.667, ("days",)), (1.0, ()), (1.0, ())]
             and [round(score, 3) for score in self.turns] == [0.889]
             and self.events >= len(self.calls) + len(self.turns)
+            and not self.exit_code
             and not self.twice
         )
 
@@ -101,7 +103,7 @@ class Found:
         )
 
 
-def look(receiver: OtlpReceiver) -> Found:
+def look(receiver: OtlpReceiver, exit_code: int) -> Found:
     """Read what was received."""
     spans = receiver.all_spans()
     read = [attributes(span) for span in spans]
@@ -117,6 +119,7 @@ def look(receiver: OtlpReceiver) -> Found:
         events=sum(event.event_name == "gen_ai.evaluation.result" for event in receiver.events()),
         points=len(receiver.points(f"{METRIC}.score")),
         spans=len(spans),
+        exit_code=exit_code,
         twice=tuple(sorted({span.name for span in spans if often[span.span_id] > 1})),
     )
 
@@ -150,8 +153,8 @@ def play(python: Path, script: Path, stated: Mapping[str, str]) -> Found:
             timeout=180,
             check=False,
         )
-        found = look(receiver)
-    if ran.returncode or not found.right:
+        found = look(receiver, ran.returncode)
+    if not found.right:
         print(ran.stdout)
     return found
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Callable, Sequence
 
 import pytest
+from opentelemetry import trace
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExportResult
 
@@ -62,6 +64,23 @@ def test_spans_of_no_agent_pass_at_once(rig: Rig) -> None:
     with rig.tracer.start_as_current_span("GET /health"), rig.tracer.start_as_current_span("SELECT"):
         pass
     assert set(rig.exported()) == {"GET /health", "SELECT"}
+
+
+@pytest.mark.parametrize(("session", "held"), [("wanted", True), ("unwanted", False)])
+def test_a_root_that_only_names_its_session_and_ends_first_is_held_for_the_turn(
+    rig: Rig, session: str, held: bool
+) -> None:
+    root = rig.tracer.start_span("LangGraph", attributes={"session.id": session})
+    below = trace.set_span_in_context(root)
+    name, arguments = ROME
+    call = {"gen_ai.tool.name": name, "gen_ai.tool.call.arguments": json.dumps(arguments)}
+    tool = rig.tracer.start_span("tool", below, attributes={"gen_ai.operation.name": "execute_tool", **call})
+    root.end()
+    assert ("LangGraph" in rig.exported()) is not held
+    tool.end()
+    rig.door.force_flush()
+    assert scores(rig.exported()["LangGraph"]).get("tool_parameter_match.turn.score") == (0.5 if held else None)
+    assert sorted(span.name for span in rig.inner.spans) == ["LangGraph", "tool"]
 
 
 def test_every_span_leaves_once_whatever_it_was(rig: Rig) -> None:

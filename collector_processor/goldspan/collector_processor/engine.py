@@ -240,9 +240,11 @@ class Engine:
 
     def _holds(self, trace: TraceState, fact: SpanFacts) -> bool:
         """Hold what may carry a result, tools and roots of turns, unless its session is one that no golden wants."""
-        if trace.recognised == 0 or fact.scored or not self.settings.holds:
+        if fact.scored or not self.settings.holds:
             return False
         root = fact.role is Role.AGENT or not fact.parent_id or fact.entry
+        if trace.recognised == 0 and not (root and fact.session_keys):
+            return False  # LangSmith ends a root that only names its session before the spans below it
         if root:
             self._glances[trace.trace_id] = None
         elif fact.role is not Role.TOOL:
