@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from goldspan.collector_processor.engine_settings import EngineSettings
-from goldspan.collector_processor.gateway import open_traces
+from goldspan.collector_processor.gateway import open_traces, stage
 from goldspan.collector_processor.gateway.contract import Delivered, Request, Signal
 from goldspan.collector_processor.gateway.delivery import Parcel
 from goldspan.collector_processor.gateway.journal import Journal
@@ -81,7 +81,9 @@ class Driver:
         if self.journal is not None:
             found = self.journal.recover(self.now - self._settings.engine.trace_retention)
             assert found.problems == []
-            self.stage.restore(found, self.now)
+            for _ in self.stage.restore(found, self.now):
+                self.now += 2.0
+                self.stage.tick(self.now)
             for entry in found.bodies:
                 request = Request(entry.signal, self.journal.body(entry), entry.headers)
                 groups = take_apart(request.body) or []
@@ -259,6 +261,40 @@ def test_more_sessions_than_may_be_kept_are_judged_and_dropped_the_quietest_firs
     }
     assert incomplete == {f"s-{number}" for number in range(70)}
     assert len(driver.span_ids()) == 300
+
+
+def test_many_sessions_come_back_in_parts_and_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stage, "_RESTORED_AT_ONCE", 10)
+    with packing_at_once():
+        driver = Driver(everything(), tmp_path)
+        turns = [
+            [as_message(turn_request(f"s-{number}", ("f", {"x": 1}), turn=turn)) for number in range(45)]
+            for turn in range(2)
+        ]
+        for message in turns[0]:
+            driver.send(Request(Signal.TRACES, message.SerializeToString()))
+        driver.wait(2.0)
+        driver.deliver()
+        driver.stage.commit(driver.now)
+        driver.wait(100.0)  # bodies are no longer kept
+        events = len(driver.said())
+        driver.crash()
+        assert len(driver.stage.tenants[0].store.packed) >= 30
+        driver.wait(2.0)
+        driver.deliver()
+        assert len(driver.said()) == events
+        assert all(event["tool_parameter_match.level"] != "session" for event in driver.said().values())
+        for message in turns[1]:
+            driver.send(Request(Signal.TRACES, message.SerializeToString()))
+        driver.end()
+    archive = tmp_path / "all.pb"
+    archive.write_bytes(b"".join(message.SerializeToString() for some in turns for message in some))
+    assert driver.said() == said_by_replay([archive], everything())
+    revisions = [
+        event["tool_parameter_match.revision"]
+        for event in events_in(one.body for one in driver.delivered if one.signal is Signal.LOGS)
+    ]
+    assert set(revisions) == {1}
 
 
 def test_what_was_forgotten_is_gone_from_disk(tmp_path: Path) -> None:

@@ -36,9 +36,12 @@ from goldspan.collector_processor.gateway.pipeline_metrics import samples
 from goldspan.collector_processor.gateway.pipeline_settings import PipelineSettings
 from goldspan.collector_processor.gateway.splitting import Group, take_apart
 from goldspan.collector_processor.gateway.stage import Stage, registry_for
+from goldspan.collector_processor.sinks.feed import Feed
 from goldspan.scoring.goldens import GoldenIndex
 
 _logger = logging.getLogger("goldspan.gateway")
+_LONGEST_FAREWELL = 5.0
+"""Seconds that scores for other back-ends may delay a shutdown."""
 _TICK = 0.25
 """Seconds between looks at what is due."""
 _SOON, _LATER = 1.0, 5.0
@@ -60,10 +63,15 @@ class GatewayPipeline:
         outlet: Outlet,
         settings: PipelineSettings | None = None,
         *,
+        feed: Feed | None = None,
         now: Callable[[], float] | None = None,
         random: Random | None = None,
     ) -> None:
-        """Open the journal and start the threads. Raises `OSError` where the journal's folder cannot be used."""
+        """Open the journal and start the threads; results go to `feed` as well.
+
+        Raises `OSError` where the journal's folder cannot be used.
+        """
+        self.feed = feed or Feed({})
         self.settings = settings or PipelineSettings()
         self._now = now or steady_clock()
         random = random or Random()
@@ -106,6 +114,7 @@ class GatewayPipeline:
             post=self.dispatcher,
             instance=f"{random.getrandbits(128):032x}",
             on_failure=self._failed,
+            on_results=self.feed.take,
         )
         if recovered is not None:
             self.stage.problems["journal_damaged"] += len(recovered.problems)
@@ -157,6 +166,7 @@ class GatewayPipeline:
         flushed.wait(max(0.0, end - time.monotonic()))
         while self.dispatcher.waiting and time.monotonic() < end:
             time.sleep(0.02)
+        self.feed.close(min(_LONGEST_FAREWELL, max(0.0, end - time.monotonic())))
         everything = flushed.is_set() and not self.dispatcher.waiting
         self.dispatcher.close(max(0.0, end - time.monotonic()))
         self._queue.put(None)
@@ -218,7 +228,8 @@ class GatewayPipeline:
     def _recover(self, found: Recovered, now: float) -> None:
         journal = self._journal
         assert journal is not None
-        self.stage.restore(found, now)
+        for _ in self.stage.restore(found, now):
+            self.stage.tick(self._now())
         for entry in found.bodies:
             try:
                 body = journal.body(entry)

@@ -61,4 +61,8 @@ def samples(pipeline: GatewayPipeline) -> Iterator[Sample]:
         ("dead_letters_dropped_total", 0 if letters is None else letters.dropped),
     ):
         yield f"goldspan_{name}", _NONE, amount
+    for sink, exporter in pipeline.feed.exporters.items():
+        yield "goldspan_sink_waiting_scores", {"sink": sink}, exporter.waiting
+        yield "goldspan_sink_scores_total", {"sink": sink, "outcome": "delivered"}, exporter.delivered
+        yield "goldspan_sink_scores_total", {"sink": sink, "outcome": "dropped"}, exporter.dropped
     yield from dispatcher.delays.samples("goldspan_delivery_delay_seconds")

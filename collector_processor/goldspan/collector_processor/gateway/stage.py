@@ -11,12 +11,13 @@ import contextlib
 import functools
 import json
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 
+from goldspan.collector_processor.evaluation import Evaluation
 from goldspan.collector_processor.gateway.body_log import Entry
 from goldspan.collector_processor.gateway.call_records import unpacked
 from goldspan.collector_processor.gateway.contract import Headers, Request, Signal
@@ -44,6 +45,8 @@ _SPANS, _BYTES = 512, 4 << 20
 """A request made here holds so many spans at most, and is begun anew beyond so many bytes."""
 _POINTS_EVERY = 10.0
 """Seconds between points that tell of nothing but sessions without golden."""
+_RESTORED_AT_ONCE = 1000
+"""Sessions that are put back before those before them are looked at."""
 _BILLION = 1_000_000_000
 
 
@@ -77,8 +80,12 @@ class Stage:
         post: Post,
         instance: str,
         on_failure: Callable[[str, Exception], object],
+        on_results: Callable[[Sequence[Evaluation]], object] | None = None,
     ) -> None:
-        """Judge by these goldens and send what leaves by `post`; `instance` names this gateway in its metrics."""
+        """Judge by these goldens and send what leaves by `post`; `instance` names this gateway in its metrics.
+
+        `on_results` is told every result as well, and must not raise.
+        """
         self.settings = settings
         self.journal = journal
         self.coverage = Coverage(goldens)
@@ -91,6 +98,7 @@ class Stage:
         self._needles = Needles(registry, settings.engine.assembly.session_keys)
         self._instance = instance
         self._on_failure = on_failure
+        self._on_results = on_results
         self._lines: OrderedDict[str, _Line] = OrderedDict()
         self.ledger = Ledger(self._is_open)
         letters = None
@@ -167,28 +175,44 @@ class Stage:
 
     # Restart.
 
-    def restore(self, found: Recovered, now: float) -> None:
-        """Put back what was known; bodies that are still owed come after this, by `take`."""
+    def restore(self, found: Recovered, now: float) -> Iterator[None]:
+        """Put back what was known; bodies that are still owed come after this, by `take`.
+
+        Yields now and then, so that what is back can be judged and made small before more comes.
+        """
         assert self.journal is not None
         self.outbox.send_again(found.outgoing, self.journal.next_outgoing)
-        for session_tenant, session_id, state in found.sessions:
-            line = self._line(_headers(session_tenant), now)
+        for tenant, trace_id, at, spans in found.tombstones:
+            with self._unreadable():
+                self._line(_headers(tenant), now).tenant.store.lay_to_rest(trace_id, at, msgspec.msgpack.decode(spans))
+        records: dict[tuple[str, str], list[tuple[float, bytes]]] = {}
+        for tenant, trace_id, at, record in found.records:
+            records.setdefault((tenant, trace_id), []).append((at, record))
+        found.records.clear()
+        for count, (tenant, session_id, state) in enumerate(found.sessions):
+            line = self._line(_headers(tenant), now)
             with self._unreadable():
                 session = unpacked_session(session_id, state, now)
                 line.tenant.engine.remember(session, now)
                 line.said[session_id] = _check(session)
-        for tenant, trace_id, at, spans in found.tombstones:
-            with self._unreadable():
-                self._line(_headers(tenant), now).tenant.store.lay_to_rest(trace_id, at, msgspec.msgpack.decode(spans))
-        for tenant, _, at, record in found.records:
-            with self._unreadable():
-                self._line(_headers(tenant), now).tenant.restore(unpacked(record), min(at, now))
+                # With all its traces at once a session is judged as it was, and nothing is said again.
+                for trace_id in {one.target.trace_id for one in session.results.values() if one.target is not None}:
+                    self._feed_again(line, records.pop((tenant, trace_id), ()), now)
+            if count % _RESTORED_AT_ONCE == _RESTORED_AT_ONCE - 1:
+                yield
+        for (tenant, _), some in records.items():
+            self._feed_again(self._line(_headers(tenant), now), some, now)
         for entry in found.retained:
             if entry.signal is Signal.TRACES:
                 with contextlib.suppress(OSError):
                     groups = take_apart(body := self.journal.body(entry)) or []
                     line = self._line(entry.headers, now)
                     line.tenant.take_traces(body, groups, 0, min(entry.received, now), leave=False)
+
+    def _feed_again(self, line: _Line, records: Iterable[tuple[float, bytes]], now: float) -> None:
+        for at, record in records:
+            with self._unreadable():
+                line.tenant.restore(unpacked(record), min(at, now))
 
     # Reading.
 
@@ -319,6 +343,8 @@ class Stage:
         self.released_early["hold_timeout"] += judged.past_timeout
         self._leave(line, judged.released)
         if handout.evaluations:
+            if self._on_results is not None:
+                self._on_results(handout.evaluations)
             events = encoded_events(handout.evaluations, int(now * _BILLION))
             self.outbox.write_and_send(Request(Signal.LOGS, events, line.headers))
             line.points.record(handout.evaluations)
