@@ -97,6 +97,15 @@ def test_what_could_not_be_delivered_is_there_after_the_next_start(http: Downstr
     assert [one.body for one in http.received] == [SPAN]
 
 
+def test_what_is_lost_without_a_journal_is_said(http: Downstream, tmp_path: Path) -> None:
+    http.http_answer = HttpAnswer(503)
+    settings = settings_for(http, "shutdown_timeout: 1s\njournal: {enabled: false}\n")
+    with process(settings, tmp_path) as gateway:
+        assert gateway.post(SPAN) == 200
+        assert gateway.end() == 0
+    assert (gateway.log[-1]["level"], "is lost" in gateway.log[-1]["message"]) == ("error", True)
+
+
 @pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="this system has no SIGHUP")
 def test_goldens_are_read_anew_at_a_sighup(http: Downstream, tmp_path: Path) -> None:
     goldens = tmp_path / "goldens.yaml"

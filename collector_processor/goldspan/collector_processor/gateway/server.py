@@ -134,8 +134,10 @@ class GatewayServer:
         self._workers.shutdown(wait=False, cancel_futures=True)
         if self._drained:
             _logger.info("shut down: everything was judged and delivered")
-        else:
+        elif self._settings.journal.enabled:
             _logger.warning("shut down: what could not be delivered in time is in the journal for the next start")
+        else:
+            _logger.error("shut down: what could not be delivered in time is lost, since there is no journal")
 
     def _make_receivers(self) -> dict[str, _Door]:
         said, limits = self._settings.receivers, self._settings.limits
@@ -168,7 +170,7 @@ class GatewayServer:
 
     def _reload_soon(self) -> None:
         def reload() -> None:
-            self._renewal.reload()
+            self._renewal.check()
             self._reloader.reload()
 
         asyncio.get_running_loop().run_in_executor(None, reload)
@@ -211,6 +213,7 @@ def run_gateway(settings: GatewaySettings, environ: Mapping[str, str]) -> bool:
 def check_gateway(settings: GatewaySettings, environ: Mapping[str, str]) -> None:
     """Read everything a gateway reads when it starts, and start nothing. Raises FileError, SettingsError."""
     GoldenFiles(settings.goldens, settings.criterion).load()
+    settings.sinks.feed(environ)
     for place in (*settings.receivers.tokens, *settings.admin.tokens):
         place.read(environ)
     for certificate in (settings.receivers.tls, settings.admin.tls):
@@ -227,7 +230,7 @@ def open_pipeline(
     try:
         if inside.journal is not None:
             inside.journal.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return GatewayPipeline(goldens, outlet, inside)
+        return GatewayPipeline(goldens, outlet, inside, feed=settings.sinks.feed(environ))
     except OSError as error:
         raise SettingsError(f"journal.folder: {inside.journal}: {error.strerror or error}") from None
 
