@@ -90,6 +90,7 @@ class Driver:
                 self.stage.take(entry.number, request, groups, entry, self.now, found.parts.get(entry.number))
 
     def crash(self) -> None:
+        assert self.stage.problems["unreadable_record"] == 0
         if self.journal is not None:
             self.journal.close()
         self.start()
@@ -113,6 +114,7 @@ class Driver:
             self.stage.outbox.outcome(parcel, Delivered(), self.now)
 
     def end(self) -> None:
+        assert self.stage.problems["unreadable_record"] == 0
         self.wait(2.0)
         self.stage.flush(self.now, end_of_input=True)
         self.deliver()

@@ -55,6 +55,7 @@ _encoder = msgspec.msgpack.Encoder(enc_hook=repr)
 
 def packed(facts: Record) -> bytes:
     """Return facts as bytes."""
+    _ = facts.dialect  # of a span that was not read yet, all is read now
     lean = [isinstance(facts, LogFacts), _lean(facts)]
     try:
         return _MSGPACK + _encoder.encode(lean)
