@@ -13,7 +13,7 @@ from pydantic_core import PydanticUndefined
 
 from goldspan.collector_processor.gateway.exposition import HELP
 from goldspan.collector_processor.gateway.settings import GatewaySettings
-from goldspan.collector_processor.gateway.settings_fields import Section
+from goldspan.collector_processor.gateway.settings_fields import Secret, Section
 from goldspan.collector_processor.gateway.settings_file import section_in, variables
 
 REPEATED = {("export", "logs"), ("export", "metrics")}
@@ -55,7 +55,7 @@ def _section(section: type[Section], above: tuple[str, ...]) -> Iterator[str]:
         below = section_in(field.annotation)
         if where in REPEATED:
             continue
-        if below is not None and where not in has_variable and name != "tokens":
+        if below is not None and where not in has_variable and below is not Secret:
             inner.append((below, where))
             continue
         default = "required" if field.is_required() else _default(field.get_default(call_default_factory=True))

@@ -58,6 +58,8 @@ HELP = {
     "goldspan_goldens_never_seen": "Goldens that were not.",
     "goldspan_results_total": "First results, by level and label.",
     "goldspan_calls_not_evaluated_total": "Calls without a score, by reason.",
+    "goldspan_sink_waiting_scores": "Scores that a back-end with an API of its own does not have yet.",
+    "goldspan_sink_scores_total": "Scores that it took, and those that were given up, by outcome.",
     "goldspan_problems_total": "Records that could not be used, by code.",
     "goldspan_failures_total": "Errors of goldspan's own that were contained, by place; the log has the first of each.",
     "goldspan_dead_letters_total": "Refused requests that were kept.",

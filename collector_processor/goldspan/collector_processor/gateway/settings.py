@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 from urllib.parse import urlsplit
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from goldspan.collector_processor.gateway.contract import Signal
 from goldspan.collector_processor.gateway.limits import Limits
@@ -17,6 +17,7 @@ from goldspan.collector_processor.gateway.pipeline_settings import PipelineSetti
 from goldspan.collector_processor.gateway.settings_fields import (
     Address,
     Count,
+    Endpoint,
     HeaderNames,
     HeaderValues,
     Paths,
@@ -32,8 +33,8 @@ from goldspan.collector_processor.gateway.settings_inside import (
     Scoring,
     pipeline_settings,
 )
+from goldspan.collector_processor.gateway.settings_sinks import Sinks
 from goldspan.collector_processor.gateway.tls import ClientTls, ServerTls
-from goldspan.scoring.rendering import shown
 
 GRPC_PORT, HTTP_PORT, ADMIN_PORT = 4317, 4318, 4319
 
@@ -106,19 +107,6 @@ class ClientCertificate(Section):
         return self
 
 
-def _endpoint(value: object) -> object:
-    text = value if isinstance(value, str) else ""
-    try:
-        parts = urlsplit(text)
-        good = parts.scheme in {"http", "https"} and bool(parts.hostname) and (parts.port or 1) > 0
-    except ValueError:
-        good = False
-    if not good:
-        raise ValueError(f"found {shown(value)}, expected a URL such as http://localhost:4318")
-    return text
-
-
-Endpoint = Annotated[str, BeforeValidator(_endpoint)]
 Protocol = Literal["http/protobuf", "grpc"]
 Compression = Literal["gzip", "zstd", "none"]
 
@@ -228,6 +216,7 @@ class GatewaySettings(Section):
     scoring: Scoring = Scoring()
     journal: JournalSection = JournalSection()
     dead_letters: DeadLettersSection = DeadLettersSection()
+    sinks: Sinks = Sinks()
     log: Log = Log()
     shutdown_timeout: Seconds = 30.0
     """How long a shutdown may take to judge and deliver what is there; what stays is in the journal."""

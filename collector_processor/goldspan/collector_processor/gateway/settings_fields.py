@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
+from urllib.parse import urlsplit
 
 from pydantic import (
     AfterValidator,
@@ -71,6 +72,18 @@ def _listen(value: object) -> object:
         raise ValueError(f"found {shown(value)}, {error}") from None
 
 
+def _endpoint(value: object) -> object:
+    text = value if isinstance(value, str) else ""
+    try:
+        parts = urlsplit(text)
+        good = parts.scheme in {"http", "https"} and bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:
+        good = False
+    if not good:
+        raise ValueError(f"found {shown(value)}, expected a URL such as http://localhost:4318")
+    return text
+
+
 def _forwarded(value: object) -> object:
     """Check a name of the allow-list of headers."""
     name = value.strip().lower() if isinstance(value, str) else ""
@@ -99,6 +112,8 @@ Address = Annotated[
     WithJsonSchema({"type": ["string", "null"]}),
 ]
 """`host:port`, or null for none."""
+Endpoint = Annotated[str, BeforeValidator(_endpoint)]
+"""A URL of HTTP."""
 HeaderName = Annotated[str, BeforeValidator(_forwarded)]
 """A header that may be forwarded, in lower case."""
 _ONE_OR_MORE = WithJsonSchema({"type": ["array", "string"], "items": {"type": "string"}})

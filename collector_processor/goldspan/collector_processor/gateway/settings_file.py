@@ -21,7 +21,7 @@ from goldspan.scoring.rendering import shown
 PREFIX = "GOLDSPAN_"
 """Variables begin with it; the rest is the path of the option, as in GOLDSPAN_EXPORT_ENDPOINT."""
 
-_NOT_SHOWN = frozenset({"headers", "tokens"})
+_NOT_SHOWN = frozenset({"api_key", "headers", "public_key", "secret_key", "token", "tokens"})
 _LONGEST = 60
 _EXPECTED = {
     "bool_parsing": "true or false",

@@ -8,7 +8,7 @@ import threading
 import time
 import weakref
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from opentelemetry.sdk._logs import ReadableLogRecord
@@ -64,7 +64,7 @@ class ScoreExporter(LogRecordExporter):
         """Queue the scores among these records."""
         if self._closed:
             return LogRecordExportResult.FAILURE
-        now = time.monotonic()
+        found: list[Score] = []
         for record in batch:
             try:
                 score = score_of(record)
@@ -72,10 +72,25 @@ class ScoreExporter(LogRecordExporter):
                 _logger.debug("an evaluation event could not be read", exc_info=True)
                 continue
             if score is not None:
-                self._keep(_Waiting(score, now, now))
-        if self._waiting:
-            self._alarm.set_at_latest(now)
+                found.append(score)
+        self.put(found)
         return LogRecordExportResult.SUCCESS
+
+    def put(self, scores: Iterable[Score]) -> None:
+        """Queue scores, from any thread; after a shutdown they are dropped."""
+        now = time.monotonic()
+        for score in scores:
+            if self._closed:
+                self._drop([score], "the process ended")
+            else:
+                self._keep(_Waiting(score, now, now))
+        if self._waiting and not self._closed:
+            self._alarm.set_at_latest(now)
+
+    @property
+    def waiting(self) -> int:
+        """Scores that are not delivered yet."""
+        return len(self._waiting)
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
         """Try everything that waits once more, now; whether nothing waits any longer."""

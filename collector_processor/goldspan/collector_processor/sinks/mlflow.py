@@ -27,6 +27,7 @@ class MLflowScores(ScoreExporter):
         self,
         tracking_uri: str | None = None,
         *,
+        token: str | None = None,
         patience: float = 300.0,
         max_waiting: int = 10_000,
     ) -> None:
@@ -35,16 +36,17 @@ class MLflowScores(ScoreExporter):
         Args:
             tracking_uri: The server's address; None: `MLFLOW_TRACKING_URI`, else `http://localhost:5000`. With
                 `MLFLOW_TRACKING_TOKEN`, or `MLFLOW_TRACKING_USERNAME` and `MLFLOW_TRACKING_PASSWORD`, as MLflow.
+            token: None: by these variables.
             patience: Seconds to try for, where MLflow is away or does not know a trace yet.
             max_waiting: Scores that wait at once.
 
         """
         uri = tracking_uri or os.environ.get("MLFLOW_TRACKING_URI") or "http://localhost:5000"
-        super().__init__(MLflowBackend(JsonApi(uri, _credentials())), patience=patience, max_waiting=max_waiting)
+        super().__init__(MLflowBackend(JsonApi(uri, _credentials(token))), patience=patience, max_waiting=max_waiting)
 
 
-def _credentials() -> dict[str, str]:
-    if token := os.environ.get("MLFLOW_TRACKING_TOKEN"):
+def _credentials(token: str | None) -> dict[str, str]:
+    if token := token or os.environ.get("MLFLOW_TRACKING_TOKEN"):
         return {"Authorization": f"Bearer {token}"}
     if user := os.environ.get("MLFLOW_TRACKING_USERNAME"):
         return make_headers(basic_auth=f"{user}:{os.environ.get('MLFLOW_TRACKING_PASSWORD', '')}")

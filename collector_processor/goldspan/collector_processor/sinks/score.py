@@ -9,6 +9,8 @@ from opentelemetry.sdk._logs import ReadableLogRecord
 from opentelemetry.trace import format_span_id, format_trace_id
 
 from goldspan.collector_processor.emit import names
+from goldspan.collector_processor.emit.attributes import event_attributes
+from goldspan.collector_processor.evaluation import Evaluation
 
 CALL, TURN, SESSION = "call", "turn", "session"
 
@@ -39,11 +41,23 @@ def score_of(record: ReadableLogRecord) -> Score | None:
     event = record.log_record
     if event.event_name != names.EVALUATION_RESULT or not event.trace_id or not event.span_id:
         return None
-    said = dict(event.attributes or {})
+    trace_id, span_id = format_trace_id(event.trace_id), format_span_id(event.span_id)
+    return _score(event.attributes or {}, trace_id, span_id, event.timestamp or event.observed_timestamp or 0)
+
+
+def score_from(evaluation: Evaluation) -> Score | None:
+    """Return what the event of an evaluation would say; none if it judges no span."""
+    target = evaluation.target
+    if target is None or not (target.trace_id and target.span_id):
+        return None
+    return _score(event_attributes(evaluation), target.trace_id, target.span_id, evaluation.timestamp)
+
+
+def _score(attributes: Mapping[str, object], trace_id: str, span_id: str, time_unix_nano: int) -> Score | None:
+    said = dict(attributes)
     if not isinstance(metric := said.pop("gen_ai.evaluation.name", None), str):
         return None
     level = _text(said.get(f"{metric}.level")) or CALL
-    trace_id, span_id = format_trace_id(event.trace_id), format_span_id(event.span_id)
     value = said.pop("gen_ai.evaluation.score.value", None)
     withdrawn = said.get(f"{metric}.withdrawn") is True
     session = _text(said.get("gen_ai.conversation.id")) or _text(said.get("session.id"))
@@ -58,7 +72,7 @@ def score_of(record: ReadableLogRecord) -> Score | None:
         label="withdrawn" if withdrawn else _text(said.pop("gen_ai.evaluation.score.label", None)),
         explanation=_text(said.pop("gen_ai.evaluation.explanation", None)),
         metadata={key: one for key, one in said.items() if isinstance(one, (str, bool, int, float))},
-        time_unix_nano=event.timestamp or event.observed_timestamp or 0,
+        time_unix_nano=time_unix_nano,
     )
 
 
