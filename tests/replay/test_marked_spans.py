@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from goldspan.mappers.readers import read_files, read_marked
 from goldspan.mappers.spans import MarkedView, PlainSpans, SpanView
 from goldspan.scoring.errors import Problem, TraceFileError
 from goldspan.scoring.goldens import load_goldens
-from otlp_requests import as_line
+from otlp_requests import as_line, message_of, prefixed
 from otlp_requests import requests as hostile_requests
 from trace_requests import SECOND, START, attribute, digits, turn_request
 
@@ -113,6 +113,16 @@ def traffic(draw: st.DrawFn) -> bytes:
     return b"\n".join(draw(st.permutations(lines)))
 
 
+@st.composite
+def valid_requests(draw: st.DrawFn) -> dict[str, Any]:
+    """Some of the same traces as valid requests."""
+    sent = draw(st.permutations([span for trace in (1, 2) for span in draw(spans(trace))]))
+    for span in sent:
+        span["kind"] = span["kind"] if isinstance(span["kind"], int) else 2
+        span["attributes"] = [pair for pair in span["attributes"] or () if "key" in pair]
+    return {"resourceSpans": [{"scopeSpans": [{"scope": {"name": "tests"}, "spans": sent}]}]}
+
+
 def result_of(views: Iterable[MarkedView], problems: list[Problem]) -> tuple[Any, ...]:
     """Everything that a user sees of a replay."""
     try:
@@ -136,12 +146,30 @@ def test_marked_spans_alone_give_the_results_of_all(content: bytes) -> None:
         assert result_of(read_marked([path], MARKERS, marked.append), marked) == expected
 
 
-def test_spans_without_a_marker_come_together(tmp_path: Path) -> None:
+@given(st.lists(valid_requests(), min_size=1, max_size=3), hostile_requests)
+@slow
+def test_protobuf_is_read_alike(sent: list[dict[str, Any]], anything: dict[str, Any]) -> None:
+    messages = [message_of(request).SerializeToString() for request in (*sent, anything)]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "traces.pb")
+        path.write_bytes(prefixed(*messages))
+        whole: list[Problem] = []
+        marked: list[Problem] = []
+        expected = result_of(read_files([path], whole.append), whole)
+        assert result_of(read_marked([path], MARKERS, marked.append), marked) == expected
+
+
+def as_protobuf(request: dict[str, Any]) -> bytes:
+    return prefixed(message_of(request).SerializeToString())
+
+
+@pytest.mark.parametrize("written", [as_line, as_protobuf])
+def test_spans_without_a_marker_come_together(written: Callable[[dict[str, Any]], bytes], tmp_path: Path) -> None:
     turn = turn_request("wanted", ("f", {"x": 1}))
     made = turn["resourceSpans"][0]["scopeSpans"][0]["spans"]
     made += [{**made[0], "spanId": digits(f"plain {number}", 16), "attributes": PLAIN[2]} for number in range(3)]
     path = tmp_path / "traces.jsonl"
-    path.write_bytes(as_line(turn))
+    path.write_bytes(written(turn))
     agent, tool, plain = read_marked([path], MARKERS, lambda problem: pytest.fail(str(problem)))
     assert isinstance(agent, SpanView)
     assert isinstance(tool, SpanView)

@@ -177,7 +177,7 @@ class _File:
             if isinstance(value, LazyRequest):
                 yield from lazy.spans(value) if markers is None else lazy.marked(value, markers)
             elif self._protobuf is not None and is_message(value):
-                yield from self._protobuf.views(value, place)
+                yield from self._protobuf.marked(value, place, self._markers)
             else:
                 yield from self._plain.views(as_otlp(value), place)
 

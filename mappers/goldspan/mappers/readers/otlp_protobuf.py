@@ -9,7 +9,7 @@ broken somewhere is walked field by field, and gives every span that is whole.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, cast
 
 from google.protobuf.message import DecodeError
 
@@ -18,7 +18,17 @@ from goldspan.mappers.readers.otlp_messages import IS_REMOTE, hex_bytes, message
 from goldspan.mappers.readers.otlp_schema import message_class
 from goldspan.mappers.readers.problems import BAD_PROTOBUF, BAD_SPAN, OnProblem
 from goldspan.mappers.readers.undecoded import UndecodedAttributes
-from goldspan.mappers.spans import EventView, LogView, RecordView, ResourceView
+from goldspan.mappers.spans import (
+    ENTRY_KINDS,
+    EventView,
+    LogView,
+    MarkedView,
+    Markers,
+    PlainSpans,
+    RecordView,
+    ResourceView,
+    Skeleton,
+)
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.sessions import SpanRef
 
@@ -26,6 +36,8 @@ _MAX_RESOURCES = 256
 _MAX_KEYS = 4096
 _KEY, _VALUE = 0x0A, 0x12
 """Tags of the fields of `KeyValue`."""
+_PlainSpan = tuple[str, bytes, int, int, int, int]
+"""Span id, encoded parent id, start, end, kind and flags."""
 _TIMES_OF_LOGS = ((1, 1), (11, 1))
 """`time_unix_nano` and `observed_time_unix_nano` of a log record, as field number and wire type."""
 
@@ -115,12 +127,18 @@ class ProtobufReader:
 
     def views(self, request: Any, place: str) -> Iterator[RecordView]:
         """Yield the spans of a parsed request, or its log records."""
+        return cast("Iterator[RecordView]", self.marked(request, place, None))
+
+    def marked(self, request: Any, place: str, markers: Markers | None) -> Iterator[MarkedView]:
+        """Yield the spans of a parsed request, those without any of the `markers` together, or its log records."""
         self._place = place
         self._broken_parts.clear()
         for group in request.resource_spans:
             resource = self._resource(group.resource)
+            plain: dict[str, list[_PlainSpan]] = {}
             for scope_spans in group.scope_spans:
                 scope_name = str(self.parsed("Scope", scope_spans.scope).name)
+                keys = markers.keys if markers is not None and scope_name not in markers.scopes else None
                 for span in scope_spans.spans:
                     self.records += 1
                     if not span.start_time_unix_nano and len(span.span_id) != 8:
@@ -129,8 +147,19 @@ class ProtobufReader:
                             yield self._log(span.SerializeToString(), scope_name, resource)
                             continue
                         if kind == "Metric":
+                            if plain:
+                                yield PlainSpans(plain, _skeleton, resource)
                             return
+                    if keys is not None and keys.isdisjoint(self.keyed(span.attributes)):
+                        trace_id, span_id = hex_bytes(span.trace_id), hex_bytes(span.span_id)
+                        if trace_id and span_id:
+                            start, end = span.start_time_unix_nano, span.end_time_unix_nano
+                            one = (span_id, span.parent_span_id, start, end, span.kind, span.flags)
+                            plain.setdefault(trace_id, []).append(one)
+                            continue
                     yield ProtobufSpan(span, scope_name, resource, self)
+            if plain:
+                yield PlainSpans(plain, _skeleton, resource)
 
     def _log(self, raw: bytes, scope_name: str, resource: ResourceView) -> LogView:
         record = self.parsed("LogRecord", raw)
@@ -196,6 +225,11 @@ class ProtobufReader:
                 self._resources.clear()
             view = self._resources[raw] = ResourceView(message_attributes(self.parsed("Resource", raw).attributes))
         return view
+
+
+def _skeleton(span: _PlainSpan) -> Skeleton:
+    span_id, parent_id, start, end, kind, flags = span
+    return span_id, hex_bytes(parent_id), start, end, bool(flags & IS_REMOTE) or kind in ENTRY_KINDS
 
 
 def kind_of(span: Any) -> str:
