@@ -171,7 +171,7 @@ def main(asked: list[str]) -> int:
         python = environment(name, dependencies(script), node_packages(script))
         found = play(python, script, variables(script))
         failed |= not found.right
-        print(f"{'✓' if found.right else '✗'} {name:16} {found}", flush=True)
+        print(f"{'✓' if found.right else '✗'} {name:17} {found}", flush=True)
     return int(failed)
 
 
