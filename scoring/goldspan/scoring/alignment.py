@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
+from itertools import islice
 from math import lcm
 from typing import NamedTuple
 
@@ -74,7 +75,7 @@ def align(
     """
     names = set(expected)
     columns = [index for index, name in enumerate(actual) if name in names]
-    ranks = _ranks(len(actual), batches if ordered else [1] * len(actual))
+    ranks = ranks_of(len(actual), batches if ordered else [1] * len(actual))
     table = _Table(expected, actual, judge, _starts(len(expected), groups if ordered else None), optional)
     partners: list[int | None] = [None] * len(expected)
     if len(expected) * len(columns) <= LIMIT:
@@ -119,7 +120,7 @@ class _Table:
         return self._known[place]
 
 
-def _ranks(calls: int, batches: Sequence[int] | None) -> Sequence[int]:
+def ranks_of(calls: int, batches: Sequence[int] | None) -> Sequence[int]:
     """Return for each call where its batch begins, which is what orders batches; no batch is one of its own."""
     if batches is None:
         return range(calls)
@@ -158,18 +159,31 @@ def _align_exactly(
         return True
     optional = None if table.optional is None else [table.optional[row] for row in rows]
     weights, exact = _weights([[table.pair(row, column) for column in columns] for row in rows], optional)
-    batches, groups = _numbered(ranks[column] for column in columns), _numbered(table.groups[row] for row in rows)
-    if len(batches) == 1 or len(groups) == 1:
-        found = _in_any_order(weights, [table.expected[row] for row in rows], [table.actual[c] for c in columns])
-    elif len(groups) < len(rows):
-        found, best = align_groups(weights, groups, batches)
+    places = [ranks[column] for column in columns]
+    groups = _numbered(table.groups[row] for row in rows)
+    if 1 < len(groups) < len(rows) and len(set(places)) > 1:
+        found, best = align_groups(weights, groups, _numbered(places))
         exact = exact and best
-    elif len(batches) == len(columns) and batches == sorted(batches):
-        found = _in_order(weights)
     else:
-        found = align_batches(weights, batches)
+        names = [table.expected[row] for row in rows], [table.actual[column] for column in columns]
+        found = align_weights(weights, *names, None if len(groups) == 1 else places)
     partners[rows.start : rows.stop] = [None if position is None else columns[position] for position in found]
     return exact
+
+
+def align_weights(
+    weights: Sequence[Sequence[int]], expected: Sequence[str], actual: Sequence[str], ranks: Sequence[int] | None
+) -> list[int | None]:
+    """Align calls by what their pairs are worth: for each row the best column, 0 where the two may not be aligned.
+
+    Columns come in the order of their ranks, and order is free among those of one rank; without ranks, among all.
+    """
+    batches = None if ranks is None else _numbered(ranks)
+    if batches is None or len(batches) == 1:
+        return _in_any_order(weights, expected, actual)
+    if len(batches) == len(actual) and batches == sorted(batches):
+        return _in_order(weights)
+    return align_batches(weights, batches)
 
 
 def _numbered(ranks: Iterable[int]) -> list[list[int]]:
@@ -258,30 +272,39 @@ def _key(pair: Pair) -> tuple[int, int, int, bool, bool]:
 
 
 def _in_order(weights: Sequence[Sequence[int]]) -> list[int | None]:
-    """Align by dynamic programming from the end, then walk from the start."""
+    """Align by dynamic programming from the end, then walk from the start.
+
+    `best[row]` has for each column, counted from the last, the most that this row and later ones can win from there on.
+    """
     columns = len(weights[0])
-    best = [[0] * (columns + 1)]
+    below = [0] * (columns + 1)
+    best = [below]
     for row in reversed(weights):
-        below, here = best[-1], [0] * (columns + 1)
-        for column in range(columns - 1, -1, -1):
-            value = max(here[column + 1], below[column])
-            weight = row[column]
-            if weight and (paired := weight + below[column + 1]) > value:
-                value = paired
-            here[column] = value
-        best.append(here)
-    best.reverse()
+        if any(row):
+            here, so_far, diagonal = [0], 0, 0
+            for weight, without in zip(reversed(row), islice(below, 1, None), strict=True):
+                if without > so_far:  # noqa: PLR1730 - a call costs more than all the rest
+                    so_far = without
+                if weight and weight + diagonal > so_far:
+                    so_far = weight + diagonal
+                here.append(so_far)
+                diagonal = without
+            below = here
+        best.append(below)
     found: list[int | None] = []
     start = 0
-    for number, row in enumerate(weights):
-        here, below = best[number], best[number + 1]
+    for number, row in enumerate(weights, start=1):
+        here, below = best[-number], best[-number - 1]
         partner: int | None = None
-        for column in range(start, columns):
-            if here[column] < here[start]:
-                break
-            if row[column] and row[column] + below[column + 1] == here[start]:
-                partner = column
-                break
+        if here is not below:
+            target = here[columns - start]
+            for column in range(start, columns):
+                if here[columns - column] < target:
+                    break
+                weight = row[column]
+                if weight and weight + below[columns - column - 1] == target:
+                    partner = column
+                    break
         found.append(partner)
         start = start if partner is None else partner + 1
     return found

@@ -12,15 +12,15 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from goldspan.scoring.alignment import Pair
-from goldspan.scoring.argument_rules import Rule
 from goldspan.scoring.comparison import ONE, ZERO
+from goldspan.scoring.compiled_call import Argument, compiled_call
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.declared_defaults import DeclaredDefaults
 from goldspan.scoring.goldens.models import ExpectedCall
 from goldspan.scoring.matchers.history import Earlier, History
-from goldspan.scoring.matchers.judging import differing, has_parts, lacks, score_of
+from goldspan.scoring.matchers.judging import differing, lacks, score_of
 from goldspan.scoring.matchers.matcher import ABSENT, Absence, Expected, holds_matchers
-from goldspan.scoring.matchers.presence import Absent, Ignore, Present
+from goldspan.scoring.matchers.presence import Absent, Present
 from goldspan.scoring.results import ArgumentResult, Label, Outcome, Reason, Verdict
 from goldspan.scoring.sessions import Capture, JsonValue, ToolCall
 
@@ -69,11 +69,6 @@ class Surroundings(NamedTuple):
     """What the tools' definitions declare for arguments that are left out."""
 
 
-_Argument = tuple[str, Expected, Rule, bool]
-"""An expected argument that counts: its name, its value, the rule for it, and whether it is more than plain JSON to be
-compared as a whole."""
-
-
 class CallMatch:
     """An expected call together with the rules for its arguments, to be compared with many actual calls."""
 
@@ -81,17 +76,7 @@ class CallMatch:
 
     def __init__(self, expected: ExpectedCall, criterion: Criterion, around: Surroundings = Surroundings()) -> None:  # noqa: B008 - immutable
         self.expected, self.criterion, self._around = expected, criterion, around
-        rules = criterion.rules(expected.name)
-        self._items: list[_Argument]
-        if expected.values is expected.args and not rules.reach_inside:
-            self._items = [(argument, value, rules[argument], False) for argument, value in expected.args.items()]
-        else:
-            self._items = [
-                (argument, value, rule := rules[argument], has_parts(value, rule))
-                for argument, value in expected.values.items()
-                if not isinstance(value, Ignore)
-            ]
-        self._total = sum([rule.points for _, _, rule, _ in self._items])
+        self._items, self._total, _ = compiled_call(expected, criterion)
 
     def is_perfect(self, call: ToolCall, judged: Judged) -> bool:
         """Whether no other call could be a better partner than this one of the same name."""
@@ -223,7 +208,7 @@ class CallMatch:
             return Judged(PASSED, RIGHT, results, ())
         return Judged(Verdict(None, Label.NOT_EVALUATED, REASONS[capture]), ANYTHING, results, ())
 
-    def _special(self, item: _Argument, actual: Mapping[str, JsonValue], call: ToolCall) -> Fraction | Absence | None:
+    def _special(self, item: Argument, actual: Mapping[str, JsonValue], call: ToolCall) -> Fraction | Absence | None:
         """Judge an argument of any kind: 0 to 1, `MISSING`, or none where that is not known."""
         name, value, rule, special = item
         if is_hidden(call.argument_captures, name):
@@ -235,7 +220,7 @@ class CallMatch:
         default = ABSENT if isinstance(value, Present) else self._default(name, ABSENT)
         return ONE if default is not ABSENT and self._score(item, default, call) == 1 else MISSING
 
-    def _score(self, item: _Argument, actual: JsonValue, call: ToolCall) -> Fraction | None:
+    def _score(self, item: Argument, actual: JsonValue, call: ToolCall) -> Fraction | None:
         _, value, rule, _ = item
         score = score_of(value, actual, rule, self._earlier(call))
         return ONE if score == 1 else score
@@ -249,7 +234,7 @@ class CallMatch:
         defaults = self._around.defaults
         return otherwise if defaults is None else defaults.of(self.expected.name).get(name, otherwise)
 
-    def _lacks_part(self, item: _Argument, actual: Mapping[str, JsonValue]) -> bool:
+    def _lacks_part(self, item: Argument, actual: Mapping[str, JsonValue]) -> bool:
         """Whether a part is expected and needed, and not there."""
         name, value, rule, _ = item
         return any(lacks(value, actual.get(name, ABSENT), way) for way in rule.needed)
@@ -258,7 +243,7 @@ class CallMatch:
         """Return an expected value as it stands in the golden; a literal one as it is meant."""
         return self.expected.args[name] if holds_matchers(value) else value
 
-    def _differing(self, item: _Argument, found: JsonValue, call: ToolCall) -> tuple[str, ...]:
+    def _differing(self, item: Argument, found: JsonValue, call: ToolCall) -> tuple[str, ...]:
         """Name the parts of an expected value that differ, where it has parts."""
         _, value, rule, _ = item
         return () if isinstance(value, str) else differing(value, found, rule, self._earlier(call))

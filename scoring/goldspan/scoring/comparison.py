@@ -28,7 +28,7 @@ ONE = Fraction(1)
 LONGEST_SIMILAR = 100_000
 SIMILARITY_IS_MISSING = "the strategy `similarity` needs rapidfuzz: install goldspan[similarity]"
 
-_SCALARS = frozenset({str, int, float, bool, type(None)})
+SCALARS = frozenset({str, int, float, bool, type(None)})
 """Two values of one of these types are equal as JSON exactly if they are in Python."""
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE]([+-]?[0-9]+))?", re.ASCII)
 _LONGEST_NUMBER = 400
@@ -37,7 +37,7 @@ _LARGEST_EXPONENT = 1_000
 
 def exact(expected: JsonValue, actual: JsonValue) -> Fraction:
     """1 if the values are equal as JSON."""
-    if type(expected) is type(actual) and type(expected) in _SCALARS:
+    if type(expected) is type(actual) and type(expected) in SCALARS:
         return ONE if expected == actual else ZERO
     return ONE if equal(expected, actual) else ZERO
 
@@ -116,7 +116,7 @@ def equal(expected: JsonValue, actual: JsonValue, *, casefold: bool = False) -> 
     waiting: list[tuple[JsonValue, JsonValue]] = [(expected, actual)]
     while waiting:
         wanted, found = waiting.pop()
-        if type(wanted) is type(found) and type(wanted) in _SCALARS and wanted == found:
+        if type(wanted) is type(found) and type(wanted) in SCALARS and wanted == found:
             continue
         if is_list(wanted):
             if not is_list(found) or len(wanted) != len(found):

@@ -215,3 +215,7 @@ def _canonical(value: object) -> object:
     if is_mapping(value):
         return {key: _canonical(item) for key, item in value.items()}
     return value
+
+
+DEFAULT = Criterion()
+"""What holds where nobody says otherwise."""

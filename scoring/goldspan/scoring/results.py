@@ -12,6 +12,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal
 
 from goldspan.scoring.errors import Problem
+from goldspan.scoring.late import Late
 from goldspan.scoring.sessions import JsonValue, Session, ToolCall, Turn
 
 if TYPE_CHECKING:
@@ -147,7 +148,7 @@ class CallResult:
 
 
 @dataclass(frozen=True, slots=True)
-class TurnResult:
+class TurnResult(Late):
     """One turn against what was expected of it."""
 
     verdict: Verdict
@@ -188,7 +189,7 @@ class TurnResult:
 
 
 @dataclass(frozen=True, slots=True)
-class SessionResult:
+class SessionResult(Late):
     """One run of a session against its golden."""
 
     verdict: Verdict

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice, product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from goldspan.scoring.call_match import Bounds
-from goldspan.scoring.criterion import Criterion
+from goldspan.scoring.criterion import DEFAULT, Criterion
 from goldspan.scoring.criterion_fields import is_mapping
+from goldspan.scoring.expected_turn import ExpectedSession, ExpectedTurn, expected_session, expected_turn
 from goldspan.scoring.forbidden import all_kept, with_forbidden
 from goldspan.scoring.given import (
     ActualCalls,
@@ -26,12 +26,12 @@ from goldspan.scoring.given import (
     session_of,
 )
 from goldspan.scoring.goldens.matching import Ambiguous, GoldenIndex, split_runs, with_known_names
-from goldspan.scoring.goldens.models import MOST_ALTERNATIVES, ExpectedCall, Golden, GoldenSet, GoldenTurn
+from goldspan.scoring.goldens.models import Golden, GoldenSet
 from goldspan.scoring.matchers.history import History
 from goldspan.scoring.results import CallResult, Label, Reason, RunResult, SessionResult, TurnResult, Verdict
 from goldspan.scoring.sessions import Capture, Session, Turn
 from goldspan.scoring.turn_join import join_turns
-from goldspan.scoring.turn_score import ExpectedTurn, TurnScore, best_of, label_of, mean, score_calls
+from goldspan.scoring.turn_score import TurnScore, best_of, label_of, mean, score_calls
 
 if TYPE_CHECKING:
     from goldspan.scoring.metrics.judging import MetricSource
@@ -55,9 +55,9 @@ def score_turn(
 
     """
     override = _override(criterion)
-    judging = override or Criterion()
-    wanted, turn = _expected(expected_calls(expected), judging, override), actual_turn(actual)
-    return score_calls(wanted, turn, turn_index=0, history=History([turn], [wanted.calls])).result
+    wanted, turn = expected_turn(expected_calls(expected), override or DEFAULT, override), actual_turn(actual)
+    history = History([turn], [wanted.calls]) if wanted.asks_history else None
+    return score_calls(wanted, turn, turn_index=0, history=history).result
 
 
 def score_session(
@@ -87,20 +87,20 @@ def score_session(
         return SessionResult(Verdict(None, Label.NOT_EVALUATED, reason), run, None)
     wanted = golden_of(golden)
     run = with_known_names(run, wanted)
-    judging = override or wanted.criterion
-    if wanted.calls is not None or judging.scope == "session":
-        scored = [_whole_session(wanted, run, judging, override)] if final else []
+    expected = expected_session(wanted, override)
+    if expected.as_one:
+        scored = [_whole_session(expected, run)] if final else []
     else:
-        scored = list(_turns(wanted, run, judging, override, final=final))
-    counted = [turn for turn in scored if turn.result.expected]
+        scored = list(_turns(expected, run, final=final))
+    counted = [turn for turn in scored if turn.counts]
     return SessionResult(
-        with_forbidden(_verdict(counted, judging, final=final), all_kept(turn.kept for turn in scored)),
+        with_forbidden(_verdict(counted, expected.criterion, final=final), all_kept(turn.kept for turn in scored)),
         run,
         wanted,
         tuple(turn.result for turn in scored),
         expected=len(counted),
         evaluated=sum(turn.result.verdict.exact is not None for turn in counted),
-        criterion=judging.digest,
+        criterion=expected.criterion.digest,
     )
 
 
@@ -154,76 +154,44 @@ def _index(goldens: GoldenIndex | GoldenSource | Iterable[GoldenSource]) -> Gold
     return load_goldens(*([goldens] if isinstance(goldens, GoldenSet | str | Path) or is_mapping(goldens) else goldens))
 
 
-def _turns(
-    golden: Golden, session: Session, judging: Criterion, override: Criterion | None, *, final: bool
-) -> Iterator[TurnScore]:
+def _turns(golden: ExpectedSession, session: Session, *, final: bool) -> Iterator[TurnScore]:
     """Score the golden's turns in its order, then list the turns it does not have."""
-    joined = join_turns(golden.turns, session.turns, judging.turn_join)
-    history = _history(session, golden.turns)
+    judging, turns = golden.criterion, session.turns
+    joined = join_turns(golden.turns, turns, judging.turn_join)
+    history = _history(golden, session)
     unseen = Reason.INCOMPLETE if session.incomplete else None
-    for index, (expected, partner) in enumerate(zip(golden.turns, joined.partners, strict=True)):
+    for index, (choices, partner) in enumerate(zip(golden.choices, joined.partners, strict=True)):
         if partner is None and not final:
             continue
         turn, why = None, unseen
         if partner is None:
             why = _why_missing(judging, session, known=index not in joined.unknown)
         else:
-            turn = session.turns[partner]
+            turn = turns[partner]
         best = best_of(
-            [
-                score_calls(wanted, turn, turn_index=partner, unseen=why, history=history)
-                for wanted in _expected_turns(expected, index, judging, override)
-            ]
+            [score_calls(wanted, turn, turn_index=partner, unseen=why, history=history) for wanted in choices]
         )
-        history.judged(index, best.result)
+        if history is not None:
+            history.judged(index, best.result)
         yield best
-    for index, turn in enumerate(session.turns):
+    for index, turn in enumerate(turns):
         if index not in joined.partners:
-            yield TurnScore(_not_expected(turn, index))
+            yield TurnScore(_not_expected(turn, index), counts=False)
 
 
-def _expected(
-    calls: Sequence[ExpectedCall], judging: Criterion, override: Criterion | None, index: int | None = None
-) -> ExpectedTurn:
-    return ExpectedTurn(calls, judging, [override or call.criterion or judging for call in calls], index)
-
-
-def _expected_turns(
-    turn: GoldenTurn, index: int, above: Criterion, override: Criterion | None
-) -> Iterator[ExpectedTurn]:
-    """List what would do for a turn, the golden's first choice first."""
-    judging = override or turn.criterion or above
-    for calls in (turn.calls, *turn.alternatives):
-        yield _expected(calls, judging, override, index)
-
-
-def _whole_session(golden: Golden, session: Session, judging: Criterion, override: Criterion | None) -> TurnScore:
+def _whole_session(golden: ExpectedSession, session: Session) -> TurnScore:
     """Score all calls of a session as one turn; it ends with the session's last turn and stands at its root."""
-    turns = golden.turns if golden.calls is None else (GoldenTurn(golden.calls, alternatives=golden.alternatives),)
-    choices = [tuple(_expected_turns(turn, index, judging, override)) for index, turn in enumerate(turns)]
-    scored = [
-        _as_one_turn(_one_after_the_other(parts, judging), session, judging, _history(session, turns))
-        for parts in islice(product(*choices), MOST_ALTERNATIVES)
-    ]
-    return best_of(scored)
+    [choices] = golden.choices
+    return best_of([_as_one_turn(wanted, session, golden.criterion, _history(golden, session)) for wanted in choices])
 
 
-def _one_after_the_other(parts: Sequence[ExpectedTurn], judging: Criterion) -> ExpectedTurn:
-    """Join what is expected of several turns; groups of free order stay apart."""
-    numbers: dict[tuple[int, int], int] = {}
-    calls = [
-        replace(call, group=numbers.setdefault((index, call.group), len(numbers) + 1)) if call.group else call
-        for index, part in enumerate(parts)
-        for call in part.calls
-    ]
-    return ExpectedTurn(calls, judging, [criterion for part in parts for criterion in part.criteria], 0)
+def _history(golden: ExpectedSession, session: Session) -> History | None:
+    if not golden.asks_history:
+        return None
+    return History(session.turns, [turn.calls for turn in golden.turns], complete=not session.incomplete)
 
 
-def _history(session: Session, turns: Sequence[GoldenTurn]) -> History:
-    return History(session.turns, [turn.calls for turn in turns], complete=not session.incomplete)
-
-
-def _as_one_turn(wanted: ExpectedTurn, session: Session, judging: Criterion, history: History) -> TurnScore:
+def _as_one_turn(wanted: ExpectedTurn, session: Session, judging: Criterion, history: History | None) -> TurnScore:
     if not session.turns:
         return score_calls(wanted, None, unseen=_why_missing(judging, session, known=True))
     last = session.turns[-1]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -23,8 +23,8 @@ from goldspan.scoring.call_match import (
 from goldspan.scoring.comparison import ONE, ZERO
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.declared_defaults import DeclaredDefaults
+from goldspan.scoring.expected_turn import ExpectedTurn
 from goldspan.scoring.forbidden import judge_forbidden, with_forbidden
-from goldspan.scoring.goldens.models import ExpectedCall
 from goldspan.scoring.matchers.history import History
 from goldspan.scoring.results import CallResult, Label, Reason, TurnResult, Verdict
 from goldspan.scoring.sessions import ToolCall, Turn
@@ -44,23 +44,8 @@ class TurnScore(NamedTuple):
     bounds: Bounds = ANYTHING
     kept: Verdict | None = None
     """Whether what is forbidden was left alone; none where nothing is."""
-
-
-@dataclass(frozen=True, slots=True)
-class ExpectedTurn:
-    """What is expected of a turn, and how that is judged."""
-
-    calls: Sequence[ExpectedCall]
-    criterion: Criterion
-    criteria: Sequence[Criterion]
-    """That of each call."""
-    index: int | None = None
-    """Position among the golden's turns."""
-
-    @property
-    def forbids(self) -> bool:
-        """Whether some of the calls must not be made."""
-        return True in [call.forbidden for call in self.calls]
+    counts: bool = True
+    """Something is expected of the turn."""
 
 
 def score_calls(
@@ -77,81 +62,118 @@ def score_calls(
     `unseen` is a reason why there may be calls that were not seen: expected calls without a partner are then not
     evaluated. `batches` replaces the batch numbers of the calls. `history` has what earlier calls returned.
     """
-    calls = turn.calls if turn is not None else ()
     if turn is not None and not turn.calls_visible:
         unseen = unseen or Reason.CALLS_NOT_VISIBLE
-    places: Sequence[int] = range(len(golden.calls))
-    forbids = golden.forbids
-    if forbids:
-        places = [place for place in places if not golden.calls[place].forbidden]
+    if turn is not None and unseen is None and golden.plain is not None:
+        found = golden.plain.score(turn, batches)
+        if found is not None:
+            partners, verdict, bounds = found
+
+            def whole() -> TurnResult:
+                matches = _matches(golden, Surroundings(None, DeclaredDefaults(turn.tool_definitions)))
+                scored = _Scored(matches, golden.places, turn.calls, partners, {}, None)
+                return _result(golden, scored, verdict, turn, turn_index)
+
+            return TurnScore(TurnResult.later(whole, verdict=verdict), bounds)
     around = Surroundings(history, None if turn is None else DeclaredDefaults(turn.tool_definitions))
-    matches = [CallMatch(golden.calls[place], golden.criteria[place], around) for place in places]
+    matches = _matches(golden, around)
+    calls = turn.calls if turn is not None else ()
     partners, judged, approximate = _aligned(matches, calls, golden.criterion, batches)
-    taken = {partner for partner in partners if partner is not None}
-    left = [index for index in range(len(calls)) if index not in taken] if len(taken) < len(calls) else []
-    rejected = tuple(call for call in calls if call.rejected)
-    unexpected = [
-        CallResult(NOT_EXPECTED, actual=calls[index], actual_index=index) for index in left if not calls[index].rejected
-    ]
-    nearest = _near_misses(matches, partners, calls, left) if left and len(taken) < len(matches) else {}
-    results: list[CallResult] = []
-    counted: list[CallResult] = []
-    bounds: list[Bounds] = []
-    matched = evaluated = 0
-    for row, (match, partner, place) in enumerate(zip(matches, partners, places, strict=True)):
-        if partner is not None:
-            found = judged.get(row) or match.judge(calls[partner])
-            result = CallResult(
-                found.verdict,
-                match.expected,
-                place,
-                calls[partner],
-                partner,
-                found.arguments,
-                found.extra,
-                aligned=True,
-            )
-            within = found.bounds
-        elif match.expected.optional:
-            continue
-        else:
-            result = _missing(match, place, calls, nearest.get(row), unseen)
-            within = WRONG if unseen is None else ANYTHING
-        results.append(result)
-        if not match.expected.optional:
-            counted.append(result)
-            bounds.append(within)
-            matched += result.aligned
-            evaluated += result.verdict.exact is not None
-    penalized = len(unexpected) if golden.criterion.extra_calls == "penalize" else 0
-    verdict, most_and_least = NOT_EXPECTED, ANYTHING
-    if counted:
-        verdict, most_and_least = _verdict(counted, bounds, golden.criterion, penalized, unseen)
+    scored = _Scored(matches, golden.places, calls, partners, judged, unseen)
+    penalized = len(scored.unexpected) if golden.criterion.extra_calls == "penalize" else 0
+    verdict, bounds = NOT_EXPECTED, ANYTHING
+    if scored.counted:
+        verdict, bounds = _verdict(scored.counted, scored.bounds, golden.criterion, penalized, unseen)
     kept = None
-    if forbids:
+    if golden.forbidden:
         forbidden = [
             CallMatch(call, one, around)
             for call, one in zip(golden.calls, golden.criteria, strict=True)
             if call.forbidden
         ]
-        results, unexpected, kept = judge_forbidden(forbidden, results, unexpected, unseen)
+        scored.calls, scored.unexpected, kept = judge_forbidden(forbidden, scored.calls, scored.unexpected, unseen)
         verdict = with_forbidden(verdict, kept)
-    return TurnScore(
-        TurnResult(
-            verdict,
-            tuple(results),
-            tuple(unexpected),
-            rejected,
-            turn,
-            turn_index,
-            golden.index,
-            expected=len(counted),
-            evaluated=evaluated,
-            matched=matched,
-            approximate=approximate,
-        ),
-        most_and_least,
-        kept,
+    result = _result(golden, scored, verdict, turn, turn_index, approximate=approximate)
+    return TurnScore(result, bounds, kept, bool(scored.counted))
+
+
+class _Scored:
+    """What became of the calls of a turn, once each has its partner."""
+
+    __slots__ = ("bounds", "calls", "counted", "unexpected")
+
+    def __init__(
+        self,
+        matches: Sequence[CallMatch],
+        places: Sequence[int],
+        calls: Sequence[ToolCall],
+        partners: Sequence[int | None],
+        judged: Mapping[int, Judged],
+        unseen: Reason | None,
+    ) -> None:
+        self.calls: list[CallResult] = []
+        self.counted: list[CallResult] = []
+        """Those that count towards the mean, with their bounds."""
+        self.bounds: list[Bounds] = []
+        taken = {partner for partner in partners if partner is not None}
+        left = [index for index in range(len(calls)) if index not in taken] if len(taken) < len(calls) else []
+        self.unexpected = [
+            CallResult(NOT_EXPECTED, actual=calls[index], actual_index=index)
+            for index in left
+            if not calls[index].rejected
+        ]
+        nearest = _near_misses(matches, partners, calls, left) if left and len(taken) < len(matches) else {}
+        for row, (match, partner, place) in enumerate(zip(matches, partners, places, strict=True)):
+            if partner is not None:
+                found = judged.get(row) or match.judge(calls[partner])
+                result = CallResult(
+                    found.verdict,
+                    match.expected,
+                    place,
+                    calls[partner],
+                    partner,
+                    found.arguments,
+                    found.extra,
+                    aligned=True,
+                )
+                within = found.bounds
+            elif match.expected.optional:
+                continue
+            else:
+                result = _missing(match, place, calls, nearest.get(row), unseen)
+                within = WRONG if unseen is None else ANYTHING
+            self.calls.append(result)
+            if not match.expected.optional:
+                self.counted.append(result)
+                self.bounds.append(within)
+
+
+def _matches(golden: ExpectedTurn, around: Surroundings) -> list[CallMatch]:
+    return [CallMatch(golden.calls[place], golden.criteria[place], around) for place in golden.places]
+
+
+def _result(
+    golden: ExpectedTurn,
+    scored: _Scored,
+    verdict: Verdict,
+    turn: Turn | None,
+    turn_index: int | None,
+    *,
+    approximate: bool = False,
+) -> TurnResult:
+    calls = turn.calls if turn is not None else ()
+    return TurnResult(
+        verdict,
+        tuple(scored.calls),
+        tuple(scored.unexpected),
+        tuple(call for call in calls if call.rejected),
+        turn,
+        turn_index,
+        golden.index,
+        expected=len(scored.counted),
+        evaluated=sum(result.verdict.exact is not None for result in scored.counted),
+        matched=sum(result.aligned for result in scored.counted),
+        approximate=approximate,
     )
 
 
@@ -169,6 +191,7 @@ def best_of(scored: Sequence[TurnScore]) -> TurnScore:
         replace(scored[best].result, alternative=best),
         Bounds(max(one.least for one in alike), max(one.most for one in alike)),
         kept,
+        scored[best].counts,
     )
 
 

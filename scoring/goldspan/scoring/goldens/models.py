@@ -15,6 +15,7 @@ from typing import Literal, NamedTuple
 
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.goldens.chosen import MetricChoice, PresetChoice
+from goldspan.scoring.kept import Keeper
 from goldspan.scoring.matchers.matcher import Expected
 from goldspan.scoring.matchers.reading import read_arguments
 from goldspan.scoring.sessions import JsonValue
@@ -54,7 +55,7 @@ class Repeat(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class ExpectedCall:
+class ExpectedCall(Keeper):
     """One call that should have been made: `ExpectedCall("get_weather", {"city": "Paris"})`.
 
     Only the arguments named in `args` are judged; others that were passed are reported as extra. Raises MatcherError
@@ -106,7 +107,7 @@ class GoldenTurn:
 
 
 @dataclass(frozen=True, slots=True)
-class Golden:
+class Golden(Keeper):
     """What one session should have done, as turns or as one list of calls for the whole session."""
 
     session: str | None = None
