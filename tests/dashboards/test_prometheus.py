@@ -7,10 +7,12 @@ import re
 import shutil
 import socket
 import subprocess
+import threading
 import time
 import urllib.parse
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +23,14 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from ruamel.yaml import YAML
 
+from downstream import http_downstream
+from gateway_process import process, settings_for
 from goldspan.collector_processor import ToolParameterMatchExporter
 from in_process_rig import Inner
+from otlp_containers import as_message
+from score_backend import score_backend
 from scripted_agent import CONVERT, PARIS, ROME, golden, golden_set, run_turn
+from trace_requests import turn_request
 
 CONFIG = Path(__file__).parents[2] / "config"
 BOARDS = sorted((CONFIG / "grafana").glob("*.json"))
@@ -35,6 +42,7 @@ VARIABLES = {
     "$service": ".*",
     "$environment": ".*",
     "$golden_set": ".*",
+    "$gateway": ".*",
     "$__rate_interval": "10s",
     "$__range": "1m",
 }
@@ -115,6 +123,51 @@ def work(meter_provider: MeterProvider, resource: Resource, seconds: float) -> N
     broken.shutdown()
 
 
+@contextmanager
+def gateway(folder: Path) -> Generator[str]:
+    """A gateway with traffic while the block runs, and where its numbers are; now and then somebody refuses something.
+
+    It is sent right and wrong turns, turns without golden, with hidden arguments and without an end, and junk.
+    """
+    goldens = [
+        {"session": session, "turns": [{"calls": [{"name": "get_weather", "args": {"city": "Paris"}}]}]}
+        for session in ("never", *(f"{kind}-{number}" for kind in ("seen", "hidden") for number in range(100)))
+    ]
+    (folder / "goldens.json").write_text(json.dumps({"golden_set": "g", "format": 1, "goldens": goldens}), "utf-8")
+    stop = threading.Event()
+    with score_backend() as scores, http_downstream() as http:
+        more = f"goldens: goldens.json\nsinks: {{phoenix: {{endpoint: '{scores.endpoint}'}}}}\n"
+        settings = settings_for(http, more).replace("run_idle: 1s", "run_idle: 300ms, hold_timeout: 500ms")
+
+        def send(number: int) -> None:
+            http.http_answer.status = 400 if number % 5 == 4 else 200
+            unended = turn_request(f"seen-{number}", ("get_weather", {"city": "Oslo"}), turn=1)
+            del unended["resourceSpans"][0]["scopeSpans"][0]["spans"][0]
+            for document in (
+                turn_request(f"seen-{number}", ("get_weather", {"city": "Paris" if number % 2 else "Rome"})),
+                turn_request(f"hidden-{number}", ("get_weather", None)),
+                turn_request(f"nobody-{number}", ("get_weather", {})),
+                unended,
+            ):
+                running.post(as_message(document).SerializeToString())
+            running.post(b"\xff\xff")
+
+        def keep_sending() -> None:
+            number = 0
+            while not stop.wait(0.3):
+                send(number % 100)
+                number += 1
+
+        with process(settings, folder) as running:
+            sending = threading.Thread(target=keep_sending)
+            sending.start()
+            try:
+                yield running.addresses["admin"]
+            finally:
+                stop.set()
+                sending.join()
+
+
 @pytest.fixture(scope="module")
 def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
     exporter = pytest.importorskip("opentelemetry.exporter.prometheus", reason="opentelemetry-exporter-prometheus")
@@ -135,7 +188,8 @@ def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]
                 "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
                 "rule_files": ["rules.yaml"],
                 "scrape_configs": [
-                    {"job_name": "agent", "static_configs": [{"targets": [f"127.0.0.1:{page.server_port}"]}]}
+                    {"job_name": "agent", "static_configs": [{"targets": [f"127.0.0.1:{page.server_port}"]}]},
+                    {"job_name": "gateway", "file_sd_configs": [{"files": ["gateways.json"]}]},
                 ],
             }
         ),
@@ -149,8 +203,10 @@ def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]
         )
     try:
         until_ready(address, server, folder / "log")
-        work(meters, resource, SECONDS)
-        yield Prometheus(address)
+        with gateway(tmp_path_factory.mktemp("gateway")) as admin:
+            (folder / "gateways.json").write_text(json.dumps([{"targets": [admin]}]), "utf-8")
+            work(meters, resource, SECONDS)
+            yield Prometheus(address)
     finally:
         server.terminate()
         server.wait(10)
@@ -193,6 +249,15 @@ def test_the_numbers_are_those_of_the_agent(prometheus: Prometheus) -> None:
     assert 0.4 < passes["turn"] < 0.9
     [wrong] = prometheus.ask("tool_parameter_match:argument_mismatches:rate5m > 0")
     assert wrong["metric"]["tool_parameter_match_argument"] == "city"
+
+
+def test_the_numbers_are_those_of_the_gateway(prometheus: Prometheus) -> None:
+    [never] = prometheus.ask("goldspan_goldens_never_seen")
+    assert float(never["value"][1]) >= 1
+    reasons = {one["metric"]["reason"] for one in prometheus.ask("goldspan_calls_not_evaluated_total > 0")}
+    assert "arguments_not_captured" in reasons
+    [junk] = prometheus.ask('goldspan_turned_away_requests_total{reason="broken"}')
+    assert float(junk["value"][1]) > 0
 
 
 def test_boards_ask_only_for_variables_they_have() -> None:
