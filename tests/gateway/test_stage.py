@@ -265,6 +265,20 @@ def test_more_sessions_than_may_be_kept_are_judged_and_dropped_the_quietest_firs
     assert len(driver.span_ids()) == 300
 
 
+def test_tenants_share_what_may_be_kept() -> None:
+    settings = PipelineSettings(engine=EngineSettings(run_idle=10_000.0, max_spans=90))
+    driver = Driver(everything(), None, settings)
+    for number in range(40):
+        for tenant in ("a", "b", "c"):
+            body = as_message(turn_request(f"s-{number}", ("f", {"x": number}), ("g", {}))).SerializeToString()
+            driver.send(Request(Signal.TRACES, body, (("x-tenant", tenant),)))
+        driver.wait(3.0)
+        driver.deliver()
+    kept = [len(one.store.packed) + len(list(one.store.unsettled())) for one in driver.stage.tenants]
+    assert kept == [10, 10, 10]
+    assert len(driver.span_ids()) == 360
+
+
 def test_many_sessions_come_back_in_parts_and_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stage, "_RESTORED_AT_ONCE", 10)
     with packing_at_once():

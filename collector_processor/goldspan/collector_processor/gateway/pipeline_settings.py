@@ -19,7 +19,10 @@ class PipelineSettings:
     max_held_bytes: int = 64 << 20
     """Spans that wait at once; beyond it those that waited longest leave without their attributes."""
     engine: EngineSettings = field(default_factory=EngineSettings)
-    """When turns and runs are judged, and how long and how many of them are kept; `hold_timeout` is there."""
+    """When turns and runs are judged, and how long and how many of them are kept; `hold_timeout` is there.
+
+    Tenants have equal parts of `max_spans` and of `shelf_bytes`.
+    """
     shelf_bytes: int = 64 << 20
     """Encoded spans that are kept for `engine.trace_retention`, should their trace turn out to be of interest."""
     max_tenants: int = 64

@@ -23,7 +23,7 @@ class Shelf:
     def __init__(self, *, retention: float, max_bytes: int) -> None:
         """Keep spans for so many seconds, and so many bytes of them."""
         self._retention = retention
-        self._max_bytes = max_bytes
+        self.max_bytes = max_bytes
         self._by_trace: dict[bytes, list[tuple[int, Envelope, list[bytes]]]] = {}
         self._batches: deque[tuple[float, int, int, tuple[bytes, ...]]] = deque()
         self._number = 0
@@ -75,7 +75,7 @@ class Shelf:
 
     def expire(self, now: float) -> None:
         """Forget what is too old or too much."""
-        while self._batches and (self._batches[0][0] + self._retention <= now or self.size > self._max_bytes):
+        while self._batches and (self._batches[0][0] + self._retention <= now or self.size > self.max_bytes):
             _, number, size, traces = self._batches.popleft()
             self.size -= size
             self._forget(number, traces)

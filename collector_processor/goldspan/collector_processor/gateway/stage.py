@@ -12,7 +12,7 @@ import functools
 import json
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
@@ -244,9 +244,19 @@ class Stage:
             line = self._lines[name] = self._new_line(name, headers)
             if len(self._lines) > self.settings.max_tenants:
                 self._drop(next(iter(self._lines.values())), now)
+            self._share_out()
         else:
             self._lines.move_to_end(name)
         return line
+
+    def _share_out(self) -> None:
+        """Give each tenant an equal part of what all of them may keep."""
+        parts = len(self._lines)
+        for line in self._lines.values():
+            line.shelf.max_bytes = self.settings.shelf_bytes // parts
+            line.tenant.engine.settings = replace(
+                self.settings.engine, max_spans=max(1, self.settings.engine.max_spans // parts)
+            )
 
     def _new_line(self, name: str, headers: Headers) -> _Line:
         shelf = Shelf(retention=self.settings.engine.trace_retention, max_bytes=self.settings.shelf_bytes)
@@ -330,6 +340,7 @@ class Stage:
             self._gone_without_golden += line.without_golden
             line.without_golden = 0
             line.tenant = self._new_tenant(line.name, line.shelf)
+            self._share_out()
             return
         if judged is not None:
             self._emit(line, judged, now)
