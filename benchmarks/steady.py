@@ -1,10 +1,10 @@
 """A gateway under steady load for minutes: latency of acknowledgement, memory over time, spans lost.
 
-    python -m benchmarks.steady [SECONDS] [SHARE OF PEAK]
+    python -m benchmarks.steady [SECONDS] [REQUESTS A SECOND]
 
 `goldspan serve` with its journal, gzip in and out, receives four agent sessions a request over HTTP, one of them with a
-golden, and sends them on to a receiver that counts spans. First clients send as fast as they are let, which finds the
-peak; then at a share of it, by a clock that does not wait for answers. Clients and receiver use the same cores.
+golden, and sends them on to a receiver that counts spans. Without a rate clients send as fast as they are let at first,
+and then half as fast. A clock gives the rate, and does not wait for answers. Clients and receiver use the same cores.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def percentile(values: list[float], share: float) -> float:
     return sorted(values)[min(len(values) - 1, int(len(values) * share))] * 1000
 
 
-def main(seconds: float, share: float) -> None:
+def main(seconds: float, rate: float) -> None:
     traffic = Traffic()
     bodies = iter(traffic)
     port, spans = multiprocessing.Value("i", 0), multiprocessing.Value("q", 0)
@@ -157,18 +157,20 @@ def main(seconds: float, share: float) -> None:
         gateway = subprocess.Popen(command, cwd=folder, env=environ, stderr=subprocess.PIPE, text=True)
         assert gateway.stderr is not None
         address = next(line["address"] for line in map(json.loads, gateway.stderr) if line["message"] == "listening")
-        load = Load(address)
-        for part in (WARMING, MEASURED):
-            before, end = len(load.latencies), time.perf_counter() + part
-            while time.perf_counter() < end:
-                load.work.put((time.perf_counter(), next(bodies)))
-        peak = (len(load.latencies) - before) / MEASURED
-        load.close()
-        sent = len(load.latencies)
-        print(f"peak: {peak * traffic.spans:,.0f} spans/s, {peak:,.0f} requests/s of {traffic.spans} spans", flush=True)
+        sent = 0
+        if not rate:
+            load = Load(address)
+            for part in (WARMING, MEASURED):
+                before, end = len(load.latencies), time.perf_counter() + part
+                while time.perf_counter() < end:
+                    load.work.put((time.perf_counter(), next(bodies)))
+            rate = (len(load.latencies) - before) / MEASURED / 2
+            load.close()
+            sent = len(load.latencies)
+        print(f"{rate:,.0f} requests/s of {traffic.spans} spans: {rate * traffic.spans:,.0f} spans/s", flush=True)
 
         load, began, count = Load(address), time.perf_counter(), 0
-        rate, shown, since = peak * share, began, 0
+        shown, since = began, 0
         print("| minute | requests | acknowledged within, p50 ms | p99 ms | memory MiB |\n|---|---|---|---|---|")
         while (now := time.perf_counter()) < began + seconds:
             due = began + count / rate
@@ -183,11 +185,11 @@ def main(seconds: float, share: float) -> None:
         sent += len(load.latencies)
         gateway.send_signal(signal.SIGTERM)
         last = gateway.communicate(timeout=120)[1].splitlines()[-1]
-        print(f"at {share:.0%} of it {load.refused} requests were refused. {json.loads(last)['message']}")
+        print(f"refused {load.refused} requests; {json.loads(last)['message']}")
         print(f"acknowledged {sent * traffic.spans:,} spans, delivered {spans.value:,}")
     receiver.kill()
     receiver.join()
 
 
 if __name__ == "__main__":
-    main(float((sys.argv[1:] or ["60"])[0]), float((sys.argv[2:] or ["0.5"])[0]))
+    main(float((sys.argv[1:] or ["60"])[0]), float((sys.argv[2:] or ["0"])[0]))
