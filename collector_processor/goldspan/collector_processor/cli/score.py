@@ -23,6 +23,7 @@ from goldspan.collector_processor.cli.options import (
     ScoreType,
 )
 from goldspan.collector_processor.cli.output import complain, end, plain_errors, show, write_json
+from goldspan.collector_processor.cli.sinks import Sink, SinkType, scoring_in
 from goldspan.collector_processor.enriched import Stamps, write_enriched
 from goldspan.collector_processor.hints import argument_advice
 from goldspan.collector_processor.metric_workers import MetricWorkers
@@ -78,6 +79,14 @@ from goldspan.scoring.scorer import Scorer, scorer_of
 @click.option("--enriched", metavar="FILE", help="Write the spans again, with their scores as attributes.")
 @click.option("--otlp-endpoint", metavar="URL", help="Send an event for each result to this OTLP/HTTP endpoint.")
 @click.option("--metrics", "send_metrics", is_flag=True, help="Send metrics to the endpoint as well.")
+@click.option(
+    "--sink",
+    "sinks",
+    type=SinkType(),
+    multiple=True,
+    metavar="KIND=URL",
+    help="Send scores to a phoenix, mlflow or langfuse at this address; repeatable.",
+)
 @click.option("--fail-under", type=ScoreType(), metavar="SCORE", help="Fail if the mean session score is lower.")
 @click.option(
     "--coverage",
@@ -106,6 +115,7 @@ def score(
     enriched: str | None,
     otlp_endpoint: str | None,
     send_metrics: bool,
+    sinks: tuple[Sink, ...],
     fail_under: Fraction | None,
     coverage: str,
     baseline_file: str | None,
@@ -141,7 +151,7 @@ def score(
             _refuse_input_as_output("--enriched", Path(enriched), files)
             outlets.append(stamps.take)
         sending = _sending(otlp_endpoint, outlets, complaints, metrics=send_metrics)
-        with sending, reading(files, registry.markers) as views:
+        with sending, scoring_in(sinks, outlets, complaints), reading(files, registry.markers) as views:
             found = replay(views, goldens, registry, problems=files.problems, outlets=outlets, scorer=scorer)
         covered = Coverage(coverage)
         rule = judge if baseline is None else partial(judge_against, baseline)
