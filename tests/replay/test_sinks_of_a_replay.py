@@ -24,8 +24,8 @@ def test_results_become_scores_of_every_back_end(run: Run, goldens: Path, tmp_pa
     assert (result.exit_code, result.stderr) == (1, "")
     [body] = server.bodies("/v1/span_annotations")
     assert body["data"][0]["result"]["score"] == 0.5
-    [batch] = server.bodies("/api/public/ingestion")
-    assert {event["body"].get("sessionId") for event in batch["batch"]} == {None, "sess-1"}
+    events = [event for body in server.bodies("/api/public/ingestion") for event in body["batch"]]
+    assert {event["body"].get("sessionId") for event in events} == {None, "sess-1"}
     assert len([path for _, path, *_ in server.requests if path.endswith("/assessments")]) == 3
 
 
