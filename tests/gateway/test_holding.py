@@ -167,6 +167,14 @@ def test_spans_of_a_session_that_is_not_known_yet_wait_for_it() -> None:
         until(lambda: len(scores(gateway.downstream)) == 1)
 
 
+def test_nothing_waits_where_there_are_no_goldens() -> None:
+    document = turn_request(None, ("get_weather", {"city": "Paris"}))
+    with Gateway(goldens(), engine=EngineSettings(settle=60.0)) as gateway:
+        gateway.send(traces(document))
+        until(lambda: len(gateway.downstream.spans()) == 2)
+        assert gateway.counts("read_spans_total") == 0
+
+
 def test_a_span_that_waited_too_long_leaves_and_its_result_comes_as_an_event() -> None:
     document = turn_request("wanted", ("get_weather", {"city": "Lyon"}))
     [root, tool] = document["resourceSpans"][0]["scopeSpans"][0]["spans"]

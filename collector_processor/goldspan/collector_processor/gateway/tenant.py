@@ -128,7 +128,7 @@ class Tenant:
 
     def take_logs(self, body: bytes, now: float) -> tuple[Record, ...]:
         """Learn from log records what they tell of spans."""
-        if not self._needles.may_tell(body):
+        if not self.engine.goldens.goldens or not self._needles.may_tell(body):
             return ()
         told: list[Record] = []
         for view in self._reader.views(self._reader.parse(body, "logs"), "logs"):
@@ -253,7 +253,8 @@ class Tenant:
         if trace in self._open or trace in self.store.packed or not trace:
             return True
         needles, unwanted = self._needles, self._shelf.is_unwanted(trace)
-        if any_opaque and any(any(map(needles.opaque, group.spans)) for group, _ in mine):
+        any_goldens = bool(self.engine.goldens.goldens)
+        if any_goldens and any_opaque and any(any(map(needles.opaque, group.spans)) for group, _ in mine):
             return True
         if unwanted and not any_wanted:
             return False
@@ -269,7 +270,7 @@ class Tenant:
             return True
         if not unwanted:
             if not found:
-                return True  # it may still turn out to be anybody's
+                return any_goldens  # it may still turn out to be anybody's
             self._shelf.mark_unwanted(trace)
             self._count_without_golden(found[0], groups)
         return False
