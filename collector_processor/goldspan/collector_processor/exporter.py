@@ -12,7 +12,7 @@ from typing import Literal, TypedDict, cast
 
 from opentelemetry._logs import LoggerProvider
 from opentelemetry.metrics import MeterProvider
-from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.trace import ReadableSpan, Span
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
 from goldspan.collector_processor.emit.events import EventEmitter
@@ -21,6 +21,7 @@ from goldspan.collector_processor.emit.self_telemetry import SelfTelemetry
 from goldspan.collector_processor.engine import Engine
 from goldspan.collector_processor.engine_settings import EngineSettings
 from goldspan.collector_processor.in_process.pipeline import Holding, Pipeline, Readers
+from goldspan.collector_processor.in_process.second_route import same_target, sends_too, target
 from goldspan.collector_processor.metric_workers import MetricWorkers
 from goldspan.mappers.assembly.settings import AssemblySettings
 from goldspan.mappers.dialects import DialectRegistry
@@ -168,6 +169,22 @@ class ToolParameterMatchExporter(SpanExporter):
             return False
         return flushed and answer is not False  # many exporters answer nothing
 
+    def look_beside(self, span: Span) -> None:
+        """Warn where the span's tracer provider sends every span a second time, past goldspan. Never raises."""
+        try:
+            beside = sends_too(span, self._inner)
+        except Exception:
+            _logger.debug("the tracer provider could not be looked at", exc_info=True)
+            return
+        if beside is not None:
+            _logger.warning(
+                "%s is on the tracer provider beside goldspan and sends to %s as well: every span arrives twice, once "
+                "without scores. Take it away; one that a framework adds goes with a variable such as "
+                "OTEL_TRACES_EXPORTER=none.",
+                type(beside).__qualname__,
+                target(beside) or "the same exporter",
+            )
+
     def finish(self) -> None:
         """Score and export everything as if nothing more would come; more may come."""
         self._pipeline.flush(30.0, end_of_input=True)
@@ -197,28 +214,17 @@ class ToolParameterMatchExporter(SpanExporter):
             )
             return True
         for door in list(_doors):
-            if not door._shut_down and _same_target(door._inner, self._inner):  # noqa: SLF001 - its own kind
+            if not door._shut_down and same_target(door._inner, self._inner):  # noqa: SLF001 - its own kind
                 _logger.warning(
                     "two goldspan exporters send to %s: on one tracer provider, every span would be exported and "
                     "every result counted twice. Keep one of them.",
-                    _target(self._inner) or type(self._inner).__qualname__,
+                    target(self._inner) or type(self._inner).__qualname__,
                 )
                 break
         return False
 
 
 _doors: weakref.WeakSet[ToolParameterMatchExporter] = weakref.WeakSet()
-
-
-def _same_target(one: SpanExporter, other: SpanExporter) -> bool:
-    target = _target(other)
-    return one is other or (target is not None and type(one) is type(other) and _target(one) == target)
-
-
-def _target(exporter: SpanExporter) -> str | None:
-    # No exporter says publicly where it sends to; the OTLP ones all keep it under this name.
-    endpoint = getattr(exporter, "_endpoint", None)
-    return endpoint if isinstance(endpoint, str) else None
 
 
 def _check_above_zero(**options: object) -> None:

@@ -57,6 +57,7 @@ class ToolParameterMatchSpanProcessor(BatchSpanProcessor):
         try:
             if self._at_exit is None:
                 self._register_exit()
+                self._door.look_beside(span)
             if session_scope.ever_opened:
                 session = scoped_session(parent_context)
                 if session is not None and SESSION_ID not in (span.attributes or {}):
