@@ -178,6 +178,10 @@ def align_weights(
 
     Columns come in the order of their ranks, and order is free among those of one rank; without ranks, among all.
     """
+    if len(weights) == 1:
+        [row] = weights
+        best = max(row)
+        return [row.index(best) if best else None]
     batches = None if ranks is None else _numbered(ranks)
     if batches is None or len(batches) == 1:
         return _in_any_order(weights, expected, actual)

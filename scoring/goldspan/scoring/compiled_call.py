@@ -39,7 +39,8 @@ class _Check(NamedTuple):
     name: str
     value: JsonValue
     kind: type | None
-    """Actual values of this type need no more than `==`."""
+    """That of a scalar compared exactly: actual values of this type need no more than `==`, and others of a scalar's
+    type that are not even `==` differ."""
     compare: Comparison
     points: int
     needed: bool
@@ -82,7 +83,10 @@ class PlainCall:
         for name, value, kind, compare, worth, needed in self._checks:
             if name in actual:
                 found = actual[name]
-                if (found == value) if type(found) is kind else (compare(value, found) is ONE):
+                if type(found) is kind:
+                    if found == value:
+                        points += worth
+                elif (kind is None or type(found) not in SCALARS or found == value) and compare(value, found) is ONE:
                     points += worth
             elif defaults:
                 raise LeftOutError

@@ -11,6 +11,8 @@ from goldspan.scoring.compiled_call import compiled_call
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.goldens.models import MOST_ALTERNATIVES, ExpectedCall, Golden, GoldenTurn
 from goldspan.scoring.plain_turn import PlainTurn, plain_turn
+from goldspan.scoring.sessions import Turn
+from goldspan.scoring.turn_join import JoinedTurns, join_turns
 
 
 class ExpectedTurn:
@@ -54,9 +56,15 @@ class ExpectedSession(NamedTuple):
     """For each turn; of a golden for the whole session a single one."""
     as_one: bool
     """All turns of the session are judged as one."""
-    by_index: bool
-    """Turns find each other by their positions alone."""
+    by_index: JoinedTurns | None
+    """Where turns find each other by their positions alone: how they do if there are as many as expected."""
     asks_history: bool
+
+    def joined(self, turns: Sequence[Turn]) -> JoinedTurns:
+        """Say which turns of a session stand for which ones that are expected."""
+        if self.by_index is not None and len(turns) == len(self.turns):
+            return self.by_index
+        return join_turns(self.turns, turns, self.criterion.turn_join)
 
 
 def expected_turn(
@@ -76,12 +84,14 @@ def _expected_session(golden: Golden, override: Criterion | None) -> ExpectedSes
     turns = golden.turns if golden.calls is None else (GoldenTurn(golden.calls, alternatives=golden.alternatives),)
     choices = tuple(tuple(_choices(turn, index, judging, override)) for index, turn in enumerate(turns))
     as_one = golden.calls is not None or judging.scope == "session"
-    by_index = judging.turn_join == "index" or not (judging.turn_join == "key" or any(turn.has_key for turn in turns))
+    how = judging.turn_join
+    by_index = how == "index" or (how == "auto" and not any(turn.has_key for turn in turns))
     if as_one:
         parts = islice(product(*choices), MOST_ALTERNATIVES)
         choices = (tuple(_one_after_the_other(some, judging) for some in parts),)
     asks_history = any(one.asks_history for some in choices for one in some)
-    return ExpectedSession(judging, turns, choices, as_one, by_index, asks_history)
+    straight = JoinedTurns(tuple(range(len(turns)))) if by_index else None
+    return ExpectedSession(judging, turns, choices, as_one, straight, asks_history)
 
 
 def _choices(turn: GoldenTurn, index: int, above: Criterion, override: Criterion | None) -> Iterator[ExpectedTurn]:

@@ -168,7 +168,7 @@ class PlainTurn:
         if self._all:
             score = self._scale * expected if score == self._scale * expected and not extra else 0
             extra = 0
-        return PlainScore(partners, *_judged(score, self._scale * (expected + extra), *self._threshold))
+        return PlainScore(partners, *judged(score, self._scale * (expected + extra), *self._threshold))
 
 
 def plain_turn(calls: Sequence[tuple[str, PlainCall | None]], criterion: Criterion) -> PlainTurn | None:
@@ -181,7 +181,8 @@ def plain_turn(calls: Sequence[tuple[str, PlainCall | None]], criterion: Criteri
 
 
 @lru_cache(maxsize=4096)
-def _judged(score: int, whole: int, threshold: int, of: int) -> tuple[Verdict, Bounds]:
+def judged(score: int, whole: int, threshold: int, of: int) -> tuple[Verdict, Bounds]:
+    """Return the verdict on `score / whole`, and its bounds, by the threshold `threshold / of`."""
     if score == whole:
         return PASSED, RIGHT
     label = Label.PASS if score * of >= threshold * whole else Label.FAIL

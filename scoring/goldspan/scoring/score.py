@@ -5,7 +5,7 @@ Nothing here reads a clock, a file or the network, except that goldens may be gi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,8 +30,7 @@ from goldspan.scoring.goldens.models import Golden, GoldenSet
 from goldspan.scoring.matchers.history import History
 from goldspan.scoring.results import CallResult, Label, Reason, RunResult, SessionResult, TurnResult, Verdict
 from goldspan.scoring.sessions import Capture, Session, Turn
-from goldspan.scoring.turn_join import join_turns
-from goldspan.scoring.turn_score import TurnScore, best_of, label_of, mean, score_calls
+from goldspan.scoring.turn_score import TurnScore, best_of, label_of, mean, score_calls, verdict_of
 
 if TYPE_CHECKING:
     from goldspan.scoring.metrics.judging import MetricSource
@@ -91,15 +90,26 @@ def score_session(
     if expected.as_one:
         scored = [_whole_session(expected, run)] if final else []
     else:
-        scored = list(_turns(expected, run, final=final))
-    counted = [turn for turn in scored if turn.counts]
+        scored = _turns(expected, run, final=final)
+    turns: list[TurnResult] = []
+    counted: list[TurnScore] = []
+    kept: list[Verdict] = []
+    evaluated = 0
+    for turn in scored:
+        turns.append(turn.result)
+        if turn.counts:
+            counted.append(turn)
+            evaluated += turn.result.verdict.exact is not None
+        if turn.kept is not None:
+            kept.append(turn.kept)
+    verdict = _verdict(counted, expected.criterion, final=final)
     return SessionResult(
-        with_forbidden(_verdict(counted, expected.criterion, final=final), all_kept(turn.kept for turn in scored)),
+        with_forbidden(verdict, all_kept(kept)) if kept else verdict,
         run,
         wanted,
-        tuple(turn.result for turn in scored),
+        tuple(turns),
         expected=len(counted),
-        evaluated=sum(turn.result.verdict.exact is not None for turn in counted),
+        evaluated=evaluated,
         criterion=expected.criterion.digest,
     )
 
@@ -154,18 +164,19 @@ def _index(goldens: GoldenIndex | GoldenSource | Iterable[GoldenSource]) -> Gold
     return load_goldens(*([goldens] if isinstance(goldens, GoldenSet | str | Path) or is_mapping(goldens) else goldens))
 
 
-def _turns(golden: ExpectedSession, session: Session, *, final: bool) -> Iterator[TurnScore]:
+def _turns(golden: ExpectedSession, session: Session, *, final: bool) -> list[TurnScore]:
     """Score the golden's turns in its order, then list the turns it does not have."""
-    judging, turns = golden.criterion, session.turns
-    joined = join_turns(golden.turns, turns, judging.turn_join)
+    turns, scored = session.turns, list[TurnScore]()
+    joined = golden.joined(turns)
+    partners = joined.partners
     history = _history(golden, session)
     unseen = Reason.INCOMPLETE if session.incomplete else None
-    for index, (choices, partner) in enumerate(zip(golden.choices, joined.partners, strict=True)):
+    for index, (choices, partner) in enumerate(zip(golden.choices, partners, strict=True)):
         if partner is None and not final:
             continue
         turn, why = None, unseen
         if partner is None:
-            why = _why_missing(judging, session, known=index not in joined.unknown)
+            why = _why_missing(golden.criterion, session, known=index not in joined.unknown)
         else:
             turn = turns[partner]
         best = best_of(
@@ -173,10 +184,14 @@ def _turns(golden: ExpectedSession, session: Session, *, final: bool) -> Iterato
         )
         if history is not None:
             history.judged(index, best.result)
-        yield best
-    for index, turn in enumerate(turns):
-        if index not in joined.partners:
-            yield TurnScore(_not_expected(turn, index), counts=False)
+        scored.append(best)
+    if len(turns) > len(partners) or None in partners:
+        scored += [
+            TurnScore(_not_expected(turn, index), counts=False)
+            for index, turn in enumerate(turns)
+            if index not in partners
+        ]
+    return scored
 
 
 def _whole_session(golden: ExpectedSession, session: Session) -> TurnScore:
@@ -249,6 +264,8 @@ def _verdict(counted: Sequence[TurnScore], judging: Criterion, *, final: bool) -
     if not counted:
         reason = Reason.NOTHING_EXPECTED if final else Reason.INCOMPLETE
         return Verdict(None, Label.NOT_EVALUATED, reason)
+    if all(turn.bounds.most is turn.result.verdict.exact is turn.bounds.least for turn in counted):
+        return verdict_of(mean([turn.bounds.least for turn in counted]), judging.exact_threshold)
     bounds = Bounds(mean([turn.bounds.least for turn in counted]), mean([turn.bounds.most for turn in counted]))
     label = label_of(bounds, judging.exact_threshold)
     scores = [exact for turn in counted if (exact := turn.result.verdict.exact) is not None]

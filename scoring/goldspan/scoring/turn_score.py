@@ -26,6 +26,7 @@ from goldspan.scoring.declared_defaults import DeclaredDefaults
 from goldspan.scoring.expected_turn import ExpectedTurn
 from goldspan.scoring.forbidden import judge_forbidden, with_forbidden
 from goldspan.scoring.matchers.history import History
+from goldspan.scoring.plain_turn import judged
 from goldspan.scoring.results import CallResult, Label, Reason, TurnResult, Verdict
 from goldspan.scoring.sessions import ToolCall, Turn
 
@@ -210,8 +211,8 @@ def _worth(scored: TurnScore) -> tuple[float | Fraction, ...]:
 
 def mean(values: Sequence[Fraction], extra: int = 0) -> Fraction:
     """Return the exact mean; every extra one counts as a 0."""
-    if not extra and all(value is ONE for value in values):
-        return ONE
+    if not extra and (len(values) == 1 or all(value is ONE for value in values)):
+        return values[0]
     return sum(values, ZERO) / (len(values) + extra)
 
 
@@ -219,6 +220,11 @@ def _score_of(values: Sequence[Fraction], extra: int, how: str) -> Fraction:
     if how == "all":
         return ONE if not extra and all(value == 1 for value in values) else ZERO
     return mean(values, extra)
+
+
+def verdict_of(exact: Fraction, threshold: Fraction) -> Verdict:
+    """Return the verdict on a score that is certain."""
+    return judged(*exact.as_integer_ratio(), *threshold.as_integer_ratio())[0]
 
 
 def label_of(bounds: Bounds, threshold: Fraction) -> Label:
@@ -237,7 +243,7 @@ def _verdict(
     threshold = criterion.exact_threshold
     if unseen is None and all(one.least is one.most for one in bounds):
         certain = _score_of([one.least for one in bounds], extra, how)
-        return Verdict(certain, Label.PASS if certain >= threshold else Label.FAIL), Bounds(certain, certain)
+        return judged(*certain.as_integer_ratio(), *threshold.as_integer_ratio())
     least = _score_of([one.least for one in bounds], extra, how)
     if unseen is not None and criterion.extra_calls == "penalize":
         least = ZERO
