@@ -27,7 +27,7 @@ from benchmarks.traffic import golden_set, otlp_json_lines, plan_sessions
 from goldspan.collector_processor.gateway.splitting import take_apart
 
 SPANS, SESSIONS, WANTED = 512, 60, 60
-NAME, TRACE = "s-XXXXXXXX", b"\x58" * 8
+NAME, TRACE = "s-XXXXXXXX", b"\xa7" * 8
 """What is other in each request sent: how session ids and trace ids begin."""
 SETTINGS = """
 goldens: {folder}/goldens.json
