@@ -78,6 +78,11 @@ class CallMatch:
         self.expected, self.criterion, self._around = expected, criterion, around
         self._items, self._total, _ = compiled_call(expected, criterion)
 
+    @property
+    def _minds_extra(self) -> bool:
+        """Whether arguments that were not expected decide something."""
+        return self.criterion.extra_arguments == "penalize" or self.criterion.match_mode == "name_and_args"
+
     def is_perfect(self, call: ToolCall, judged: Judged) -> bool:
         """Whether no other call could be a better partner than this one of the same name."""
         return (
@@ -96,8 +101,7 @@ class CallMatch:
             return None
         actual = arguments_of(call)
         if actual is None:
-            needed = self._items or criterion.extra_arguments == "penalize"
-            pair = _UNKNOWN if needed else _PERFECT
+            pair = _UNKNOWN if self._items or self._minds_extra else _PERFECT
             return pair if successful else pair._replace(successful=False)
         by_keys, by_values = criterion.match_mode != "name_only", criterion.match_mode == "name_and_args"
         hidden = call.argument_captures
@@ -204,7 +208,7 @@ class CallMatch:
             ],
             {},
         )
-        if not self._items and self.criterion.extra_arguments == "report":
+        if not self._items and not self._minds_extra:
             return Judged(PASSED, RIGHT, results, ())
         return Judged(Verdict(None, Label.NOT_EVALUATED, REASONS[capture]), ANYTHING, results, ())
 

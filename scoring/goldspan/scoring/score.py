@@ -271,6 +271,7 @@ def _verdict(counted: Sequence[TurnScore], judging: Criterion, *, final: bool) -
     scores = [exact for turn in counted if (exact := turn.result.verdict.exact) is not None]
     why = None
     if label is Label.NOT_EVALUATED:
-        reasons = (call.verdict.reason for turn in counted for call in turn.result.calls)
+        reasons = [call.verdict.reason for turn in counted for call in turn.result.calls]
+        reasons += [turn.result.verdict.reason for turn in counted]
         why = next((one for one in reasons if one is not None), Reason.CALLS_NOT_VISIBLE)
     return Verdict(mean(scores) if scores else None, label, why)

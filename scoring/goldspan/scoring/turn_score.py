@@ -27,6 +27,7 @@ from goldspan.scoring.expected_turn import ExpectedTurn
 from goldspan.scoring.forbidden import judge_forbidden, with_forbidden
 from goldspan.scoring.matchers.history import History
 from goldspan.scoring.plain_turn import judged
+from goldspan.scoring.possible import batches_of, most_of_each, reason_of_unknown
 from goldspan.scoring.results import CallResult, Label, Reason, TurnResult, Verdict
 from goldspan.scoring.sessions import ToolCall, Turn
 
@@ -85,6 +86,9 @@ def score_calls(
     verdict, bounds = NOT_EXPECTED, ANYTHING
     if scored.counted:
         verdict, bounds = _verdict(scored.counted, scored.bounds, golden.criterion, penalized, unseen)
+        if bounds.most < 1 and (why := reason_of_unknown(matches, calls)) is not None:
+            most = most_of_each(matches, calls, golden.criterion, batches)
+            verdict, bounds = _with_room(verdict, bounds, most, golden.criterion, why)
     kept = None
     if golden.forbidden:
         forbidden = [
@@ -258,6 +262,16 @@ def _verdict(
     return Verdict(exact, label, reason), within
 
 
+def _with_room(
+    verdict: Verdict, within: Bounds, most: Sequence[Fraction], criterion: Criterion, why: Reason
+) -> tuple[Verdict, Bounds]:
+    """Widen bounds by what another alignment may be worth once everything unknown were known."""
+    within = Bounds(within.least, max(within.most, _score_of(most, 0, criterion.turn_score)))
+    if verdict.label is Label.FAIL and within.most >= criterion.exact_threshold:
+        verdict = Verdict(verdict.exact, Label.NOT_EVALUATED, why)
+    return verdict, within
+
+
 def _aligned(
     matches: Sequence[CallMatch], calls: Sequence[ToolCall], criterion: Criterion, batches: Sequence[int] | None
 ) -> tuple[Sequence[int | None], dict[int, Judged], bool]:
@@ -272,16 +286,12 @@ def _aligned(
         judged[index] = found
     if len(judged) == len(matches):
         return range(len(matches)), judged, False
-    if criterion.parallel_calls == "in_order":
-        batches = None
-    elif batches is None:
-        batches = [call.batch for call in calls]
     alignment = align(
         [match.expected.name for match in matches],
         [call.name for call in calls],
         lambda row, column: matches[row].pair(calls[column]),
         ordered=criterion.ordered,
-        batches=batches,
+        batches=batches_of(calls, criterion, batches),
         groups=[match.expected.group for match in matches],
         optional=[match.expected.optional for match in matches],
     )
