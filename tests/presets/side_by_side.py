@@ -1,32 +1,44 @@
-"""The same cases as each preset scores them, for `docs/presets.md`.
+"""The same cases as goldspan and each preset score them, for `docs/presets.md` and `docs/definition.md`.
 
-python tests/presets/side_by_side.py      writes the table into the page
+python tests/presets/side_by_side.py      writes the tables into the pages
 """
 
 from __future__ import annotations
 
 import gzip
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from goldspan.scoring import score_turn
 from goldspan.scoring.presets import score_with_preset
 from goldspan.scoring.presets.shapes import is_dict, kind_of
 
 HERE = Path(__file__).resolve().parent
-PAGE = HERE.parents[1] / "docs" / "presets.md"
+DOCS = HERE.parents[1] / "docs"
 BEGIN, END = "<!-- begin side by side: tests/presets/side_by_side.py writes it -->", "<!-- end side by side -->"
 
 
 class Column(NamedTuple):
-    """A preset with the options it is shown with."""
+    """A system with the options it is shown with: a preset, or goldspan itself with fields of its criterion."""
 
     title: str
-    preset: str
+    preset: str | None
     options: dict[str, Any]
 
 
+class Page(NamedTuple):
+    """A page with the tables: which systems are in it, and which cases with what they are called there."""
+
+    path: Path
+    columns: Sequence[Column]
+    cases: Mapping[str, str]
+
+
 COLUMNS = (
+    Column("goldspan", None, {}),
+    Column("goldspan, `ordered: false`", None, {"ordered": False}),
     Column("ADK parameter match", "adk_parameter_match", {}),
     Column("ADK exact", "adk_trajectory", {"match_type": "EXACT"}),
     Column("ADK in order", "adk_trajectory", {"match_type": "IN_ORDER"}),
@@ -78,6 +90,44 @@ CASES = (
     "unicode_nfc_nfd",
 )
 
+TELLING = {
+    "mixed_three_of_four_args": "one argument of four is wrong",
+    "missing_actual_arg": "an argument is left out",
+    "empty_expected_args_extra_actual": "an argument nobody expected",
+    "missing_middle_call": "a call is left out",
+    "extra_call_between": "a call nobody expected",
+    "two_calls_reordered": "the order is another",
+    "dup_retry_then_right": "wrong, then right",
+    "dup_wrong_actual_reused": "one right call, out of place",
+    "best_partner": "the first call is not the best partner",
+    "dup_expected_one_actual": "asked twice, called once",
+    "int_vs_float_equal": "5 and 5.0",
+    "bool_vs_int": "true and 1",
+    "none_vs_missing": "null and nothing",
+    "no_goldens_some_actuals": "nothing was expected",
+}
+"""Cases in which systems part, with what they are about."""
+
+PAGES = {
+    "presets": Page(DOCS / "presets.md", COLUMNS, {case: case for case in CASES}),
+    "definition": Page(
+        DOCS / "definition.md",
+        (
+            Column("goldspan", None, {}),
+            Column("goldspan, any order", None, {"ordered": False}),
+            Column("ADK 6726", "adk_parameter_match", {}),
+            Column("ADK trajectory", "adk_trajectory", {}),
+            Column("UiPath", "uipath", {}),
+            Column("Axion", "axion", {"check_parameters": True}),
+            Column("LangChain", "langchain", {"trajectory_match_mode": "unordered"}),
+            Column("Ragas", "ragas", {}),
+            Column("tau2", "tau2", {}),
+            Column("BFCL", "bfcl", {}),
+        ),
+        TELLING,
+    ),
+}
+
 BFCL_TYPES: dict[type[object], str] = {
     bool: "boolean",
     int: "integer",
@@ -89,10 +139,14 @@ BFCL_TYPES: dict[type[object], str] = {
 
 
 def cases() -> dict[str, tuple[list[Any], list[Any]]]:
-    """Expected and actual calls by case: those of the recorded answers, and none at all."""
+    """Expected and actual calls by case: those of the recorded answers, and a few more."""
+
+    def f(x: int, y: int) -> dict[str, Any]:
+        return {"name": "f", "args": {"x": x, "y": y}}
+
     document = json.loads(gzip.decompress((HERE / "vectors" / "axion.json.gz").read_bytes()))
     recorded = {vector["case_id"]: (vector["expected_calls"], vector["actual_calls"]) for vector in document["vectors"]}
-    return {**recorded, "nothing_at_all": ([], [])}
+    return {**recorded, "nothing_at_all": ([], []), "best_partner": ([f(1, 1), f(1, 2)], [f(1, 2), f(1, 9)])}
 
 
 def for_bfcl(call: dict[str, Any]) -> dict[str, Any]:
@@ -112,11 +166,15 @@ def for_bfcl(call: dict[str, Any]) -> dict[str, Any]:
 
 def shown(column: Column, expected: list[Any], actual: list[Any]) -> str:
     """A score with two digits; `n.e.`: not evaluated; `error`: the system raises."""
-    golden = [for_bfcl(call) for call in expected] if column.preset == "bfcl" else expected
-    result = score_with_preset(column.preset, golden, actual, **column.options)
-    if result.score is None:
-        return "error" if result.error else "n.e."
-    return f"{result.score:.2f}".rstrip("0").rstrip(".")
+    if column.preset is None:
+        score, raises = score_turn(expected, actual, column.options).verdict.score, False
+    else:
+        golden = [for_bfcl(call) for call in expected] if column.preset == "bfcl" else expected
+        result = score_with_preset(column.preset, golden, actual, **column.options)
+        score, raises = result.score, bool(result.error)
+    if score is None:
+        return "error" if raises else "n.e."
+    return f"{score:.2f}".rstrip("0").rstrip(".")
 
 
 def compact(calls: list[Any]) -> str:
@@ -128,21 +186,27 @@ def compact(calls: list[Any]) -> str:
     return ", ".join(texts) or "nothing"
 
 
-def table() -> str:
-    """Both tables: the cases, and what each preset makes of them."""
-    known = cases()
+def table(page: Page) -> str:
+    """Both tables: the cases, and what each system makes of them."""
+    known, columns = cases(), page.columns
     lines = ["| case | expected | actual |", "|---|---|---|"]
-    lines += [f"| {case} | `{compact(known[case][0])}` | `{compact(known[case][1])}` |" for case in CASES]
-    lines += ["", f"| case | {' | '.join(column.title for column in COLUMNS)} |", "|---" * (len(COLUMNS) + 1) + "|"]
-    lines += [f"| {case} | {' | '.join(shown(column, *known[case]) for column in COLUMNS)} |" for case in CASES]
+    lines += [
+        f"| {title} | `{compact(known[case][0])}` | `{compact(known[case][1])}` |" for case, title in page.cases.items()
+    ]
+    lines += ["", f"| case | {' | '.join(column.title for column in columns)} |", "|---" * (len(columns) + 1) + "|"]
+    lines += [
+        f"| {title} | {' | '.join(shown(column, *known[case]) for column in columns)} |"
+        for case, title in page.cases.items()
+    ]
     return "\n".join(lines)
 
 
-def with_table(page: str) -> str:
+def with_table(page: Page) -> str:
     """The page with the tables between its two marks."""
-    before, _, rest = page.partition(BEGIN)
-    return f"{before}{BEGIN}\n\n{table()}\n\n{END}{rest.partition(END)[2]}"
+    before, _, rest = page.path.read_text("utf-8").partition(BEGIN)
+    return f"{before}{BEGIN}\n\n{table(page)}\n\n{END}{rest.partition(END)[2]}"
 
 
 if __name__ == "__main__":
-    PAGE.write_text(with_table(PAGE.read_text("utf-8")), "utf-8")
+    for one in PAGES.values():
+        one.path.write_text(with_table(one), "utf-8")

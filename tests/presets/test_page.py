@@ -1,4 +1,4 @@
-"""The page on presets: its table is what the presets give, and it has every preset and option."""
+"""The page on presets, and the table of the definition: both are computed; each preset and option is there."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ import pytest
 from goldspan.scoring.presets import PRESETS
 from presets import side_by_side
 
-PAGE = side_by_side.PAGE.read_text("utf-8")
+PAGE = side_by_side.PAGES["presets"].path.read_text("utf-8")
 
 
-def test_the_table_is_what_the_presets_give() -> None:
-    assert side_by_side.with_table(PAGE) == PAGE
-    assert PAGE.count(side_by_side.BEGIN) == PAGE.count(side_by_side.END) == 1
+@pytest.mark.parametrize("name", side_by_side.PAGES)
+def test_the_table_is_what_the_systems_give(name: str) -> None:
+    page = side_by_side.PAGES[name]
+    text = page.path.read_text("utf-8")
+    assert side_by_side.with_table(page) == text
+    assert text.count(side_by_side.BEGIN) == text.count(side_by_side.END) == 1
 
 
 def section(preset: str) -> str:
@@ -25,7 +28,8 @@ def section(preset: str) -> str:
 
 def test_every_preset_has_its_section_and_its_column() -> None:
     assert set(re.findall(r"^## `(\w+)`$", PAGE, re.MULTILINE)) == set(PRESETS)
-    assert {column.preset for column in side_by_side.COLUMNS} == set(PRESETS)
+    for page in side_by_side.PAGES.values():
+        assert {column.preset for column in page.columns} == {None, *PRESETS}
 
 
 @pytest.mark.parametrize("preset", PRESETS)
