@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
+from functools import partial
+from random import Random
 
 from benchmarks.harness import THREAD_CPU, Comparison, Subject, compare, pin, print_tables
 from benchmarks.traffic import SessionPlan, golden_set, plan_sessions
-from goldspan.scoring import Golden, Session, ToolCall, Turn, load_goldens, score_session
+from goldspan.scoring import (
+    Criterion,
+    ExpectedCall,
+    Golden,
+    Session,
+    ToolCall,
+    Turn,
+    load_goldens,
+    score_session,
+    score_turn,
+)
+from goldspan.scoring.alignment import align_weights, ranks_of
 
 SESSIONS = 16
 
@@ -83,6 +96,69 @@ def run() -> Iterator[Comparison]:
     yield workload(f"{small}, all as expected", rounds=4, wrong=False, greedy_is_right=True)
     yield workload(f"{small}, a quarter with mistakes", rounds=4, wrong=True, greedy_is_right=False)
     yield workload(f"{large}, a quarter with mistakes", rounds=20, wrong=True, greedy_is_right=False)
+    print_large_turns()
+
+
+LARGE = 200
+Scores = Callable[[int, int], int]
+"""What the pair of a row and a column is worth."""
+WORST: Mapping[str, Scores] = {
+    "random": lambda row, column: hash((row, column, LARGE)) % 997,
+    "row * column mod 211": lambda row, column: row * column % 211,
+    "row * column": lambda row, column: row * column,
+    "row * column from the end": lambda row, column: row * (LARGE - column),
+    "distance squared": lambda row, column: (row - column) ** 2,
+}
+BATCHES: Mapping[str, int | None] = {
+    "in order": 0,
+    "any order": None,
+    "batches of 7": 7,
+    "batches of 40": 40,
+    "batches of 67": 67,
+    "batches of 150": 150,
+}
+
+
+def print_large_turns() -> None:
+    """Print what turns of very many calls of one name take: no ratio, but a bound that each has to keep."""
+    print(f"\nalign {LARGE} expected calls with {LARGE} actual ones of the same tool: CPU seconds, all of them exact")
+    print(f"  {'':26}" + "".join(f"{name:>15}" for name in BATCHES))
+    for name, scores in WORST.items():
+        weights = [[1 + scores(row, column) for column in range(LARGE)] for row in range(LARGE)]
+        taken = (seconds(partial(_aligned, weights, size)) for size in BATCHES.values())
+        print(f"  {name:26}" + "".join(f"{time:>15.3f}" for time in taken))
+    print("\nscore turns of calls of one tool with ten random arguments: CPU seconds")
+    for size in (LARGE, 5 * LARGE):
+        for ordered in (True, False):
+            took, exact = _scored(size, ordered=ordered)
+            order = "in order" if ordered else "any order"
+            print(f"  {size:>5} x {size:<5} {order:12}{took:>8.3f}   {'exact' if exact else 'bounded, and flagged'}")
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """Return the CPU time that a thread takes for something, of three times the least."""
+    least = float("inf")
+    for _ in range(3):
+        began = THREAD_CPU()
+        work()
+        least = min(least, (THREAD_CPU() - began) / 1e9)
+    return least
+
+
+def _aligned(weights: Sequence[Sequence[int]], size: int | None) -> list[int | None]:
+    names = ["f"] * LARGE
+    numbers = [1 + column // size if size else 0 for column in range(LARGE)]
+    return align_weights(weights, names, names, None if size is None else ranks_of(LARGE, numbers))
+
+
+def _scored(size: int, *, ordered: bool) -> tuple[float, bool]:
+    random = Random(size)
+    names = [f"a{number}" for number in range(10)]
+    expected = [ExpectedCall("f", {name: random.randrange(4) for name in names}) for _ in range(size)]
+    actual = [ToolCall("f", {name: random.randrange(4) for name in names}) for _ in range(size)]
+    criterion = Criterion(ordered=ordered)
+    result = score_turn(expected, actual, criterion)
+    return seconds(lambda: score_turn(expected, actual, criterion)), not result.approximate
 
 
 if __name__ == "__main__":
