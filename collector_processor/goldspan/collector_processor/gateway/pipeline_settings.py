@@ -14,6 +14,8 @@ from goldspan.collector_processor.gateway.delivery import Backoff
 class PipelineSettings:
     """Every bound of the inside; times in seconds, sizes in bytes."""
 
+    tier: Literal["single", "assemble"] = "single"
+    """All there is, or the first of two tiers, which finds the session of each turn and scores nothing."""
     hold: Literal["turn", "off"] = "turn"
     """Tool spans and turn roots wait for their results, or nothing waits and results are events and metrics only."""
     max_held_bytes: int = 64 << 20

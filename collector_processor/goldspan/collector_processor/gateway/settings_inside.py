@@ -36,6 +36,8 @@ def _metrics(value: tuple[str, ...]) -> tuple[str, ...]:
 class Scoring(Section):
     """When turns and sessions are judged, and what waits for that."""
 
+    tier: Literal["single", "assemble"] = "single"
+    """`assemble`: the first of two tiers, which stamps the session on every span of a turn and scores nothing."""
     hold: Annotated[Literal["turn", "off"], BeforeValidator(_hold)] = "turn"
     """`turn`: tool spans and turn roots wait for their scores; `off`: nothing waits, scores are events and metrics."""
     hold_timeout: Seconds = 20.0
@@ -121,6 +123,7 @@ def pipeline_settings(
     """Return the same, as the pipeline takes it."""
     state = state_folder(environ)
     return PipelineSettings(
+        tier=scoring.tier,
         hold=scoring.hold,
         max_held_bytes=scoring.max_held_bytes,
         engine=EngineSettings(

@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 
 from goldspan.collector_processor.evaluation import Evaluation
+from goldspan.collector_processor.gateway.assembler import Assembler
 from goldspan.collector_processor.gateway.body_log import Entry
 from goldspan.collector_processor.gateway.call_records import unpacked
 from goldspan.collector_processor.gateway.contract import Headers, Request, Signal
@@ -269,7 +270,7 @@ class Stage:
             stone = None if spans is None else (at, msgspec.msgpack.encode(sorted(spans)))
             changes.changes.tombstones[name, trace_id] = stone
 
-        return Tenant(
+        return (Assembler if self.settings.tier == "assemble" else Tenant)(
             self._goldens,
             self._registry,
             self._needles,
