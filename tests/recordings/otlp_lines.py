@@ -21,6 +21,7 @@ HEX = re.compile(r"(?<![0-9a-zA-Z])(?:[0-9a-f]{32}|[0-9a-f]{16})(?![0-9a-zA-Z])"
 HASH = re.compile(r"(?<=_)\d{15,20}\b")
 MACHINE = (
     (re.compile(r"(?:/[\w.+@-]+)+/(?=(?:site-packages|lib/python3\.\d+|tests/recordings|node_modules)/)"), "/"),
+    (re.compile(r"file:///[^\s:)]+/(?=[\w.-]+\.mjs\b)"), "file:///app/"),
     (re.compile(r"\bat 0x[0-9a-f]{6,}"), "at 0x0"),
     (re.compile(r"\b(127\.0\.0\.1|localhost):\d{4,5}\b"), r"\1:8000"),
     (re.compile(r"\b20\d\d-\d\d-\d\d([T ])\d\d:\d\d:\d\d\.\d+"), r"2026-12-01\g<1>09:00:00.000000"),
