@@ -225,7 +225,7 @@ class TestMetrics:
     def test_an_unknown_name_is_answered_with_the_nearest(self) -> None:
         with pytest.raises(GoldspanError, match="did you mean `tool_parameter_match`"):
             find_metric("tool_param_match")
-        with pytest.raises(GoldspanError, match="known are .*`trajectory_f1`"):
+        with pytest.raises(GoldspanError, match=r"known are .*`trajectory_f1`"):
             find_metric("zzz")
 
     def test_others_can_be_registered_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
