@@ -114,7 +114,7 @@ class PlainTurn:
         if done == len(rows):
             return self._result(range(done), done * self._scale, len(calls) - done)
         ranks: Sequence[int] | None = None
-        if self._ordered:
+        if self._ordered and len(rows) > 1:
             ranks = self._ranks(calls, batches)
         if not isinstance(ranks, range):
             done = 0

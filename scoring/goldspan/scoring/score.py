@@ -179,9 +179,12 @@ def _turns(golden: ExpectedSession, session: Session, *, final: bool) -> list[Tu
             why = _why_missing(golden.criterion, session, known=index not in joined.unknown)
         else:
             turn = turns[partner]
-        best = best_of(
-            [score_calls(wanted, turn, turn_index=partner, unseen=why, history=history) for wanted in choices]
-        )
+        if len(choices) == 1:
+            best = score_calls(choices[0], turn, turn_index=partner, unseen=why, history=history)
+        else:
+            best = best_of(
+                [score_calls(wanted, turn, turn_index=partner, unseen=why, history=history) for wanted in choices]
+            )
         if history is not None:
             history.judged(index, best.result)
         scored.append(best)
