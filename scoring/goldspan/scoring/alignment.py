@@ -186,7 +186,7 @@ def align_weights(
     if batches is None or len(batches) == 1:
         return _in_any_order(weights, expected, actual)
     if len(batches) == len(actual) and batches == sorted(batches):
-        return _in_order(weights)
+        return align_in_order(weights)
     return align_batches(weights, batches)
 
 
@@ -275,10 +275,11 @@ def _key(pair: Pair) -> tuple[int, int, int, bool, bool]:
     return id(pair.score), id(pair.room), id(pair.likeness), pair.known, pair.successful
 
 
-def _in_order(weights: Sequence[Sequence[int]]) -> list[int | None]:
-    """Align by dynamic programming from the end, then walk from the start.
+def align_in_order(weights: Sequence[Sequence[int]]) -> list[int | None]:
+    """Align as `align_weights` does where each column has a rank of its own, in their order.
 
-    `best[row]` has for each column, counted from the last, the most that this row and later ones can win from there on.
+    By dynamic programming from the end, then a walk from the start. `best[row]` has for each column, counted from the
+    last, the most that this row and later ones can win from there on.
     """
     columns = len(weights[0])
     below = [0] * (columns + 1)

@@ -14,7 +14,7 @@ from math import lcm
 from types import MappingProxyType
 from typing import NamedTuple
 
-from goldspan.scoring.alignment import LIMIT, align_weights, ranks_of
+from goldspan.scoring.alignment import LIMIT, align_in_order, align_weights, ranks_of
 from goldspan.scoring.call_match import PASSED, RIGHT, Bounds
 from goldspan.scoring.compiled_call import LeftOutError, PlainCall
 from goldspan.scoring.criterion import Criterion
@@ -23,6 +23,7 @@ from goldspan.scoring.sessions import Capture, JsonValue, ToolCall, Turn
 
 Partners = Sequence[int | None]
 
+_CAPTURED = Capture.CAPTURED
 _MAPPINGS = frozenset({dict, MappingProxyType})
 _LARGEST_SCALE = 1 << 64
 
@@ -84,7 +85,7 @@ class PlainTurn:
         for call in calls:
             given = call.arguments
             if (
-                call.capture is not Capture.CAPTURED
+                call.capture is not _CAPTURED
                 or call.error is not None
                 or call.rejected
                 or call.argument_captures
@@ -94,7 +95,7 @@ class PlainTurn:
                 return None
             arguments.append(given)
         try:
-            return self._scored(calls, arguments, batches, defaults=turn.tool_definitions.capture is Capture.CAPTURED)
+            return self._scored(calls, arguments, batches, defaults=turn.tool_definitions.capture is _CAPTURED)
         except LeftOutError:
             return None
 
@@ -137,12 +138,11 @@ class PlainTurn:
                 points = row.call.points(arguments[columns[column]], defaults=defaults)
                 if points >= 0:
                     of_row[column] = row.base + points * row.unit + (row.bonus if points == row.total else 0)
-        positions = align_weights(
-            weights,
-            self._names[done:],
-            [calls[column].name for column in columns],
-            None if ranks is None else [ranks[column] for column in columns],
-        )
+        if isinstance(ranks, range):
+            positions = align_in_order(weights)
+        else:
+            names = self._names, [calls[column].name for column in columns]
+            positions = align_weights(weights, *names, None if ranks is None else [ranks[c] for c in columns])
         partners: list[int | None] = list(range(done))
         weight = taken = 0
         for of_row, position in zip(weights, positions, strict=True):
