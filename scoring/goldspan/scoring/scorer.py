@@ -5,15 +5,16 @@ Every door and `score_sessions` judge through a `Scorer`, so that all say the sa
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from goldspan.scoring.comparison import is_list, is_object
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.errors import CriterionError
 from goldspan.scoring.given import GivenGolden, GivenSession
 from goldspan.scoring.goldens.matching import Ambiguous
-from goldspan.scoring.goldens.models import Golden
+from goldspan.scoring.goldens.models import ExpectedCall, Golden, GoldenTurn
 from goldspan.scoring.metrics.judging import ChosenMetric, MetricSource, choose_metrics, judge_metrics
 from goldspan.scoring.metrics.metric import Run, run_here
 from goldspan.scoring.metrics.registry import OWN
@@ -21,6 +22,7 @@ from goldspan.scoring.presets import PRESETS
 from goldspan.scoring.presets.judging import ChosenPreset, choose_preset, judge_by_preset
 from goldspan.scoring.results import Label, Reason, SessionResult, Verdict
 from goldspan.scoring.score import score_session
+from goldspan.scoring.sessions import JsonValue
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +60,15 @@ class Scorer:
         return replace(result, metrics=metrics) if metrics else result
 
     def reads_content(self, goldens: Sequence[Golden]) -> bool:
-        """Whether what is asked for may read more of a session than its calls: messages, definitions, answers."""
+        """Whether what is asked for may read more of a session than its calls: messages, definitions, results."""
         presets = {golden.preset.name for golden in goldens if golden.preset is not None}
         names = {choice.name for golden in goldens for choice in golden.metrics}
         if self.preset is not None:
             presets = {self.preset.name}
         names.update(one.metric.name for one in self.metrics)
-        return any(PRESETS[name].needs for name in presets & PRESETS.keys()) or not names <= OWN.keys()
+        if any(PRESETS[name].needs for name in presets & PRESETS.keys()) or not names <= OWN.keys():
+            return True
+        return any(_asks_results(call) for golden in goldens for call in _calls_of(golden))
 
 
 def scorer_of(
@@ -86,6 +90,28 @@ def scorer_of(
         options = dict(preset)
         preset = choose_preset(str(options.pop("name", "")), options)
     return Scorer(criterion, preset, choose_metrics(metrics), run)
+
+
+def _calls_of(golden: Golden) -> Iterator[ExpectedCall]:
+    """Every call of a golden, of alternatives too."""
+    turns = (GoldenTurn(golden.calls or (), alternatives=golden.alternatives), *golden.turns)
+    return (call for turn in turns for calls in (turn.calls, *turn.alternatives) for call in calls)
+
+
+def _asks_results(call: ExpectedCall) -> bool:
+    """Whether what an earlier call returned is expected somewhere in the arguments."""
+    if call.values is call.args:
+        return False
+    waiting: list[JsonValue] = list(call.args.values())
+    while waiting:
+        value = waiting.pop()
+        if is_object(value):
+            if "$from_result" in value:
+                return True
+            waiting += [] if "$literal" in value else value.values()
+        elif is_list(value):
+            waiting += value
+    return False
 
 
 def _preset_of(golden: Golden) -> ChosenPreset | None:

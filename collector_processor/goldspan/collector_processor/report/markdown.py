@@ -63,6 +63,10 @@ def _blocks(scored: Scored) -> Iterator[str]:
     pairs.sort(key=lambda pair: (_WORST_FIRST.index(pair[1].verdict.label), pair[1].verdict.score or 0.0))
     if pairs:
         yield _table(pairs)
+    if repeats := scored.result.repeats:
+        yield _bullets(
+            [f"{MARKS[one.verdict.label]} golden {_code(one.golden.key)}: {_prose(str(one))}" for one in repeats]
+        )
     if advice := list(dict.fromkeys(advice_lines(scored.result, sums, scored.advice))):
         yield _folded("What to do", _bullets([f"**{_prose(seen)}**: {_prose(helps)}" for seen, helps in advice]))
     if problems := scored.result.problems:
@@ -93,6 +97,8 @@ def _table(pairs: Sequence[_Named]) -> str:
 def _notes(result: SessionResult) -> Iterator[str]:
     if result.verdict.reason:
         yield WORDS[result.verdict.reason]
+    if made := dict.fromkeys(call.actual.name for turn in result.turns for call in turn.violations if call.actual):
+        yield f"forbidden, but called: {', '.join(map(_code, made))}"
     if result.preset is not None:
         yield f"by {_plain(result.preset)}"
     for metric in result.metrics:
