@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -82,5 +82,9 @@ def scoring_in(sinks: tuple[Sink, ...], outlets: list[Outlet], complaints: list[
 def _exporter(sink: Sink) -> ScoreExporter:
     from goldspan.collector_processor.sinks import LangfuseScores, MLflowScores, PhoenixScores  # noqa: PLC0415
 
-    made = {"phoenix": PhoenixScores, "mlflow": MLflowScores, "langfuse": LangfuseScores}[sink.kind]
-    return made(sink.endpoint, patience=_PATIENCE)
+    made: dict[str, Callable[..., ScoreExporter]] = {
+        "phoenix": PhoenixScores,
+        "mlflow": MLflowScores,
+        "langfuse": LangfuseScores,
+    }
+    return made[sink.kind](sink.endpoint, patience=_PATIENCE)
