@@ -17,10 +17,12 @@ from goldspan.collector_processor.gateway.contract import Accepted, Request, Sig
 from goldspan.collector_processor.gateway.needles import Needles
 from goldspan.collector_processor.gateway.pipeline import GatewayPipeline
 from goldspan.collector_processor.gateway.pipeline_settings import PipelineSettings
+from goldspan.collector_processor.gateway.settings_file import load_settings
 from goldspan.collector_processor.gateway.splitting import Group, by_trace, put_together, take_apart
 from goldspan.mappers.dialects import DialectRegistry
 from goldspan.mappers.readers.otlp_messages import message_attributes
 from goldspan.scoring.goldens import load_goldens
+from markdown_pages import blocks
 from otlp_containers import as_message
 from otlp_logs import LOGGED
 from pipeline_rig import NAMES, QUICK, Downstream, bodies_of, cut_up, everything, files_of, run, said_by_replay, until
@@ -200,6 +202,15 @@ def test_what_waits_is_bounded_and_survives_a_restart(tmp_path: Path) -> None:
     assert after.drain(10.0)
     assert len(downstream.spans()) == len({span.span_id for span in downstream.spans()}) == 10
     assert sessions(downstream) == {("wanted", "wanted")}
+
+
+@pytest.mark.parametrize(("name", "tier"), [("first.yaml", "assemble"), ("second.yaml", "single")])
+def test_the_settings_of_the_page_can_be_used(name: str, tier: str, tmp_path: Path) -> None:
+    page = Path(__file__).parents[2] / "docs" / "scale-out.md"
+    [block] = [one for one in blocks(page.read_text("utf-8")) if one.file == name]
+    (tmp_path / name).write_text(block.text)
+    settings = load_settings(tmp_path / name, {})
+    assert settings.scoring.tier == settings.pipeline({}).tier == tier
 
 
 def crash(pipeline: GatewayPipeline) -> None:
