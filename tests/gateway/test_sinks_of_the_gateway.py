@@ -131,10 +131,10 @@ def test_what_is_wrong_with_a_sink_names_the_field_and_no_secret(tmp_path: Path)
 
 
 def test_a_sink_may_be_a_variable() -> None:
-    environ = {"GOLDSPAN_EXPORT_ENDPOINT": "http://a:1", "GOLDSPAN_SINKS_MLFLOW_ENDPOINT": "http://mlflow:5000"}
+    environ = {"GOLDSPAN_EXPORT_ENDPOINT": "http://a:1", "GOLDSPAN_SINKS_MLFLOW_ENDPOINT": "http://localhost:5000"}
     settings = load_settings(None, environ)
     assert settings.sinks.mlflow is not None
-    assert settings.sinks.mlflow.endpoint == "http://mlflow:5000"
+    assert settings.sinks.mlflow.endpoint == "http://localhost:5000"
     feed = settings.sinks.feed(environ)
     assert list(feed.exporters) == ["mlflow"]
     feed.close(0.0)
