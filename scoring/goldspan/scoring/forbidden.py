@@ -36,6 +36,8 @@ def judge_forbidden(
         call = result.actual if result.aligned or result.unexpected else None
         matches = specific if result.aligned else forbidden
         violated, reason = (None, None) if call is None else _violated(matches, call)
+        if call is not None and result.aligned:
+            reason = reason or _why_unsure(forbidden, call)
         if violated is not None:
             kept = _VIOLATED
             marked.append(replace(result, violates=violated, verdict=Verdict(result.verdict.exact, Label.FAIL)))
@@ -79,6 +81,13 @@ def _violated(forbidden: Sequence[CallMatch], call: ToolCall) -> tuple[ExpectedC
             return match.expected, None
         unknown = unknown or reason
     return None, unknown
+
+
+def _why_unsure(forbidden: Sequence[CallMatch], call: ToolCall) -> Reason | None:
+    """Say why a call may yet turn out to stand for no expected one, where that would be a violation."""
+    if not any(not match.expected.args and match.expected.name in (ANY_TOOL, call.name) for match in forbidden):
+        return None
+    return next((REASONS[one] for one in (call.capture, *call.argument_captures.values()) if one in REASONS), None)
 
 
 def _unknown(match: CallMatch, call: ToolCall) -> Reason | None:
