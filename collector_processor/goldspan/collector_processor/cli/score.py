@@ -140,7 +140,9 @@ def score(
         scorer = _scorer(preset_name, preset_options, metrics, criterion_file)
         baseline = None if baseline_file is None else load_baseline(Path(baseline_file))
         registry = DialectRegistry(
-            join_attributes=(*JOIN_ATTRIBUTES, *goldens.join_attributes), on_problem=files.problems.append
+            join_attributes=(*JOIN_ATTRIBUTES, *goldens.join_attributes),
+            definitions=True,
+            on_problem=files.problems.append,
         )
         stamps = Stamps()
         outlets: list[Outlet] = []

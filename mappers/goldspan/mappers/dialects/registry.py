@@ -86,9 +86,14 @@ class DialectRegistry:
         *,
         session_keys: Iterable[str] = DEFAULT_SESSION_KEYS,
         join_attributes: Iterable[str] = JOIN_ATTRIBUTES,
+        definitions: bool = False,
         on_problem: Callable[[Problem], object] = _ignore,
     ) -> None:
-        """Take the dialects in their order; an object that is none raises `DialectError`."""
+        """Take the dialects in their order; an object that is none raises `DialectError`.
+
+        With `definitions`, those of tools are read even where other content is left out: they declare defaults.
+        """
+        self._definitions = definitions
         self._on_problem = on_problem
         self.failures: Counter[str] = Counter()
         """How often each dialect raised."""
@@ -271,9 +276,12 @@ class DialectRegistry:
         return reading
 
     def _context(self, name: str, reading: Reading, view: SpanView, *, content: bool) -> ContextFacts:
-        if content and reading.context is not None:
+        if (content or self._definitions) and reading.context is not None:
             try:
-                return reading.context()
+                context = reading.context()
+                if content:
+                    return context
+                return ContextFacts(reading.user_text, tool_definitions=context.tool_definitions)
             except Exception as error:  # noqa: BLE001 - as above
                 self._failed(name, error, view)
         return NO_CONTEXT if reading.user_text is NO_CONTEXT.user_text else ContextFacts(reading.user_text)
