@@ -69,7 +69,8 @@ def copies_in(fact: SpanFacts | LogFacts) -> Iterator[Copy]:
 
 
 def text(arguments: Content) -> str:
-    return json.dumps(arguments.value, sort_keys=True)
+    """Arguments in one form: what a model wrote as 30.0, JavaScript passes on as 30."""
+    return json.dumps(json.loads(json.dumps(arguments.value), parse_int=float), sort_keys=True)
 
 
 def calls(sessions: list[Session]) -> list[tuple[Turn, ToolCall]]:
