@@ -17,19 +17,14 @@ from goldspan.scoring.compiled_call import Argument, compiled_call
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.declared_defaults import DeclaredDefaults
 from goldspan.scoring.goldens.models import ExpectedCall
+from goldspan.scoring.known_arguments import REASONS, arguments_of, is_hidden, why_not_known
 from goldspan.scoring.matchers.history import Earlier, History
 from goldspan.scoring.matchers.judging import differing, lacks, score_of
 from goldspan.scoring.matchers.matcher import ABSENT, Absence, Expected, holds_matchers
 from goldspan.scoring.matchers.presence import Absent, Present
 from goldspan.scoring.results import ArgumentResult, Label, Outcome, Reason, Verdict
-from goldspan.scoring.sessions import Capture, JsonValue, ToolCall
+from goldspan.scoring.sessions import JsonValue, ToolCall
 
-REASONS: Mapping[Capture, Reason] = {
-    Capture.NOT_CAPTURED: Reason.ARGUMENTS_NOT_CAPTURED,
-    Capture.REDACTED: Reason.ARGUMENTS_REDACTED,
-    Capture.TRUNCATED: Reason.ARGUMENTS_TRUNCATED,
-    Capture.UNPARSABLE: Reason.ARGUMENTS_UNPARSABLE,
-}
 MISSING = ABSENT
 """In the place of a score: the argument was left out, and that is wrong."""
 PASSED = Verdict(ONE, Label.PASS)
@@ -191,14 +186,10 @@ class CallMatch:
         total = self._total + (len(extra) if extra and self.criterion.extra_arguments == "penalize" else 0)
         least = _share(points, total)
         bounds = self._of_call(least, _share(points + unknown, total) if reason else least)
-        whole = len(results) == len(self.expected.args)
-        found_all = tuple(results) if whole else self._with_ignored(results, actual)
-        return Judged(_verdict(bounds, reason), bounds, found_all, extra)
+        return Judged(_verdict(bounds, reason), bounds, self._with_ignored(results, actual), extra)
 
     def _judge_unknown(self, call: ToolCall) -> Judged:
         """Judge a call whose arguments are not known: nothing can be said unless nothing is expected."""
-        # Captured arguments that are no mapping cannot be read.
-        capture = Capture.UNPARSABLE if call.capture == Capture.CAPTURED else call.capture
         results = self._with_ignored(
             [
                 ArgumentResult(
@@ -210,7 +201,7 @@ class CallMatch:
         )
         if not self._items and not self._minds_extra:
             return Judged(PASSED, RIGHT, results, ())
-        return Judged(Verdict(None, Label.NOT_EVALUATED, REASONS[capture]), ANYTHING, results, ())
+        return Judged(Verdict(None, Label.NOT_EVALUATED, why_not_known(call)), ANYTHING, results, ())
 
     def _special(self, item: Argument, actual: Mapping[str, JsonValue], call: ToolCall) -> Fraction | Absence | None:
         """Judge an argument of any kind: 0 to 1, `MISSING`, or none where that is not known."""
@@ -274,25 +265,12 @@ class CallMatch:
         return Bounds(least, most)
 
 
-def arguments_of(call: ToolCall) -> Mapping[str, JsonValue] | None:
-    """Return the arguments of a call, None where they are not known."""
-    if call.capture != Capture.CAPTURED:
-        return None
-    arguments: object = call.arguments
-    return call.arguments if isinstance(arguments, dict | Mapping) else None
-
-
 def extra_arguments(expected: ExpectedCall, call: ToolCall) -> tuple[str, ...]:
     """Return the names of arguments that were passed and not expected."""
     actual = arguments_of(call)
     if not actual or actual.keys() == expected.args.keys():
         return ()
     return tuple(name for name in actual if name not in expected.args)
-
-
-def is_hidden(captures: Mapping[str, Capture], name: str) -> bool:
-    """Whether the value of an argument is hidden though the call's others are known."""
-    return captures.get(name, Capture.CAPTURED) != Capture.CAPTURED
 
 
 def _share(points: Fraction | int, total: Fraction | int) -> Fraction:

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from goldspan.scoring.call_match import REASONS, CallMatch, arguments_of, is_hidden
+from goldspan.scoring.call_match import CallMatch
 from goldspan.scoring.goldens.models import ANY_TOOL, ExpectedCall
+from goldspan.scoring.known_arguments import REASONS, arguments_of, is_hidden, why_hidden, why_not_known
 from goldspan.scoring.results import CallResult, Label, Reason, Verdict
-from goldspan.scoring.sessions import Capture, ToolCall
+from goldspan.scoring.sessions import ToolCall
 
 _KEPT = Verdict(None, Label.PASS)
 _VIOLATED = Verdict(None, Label.FAIL)
@@ -87,7 +88,7 @@ def _why_unsure(forbidden: Sequence[CallMatch], call: ToolCall) -> Reason | None
     """Say why a call may yet turn out to stand for no expected one, where that would be a violation."""
     if not any(not match.expected.args and match.expected.name in (ANY_TOOL, call.name) for match in forbidden):
         return None
-    return next((REASONS[one] for one in (call.capture, *call.argument_captures.values()) if one in REASONS), None)
+    return why_hidden(call)
 
 
 def _unknown(match: CallMatch, call: ToolCall) -> Reason | None:
@@ -97,7 +98,7 @@ def _unknown(match: CallMatch, call: ToolCall) -> Reason | None:
         return None
     actual, hidden = arguments_of(call), call.argument_captures
     if actual is None:
-        return REASONS[Capture.UNPARSABLE if call.capture == Capture.CAPTURED else call.capture]
+        return why_not_known(call)
     secret = [name for name in wanted if is_hidden(hidden, name)]
     if not secret or not match.may_be(call):
         return None

@@ -7,7 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import NamedTuple
 
-from goldspan.scoring.alignment import align
+from goldspan.scoring.call_alignment import best_partners
 from goldspan.scoring.call_match import (
     ANYTHING,
     FAILED,
@@ -27,7 +27,7 @@ from goldspan.scoring.expected_turn import ExpectedTurn
 from goldspan.scoring.forbidden import judge_forbidden, with_forbidden
 from goldspan.scoring.matchers.history import History
 from goldspan.scoring.plain_turn import judged
-from goldspan.scoring.possible import batches_of, most_of_each, reason_of_unknown
+from goldspan.scoring.possible import most_of_each, reason_of_unknown
 from goldspan.scoring.results import CallResult, Label, Reason, TurnResult, Verdict
 from goldspan.scoring.sessions import ToolCall, Turn
 
@@ -80,8 +80,8 @@ def score_calls(
     around = Surroundings(history, None if turn is None else DeclaredDefaults(turn.tool_definitions))
     matches = _matches(golden, around)
     calls = turn.calls if turn is not None else ()
-    partners, judged, approximate = _aligned(matches, calls, golden.criterion, batches)
-    scored = _Scored(matches, golden.places, calls, partners, judged, unseen)
+    partners, known, approximate = best_partners(matches, calls, golden.criterion, batches)
+    scored = _Scored(matches, golden.places, calls, partners, known, unseen)
     penalized = len(scored.unexpected) if golden.criterion.extra_calls == "penalize" else 0
     verdict, bounds = NOT_EXPECTED, ANYTHING
     if scored.counted:
@@ -270,33 +270,6 @@ def _with_room(
     if verdict.label is Label.FAIL and within.most >= criterion.exact_threshold:
         verdict = Verdict(verdict.exact, Label.NOT_EVALUATED, why)
     return verdict, within
-
-
-def _aligned(
-    matches: Sequence[CallMatch], calls: Sequence[ToolCall], criterion: Criterion, batches: Sequence[int] | None
-) -> tuple[Sequence[int | None], dict[int, Judged], bool]:
-    """Return the partner of each expected call, what some pairs were judged as, and whether that is approximate."""
-    judged: dict[int, Judged] = {}
-    for index, (match, call) in enumerate(zip(matches, calls, strict=False)):
-        if match.expected.name != call.name:
-            break
-        found = match.judge(call)
-        if not match.is_perfect(call, found):
-            break
-        judged[index] = found
-    if len(judged) == len(matches):
-        return range(len(matches)), judged, False
-    alignment = align(
-        [match.expected.name for match in matches],
-        [call.name for call in calls],
-        lambda row, column: matches[row].pair(calls[column]),
-        ordered=criterion.ordered,
-        batches=batches_of(calls, criterion, batches),
-        groups=[match.expected.group for match in matches],
-        optional=[match.expected.optional for match in matches],
-    )
-    kept = {index: found for index, found in judged.items() if alignment.partners[index] == index}
-    return alignment.partners, kept, alignment.approximate
 
 
 def _near_misses(
