@@ -7,7 +7,7 @@ used up, or with the next group, and then only calls of this batch are.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import comb
 from typing import NamedTuple
 
@@ -138,22 +138,11 @@ class _Cell:
         return _more(used, self._of_columns)
 
     def rows_after_columns(self, used: list[int]) -> list[int]:
-        within, everything = _within(used), (1 << self._columns) - 1
-        after = [_IMPOSSIBLE] * (1 << self._rows)
-        for rows, columns, value in self._pairings:
-            before = within[everything & ~columns]
-            if before != _IMPOSSIBLE and before + value > after[rows]:
-                after[rows] = before + value
-        return after
+        turned = ((columns, rows, value) for rows, columns, value in self._pairings)
+        return _across(used, turned, 1 << self._rows)
 
     def columns_after_rows(self, used: list[int]) -> list[int]:
-        within, everything = _within(used), (1 << self._rows) - 1
-        after = [_IMPOSSIBLE] * (1 << self._columns)
-        for rows, columns, value in self._pairings:
-            before = within[everything & ~rows]
-            if before != _IMPOSSIBLE and before + value > after[columns]:
-                after[columns] = before + value
-        return after
+        return _across(used, self._pairings, 1 << self._columns)
 
 
 def _more(used: list[int], worth: dict[int, int]) -> list[int]:
@@ -164,6 +153,17 @@ def _more(used: list[int], worth: dict[int, int]) -> list[int]:
             for some, gain in worth.items():
                 if some and not before & some and value + gain > after[before | some]:
                     after[before | some] = value + gain
+    return after
+
+
+def _across(used: list[int], pairings: Iterable[tuple[int, int, int]], sets: int) -> list[int]:
+    """Go on with the other side, which has so many sets; a pairing has its set of this side, of that, and its worth."""
+    within, everything = _within(used), len(used) - 1
+    after = [_IMPOSSIBLE] * sets
+    for own, other, value in pairings:
+        before = within[everything & ~own]
+        if before != _IMPOSSIBLE and before + value > after[other]:
+            after[other] = before + value
     return after
 
 
