@@ -6,7 +6,6 @@ Nothing here reads a clock, a file or the network, except that goldens may be gi
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,8 +28,9 @@ from goldspan.scoring.goldens.matching import Ambiguous, GoldenIndex, split_runs
 from goldspan.scoring.goldens.models import Golden, GoldenSet
 from goldspan.scoring.matchers.history import History
 from goldspan.scoring.results import CallResult, Label, Reason, RunResult, SessionResult, TurnResult, Verdict
-from goldspan.scoring.sessions import Capture, Session, Turn
+from goldspan.scoring.sessions import Session, Turn
 from goldspan.scoring.turn_score import TurnScore, best_of, label_of, mean, score_calls, verdict_of
+from goldspan.scoring.whole_session import as_one_turn, batches_of
 
 if TYPE_CHECKING:
     from goldspan.scoring.metrics.judging import MetricSource
@@ -210,33 +210,11 @@ def _history(golden: ExpectedSession, session: Session) -> History | None:
 
 
 def _as_one_turn(wanted: ExpectedTurn, session: Session, judging: Criterion, history: History | None) -> TurnScore:
-    if not session.turns:
+    whole = as_one_turn(session)
+    if whole is None:
         return score_calls(wanted, None, unseen=_why_missing(judging, session, known=True))
-    last = session.turns[-1]
-    whole = replace(
-        last,
-        calls=tuple(call for turn in session.turns for call in turn.calls),
-        trace_ids=tuple(dict.fromkeys(trace for turn in session.turns for trace in turn.trace_ids)),
-        turn_id=None,
-        start=session.turns[0].start,
-        calls_visible=all(turn.calls_visible for turn in session.turns),
-        tool_definitions=next(
-            (
-                turn.tool_definitions
-                for turn in reversed(session.turns)
-                if turn.tool_definitions.capture is Capture.CAPTURED
-            ),
-            last.tool_definitions,
-        ),
-    )
-    batches: dict[tuple[int, int], int] = {}
-    numbers = [
-        batches.setdefault((index, call.batch), len(batches) + 1) if call.batch else 0
-        for index, turn in enumerate(session.turns)
-        for call in turn.calls
-    ]
     unseen = Reason.INCOMPLETE if session.incomplete else None
-    return score_calls(wanted, whole, unseen=unseen, batches=numbers, history=history)
+    return score_calls(wanted, whole, unseen=unseen, batches=batches_of(session.turns), history=history)
 
 
 def _why_missing(judging: Criterion, session: Session, *, known: bool) -> Reason | None:

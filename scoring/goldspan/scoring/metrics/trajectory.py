@@ -21,10 +21,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from typing import NamedTuple
 
 from goldspan.scoring.alignment import Pair, align
-from goldspan.scoring.call_match import CallMatch, Surroundings
+from goldspan.scoring.call_match import Bounds, CallMatch, Surroundings
+from goldspan.scoring.comparison import ONE, ZERO
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.declared_defaults import DeclaredDefaults
 from goldspan.scoring.goldens.models import Golden
@@ -33,9 +35,9 @@ from goldspan.scoring.metrics.results import MetricScore, Range
 from goldspan.scoring.results import Reason, SessionResult, TurnResult
 from goldspan.scoring.score import score_session
 from goldspan.scoring.sessions import Session, ToolCall
+from goldspan.scoring.whole_session import batches_of
 
-_ONE, _ZERO = Fraction(1), Fraction(0)
-_PAIR = Pair(_ONE)
+_PAIR = Pair(ONE)
 _RANGE = Range(0.0, 1.0)
 _UNSAID = frozenset(
     {
@@ -94,8 +96,13 @@ class TrajectoryMetric:
         calls, batches = _calls_of(turn, session, judging)
         around = Surroundings(history, None if turn.turn is None else DeclaredDefaults(turn.turn.tool_definitions))
         matches = [CallMatch(call, override or call.criterion or judging, around) for call in expected]
-        least = self._count(matches, calls, batches, judging, known=True)
-        most = self._count(matches, calls, batches, judging, known=False)
+
+        @cache
+        def bounds(row: int, column: int) -> Bounds:
+            return matches[row].judge(calls[column]).bounds
+
+        least = self._count(matches, calls, batches, judging, lambda row, column: bounds(row, column).least == 1)
+        most = self._count(matches, calls, batches, judging, lambda row, column: bounds(row, column).most == 1)
         words = _words(least)
         if self.score(least) != self.score(most):
             why = next(
@@ -110,17 +117,12 @@ class TrajectoryMetric:
         calls: Sequence[ToolCall],
         batches: Sequence[int],
         judging: Criterion,
-        *,
-        known: bool,
+        is_match: Callable[[int, int], bool],
     ) -> Counts:
-        def pair(row: int, column: int) -> Pair | None:
-            bounds = matches[row].judge(calls[column]).bounds
-            return _PAIR if (bounds.least if known else bounds.most) == 1 else None
-
         alignment = align(
             [match.expected.name for match in matches],
             [call.name for call in calls],
-            pair,
+            lambda row, column: _PAIR if is_match(row, column) else None,
             ordered=self.ordered,
             batches=batches if judging.parallel_calls == "any_order" else None,
             groups=[match.expected.group for match in matches],
@@ -131,7 +133,7 @@ class TrajectoryMetric:
 def mean(turns: Sequence[MetricScore]) -> Fraction | None:
     """Return the mean over evaluated turns, none where there is none."""
     scores = [Fraction(turn.score) for turn in turns if turn.score is not None]
-    return sum(scores, _ZERO) / len(scores) if scores else None
+    return sum(scores, ZERO) / len(scores) if scores else None
 
 
 def _history_of(result: SessionResult, session: Session, golden: Golden) -> History:
@@ -165,18 +167,15 @@ def _calls_of(turn: TurnResult, session: Session, judging: Criterion) -> tuple[l
         return [], []
     absorbed = {one.actual_index for one in turn.calls if one.aligned and one.expected and one.expected.optional}
     parts = session.turns if turn.turn_index is None else (turn.turn,)
-    numbers: dict[tuple[int, int], int] = {}
+    made = [call for part in parts for call in part.calls]
     calls: list[ToolCall] = []
     batches: list[int] = []
-    place = -1
-    for index, part in enumerate(parts):
-        for call in part.calls:
-            place += 1
-            refused = call.rejected and judging.rejected_requests == "report"
-            failed = call.error is not None and judging.failed_calls == "ignore"
-            if place not in absorbed and not refused and not failed:
-                calls.append(call)
-                batches.append(numbers.setdefault((index, call.batch), len(numbers) + 1) if call.batch else 0)
+    for place, (call, batch) in enumerate(zip(made, batches_of(parts), strict=True)):
+        refused = call.rejected and judging.rejected_requests == "report"
+        failed = call.error is not None and judging.failed_calls == "ignore"
+        if place not in absorbed and not refused and not failed:
+            calls.append(call)
+            batches.append(batch)
     return calls, batches
 
 
@@ -194,7 +193,7 @@ def _all(counts: Counts) -> Fraction:
 
 def _precision(counts: Counts) -> Fraction:
     """Without a call nothing was right."""
-    return Fraction(counts.matched, counts.actual) if counts.actual else _ZERO
+    return Fraction(counts.matched, counts.actual) if counts.actual else ZERO
 
 
 def _recall(counts: Counts) -> Fraction:

@@ -20,6 +20,7 @@ from goldspan.scoring.presets.result import PresetResult
 from goldspan.scoring.presets.tool_schemas import described_functions
 from goldspan.scoring.results import Label, Reason, SessionResult, TurnResult, Verdict
 from goldspan.scoring.sessions import Session, ToolCall, Turn
+from goldspan.scoring.whole_session import as_one_turn
 
 _UNSEEN = frozenset({Reason.CALLS_NOT_VISIBLE, Reason.INCOMPLETE, Reason.GOLDEN_NEVER_SEEN, Reason.INPUT_MISSING})
 
@@ -104,7 +105,7 @@ def _as_one(
     if not final:
         return replace(own, turns=(), verdict=Verdict(None, Label.NOT_EVALUATED, Reason.INCOMPLETE))
     expected = _expected(chosen, golden)
-    whole = _whole(session)
+    whole = as_one_turn(session)
     blank = _blank(TurnResult(own.verdict, turn=whole, expected_index=0), own.verdict)
     unseen = next(filter(None, map(_unseen, own.turns)), None)
     if session.incomplete or unseen is not None:
@@ -155,15 +156,6 @@ def _unseen(turn: TurnResult) -> Reason | None:
         return Reason.CALLS_NOT_VISIBLE
     reason = turn.verdict.reason
     return reason if reason in _UNSEEN else None
-
-
-def _whole(session: Session) -> Turn | None:
-    """Return all turns as one, at the root of the last."""
-    if not session.turns:
-        return None
-    calls = tuple(call for turn in session.turns for call in turn.calls)
-    traces = tuple(dict.fromkeys(trace for turn in session.turns for trace in turn.trace_ids))
-    return replace(session.turns[-1], calls=calls, trace_ids=traces, turn_id=None, start=session.turns[0].start)
 
 
 def _blank(turn: TurnResult, verdict: Verdict) -> TurnResult:
