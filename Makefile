@@ -25,7 +25,7 @@ define set_up
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check conformance bench bench-peers soak test-adk test-sdk test-zero-code test-servers scenarios collector record try wheel clean
+.PHONY: help demo test check conformance bench bench-peers bench-rotel soak test-adk test-sdk test-zero-code test-servers scenarios collector record try wheel clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -50,6 +50,9 @@ bench: $(READY) ## ratios against reference implementations, in one run
 
 bench-peers: $(SDK_VENVS)/peers/.ready ## what scoring costs beside the evaluators of UiPath and DeepEval
 	$(SDK_VENVS)/peers/bin/python -m benchmarks.peers
+
+bench-rotel: $(SDK_VENVS)/rotel/.ready ## what a span costs in `goldspan serve` beside rotel, as whole processes; Python 3.11 on Linux, two cores
+	$(SDK_VENVS)/rotel/bin/python -m benchmarks.rotel $(ARGS)
 
 soak: $(READY) ## kill a gateway under load 50 times and see what arrives; ARGS= is how often
 	PYTHONPATH=tests:. $(BIN)/python tests/soak.py $(ARGS)
@@ -101,6 +104,9 @@ $(SDK_VENVS)/zero-code/.ready: pyproject.toml
 
 $(SDK_VENVS)/peers/.ready: pyproject.toml
 	$(call set_up,$(SDK_VENVS)/peers,uipath==2.14.44 deepeval==4.3.1)
+
+$(SDK_VENVS)/rotel/.ready: pyproject.toml
+	$(call set_up,$(SDK_VENVS)/rotel,--group test rotel==0.0.1a15)
 
 $(SDK_VENVS)/%/.ready: pyproject.toml
 	$(call set_up,$(SDK_VENVS)/$*,--group test opentelemetry-sdk==$* opentelemetry-exporter-otlp==$*)

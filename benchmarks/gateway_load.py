@@ -7,6 +7,7 @@ and receiver run beside the gateway and want a core of their own.
 from __future__ import annotations
 
 import base64
+import functools
 import http.client
 import json
 import signal
@@ -16,6 +17,7 @@ import sys
 import tempfile
 import threading
 import time
+import zlib
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import IO, Any, cast
@@ -39,6 +41,7 @@ export: {{endpoint: "{endpoint}", compression: none}}
 """
 
 
+@functools.cache
 def bodies() -> list[bytes]:
     """Return requests of agents' turns, one session in `WANTED` with a golden."""
     sessions = plan_sessions([f"{NAME}-{number}" for number in range(SESSIONS)])
@@ -63,21 +66,23 @@ def goldens() -> dict[str, Any]:
 
 
 class Receiver:
-    """Counts what arrives."""
+    """Counts what arrives: spans, and the bytes they came in."""
 
     def __init__(self) -> None:
-        self.spans = 0
+        self.spans = self.bytes = 0
         lock = threading.Lock()
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
             def do_POST(handler) -> None:  # noqa: N805 - `self` is the receiver's
-                body = handler.rfile.read(int(handler.headers["Content-Length"]))
+                sent = handler.rfile.read(int(handler.headers["Content-Length"]))
                 if handler.path.endswith("traces"):
+                    body = zlib.decompress(sent, 31) if handler.headers["Content-Encoding"] == "gzip" else sent
                     spans = sum(len(group.spans) for group in take_apart(body) or [])
                     with lock:
                         self.spans += spans
+                        self.bytes += len(sent)
                 handler.send_response(200)
                 handler.send_header("Content-Length", "0")
                 handler.end_headers()
@@ -143,13 +148,14 @@ class Sender:
         connection.close()
 
 
-def listening(process: subprocess.Popen[str]) -> int:
-    """Return the port of the gateway, and read on what it says."""
+def listening(process: subprocess.Popen[str], *, quiet: bool = False) -> int:
+    """Return the port of the gateway, and read on what it says, and print it unless `quiet`."""
     lines = cast("IO[str]", process.stderr)
     for line in lines:
         said = json.loads(line)
         if said["message"] == "listening":
-            threading.Thread(target=lambda: [print(f"  {one.strip()}") for one in lines], daemon=True).start()
+            rest = (None if quiet else print(f"  {one.strip()}") for one in lines)
+            threading.Thread(target=list, args=(rest,), daemon=True).start()
             return int(said["address"].rpartition(":")[2])
     raise SystemExit("the gateway ended")
 
