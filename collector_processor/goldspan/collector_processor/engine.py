@@ -183,6 +183,10 @@ class Engine:
             times.append(self._now)
         return min(times, default=None)
 
+    def count_unmatched(self, session_id: str) -> None:
+        """Count a session that no golden wants, and that the door therefore says no more of."""
+        self._judge.count_unmatched(session_id)
+
     def remember(self, session: SessionState, now: float) -> None:
         """Take in what was said of a session before a restart; its records are to be fed again too."""
         now = self._tick(now)

@@ -18,15 +18,14 @@ from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from goldspan.collector_processor.emit.events import EventEmitter
 from goldspan.collector_processor.emit.metrics import MetricEmitter
 from goldspan.collector_processor.emit.self_telemetry import SelfTelemetry
-from goldspan.collector_processor.engine import Engine
 from goldspan.collector_processor.engine_settings import EngineSettings
-from goldspan.collector_processor.in_process.pipeline import Holding, Pipeline, Readers
+from goldspan.collector_processor.in_process.intake import Intake
+from goldspan.collector_processor.in_process.pipeline import Holding, Pipeline
 from goldspan.collector_processor.in_process.second_route import same_target, sends_too, target
 from goldspan.collector_processor.metric_workers import MetricWorkers
 from goldspan.mappers.assembly.settings import AssemblySettings
 from goldspan.mappers.dialects import DialectRegistry
 from goldspan.mappers.dialects.registry import JOIN_ATTRIBUTES
-from goldspan.mappers.readers.sdk import SdkReader
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.errors import GoldspanError, SettingsError
 from goldspan.scoring.goldens import GoldenIndex, GoldenSet, load_goldens
@@ -139,10 +138,11 @@ class ToolParameterMatchExporter(SpanExporter):
         self._inner = inner
         self._shut_down = False
         index = None if self._is_second_door() else _usable(goldens, criterion, telemetry)
+        registry = _registry(telemetry, index)
         self._pipeline = Pipeline(
             inner,
-            readers=_readers(telemetry, index, content=scorer.reads_content(() if index is None else index.goldens)),
-            new_engine=None if index is None else lambda: Engine(index, settings),
+            may_tell=registry.may_tell,
+            new_intake=None if index is None else lambda: _intake(index, settings, registry, telemetry),
             holding=Holding(_is_on(hold), hold_timeout, max_held_spans, max_held_bytes),
             events=EventEmitter(logger_provider),
             metrics=MetricEmitter(meter_provider, agent_names=agent_names),
@@ -246,17 +246,18 @@ def _scorer(preset: str | Mapping[str, object] | None, metrics: Iterable[MetricS
         raise SettingsError(str(error)) from None
 
 
-def _readers(telemetry: SelfTelemetry, goldens: GoldenIndex | None, *, content: bool) -> Readers:
-    registry = DialectRegistry(
+def _registry(telemetry: SelfTelemetry, goldens: GoldenIndex | None) -> DialectRegistry:
+    return DialectRegistry(
         join_attributes=(*JOIN_ATTRIBUTES, *(goldens.join_attributes if goldens else ())),
         on_problem=lambda problem: telemetry.problems(1, problem.code),
     )
-    views = SdkReader()
-    return Readers(
-        span=lambda span: registry.read(views.view(span), content=content),
-        log=lambda view: registry.read_log(view, content=content),
-        may_tell=registry.may_tell,
-    )
+
+
+def _intake(
+    goldens: GoldenIndex, settings: EngineSettings, registry: DialectRegistry, telemetry: SelfTelemetry
+) -> Intake:
+    content = settings.scorer.reads_content(goldens.goldens)
+    return Intake(goldens, settings, registry, content=content, on_failure=telemetry.failure)
 
 
 def _usable(goldens: Goldens, criterion: Criterion | None, telemetry: SelfTelemetry) -> GoldenIndex | None:

@@ -209,7 +209,7 @@ class MemoryStore:
                 break
             del self._plain[trace_id]
             forgotten += sum(map(len, oldest.groups))
-            self._remember(trace_id, content=False)
+            self.note_lost(trace_id, calls=False)
         return forgotten
 
     def session(self, session_id: str) -> SessionState | None:
@@ -232,10 +232,11 @@ class MemoryStore:
         """Drop a trace of which nothing was said."""
         trace = self._traces.pop(trace_id, None)
         if trace is not None:
-            self._remember(trace_id, content=trace.recognised > 0 or bool(trace.logs) or trace.lost_calls)
+            self.note_lost(trace_id, calls=trace.recognised > 0 or bool(trace.logs) or trace.lost_calls)
 
-    def _remember(self, trace_id: str, *, content: bool) -> None:
-        self._forgotten[trace_id] = content or self._forgotten.get(trace_id, False)
+    def note_lost(self, trace_id: str, *, calls: bool) -> None:
+        """Note that records of a trace were forgotten, and calls perhaps among them."""
+        self._forgotten[trace_id] = calls or self._forgotten.get(trace_id, False)
         if len(self._forgotten) > self._max_tombstones:
             self._forgotten.popitem(last=False)
 

@@ -25,9 +25,8 @@ from goldspan.collector_processor.engine_settings import EngineStats
 from goldspan.collector_processor.evaluation import Handout
 from goldspan.collector_processor.in_process.alarm import Alarm
 from goldspan.collector_processor.in_process.held_spans import HeldSpan, HeldSpans
+from goldspan.collector_processor.in_process.intake import Intake
 from goldspan.collector_processor.in_process.log_inbox import LogInbox
-from goldspan.mappers.facts import LogFacts, SpanFacts
-from goldspan.mappers.spans import LogView
 
 PATIENCE = 30.0
 """Seconds to wait for another thread that is exporting. Beyond it the inner exporter is stuck."""
@@ -39,15 +38,6 @@ _MANY_LOGS = 256
 """Waiting log records that are taken in at once."""
 _GRACE = 1.0
 """Seconds beyond `hold_timeout` after which a span leaves even if the engine still claims it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Readers:
-    """How records are read: what is known of a span, and of a log record; which log records are worth reading."""
-
-    span: Callable[[ReadableSpan], SpanFacts]
-    log: Callable[[LogView], LogFacts | None]
-    may_tell: Callable[[str, Mapping[str, Any]], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,17 +63,20 @@ class Pipeline:
         self,
         inner: SpanExporter,
         *,
-        readers: Readers,
-        new_engine: Callable[[], Engine] | None,
+        may_tell: Callable[[str, Mapping[str, Any]], bool],
+        new_intake: Callable[[], Intake] | None,
         holding: Holding,
         events: EventEmitter,
         metrics: MetricEmitter,
         telemetry: SelfTelemetry,
     ) -> None:
-        """Wrap `inner`. Without `new_engine` everything is passed on as it comes."""
+        """Wrap `inner`. Without `new_intake` everything is passed on as it comes.
+
+        `may_tell` says of a log record's event name and attributes whether it is worth reading.
+        """
         self._inner = inner
-        self._readers = readers
-        self._new_engine = new_engine
+        self._may_tell = may_tell
+        self._new_intake = new_intake
         self._holding = holding
         self._events = events
         self._metrics = metrics
@@ -110,7 +103,7 @@ class Pipeline:
 
     def take_log_record(self, record: object) -> None:
         """Take in a log record of the SDK. Called by the agent's threads: it never waits and never raises."""
-        if self._engine is None or self._closed:
+        if self._intake is None or self._closed:
             return
         try:
             if not self._logs.put(record):
@@ -145,7 +138,8 @@ class Pipeline:
 
     def _export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         now = time.monotonic()
-        passing = [span for span in spans if not self._hold(span, now)]
+        held = self._hold(spans, now)
+        passing = [span for span in spans if id(span) not in held] if held else spans
         result = self._give(passing) if passing or not spans else SpanExportResult.SUCCESS
         self._step(now)
         return result
@@ -181,44 +175,40 @@ class Pipeline:
         self._leave(self._held.take_older(now - self._holding.timeout - _GRACE), "hold_timeout")
         self._end_step()
 
-    def _hold(self, span: ReadableSpan, now: float) -> bool:
-        """Feed a span to the engine; True if it is kept back."""
-        if self._engine is None:
-            return False
-        try:
-            facts = self._readers.span(span)
-        except Exception as error:  # noqa: BLE001 - a span we cannot read is still the user's
-            self._telemetry.failure("read", error)
-            return False
-        try:
-            wanted = self._engine.feed(facts, now)
-            hold = wanted and self._holding.enabled and facts.span_id != ""
-            return hold and self._held.add(facts.ref, span, now)
-        except Exception as error:  # noqa: BLE001 - likewise
-            self._telemetry.failure("engine", error)
-            return False
+    def _hold(self, spans: Sequence[ReadableSpan], now: float) -> set[int]:
+        """Take in spans; return the identities of those that are kept back."""
+        if self._intake is None:
+            return set()
+        held: set[int] = set()
+        for ref, span in self._intake.take(spans, now):
+            try:
+                if self._holding.enabled and self._held.add(ref, span, now):
+                    held.add(id(span))
+            except Exception as error:  # noqa: BLE001 - a span that cannot be held is still the user's
+                self._telemetry.failure("engine", error)
+        return held
 
     def _take_logs(self, now: float) -> None:
-        """Feed the engine what log records say; it is there before the turns are judged that they speak of."""
+        """Take in what log records say; it is there before the turns are judged that they speak of."""
         for view in self._logs.take():
             try:
-                facts = self._readers.log(view)
-                if facts is not None and self._engine is not None:
-                    self._engine.feed_log(facts, now)
+                if self._intake is not None:
+                    self._intake.take_log(view, now)
             except Exception as error:  # noqa: BLE001 - the records beside it may be good
                 self._telemetry.failure("engine", error)
 
     def _hand_out(self, step: Callable[[Engine], Handout]) -> None:
         """Take one step of the engine and emit what it gives; a failure lets go of everything instead."""
-        if self._engine is None:
+        if self._intake is None:
             return
+        engine = self._intake.engine
         try:
-            handout = step(self._engine)
-            self._count(handout, self._engine.stats)
+            handout = step(engine)
+            self._count(handout, engine.stats)
         except Exception as error:  # noqa: BLE001 - the engine's state is not to be trusted any more; the spans are
             self._telemetry.failure("engine", error)
             self._leave(self._held.take_all(), "failure")
-            self._renew_engine()
+            self._renew_intake()
             return
         for evaluation in handout.evaluations:
             try:
@@ -279,10 +269,10 @@ class Pipeline:
         spans, size = self._said_held
         self._said_held = (len(self._held), self._held.size)
         self._telemetry.held(len(self._held) - spans, self._held.size - size)
-        if self._engine is None or self._closed:
+        if self._intake is None or self._closed:
             return
         try:
-            deadline = self._engine.deadline()
+            deadline = self._intake.engine.deadline()
         except Exception as error:  # noqa: BLE001 - the oldest held span has a time of its own
             self._telemetry.failure("engine", error)
             deadline = None
@@ -296,10 +286,10 @@ class Pipeline:
     def _start_over(self) -> None:
         self._lock = threading.RLock()
         self._held = HeldSpans(self._holding.max_spans, self._holding.max_bytes)
-        self._logs = LogInbox(self._readers.may_tell)
+        self._logs = LogInbox(self._may_tell)
         self._alarm = Alarm(self._ring, "goldspan-timer")
-        self._renew_engine()
+        self._renew_intake()
 
-    def _renew_engine(self) -> None:
-        self._engine = None if self._new_engine is None else self._new_engine()
+    def _renew_intake(self) -> None:
+        self._intake = None if self._new_intake is None else self._new_intake()
         self._counted = EngineStats()

@@ -108,6 +108,12 @@ class DialectRegistry:
         self._bare_scopes = frozenset[str]().union(*(_bare_scopes(dialect) for dialect in self.dialects))
         self.markers = Markers(self._keys, self._bare_scopes)
         """What a span must hold for `read` to find more than its skeleton."""
+        own = (getattr(dialect, "session_keys", ()) for dialect in self.dialects)
+        self.session_keys = frozenset(self._session_keys).union(*own)
+        """Under which of them session ids stand."""
+        opaque = (dialect.markers for dialect in self.dialects if not hasattr(dialect, "session_keys"))
+        self.opaque_markers = frozenset[str]().union(*opaque)
+        """Markers of dialects that have ways of their own to tell session ids, or speak of other traces."""
         self._plans: dict[tuple[frozenset[str], str], _Plan] = {}
         self._resources: dict[int, tuple[ResourceView, ResourceFacts]] = {}
         """By identity; the view is kept too, so that its identity stays its own."""
@@ -133,7 +139,7 @@ class DialectRegistry:
 
     def skeletons(self, plain: PlainSpans) -> Iterator[Skeletons]:
         """Yield what is known of spans without any of the `markers`, trace by trace."""
-        resource = self._resource(plain.resource)
+        resource = self.resource(plain.resource)
         for trace_id, undecoded in plain.by_trace.items():
             yield _skeletons(trace_id, undecoded, plain.skeleton, resource)
 
@@ -144,6 +150,17 @@ class DialectRegistry:
         except Exception as error:  # noqa: BLE001 - as above
             self._failed("reader", error, view)
             return None
+
+    def resource(self, view: ResourceView) -> ResourceFacts:
+        """Return what is known of a resource."""
+        known = self._resources.get(id(view))
+        if known is not None:
+            return known[1]
+        facts = self._resource_facts(view.attributes)
+        if len(self._resources) >= _MAX_RESOURCES:
+            self._resources.clear()
+        self._resources[id(view)] = (view, facts)
+        return facts
 
     def facts(self, views: Iterable[RecordView], *, content: bool = True) -> Iterator[Record]:
         """Yield what is known of each span, and of each log record that says something of interest."""
@@ -167,7 +184,7 @@ class DialectRegistry:
             end,
             (end, 0, ""),
             entry=view.parent_is_remote or view.kind in ENTRY_KINDS,
-            resource=self._resource(view.resource),
+            resource=self.resource(view.resource),
         )
 
     def _facts(self, view: SpanView, hits: frozenset[str], *, content: bool) -> SpanFacts:
@@ -205,7 +222,7 @@ class DialectRegistry:
             first.hides_calls,
             view.parent_is_remote or view.kind in ENTRY_KINDS,
             plan.scored,
-            self._resource(view.resource),
+            self.resource(view.resource),
             _notes(readings, view) if readings else (),
         )
 
@@ -236,7 +253,7 @@ class DialectRegistry:
             no_turn=first.no_turn,
             entry=view.parent_is_remote or view.kind in ENTRY_KINDS,
             scored=plan.scored,
-            resource=self._resource(view.resource),
+            resource=self.resource(view.resource),
         )
         return unread(facts, partial(self._facts, view, hits, content=False))
 
@@ -294,16 +311,6 @@ class DialectRegistry:
             source = ""
         message = f"the dialect {dialect!r} raised {type(error).__name__}: {error}"
         self._on_problem(Problem("dialect_failed", message, source))
-
-    def _resource(self, view: ResourceView) -> ResourceFacts:
-        known = self._resources.get(id(view))
-        if known is not None:
-            return known[1]
-        facts = self._resource_facts(view.attributes)
-        if len(self._resources) >= _MAX_RESOURCES:
-            self._resources.clear()
-        self._resources[id(view)] = (view, facts)
-        return facts
 
     def _resource_facts(self, attributes: Mapping[str, Any]) -> ResourceFacts:
         found = ((key, identifier(attributes.get(key))) for key in self._session_keys)

@@ -4,11 +4,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
+from typing import Any, cast
 
-from goldspan.mappers.json_shapes import is_mapping, is_object
-from goldspan.mappers.spans import EventView, LogView, ResourceView
+from goldspan.mappers.json_shapes import is_mapping
+from goldspan.mappers.spans import ENTRY_KINDS, EventView, LogView, ResourceView, Skeleton, Undecoded
 from goldspan.scoring.sessions import SpanRef
 
 _NO_ATTRIBUTES: Mapping[str, Any] = {}
@@ -45,7 +46,7 @@ class SdkSpan:
             self.parent_is_remote = False
         self.start: int = span.start_time or 0
         self.end: int = span.end_time or 0
-        self.attributes = _attributes(span)
+        self.attributes = attributes_of(span)
 
     @property
     def name(self) -> str:
@@ -54,11 +55,7 @@ class SdkSpan:
 
     @property
     def kind(self) -> int:
-        # The SDK counts from 0 (internal), OTLP from 1.
-        try:
-            return int(self._span.kind.value) + 1
-        except (AttributeError, TypeError, ValueError):
-            return 0
+        return _otlp_kind(self._span.kind)
 
     @property
     def status_code(self) -> int:
@@ -92,16 +89,49 @@ class SdkSpan:
         return self._reader.resource(self._span.resource)
 
 
-def _attributes(span: Any) -> Mapping[str, Any]:
+def attributes_of(span: Any) -> Mapping[str, Any]:
     """Return the attributes, from the dict inside where this SDK has one: a tenth of the public way's cost."""
     try:
-        inner = span._attributes._dict  # noqa: SLF001 - guarded: any other shape goes the public way
-        if is_object(inner):
-            return inner
+        inner: Any = span._attributes._dict  # noqa: SLF001 - guarded: any other shape goes the public way
+        if type(inner) is dict:
+            return cast("dict[str, Any]", inner)
     except AttributeError:
         pass
     attributes = span.attributes
     return attributes if is_mapping(attributes) else _NO_ATTRIBUTES
+
+
+PlainSdkSpan = tuple[Any, Any, Any, Any, Any, Any]
+plain_span: Callable[[Any], PlainSdkSpan] = attrgetter(
+    "resource", "context", "parent", "start_time", "end_time", "kind"
+)
+"""Takes of a span what is to be kept of it if it holds nothing of interest; not read before someone asks."""
+
+
+def undecoded(plain: PlainSdkSpan) -> Undecoded:
+    """Return what `plain_span` took, with its id in front; `skeleton` reads the rest."""
+    return (format(plain[1].span_id, "016x"), *plain[2:])
+
+
+def skeleton(span: Undecoded) -> Skeleton:
+    """Return the place of a plain span."""
+    span_id, parent, start, end, kind = span
+    if parent is None or not parent.span_id:
+        return span_id, "", start or 0, end or 0, is_entry(kind)
+    return span_id, format(parent.span_id, "016x"), start or 0, end or 0, parent.is_remote or is_entry(kind)
+
+
+def is_entry(kind: Any) -> bool:
+    """Tell whether a span of this kind has its parent in another process."""
+    return _otlp_kind(kind) in ENTRY_KINDS
+
+
+def _otlp_kind(kind: Any) -> int:
+    # The SDK counts from 0 (internal), OTLP from 1.
+    try:
+        return int(kind.value) + 1
+    except (AttributeError, TypeError, ValueError):
+        return 0
 
 
 def is_log_record(value: object) -> bool:

@@ -1,0 +1,205 @@
+"""Most spans are never read; which ones changes no result, whatever comes when and together with what."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import SpanKind, Tracer
+
+from goldspan.collector_processor.emit.attributes import event_attributes
+from goldspan.collector_processor.engine_settings import EngineSettings
+from goldspan.collector_processor.evaluation import Evaluation
+from goldspan.collector_processor.in_process import intake as intake_module
+from goldspan.collector_processor.in_process.intake import Intake
+from goldspan.collector_processor.replay import replay
+from goldspan.mappers.dialects import DialectRegistry
+from goldspan.mappers.readers import views
+from goldspan.scoring.errors import Problem
+from goldspan.scoring.goldens import GoldenIndex
+from in_process_rig import Inner, Rig
+from scripted_agent import CONVERT, PARIS, ROME, Call, golden, golden_set, run_turn
+
+GOLDENS = GoldenIndex([golden_set(golden("wanted", [PARIS, CONVERT]), golden("wanted too", [ROME]))])
+SESSIONS = ("wanted", "wanted too", "unwanted", "nobody's", None)
+
+
+def recorded(play: Any) -> list[ReadableSpan]:
+    """What an agent's spans are, in the order in which they end."""
+    memory = InMemorySpanExporter()
+    provider = TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(SimpleSpanProcessor(memory))
+    play(provider.get_tracer("agent"))
+    return list(memory.get_finished_spans())
+
+
+Turns = list[tuple[str | None, list[Call]]]
+TURNS = st.lists(
+    st.tuples(st.sampled_from(SESSIONS), st.lists(st.sampled_from((PARIS, ROME, CONVERT)), max_size=3)),
+    min_size=1,
+    max_size=3,
+)
+TRACES = st.lists(st.tuples(st.sampled_from(("nothing", "web request", "session")), TURNS), min_size=1, max_size=4)
+
+
+def play_traces(tracer: Tracer, traces: list[tuple[str, Turns]]) -> None:
+    """Turns of sessions, several of them under one root at times, web requests around and between."""
+    for above, turns in traces:
+        if above == "nothing":
+            for session, calls in turns:
+                run_turn(tracer, session, calls)
+            continue
+        attributes = {"session.id": "unwanted"} if above == "session" else {"http.route": "/batch"}
+        with tracer.start_as_current_span("POST /batch", kind=SpanKind.SERVER, attributes=attributes):
+            for session, calls in turns:
+                with tracer.start_as_current_span("between"):
+                    run_turn(tracer, session, calls)
+
+
+Said = dict[str, dict[str, Any]]
+"""The newest revision of what was said of each result."""
+
+
+def newest(events: Iterable[Mapping[str, Any]]) -> Said:
+    found: Said = {}
+    for event in sorted(events, key=lambda event: event["tool_parameter_match.revision"]):
+        said = {key: value for key, value in event.items() if key != "tool_parameter_match.revision"}
+        found[event["tool_parameter_match.result_id"]] = said
+    return found
+
+
+def by_replay(spans: Sequence[ReadableSpan]) -> Said:
+    """What there is to say of these spans, each of which is read."""
+    said: list[Evaluation] = []
+    problems: list[Problem] = []
+    read = views(list(spans), on_problem=problems.append)
+    replay(read, GOLDENS, DialectRegistry(), problems=problems, outlets=[said.append])
+    assert problems == []
+    return newest(map(event_attributes, said))
+
+
+@settings(max_examples=150, deadline=None)
+@given(TRACES, st.randoms(use_true_random=False), st.integers(1, 12), st.booleans())
+def test_whatever_is_left_unread_the_results_are_those_of_all_spans(
+    traces: list[tuple[str, Turns]], random: Random, size: int, shuffled: bool
+) -> None:
+    spans = recorded(lambda tracer: play_traces(tracer, traces))
+    if shuffled:
+        random.shuffle(spans)
+    batches = [spans[start : start + size] for start in range(0, len(spans), size)]
+    rig = Rig(Inner(), goldens=GOLDENS, settle=3600, run_idle=3600, hold_timeout=3600)
+    for batch in batches:
+        rig.door.export(batch)
+    rig.close()
+    assert newest(record.attributes for record in rig.events()) == by_replay(spans)
+    assert Counter(map(_ids, rig.inner.spans)) == Counter(map(_ids, spans))
+
+
+def _ids(span: ReadableSpan) -> tuple[int, int]:
+    assert span.context is not None
+    return span.context.trace_id, span.context.span_id
+
+
+class Counting(DialectRegistry):
+    """Counts what is read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.read_spans: list[str] = []
+
+    def read(self, view: Any, *, content: bool = True) -> Any:
+        self.read_spans.append(view.name)
+        return super().read(view, content=content)
+
+
+def turn(session: str | None, calls: Sequence[Call] = (PARIS,)) -> list[ReadableSpan]:
+    return recorded(lambda tracer: run_turn(tracer, session, calls))
+
+
+@pytest.fixture
+def registry() -> Counting:
+    return Counting()
+
+
+@pytest.fixture
+def intake(registry: Counting) -> Intake:
+    return Intake(GOLDENS, EngineSettings(), registry, content=False, on_failure=_fail)
+
+
+def _fail(where: str, error: Exception) -> None:
+    raise AssertionError(where) from error
+
+
+def test_of_sessions_that_no_golden_wants_one_span_is_read_ever(intake: Intake, registry: Counting) -> None:
+    for number in range(20):
+        assert list(intake.take(turn(f"unwanted {number}"), 0.0)) == []
+    assert len(registry.read_spans) == 1
+    assert intake.engine.stats.spans == 0
+    assert intake.engine.stats.sessions_without_golden == 20
+
+
+def test_plain_spans_are_not_even_read_beside_calls_that_are_wanted(intake: Intake, registry: Counting) -> None:
+    held = list(intake.take(turn("wanted"), 0.0))
+    assert sorted(span.name for _, span in held) == ["execute_tool get_weather 0", "invoke_agent weather"]
+    assert sorted(registry.read_spans) == ["chat test-model", "execute_tool get_weather 0", "invoke_agent weather"]
+    assert intake.engine.stats.spans == 4
+
+
+def test_what_turns_out_to_be_wanted_is_read_after_all(intake: Intake, registry: Counting) -> None:
+    def play(tracer: Tracer) -> None:
+        with tracer.start_as_current_span("suite", attributes={"session.id": "unwanted"}):
+            run_turn(tracer, "unwanted", [PARIS])
+            run_turn(tracer, "wanted", [PARIS, CONVERT])
+
+    spans = recorded(play)
+    first = [span for span in spans[:6] if span.name.startswith("execute_tool")]
+    assert list(intake.take(spans[:4], 0.0)) == []
+    assert intake.engine.stats.spans == 0
+    assert [span for _, span in intake.take(spans[4:], 0.0) if span in first] == []
+    assert intake.engine.stats.spans == len(spans)
+    [session] = [one for one in intake.engine.flush(0.0, end_of_input=True).sessions if one.golden is not None]
+    assert session.verdict.exact == 1
+
+
+def test_a_session_whose_first_spans_were_forgotten_is_not_judged_as_if_it_were_whole(
+    intake: Intake,
+) -> None:
+    def play(tracer: Tracer) -> None:
+        with tracer.start_as_current_span("suite", attributes={"session.id": "unwanted"}):
+            chat = {"gen_ai.operation.name": "chat", "gen_ai.conversation.id": "unwanted"}
+            tracer.start_span("chat", attributes=chat).end()
+            run_turn(tracer, "wanted", [PARIS, CONVERT])
+
+    spans = recorded(play)
+    assert list(intake.take(spans[:3], 0.0)) == []
+    assert list(intake.take(turn("unwanted"), 3600.0)) == []  # an hour later nobody remembers
+    list(intake.take(spans[3:], 3600.0))
+    handout = intake.engine.flush(3600.0, end_of_input=True)
+    [session] = [one for one in handout.sessions if one.golden is not None]
+    assert session.session is not None
+    assert session.session.incomplete
+
+
+def test_what_is_left_unread_is_bounded_by_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(intake_module, "MAX_UNREAD_BYTES", 100_000)
+    intake = Intake(GOLDENS, EngineSettings(), DialectRegistry(), content=False, on_failure=_fail)
+    big = json.dumps([{"role": "user", "parts": [{"type": "text", "content": "x" * 50_000}]}])
+
+    def play(tracer: Tracer) -> None:
+        with tracer.start_as_current_span("suite", attributes={"session.id": "unwanted"}):
+            chat = {"gen_ai.operation.name": "chat", "gen_ai.input.messages": big}
+            for _ in range(13):
+                tracer.start_span("chat", attributes=chat).end()
+
+    for _ in range(20):
+        list(intake.take(recorded(play), 0.0))
+        assert intake.unread_bytes <= 100_000 + 14 * 60_000
