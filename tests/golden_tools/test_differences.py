@@ -158,6 +158,13 @@ TRACES: dict[str, tuple[tuple[Any, ...], list[str]]] = {
         ),
         ["-       restaurant.id: 42", "+       restaurant.id: 43"],
     ),
+    "one key in the place of another": (
+        (
+            ("get_weather", WEATHER["args"]),
+            ("book", {"restaurant": {"name": "Chez Léa", "number": 42}, "when": "19:30"}),
+        ),
+        ["-       restaurant.id: 42", "+       restaurant.number: 42"],
+    ),
     "left out": ((("get_weather", {"city": "Paris"}), ("book", BOOK["args"])), ["-       days: 3"]),
     "a call missing": (
         (("book", BOOK["args"]),),
@@ -190,6 +197,14 @@ def test_what_the_criterion_lets_pass_is_no_difference(run: Run, tmp_path: Path)
     lenient = {**BASE, "criterion": {"default_strategy": "casefold_exact", "ordered": False}}
     seen = (("book", BOOK["args"]), ("get_weather", {"city": "PARIS", "days": 3}))
     assert with_traces(run, tmp_path, lenient, turn_request("s-1", *seen, user="Weather?")).exit_code == 0
+
+
+def test_what_a_value_may_hold_besides_is_no_difference_beside_one(run: Run, tmp_path: Path) -> None:
+    lenient = {**BASE, "criterion": {"default_strategy": "contains"}}
+    table = {"restaurant": {"name": "Chez Léa", "id": 43, "floor": 1}, "when": "19:30"}
+    seen = turn_request("s-1", ("get_weather", WEATHER["args"]), ("book", table), user="Weather?")
+    result = with_traces(run, tmp_path, lenient, seen)
+    assert signed(result) == ["-       restaurant.id: 42", "+       restaurant.id: 43"]
 
 
 def test_the_same_difference_in_several_runs_is_shown_once(run: Run, tmp_path: Path) -> None:

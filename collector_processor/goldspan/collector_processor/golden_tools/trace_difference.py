@@ -23,14 +23,12 @@ from goldspan.scoring.goldens import GoldenIndex
 from goldspan.scoring.goldens.documents import path_text
 from goldspan.scoring.goldens.models import Golden
 from goldspan.scoring.matchers import escape_literal
+from goldspan.scoring.matchers.judging import MOST_DIFFERING
 from goldspan.scoring.pointers import steps_of
 from goldspan.scoring.rendering import shown_name
-from goldspan.scoring.results import CallResult, Outcome, Reason, RunResult, SessionResult, TurnResult
+from goldspan.scoring.results import ArgumentResult, CallResult, Outcome, Reason, RunResult, SessionResult, TurnResult
 from goldspan.scoring.score import score_sessions
 from goldspan.scoring.sessions import JsonValue, Session, ToolCall
-
-_MOST_PARTS = 10
-"""Scoring names no more parts of one value that differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +145,7 @@ class _Turn:
             elif argument.outcome is Outcome.MISMATCHED:
                 actual = escape_literal(passed[name]) if name in passed else NOTHING
                 sides = expected.get(name, NOTHING), actual
-                for way, one, other in _parts(*sides, argument.differing):
+                for way, one, other in _parts(*sides, argument):
                     yield replace(self._argument(call, ("args", name, *way), one, other), argument=sides)
         if self.golden.criterion.extra_arguments == "penalize":
             for name in call.extra_arguments:
@@ -199,15 +197,23 @@ def _seen(call: ToolCall) -> JsonValue:
     return agree_on_call([seen_call(call)]).value
 
 
-def _parts(before: Any, after: Any, differing: Sequence[str]) -> Iterator[tuple[Way, Any, Any]]:
-    """Yield the parts that differ; of those that differ as JSON, the ones that scoring names."""
+def _parts(before: Any, after: Any, argument: ArgumentResult) -> Iterator[tuple[Way, Any, Any]]:
+    """Yield the parts that differ; of those that differ as JSON, the ones that scoring minds.
+
+    It names those that are expected. What only the actual value has it minds unless that may hold more.
+    """
     if before is NOTHING or after is NOTHING:
         yield (), before, after
         return
-    named = [steps_of(pointer) for pointer in differing]
+    named = [steps_of(pointer) for pointer in argument.differing]
     found = list(differing_parts(before, after))
-    if 0 < len(named) < _MOST_PARTS:
-        found = [part for part in found if any(_around(part[0], steps) for steps in named)]
+    if 0 < len(named) < MOST_DIFFERING:
+        may_hold_more = argument.strategy == "contains"
+        found = [
+            (way, one, other)
+            for way, one, other in found
+            if (one is NOTHING and not may_hold_more) or any(_around(way, steps) for steps in named)
+        ]
     elif len(found) > 1:
         found = []  # some of them may match by a strategy or a matcher: only all together surely do not
     yield from found or [((), before, after)]
