@@ -253,6 +253,7 @@ class TestNames:
             ({"os:getcwd": 1}, "goldens are data and import nothing"),
             ({"trajectory_f1": "high"}, 'metrics.trajectory_f1: found "high", expected a number'),
             ({"trajectory_f1": 2}, "found the threshold 2, expected 0 to 1"),
+            ({"trajectory_f1": 10**400}, "found the threshold 1000"),
             ({"trajectory_f1": {"treshold": 1}}, "metrics.trajectory_f1.treshold: unknown field"),
             (["tool_parameter_match"], "is judged whatever else is"),
             ("trajectory_f1", "expected a list of metrics"),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+from goldspan.scoring.comparison import is_number
 from goldspan.scoring.criterion_fields import is_mapping
 from goldspan.scoring.errors import CriterionError, MetricError
 from goldspan.scoring.goldens.chosen import MetricChoice, PresetChoice
@@ -119,8 +119,7 @@ def read_metrics(value: JsonValue, above: tuple[MetricChoice, ...]) -> tuple[Met
     for _, name, threshold in _entries(value):
         number = threshold.get("threshold") if is_mapping(threshold) else threshold
         if isinstance(name, str):
-            is_number = isinstance(number, int | float) and not isinstance(number, bool) and math.isfinite(number)
-            chosen[name] = MetricChoice(name, Fraction(Decimal(repr(number))) if is_number else None)
+            chosen[name] = MetricChoice(name, Fraction(Decimal(repr(number))) if is_number(number) else None)
     return tuple(chosen.values())
 
 
