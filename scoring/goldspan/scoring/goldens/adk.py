@@ -23,6 +23,7 @@ from goldspan.scoring.criterion_fields import is_mapping
 from goldspan.scoring.goldens.criteria import Said
 from goldspan.scoring.goldens.documents import Notes, Where, is_list
 from goldspan.scoring.goldens.golden_file import content_digest
+from goldspan.scoring.goldens.importing import objects
 from goldspan.scoring.goldens.models import ExpectedCall, Golden, GoldenSet, GoldenTurn
 from goldspan.scoring.goldens.shapes import check_finite, found
 from goldspan.scoring.sessions import JsonValue
@@ -148,19 +149,12 @@ class _Object(NamedTuple):
 
     def objects(self, name: str) -> list[_Object]:
         where, value = self._field(name)
-        if not is_list(value):
-            if value is not None:
-                self.notes.add(where, f"{found(value)}, expected a list")
-            return []
-        return _objects(value, where, self.notes)
+        return [] if value is None else _objects(value, where, self.notes)
 
     def _field(self, name: str) -> tuple[Where, JsonValue]:
         written = name if name in self.value or to_camel(name) not in self.value else to_camel(name)
         return (*self.where, written), self.value.get(written)
 
 
-def _objects(items: list[JsonValue], where: Where, notes: Notes) -> list[_Object]:
-    for index, item in enumerate(items):
-        if not is_mapping(item):
-            notes.add((*where, index), f"{found(item)}, expected an object")
-    return [_Object(item, (*where, index), notes) for index, item in enumerate(items) if is_mapping(item)]
+def _objects(items: JsonValue, where: Where, notes: Notes) -> list[_Object]:
+    return [_Object(item, place, notes) for place, item in objects(items, where, notes)]

@@ -12,6 +12,7 @@ floats, only its preset reproduces.
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from typing import Any
 
 from goldspan.scoring.comparison import is_list, is_object
@@ -101,7 +102,7 @@ class _Reader:
             if not is_list(values):
                 self.notes.add((*where, argument), f"{found(values)}, expected a list of alternatives")
             elif any(value != MAY_BE_LEFT_OUT for value in values):
-                args[argument] = _any_of(values)
+                args[argument] = _any_of(values, _value)
         return {"name": name, "args": args} if args else {"name": name}
 
     def call_in_text(self, text: JsonValue, where: Where) -> dict[str, JsonValue]:
@@ -126,11 +127,10 @@ class _Reader:
         return {"name": name, "args": args} if args else {"name": name}
 
 
-def _any_of(values: Any) -> JsonValue:
-    """Return what a golden expects for alternatives, at least one of which is a value."""
-    optional = MAY_BE_LEFT_OUT in values
-    expected = [_value(value) for value in values if value != MAY_BE_LEFT_OUT]
-    if optional:
+def _any_of(values: Any, write: Callable[[JsonValue], JsonValue]) -> JsonValue:
+    """Return what a golden expects for alternatives, at least one; `write` says how it writes a value."""
+    expected = [write(value) for value in values if value != MAY_BE_LEFT_OUT]
+    if MAY_BE_LEFT_OUT in values:
         expected += [MAY_BE_LEFT_OUT, ABSENT]
     return expected[0] if len(expected) == 1 else {"$any_of": expected}
 
@@ -141,15 +141,7 @@ def _value(value: JsonValue) -> JsonValue:
         return [_value(item) if is_object(item) else escape_literal(item) for item in value]
     if not (is_object(value) and value and all(map(is_list, value.values()))):
         return escape_literal(value)
-    fields: dict[str, JsonValue] = {}
-    for name, alternatives in value.items():
-        if any(one != MAY_BE_LEFT_OUT for one in alternatives):
-            optional = [MAY_BE_LEFT_OUT, ABSENT] if MAY_BE_LEFT_OUT in alternatives else []
-            choices = [escape_literal(one) for one in alternatives if one != MAY_BE_LEFT_OUT] + optional
-            fields[name] = choices[0] if len(choices) == 1 else {"$any_of": choices}
-        elif alternatives:
-            fields[name] = {"$any_of": [MAY_BE_LEFT_OUT, ABSENT]}
-    return fields
+    return {name: _any_of(alternatives, escape_literal) for name, alternatives in value.items() if alternatives}
 
 
 def _as_json(value: Any) -> JsonValue:

@@ -35,7 +35,7 @@ from goldspan.scoring.goldens.structure_shapes import (
     Aliases,
     Alternatives,
     ByName,
-    CallList,
+    CallOrGroup,
     Count,
     Scalar,
     Something,
@@ -69,7 +69,7 @@ GROUP = Fields(
     "a group",
     {"parallel": Field(ListOf(CALL, "calls"), "calls whose order among themselves is free", required=True)},
 )
-CALLS = CallList(CALL, GROUP)
+CALLS = ListOf(CallOrGroup(CALL, GROUP), "calls")
 REPEAT = Fields(
     "a repeat",
     {

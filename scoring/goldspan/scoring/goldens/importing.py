@@ -1,4 +1,4 @@
-"""What the importers of benchmarks share: records with their places, and the golden set that is made of them."""
+"""What readers of other systems' files share: records with their places, and the golden set that is made of them."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from typing import Any, cast
 from goldspan.scoring.criterion_fields import is_mapping
 from goldspan.scoring.goldens.documents import Notes, Where, is_list, nearest
 from goldspan.scoring.goldens.models import ANY_TOOL, MOST_ALTERNATIVES, CallCount, Operator
-from goldspan.scoring.goldens.shapes import Fields, JsonSchema, Shape, Text, check_finite, found
+from goldspan.scoring.goldens.shapes import Fields, JsonSchema, ListOf, Shape, Text, check_finite, found
 from goldspan.scoring.sessions import JsonValue
 
 _COUNT = re.compile(r"(==|=|!=|<=|>=|<|>)\s*([0-9]{1,9})", re.ASCII)
@@ -162,19 +162,15 @@ def _aliases(value: JsonValue) -> list[tuple[str, tuple[str | int, ...], str]]:
 
 
 @dataclass(frozen=True, slots=True)
-class CallList:
-    """A list of calls, some of them in groups of free order."""
+class CallOrGroup:
+    """A call, or a group of calls whose order is free."""
 
     call: Fields
     group: Fields
 
     def check(self, value: JsonValue, where: Where, notes: Notes) -> None:
-        """Note anything but a list, and what is wrong with its calls and groups."""
-        if not is_list(value):
-            notes.add(where, f"{found(value)}, expected a list of calls")
-            return
-        for index, item in enumerate(value):
-            (self.group if self._is_group(item) else self.call).check(item, (*where, index), notes)
+        """Note what is wrong with what it is meant to be."""
+        (self.group if self._is_group(value) else self.call).check(value, where, notes)
 
     def _is_group(self, item: JsonValue) -> bool:
         names = list(self.group.fields)
@@ -182,14 +178,14 @@ class CallList:
 
     def schema(self) -> JsonSchema:
         """Return the same as JSON Schema."""
-        return {"type": "array", "items": {"anyOf": [self.call.schema(), self.group.schema()]}}
+        return {"anyOf": [self.call.schema(), self.group.schema()]}
 
 
 @dataclass(frozen=True, slots=True)
 class Alternatives:
     """Lists of calls of which any would do."""
 
-    calls: CallList
+    calls: ListOf
 
     def check(self, value: JsonValue, where: Where, notes: Notes) -> None:
         """Note anything but several lists of calls, and such as everything satisfies."""
