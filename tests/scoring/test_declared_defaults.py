@@ -122,12 +122,18 @@ def test_no_definition_raises(value: Any) -> None:
 
 
 def test_neither_depth_nor_number_of_definitions_is_without_bounds() -> None:
-    deep: Any = []
-    for _ in range(10_000):
-        deep = [deep]
-    assert DeclaredDefaults(Content(deep, Capture.CAPTURED)).of("x") == {}
-    many = [{"a": 1}] * 1_000_000
-    assert DeclaredDefaults(Content(many, Capture.CAPTURED)).of("x") == {}
+    def found(definitions: Any) -> dict[str, Any]:
+        return dict(DeclaredDefaults(Content(definitions, Capture.CAPTURED)).of("get_weather"))
+
+    def within(lists: int) -> Any:
+        inner: Any = WRITTEN["OpenAI"]
+        for _ in range(lists):
+            inner = [inner]
+        return inner
+
+    others: list[Any] = [{"a": 1}] * 1_000_000
+    assert (found(within(3)), found(within(100)), found(within(10_000))) == ({"days": 1}, {}, {})
+    assert (found([*WRITTEN["OpenAI"], *others]), found([*others, *WRITTEN["OpenAI"]])) == ({"days": 1}, {})
 
 
 @pytest.mark.parametrize(
