@@ -95,11 +95,6 @@ class Page:
         for character in text:
             self.press(character, text=character)
 
-    def screenshot(self, *, whole: bool = True) -> str:
-        """Return a PNG in base64."""
-        data: str = self._call("Page.captureScreenshot", {"format": "png", "captureBeyondViewport": whole})["data"]
-        return data
-
     def _call(self, method: str, parameters: dict[str, Any] | None = None) -> dict[str, Any]:
         self._number += 1
         message: dict[str, Any] = {"id": self._number, "method": method, "params": parameters or {}}

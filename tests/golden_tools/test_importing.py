@@ -19,7 +19,6 @@ Run = Callable[..., Result]
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="the recorded data sets are not at hand")
 
-BOOKED = {"to": "NO", "where": {"$regex": "x"}, "on": 3}
 TASKS = [
     {
         "id": "7",
@@ -40,7 +39,6 @@ TASKS = [
     {"id": 8, "evaluation_criteria": {"actions": []}},
     {"id": "9", "evaluation_criteria": None},
 ]
-AREA = {"base": [10], "unit": ["units", ""], "note": [""], "ids": [[1, 2], [3]]}
 ANSWERS = [
     {
         "id": "simple_0",

@@ -40,7 +40,6 @@ def sessions(draw: st.DrawFn, turns: int | None = None, run: str = "") -> Sessio
 
 
 def write(folder: Path, document: Any, suffix: str) -> Path:
-
     path = folder / f"goldens.{suffix}"
     path.write_text(yaml_text(document) if suffix == "yaml" else json.dumps(document), "utf-8")
     return path

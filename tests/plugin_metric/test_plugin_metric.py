@@ -89,7 +89,7 @@ def test_where_it_is_not_installed_its_name_is_a_mistake_in_the_golden_set(golde
         ("other = goldspan_metric_brevity:brevity", "is called `brevity`"),
     ],
 )
-def test_a_registration_that_is_wrong_is_said(site: Path, goldens: str, tmp_path: Path, entry: str, says: str) -> None:
+def test_a_registration_that_is_wrong_is_said(site: Path, tmp_path: Path, entry: str, says: str) -> None:
     folder = shutil.copytree(site, tmp_path / "site")
     (about,) = folder.glob("*.dist-info")
     (about / "entry_points.txt").write_text(f"[goldspan.metrics]\n{entry}\n", "utf-8")

@@ -41,12 +41,10 @@ CHANGING: Mapping[str, Any] = {
 
 
 class Cleaner:
-    """Rewrites one recording's requests. `changing` and `scrub` add to the attributes and the texts that change."""
+    """Rewrites one recording's requests."""
 
-    def __init__(self, name: str, changing: Mapping[str, Any], scrub: Mapping[str, str]) -> None:
+    def __init__(self, name: str) -> None:
         self._name = name
-        self._changing = {**CHANGING, **changing}
-        self._patterns = [*MACHINE, *((re.compile(pattern), text) for pattern, text in scrub.items())]
         self._ids: dict[str, str] = {}
         self._others: dict[str, str] = {}
         self._times: dict[int, int] = {}
@@ -71,8 +69,8 @@ class Cleaner:
 
     def _walk(self, key: str, value: Any) -> Any:
         if isinstance(value, dict):
-            if value.get("key") in self._changing:
-                return {"key": value["key"], "value": self._changing[value["key"]]}
+            if value.get("key") in CHANGING:
+                return {"key": value["key"], "value": CHANGING[value["key"]]}
             return {name: self._walk(name, inner) for name, inner in value.items()}
         if isinstance(value, list):
             return [self._walk(key, inner) for inner in value if not self._is_left_out(inner)]
@@ -86,10 +84,10 @@ class Cleaner:
 
     def _is_left_out(self, attribute: Any) -> bool:
         key = attribute.get("key") if isinstance(attribute, dict) else None
-        return key in self._changing and self._changing[key] is None
+        return key in CHANGING and CHANGING[key] is None
 
     def _text(self, text: str) -> str:
-        for pattern, replacement in self._patterns:
+        for pattern, replacement in MACHINE:
             text = pattern.sub(replacement, text)
         text = HASH.sub(lambda hit: self._number(hit.group()), text)
         text = UUID.sub(lambda hit: self._uuid(hit.group()), text)
@@ -135,15 +133,9 @@ def hex_ids(value: Any) -> Any:
     }
 
 
-def lines(
-    name: str,
-    spans: list[dict[str, Any]],
-    logs: list[dict[str, Any]],
-    changing: Mapping[str, Any],
-    scrub: Mapping[str, str],
-) -> tuple[str, str]:
+def lines(name: str, spans: list[dict[str, Any]], logs: list[dict[str, Any]]) -> tuple[str, str]:
     """Return both files' text: one request a line, spans in the order they ended, whenever they were delivered."""
-    cleaner = Cleaner(name, changing, scrub)
+    cleaner = Cleaner(name)
     spans = sorted(spans, key=lambda request: max(int(node.get("endTimeUnixNano") or 0) for node in nodes(request)))
     cleaner.learn([*spans, *logs])
 

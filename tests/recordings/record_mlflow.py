@@ -27,7 +27,7 @@ OTLP = {"MLFLOW_TRACKING_URI": "http://127.0.0.1:1"}
 GENAI = OTLP | {"MLFLOW_ENABLE_OTEL_GENAI_SEMCONV": "true"}
 
 
-def loop(recorder: Recorder, turns: Iterable[Turn] = scenario.STANDARD, *, own_tools: bool = True) -> Any:
+def loop(recorder: Recorder, turns: Iterable[Turn] = scenario.STANDARD) -> Any:
     """Build an agent that is traced from its turns to its tools."""
     os.environ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"] = f"{receive(recorder)}/v1/traces"
     os.environ["OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"] = "http/protobuf"

@@ -97,27 +97,18 @@ class Recorder:
 class _Recording:
     function: Callable[[Recorder], None]
     environment: Mapping[str, str]
-    changing: Mapping[str, Any]
-    scrub: Mapping[str, str]
 
 
 _RECORDINGS: dict[str, _Recording] = {}
 
 
 def recording(
-    name: str,
-    environment: Mapping[str, str] | None = None,
-    changing: Mapping[str, Any] | None = None,
-    scrub: Mapping[str, str] | None = None,
+    name: str, environment: Mapping[str, str] | None = None
 ) -> Callable[[Callable[[Recorder], None]], Callable[[Recorder], None]]:
-    """Make a function a recording.
-
-    `environment` is set before anything is imported, `changing` fixes attributes (key to OTLP value) and `scrub` texts
-    (pattern to replacement) that differ each time.
-    """
+    """Make a function a recording; `environment` is set before anything is imported."""
 
     def register(function: Callable[[Recorder], None]) -> Callable[[Recorder], None]:
-        _RECORDINGS[name] = _Recording(function, environment or {}, changing or {}, scrub or {})
+        _RECORDINGS[name] = _Recording(function, environment or {})
         return function
 
     return register
@@ -149,11 +140,11 @@ def main(script: str) -> None:
 
 def _record(name: str) -> None:
     _stay_inside()
-    recorder, one = Recorder(name), _RECORDINGS[name]
-    one.function(recorder)
+    recorder = Recorder(name)
+    _RECORDINGS[name].function(recorder)
     for provider in (trace.get_tracer_provider(), _logs.get_logger_provider()):
         getattr(provider, "shutdown", lambda: None)()
-    spans, logs = lines(name, recorder.spans.requests, recorder.logs.requests, one.changing, one.scrub)
+    spans, logs = lines(name, recorder.spans.requests, recorder.logs.requests)
     if not spans:
         raise SystemExit(f"{name}: the framework emitted no span")
     for kind, text in (("otlp", spans), ("logs", logs)):

@@ -52,9 +52,7 @@ def scored(score: Score | None, *, name: str = "sess", **more: Any) -> SessionRe
     return session(name, verdict(score), turn(0, verdict(score), one), **more)
 
 
-def regressed(
-    before: RunResult, now: RunResult, coverage: Coverage = Coverage.STRICT, folder: Path | None = None
-) -> list[str]:
+def regressed(before: RunResult, now: RunResult, coverage: Coverage = Coverage.STRICT) -> list[str]:
     return list(regressions_since(baseline_of(before), now, coverage))
 
 
