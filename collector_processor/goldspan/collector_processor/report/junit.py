@@ -21,6 +21,7 @@ from goldspan.collector_processor.report.session_names import has_golden, run_nu
 from goldspan.collector_processor.report.totals import Coverage
 from goldspan.collector_processor.report.values import printable
 from goldspan.scoring.explanation import explain
+from goldspan.scoring.goldens.chosen import MAIN
 from goldspan.scoring.metrics.results import MetricResult
 from goldspan.scoring.repeats import RepeatResult
 from goldspan.scoring.results import Label, Reason, SessionResult
@@ -28,7 +29,6 @@ from goldspan.scoring.results import Label, Reason, SessionResult
 NO_SINGLE_GOLDEN = "no single golden"
 """The suite of sessions that are wanted by several goldens, or by none that could be told."""
 _WIDTH = 120
-_METRIC = "tool_parameter_match"
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -45,7 +45,7 @@ def junit(scored: Scored) -> str:
         set_name = set_name or NO_SINGLE_GOLDEN
         suite = suites.setdefault(set_name, _suite(set_name))
         name = printable(result.session.id) + (f" (run {run})" if runs > 1 else "")
-        name += f" [{result.metric}]" if result.metric != _METRIC else ""
+        name += f" [{result.metric}]" if result.metric != MAIN else ""
         name = _unused(name, names.setdefault(set_name, set()))
         begun, ended = _times(result)
         case = _case(suite, name, (ended - begun) / 1e9)

@@ -9,6 +9,9 @@ from typing import NamedTuple
 
 from goldspan.scoring.sessions import JsonValue
 
+MAIN = "tool_parameter_match"
+"""The metric that is always judged; what is chosen stands beside it."""
+
 
 class MetricChoice(NamedTuple):
     """A metric that stands beside the main one."""

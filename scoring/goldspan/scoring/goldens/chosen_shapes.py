@@ -11,13 +11,12 @@ from typing import Any
 from goldspan.scoring.comparison import is_number
 from goldspan.scoring.criterion_fields import is_mapping
 from goldspan.scoring.errors import CriterionError, MetricError
-from goldspan.scoring.goldens.chosen import MetricChoice, PresetChoice
+from goldspan.scoring.goldens.chosen import MAIN, MetricChoice, PresetChoice
 from goldspan.scoring.goldens.documents import Notes, Where, is_list
 from goldspan.scoring.goldens.models import Golden
 from goldspan.scoring.goldens.shapes import JsonSchema, found
 from goldspan.scoring.sessions import JsonValue
 
-_MAIN = "tool_parameter_match"
 _CODE = "goldens are data and import nothing: name a metric that is registered, or use `--metric {name}`"
 
 
@@ -41,8 +40,8 @@ class ChosenMetrics:
             notes.add(where, f"{found(name)}, expected the name of a metric")
         elif ":" in name:
             notes.add(where, f"{found(name)}: {_CODE.format(name=name)}")
-        elif name == _MAIN:
-            notes.add(where, f"{_MAIN} is judged whatever else is: say its threshold in `criterion`")
+        elif name == MAIN:
+            notes.add(where, f"{MAIN} is judged whatever else is: say its threshold in `criterion`")
         elif name not in metric_names():
             notes.add(where, f"no metric is called {name}; {nearest_metric(name)}")
         elif threshold is not None:

@@ -11,7 +11,7 @@ from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.criterion_fields import is_mapping
 from goldspan.scoring.errors import CriterionFileError, GoldenFileError, Mistake
 from goldspan.scoring.goldens.adk import is_eval_set, read_eval_set
-from goldspan.scoring.goldens.chosen import MetricChoice
+from goldspan.scoring.goldens.chosen import MAIN, MetricChoice
 from goldspan.scoring.goldens.chosen_shapes import ChosenMetrics, read_metrics
 from goldspan.scoring.goldens.criteria import OF_A_SET, Said, inherit, said_by
 from goldspan.scoring.goldens.documents import Notes, Unreadable, Where, plain, read_text
@@ -24,11 +24,11 @@ from goldspan.scoring.goldens.shapes import found
 from goldspan.scoring.goldens.yaml_text import read_yaml
 from goldspan.scoring.sessions import JsonValue
 
-METRIC = "tool_parameter_match"
 GIVEN_IN_CODE = "<in code>"
 """The file name of what came from no file."""
 
-_READERS = {".json": read_json, ".jsonl": read_json_lines, ".yaml": read_yaml, ".yml": read_yaml}
+READERS = {".json": read_json, ".jsonl": read_json_lines, ".yaml": read_yaml, ".yml": read_yaml}
+"""What reads a golden file, by the end of its name."""
 _COMPANIONS = frozenset({"test_config.json"})
 """Files that ADK keeps beside its eval sets and that hold no goldens."""
 
@@ -102,7 +102,7 @@ def load_metrics(source: str | Path | Mapping[str, Any]) -> tuple[MetricChoice, 
         document = _document(source, notes)
         metrics = document.get("criteria") if is_mapping(document) else None
         if is_mapping(metrics):
-            known = {name: metrics[name] for name in metrics if name in metric_names() and name != METRIC}
+            known = {name: metrics[name] for name in metrics if name in metric_names() and name != MAIN}
         ChosenMetrics().check(known, ("criteria",), notes)
     if notes.mistakes:
         raise CriterionFileError(*notes.in_order())
@@ -116,7 +116,7 @@ def _expanded(sources: Iterable[Source], mistakes: list[Mistake]) -> Iterable[Pa
         elif (path := Path(source)).is_dir():
             inside = sorted(one for one in path.rglob("*") if _is_golden_file(one.relative_to(path)) and one.is_file())
             if not inside:
-                message = f"holds no golden files ({', '.join(sorted(_READERS))})"
+                message = f"holds no golden files ({', '.join(sorted(READERS))})"
                 mistakes.append(Mistake(str(path), "", message))
             yield from inside
         else:
@@ -125,16 +125,16 @@ def _expanded(sources: Iterable[Source], mistakes: list[Mistake]) -> Iterable[Pa
 
 def _is_golden_file(path: Path) -> bool:
     hidden = any(part.startswith(".") for part in path.parts)
-    return path.suffix.lower() in _READERS and path.name not in _COMPANIONS and not hidden
+    return path.suffix.lower() in READERS and path.name not in _COMPANIONS and not hidden
 
 
 def _document(source: str | Path | Mapping[str, Any], notes: Notes) -> JsonValue:
     if isinstance(source, Mapping):
         return plain(source, notes)
     path = Path(source)
-    read = _READERS.get(path.suffix.lower())
+    read = READERS.get(path.suffix.lower())
     if read is None:
-        raise notes.unreadable(f"expected a file whose name ends in {', '.join(sorted(_READERS))}")
+        raise notes.unreadable(f"expected a file whose name ends in {', '.join(sorted(READERS))}")
     return read(read_text(path, notes), notes)
 
 
@@ -150,15 +150,15 @@ def _criterion_in(document: JsonValue, notes: Notes) -> tuple[Where, JsonValue]:
         raise notes.unreadable(f"{found(document)}, expected an object with the fields of a criterion")
     if "criteria" in document:
         metrics = document["criteria"]
-        if not is_mapping(metrics) or METRIC not in metrics:
-            raise notes.unreadable(f"{found(metrics)}, expected an object with {METRIC}", where=("criteria",))
-        value = metrics[METRIC]
+        if not is_mapping(metrics) or MAIN not in metrics:
+            raise notes.unreadable(f"{found(metrics)}, expected an object with {MAIN}", where=("criteria",))
+        value = metrics[MAIN]
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        return ("criteria", METRIC), {"threshold": value} if is_number else value
+        return ("criteria", MAIN), {"threshold": value} if is_number else value
     if "metric" not in document:
         return (), document
-    if document["metric"] != METRIC:
-        notes.add(("metric",), f"{found(document['metric'])}, expected {METRIC}")
+    if document["metric"] != MAIN:
+        notes.add(("metric",), f"{found(document['metric'])}, expected {MAIN}")
     for name in document.keys() - {"metric", "criterion"}:
         notes.add((name,), "unknown field: beside `metric` stands `criterion` alone")
     return ("criterion",), document.get("criterion")

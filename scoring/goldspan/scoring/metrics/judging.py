@@ -11,10 +11,10 @@ from fractions import Fraction
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.errors import MetricError
 from goldspan.scoring.explanation import explain
-from goldspan.scoring.goldens.chosen import MetricChoice
+from goldspan.scoring.goldens.chosen import MAIN, MetricChoice
 from goldspan.scoring.goldens.models import Golden
 from goldspan.scoring.metrics.metric import Metric, MetricFunction, Run, as_metric, import_metric, run_here
-from goldspan.scoring.metrics.registry import MAIN, find_metric
+from goldspan.scoring.metrics.registry import find_metric
 from goldspan.scoring.metrics.results import MetricResult, MetricScore, MetricTurn, MetricVerdict, Range
 from goldspan.scoring.metrics.trajectory import TrajectoryMetric, mean
 from goldspan.scoring.results import Label, Reason, SessionResult, TurnResult

@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from importlib.metadata import EntryPoint, entry_points
 
 from goldspan.scoring.errors import MetricError
+from goldspan.scoring.goldens.chosen import MAIN
 from goldspan.scoring.goldens.models import Golden
 from goldspan.scoring.metrics.metric import Metric, MetricFunction, as_metric
 from goldspan.scoring.metrics.results import Range
@@ -18,8 +19,6 @@ from goldspan.scoring.score import score_session
 from goldspan.scoring.sessions import Session
 
 ENTRY_POINT_GROUP = "goldspan.metrics"
-MAIN = "tool_parameter_match"
-"""The metric that is always judged."""
 
 
 class ToolParameterMatch:
