@@ -5,7 +5,7 @@ Every door and `score_sessions` judge through a `Scorer`, so that all say the sa
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,7 +14,7 @@ from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.errors import CriterionError
 from goldspan.scoring.given import GivenGolden, GivenSession
 from goldspan.scoring.goldens.matching import Ambiguous
-from goldspan.scoring.goldens.models import ExpectedCall, Golden, GoldenTurn
+from goldspan.scoring.goldens.models import ExpectedCall, Golden
 from goldspan.scoring.metrics.judging import ChosenMetric, MetricSource, choose_metrics, judge_metrics
 from goldspan.scoring.metrics.metric import Run, run_here
 from goldspan.scoring.metrics.registry import OWN
@@ -68,7 +68,7 @@ class Scorer:
         names.update(one.metric.name for one in self.metrics)
         if any(PRESETS[name].needs for name in presets & PRESETS.keys()) or not names <= OWN.keys():
             return True
-        return any(_asks_results(call) for golden in goldens for call in _calls_of(golden))
+        return any(_asks_results(call) for golden in goldens for call in golden.all_calls())
 
 
 def scorer_of(
@@ -90,12 +90,6 @@ def scorer_of(
         options = dict(preset)
         preset = choose_preset(str(options.pop("name", "")), options)
     return Scorer(criterion, preset, choose_metrics(metrics), run)
-
-
-def _calls_of(golden: Golden) -> Iterator[ExpectedCall]:
-    """Every call of a golden, of alternatives too."""
-    turns = (GoldenTurn(golden.calls or (), alternatives=golden.alternatives), *golden.turns)
-    return (call for turn in turns for calls in (turn.calls, *turn.alternatives) for call in calls)
 
 
 def _asks_results(call: ExpectedCall) -> bool:

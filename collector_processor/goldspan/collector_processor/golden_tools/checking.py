@@ -13,16 +13,13 @@ from goldspan.scoring.comparison import is_list, is_object
 from goldspan.scoring.declared_defaults import declared_parameters
 from goldspan.scoring.goldens import Ambiguous, Golden, GoldenIndex
 from goldspan.scoring.goldens.documents import Notes, Unreadable, Where, nearest, path_text, read_text
-from goldspan.scoring.goldens.json_lines import read_json_lines
-from goldspan.scoring.goldens.json_text import read_json
+from goldspan.scoring.goldens.loading import READERS
 from goldspan.scoring.goldens.models import ANY_TOOL, ExpectedCall
-from goldspan.scoring.goldens.yaml_text import read_yaml
 from goldspan.scoring.matchers.escaping import LITERAL, dollar_keys
 from goldspan.scoring.rendering import shown, shown_name
 from goldspan.scoring.score import score_turn
 from goldspan.scoring.sessions import JsonValue, Session
 
-_READERS = {".json": read_json, ".jsonl": read_json_lines, ".yaml": read_yaml, ".yml": read_yaml}
 _TRACE_ID = re.compile(r"[0-9a-f]{32}")
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _PROBES: Mapping[str, tuple[JsonValue, ...]] = {
@@ -33,7 +30,6 @@ _PROBES: Mapping[str, tuple[JsonValue, ...]] = {
 }
 _SAYS_SO = frozenset({"$absent", "$from_result", "$ignore", LITERAL, "$present", "$type"})
 """Matchers that match much because they are asked to, or cannot be tried out."""
-_EMPTY = 'expects nothing, so nothing is judged: where no tool may be called, write [{name: "*", forbidden: true}]'
 _MOST_PATTERNS = 1_000
 
 
@@ -120,7 +116,7 @@ def _sessions_by_trace(goldens: GoldenIndex) -> Iterator[Finding]:
 
 def _in_file(source: str) -> Iterator[Finding]:
     """Look into a file of goldspan's own format; eval sets of ADK say nothing by an empty list."""
-    read = _READERS.get(Path(source).suffix.lower())
+    read = READERS.get(Path(source).suffix.lower())
     if read is None:
         return
     notes = Notes(source)
@@ -231,7 +227,7 @@ def _not_declared(goldens: GoldenIndex, sessions: Iterable[Session]) -> Iterator
         return
     said: set[tuple[str, str, str]] = set()
     for golden in goldens.goldens:
-        for call in _expected_calls(golden):
+        for call in golden.all_calls():
             for code, message in _of_call(call, tools, declared):
                 if (golden.source, code, message) not in said:
                     said.add((golden.source, code, message))
@@ -254,9 +250,3 @@ def _of_call(
             near = nearest(argument, sorted(parameters or ()))
             advice = f": did you mean {shown_name(near)}?" if near else f", only {', '.join(sorted(parameters or ()))}"
             yield "unknown_argument", f"{name} declares no argument {shown_name(argument)}{advice}"
-
-
-def _expected_calls(golden: Golden) -> Iterator[ExpectedCall]:
-    lists = [golden.calls or (), *golden.alternatives]
-    lists += [calls for turn in golden.turns for calls in (turn.calls, *turn.alternatives)]
-    return (call for calls in lists for call in calls)

@@ -8,8 +8,9 @@ is already merged in, and `None` on a turn or a call means "the one above, uncha
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 
@@ -151,6 +152,12 @@ class Golden(Keeper):
         if self.attribute:
             return ", ".join(f"{name}={value}" for name, value in self.attribute.items())
         return self.first_user_text or ""
+
+    def all_calls(self) -> Iterator[ExpectedCall]:
+        """Yield every call that it names, whichever turn or alternative it stands in."""
+        yield from chain(self.calls or (), *self.alternatives)
+        for turn in self.turns:
+            yield from chain(turn.calls, *turn.alternatives)
 
 
 @dataclass(frozen=True, slots=True)
