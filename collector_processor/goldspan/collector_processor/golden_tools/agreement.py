@@ -6,17 +6,18 @@ called other tools become alternatives, calls that only some recordings have bec
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from goldspan.collector_processor.golden_tools.seen import Group, SeenCall, SeenTurn
+from goldspan.collector_processor.golden_tools.yaml_writing import Comments, Where
 from goldspan.scoring.comparison import equal, is_object
 from goldspan.scoring.goldens.models import MOST_ALTERNATIVES
+from goldspan.scoring.matchers.escaping import dollar_keys
 from goldspan.scoring.rendering import shown, shown_name
 from goldspan.scoring.sessions import Capture, JsonValue
 
 ABSENT: JsonValue = {"$absent": True}
-Where = tuple[str | int, ...]
 _T = TypeVar("_T")
 
 
@@ -24,7 +25,7 @@ class Agreed(NamedTuple):
     """Part of a golden file, lines to write above values in it, and what the recordings disagree about."""
 
     value: JsonValue
-    comments: Mapping[Where, Sequence[str]]
+    comments: Comments
     disagreements: Sequence[str]
 
 
@@ -109,7 +110,7 @@ def agree_on_call(recordings: Sequence[SeenCall]) -> Agreed:
         said += [f"{shown_name(name)}: {text}" for text in differing]
         if len(values) + len(hidden) < len(known):
             said.append(f"{shown_name(name)}: {shown_name(argument)} was left out in some recordings")
-            value = {"$any_of": [*(value["$any_of"] if _is_any_of(value) else [value]), ABSENT]}
+            value = {"$any_of": [*choices(value), ABSENT]}
         args[argument] = value
     return Agreed({"name": name, "args": args} if args else {"name": name}, {(): comments} if comments else {}, said)
 
@@ -128,7 +129,7 @@ def _agree_on_value(values: Sequence[JsonValue], way: tuple[str, ...]) -> tuple[
     seen = any_of(values)
     if len(seen) == 1:
         return seen[0], []
-    if all(_is_plain_object(value) and value.keys() == seen[0].keys() for value in seen):
+    if all(is_object(value) and not dollar_keys(value) and value.keys() == seen[0].keys() for value in seen):
         said: list[str] = []
         merged: dict[str, JsonValue] = {}
         for key in seen[0]:
@@ -147,12 +148,9 @@ def any_of(values: Iterable[JsonValue]) -> list[JsonValue]:
     return seen
 
 
-def _is_plain_object(value: JsonValue) -> bool:
-    return is_object(value) and not any(key.startswith("$") for key in value)
-
-
-def _is_any_of(value: JsonValue) -> bool:
-    return is_object(value) and "$any_of" in value
+def choices(value: JsonValue) -> list[JsonValue]:
+    """Return what an expected value chooses from; another one than `$any_of` is its only choice."""
+    return list(value["$any_of"]) if is_object(value) and "$any_of" in value else [value]
 
 
 def _in_order_of(first: Group, group: Group) -> list[SeenCall]:

@@ -142,12 +142,7 @@ def differing_parts(before: JsonValue, after: JsonValue, way: Way = ()) -> Itera
         if before != after:
             yield way, before, after
     elif is_object(before) and is_object(after):
-        for name in dict.fromkeys((*before, *after)):
-            one, other = before.get(name, NOTHING), after.get(name, NOTHING)
-            if one is NOTHING or other is NOTHING:
-                yield (*way, name), one, other
-            else:
-                yield from differing_parts(one, other, (*way, name))
+        yield from _differing_fields(before, after, way)
     elif is_list(before) and is_list(after) and len(before) == len(after):
         for index, (one, other) in enumerate(zip(before, after, strict=True)):
             yield from differing_parts(one, other, (*way, index))
@@ -157,9 +152,13 @@ def differing_parts(before: JsonValue, after: JsonValue, way: Way = ()) -> Itera
 
 def argument_changes(before: Mapping[str, JsonValue], after: Mapping[str, JsonValue]) -> Iterator[tuple[Way, Any, Any]]:
     """Yield the smallest parts in which the arguments of two calls differ."""
+    return _differing_fields(before, after, ("args",))
+
+
+def _differing_fields(before: Mapping[Any, Any], after: Mapping[Any, Any], way: Way) -> Iterator[tuple[Way, Any, Any]]:
     for name in dict.fromkeys((*before, *after)):
         one, other = before.get(name, NOTHING), after.get(name, NOTHING)
         if one is NOTHING or other is NOTHING:
-            yield ("args", name), one, other
+            yield (*way, name), one, other
         else:
-            yield from differing_parts(one, other, ("args", name))
+            yield from differing_parts(one, other, (*way, name))

@@ -56,8 +56,8 @@ def apply(document: JsonValue, edit: Edit) -> JsonValue:
     return edited
 
 
-def edits_for(document: JsonValue, golden: int, changes: Sequence[Change]) -> Iterator[Edit]:
-    """Yield the edits that make one golden expect what was seen; each stands for the document the ones before left.
+def edits_for(document: JsonValue, golden: int, changes: Sequence[Change]) -> Iterator[tuple[Edit, JsonValue]]:
+    """Yield the edits that make one golden expect what was seen, each with the document that it leaves.
 
     `golden` is the golden's position in the document. Changes of single values come first, then lists of calls from
     their ends, so that every place is still what it was when its edit comes.
@@ -72,18 +72,18 @@ def edits_for(document: JsonValue, golden: int, changes: Sequence[Change]) -> It
             if gone and way[-2] == "args" and len(_at(document, way[:-1])) == 1:
                 way = way[:-1]
             edit: Edit = Remove(way) if gone else Set(way, change.after)
-            yield edit
             document = apply(document, edit)
+            yield edit, document
     calls.reverse()
     for change in sorted(calls, key=_from_the_end):
         for step in _edits_of_call(document, top, change):
-            yield step
             document = apply(document, step)
+            yield step, document
     for change in changes:
         if not change.tool and change.turn is not None and change.before is NOTHING:
             added = Insert((*top, "turns", len(_at(document, (*top, "turns")))), change.after)
-            yield added
             document = apply(document, added)
+            yield added, document
 
 
 def _from_the_end(change: Change) -> tuple[int, int, int]:

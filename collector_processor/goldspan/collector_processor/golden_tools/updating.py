@@ -9,9 +9,9 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from goldspan.collector_processor.golden_tools.agreement import ABSENT, any_of
+from goldspan.collector_processor.golden_tools.agreement import ABSENT, any_of, choices
 from goldspan.collector_processor.golden_tools.changes import NOTHING, Change, Way
-from goldspan.collector_processor.golden_tools.edits import Edit, apply, edits_for
+from goldspan.collector_processor.golden_tools.edits import Edit, edits_for
 from goldspan.collector_processor.golden_tools.files import golden_set_text
 from goldspan.collector_processor.golden_tools.trace_difference import TraceDifference
 from goldspan.collector_processor.golden_tools.yaml_editing import edit_yaml
@@ -20,14 +20,12 @@ from goldspan.scoring.errors import FileError, Mistake
 from goldspan.scoring.goldens import GoldenIndex
 from goldspan.scoring.goldens.adk import is_eval_set
 from goldspan.scoring.goldens.documents import Notes, path_text, read_text
-from goldspan.scoring.goldens.json_lines import read_json_lines
-from goldspan.scoring.goldens.json_text import read_json
+from goldspan.scoring.goldens.loading import READERS
 from goldspan.scoring.goldens.yaml_text import read_yaml
 from goldspan.scoring.sessions import JsonValue
 
 _FORBIDDEN = "is forbidden: change that by hand if it is allowed now"
 _UNSEEN = "was never seen: remove it by hand if that is right"
-_READERS = {".json": read_json, ".jsonl": read_json_lines, ".yaml": read_yaml, ".yml": read_yaml}
 _INDENT = re.compile(r"\n( +)")
 
 
@@ -78,7 +76,7 @@ def _combined(runs: Sequence[Sequence[Change]]) -> Iterator[Change]:
         if first.way:
             sides = any_of(ABSENT if change.after is NOTHING else change.after for change in changes)
             if len(changes) < len(runs):
-                before = [ABSENT] if first.before is NOTHING else _choices(first.before)
+                before = [ABSENT] if first.before is NOTHING else choices(first.before)
                 sides = any_of([*before, *sides])
             after = sides[0] if len(sides) == 1 else {"$any_of": sides}
             yield replace(first, after=NOTHING if after == ABSENT else after)
@@ -117,10 +115,6 @@ def _lifted(changes: Sequence[Change], several: Collection[object]) -> Iterator[
         done.add(argument)
 
 
-def _choices(value: JsonValue) -> list[JsonValue]:
-    return list(value["$any_of"]) if is_object(value) and "$any_of" in value else [value]
-
-
 class GoldenFile:
     """A file of one golden set, and its document.
 
@@ -133,11 +127,11 @@ class GoldenFile:
         self.file = file
         self.suffix = Path(file).suffix.lower()
         notes = Notes(file)
-        if self.suffix not in _READERS:
+        if self.suffix not in READERS:
             raise FileError(Mistake(file, "", "expected a file whose name ends in .json, .jsonl, .yaml or .yml"))
         self.text = read_text(Path(file), notes)
         # Through text, since what aliases repeat must not be one and the same value here.
-        self.document = json.loads(json.dumps(_READERS[self.suffix](self.text, notes)))
+        self.document = json.loads(json.dumps(READERS[self.suffix](self.text, notes)))
         if is_eval_set(self.document):
             raise FileError(Mistake(file, "", "is an eval set of ADK: record it anew with ADK's own tools"))
 
@@ -151,8 +145,8 @@ class GoldenFile:
         document, text = self.document, self.text
         for position in dict.fromkeys(decision.golden for decision in accepted):
             changes = [decision.change for decision in accepted if decision.golden == position]
-            for edit in edits_for(document, position, changes):
-                document = apply(document, edit)
+            for edit, edited in edits_for(document, position, changes):
+                document = edited
                 if self.suffix in {".yaml", ".yml"}:
                     text = self._edited(text, edit, document)
         return text if self.suffix in {".yaml", ".yml"} else self._rewritten(document)
