@@ -19,6 +19,7 @@ from goldspan.collector_processor.gateway.splitting import (
     ref_of,
     take_apart,
     trace_id_of,
+    traces_at,
     with_attributes,
 )
 from goldspan.mappers.dialects import DialectRegistry
@@ -64,6 +65,35 @@ def test_the_parts_of_a_request_are_its_spans_with_their_resources_and_scopes(
     again = put_together(apart(body))
     assert placed(again) == placed(body)
     assert put_together(apart(again)) == again
+
+
+@given(requests, st.randoms(use_true_random=False))
+def test_a_place_in_a_request_is_known_to_be_in_the_trace_of_its_span(
+    request_: dict[str, Any], rng: random.Random
+) -> None:
+    body = message_of(request_).SerializeToString()
+    groups, starts, at = apart(body), list[tuple[int, bytes]](), 0
+    for span in (span for group in groups for span in group.spans if span):
+        at = body.index(span, at)
+        starts.append((at, span))
+        at += len(span)
+    some = sorted(rng.sample(starts, min(3, len(starts))))
+    places = [start + rng.randrange(len(span)) for start, span in some]
+    assert traces_at(body, groups, places) == {trace_id_of(span) for _, span in some}
+    assert traces_at(body, groups, [*places, len(body)]) is None
+    assert not body or traces_at(body, groups, [0, *places]) is None
+
+
+def test_a_session_id_is_found_where_it_stands_and_only_if_it_is_wanted() -> None:
+    body = as_message(requests_of(NAMES[0])[0]).SerializeToString()
+    named = {*NEEDLES.session_ids(body)}
+    assert named
+    for wanted in named:
+        places = NEEDLES.of_interest(body, wanted.__eq__)
+        assert places == sorted(places)
+        assert {next(NEEDLES.session_ids(body[place:])) for place in places} == {wanted}
+        assert len(places) == [*NEEDLES.session_ids(body)].count(wanted)
+    assert NEEDLES.of_interest(body, lambda _: False) == []
 
 
 def test_what_nobody_knows_yet_stays_around_the_spans() -> None:

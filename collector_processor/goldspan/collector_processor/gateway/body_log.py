@@ -12,12 +12,12 @@ import json
 import os
 import struct
 import threading
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, cast
 
+from goldspan.collector_processor.gateway.compression import crc32
 from goldspan.collector_processor.gateway.contract import Headers, Request, Signal
 
 _MAGIC = b"GSB1"
@@ -115,7 +115,7 @@ class BodyLog:
             head = _HEADER.pack(
                 _MAGIC, 0, number, received, _SIGNALS.index(request.signal), len(headers), len(request.body)
             )
-            check = zlib.crc32(request.body, zlib.crc32(headers, zlib.crc32(head[_UNCHECKED:])))
+            check = crc32(request.body, crc32(headers, crc32(head[_UNCHECKED:], 0)))
             self._write(segment, [head[:4] + struct.pack("<I", check) + head[_UNCHECKED:], headers, request.body])
             offset = segment.size + _HEADER.size + len(headers)
             segment.size += size
@@ -251,7 +251,7 @@ def _entry_at(head: bytes, file: IO[bytes], segment: _Segment, at: int) -> tuple
     if magic != _MAGIC or signal >= len(_SIGNALS) or end > segment.size:
         return None, at
     content = file.read(headers_size + body_size)
-    if zlib.crc32(content, zlib.crc32(head[_UNCHECKED:])) != check:
+    if crc32(content, crc32(head[_UNCHECKED:], 0)) != check:
         return None, at
     pairs: list[list[str]] = json.loads(content[:headers_size])
     headers = tuple((name, value) for name, value in pairs)

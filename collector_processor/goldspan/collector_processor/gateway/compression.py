@@ -163,3 +163,7 @@ def _check_zstd_is_whole(body: bytes) -> None:
 
 def _too_far(ceiling: int) -> UnfoldsTooFar:
     return UnfoldsTooFar(f"unfolds to more than {ceiling:,} bytes")
+
+
+crc32: Callable[[bytes, int], int] = _deflater().crc32
+"""The check sum of gzip, going on from that of what came before; ISA-L's takes a tenth of the time."""

@@ -7,7 +7,7 @@ byte; what it finds may still be text of a message that happens to look so, whic
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from google.protobuf.message import DecodeError
@@ -37,16 +37,16 @@ class Needles:
         sessions = {*session_keys, *own}
         self.marked = _keys(frozenset[str]().union(*(one.markers for one in registry.dialects))).search
         """Finds what makes a span worth reading."""
-        self._opaque = tuple(key.encode() for key in sorted(frozenset[str]().union(*opaque)))
+        unknown = frozenset[str]().union(*opaque)
+        self.opaque = _keys(unknown).search
+        """Finds the marker of a dialect of which nobody knows where it takes session ids from."""
         self._session = _keys(sessions, _VALUE)
+        self._opaque_keys = frozenset(key.encode() for key in unknown)
+        self._of_interest = _keys(sessions | unknown, _VALUE)
         self._bare_scopes = tuple(scope.encode() for scope in sorted(frozenset[str]().union(*scopes)))
         told = "|".join(sorted(map(re.escape, events))) or "(?!)"
         self._told = re.compile(told.encode())
         self._sessions_of_logs = _keys(sessions).search
-
-    def opaque(self, encoded: bytes) -> bool:
-        """Tell whether there is a marker of a dialect of which nobody knows where it takes session ids from."""
-        return any(key in encoded for key in self._opaque)
 
     def bare(self, scope: bytes) -> bool:
         """Tell whether spans of this encoded scope may be worth reading even without any attribute."""
@@ -59,14 +59,32 @@ class Needles:
     def session_ids(self, encoded: bytes) -> Iterator[str]:
         """Yield every session id in an encoded span or resource."""
         for found in self._session.finditer(encoded):
-            at = found.end()
-            size = encoded[at] if at < len(encoded) else 0x80
-            if 2 < size < 0x80 and encoded[at + 1 : at + 3] == bytes([_TEXT, size - 2]):
-                value: Any = str(encoded[at + 3 : at + 1 + size], "utf-8", "replace")
-            else:
-                value = _value(encoded, at)
-            if (session_id := identifier(value)) is not None:
+            if (session_id := _session_id(encoded, found.end())) is not None:
                 yield session_id
+
+    def of_interest(self, encoded: bytes, wants: Callable[[str], bool]) -> list[int]:
+        """Return where session ids stand that are wanted, and opaque markers, in one pass over a request."""
+        places: list[int] = []
+        known: dict[bytes, bool] = {}
+        for found in self._of_interest.finditer(encoded):
+            start, at = found.span()
+            size = encoded[at] if at < len(encoded) else 0
+            value = encoded[at : at + 1 + size]
+            wanted = known.get(value) if size < 0x80 else None  # else this is not all of it
+            if wanted is None:
+                session_id = _session_id(encoded, at)
+                wanted = known[value] = session_id is not None and wants(session_id)
+            if wanted or encoded[start + 2 : at - 1] in self._opaque_keys:
+                places.append(start)
+        return places
+
+
+def _session_id(encoded: bytes, at: int) -> str | None:
+    """Return the id in the `AnyValue` here."""
+    size = encoded[at] if at < len(encoded) else 0x80
+    if 2 < size < 0x80 and encoded[at + 1 : at + 3] == bytes([_TEXT, size - 2]):
+        return identifier(str(encoded[at + 3 : at + 1 + size], "utf-8", "replace"))
+    return identifier(_value(encoded, at))
 
 
 def _value(encoded: bytes, at: int) -> Any:

@@ -8,12 +8,11 @@ leave as a request of its own.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from google.protobuf.message import DecodeError
 
-from goldspan.collector_processor.gateway.wire import Value, field, key_values
+from goldspan.collector_processor.gateway.wire import Value, field, key_values, varint
 from goldspan.mappers.readers.otlp_messages import hex_bytes
 from goldspan.mappers.readers.otlp_protobuf import fields
 from goldspan.mappers.readers.otlp_schema import message_class
@@ -32,8 +31,7 @@ class Envelope(NamedTuple):
     scope: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(NamedTuple):
     """The spans of one scope of one resource."""
 
     envelope: Envelope
@@ -98,6 +96,30 @@ def by_trace(spans: Iterable[bytes]) -> dict[bytes, list[bytes]]:
             for span in some:
                 traces.setdefault(trace_id_of(span), []).append(span)
     return traces
+
+
+def traces_at(body: bytes, groups: Iterable[Group], places: Sequence[int]) -> set[bytes] | None:
+    """Return the traces of the spans in which these places of a request lie, which rise; none where one is outside.
+
+    Spans of a scope follow one another in a request, each after its tag and its length.
+    """
+    found: set[bytes] = set()
+    at, index = 0, 0
+    for group in groups:
+        for span in group.spans:
+            if index == len(places):
+                return found
+            size = len(span)
+            at += 1 + len(varint(size))
+            if not body.startswith(span, at) and (at := body.find(span, at)) < 0:
+                return None
+            if places[index] < at:
+                return None
+            at += size
+            while index < len(places) and places[index] < at:
+                found.add(trace_id_of(span))
+                index += 1
+    return found if index == len(places) else None
 
 
 def trace_id_of(span: bytes) -> bytes:

@@ -8,8 +8,9 @@ on any span of the trace or its resource. So the engine sees exactly the traces 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 
 from goldspan.collector_processor.emit.attributes import Attributes, span_attributes
 from goldspan.collector_processor.engine import Engine
@@ -18,7 +19,14 @@ from goldspan.collector_processor.evaluation import Evaluation, Handout
 from goldspan.collector_processor.gateway.needles import Needles
 from goldspan.collector_processor.gateway.open_traces import OpenTraces
 from goldspan.collector_processor.gateway.shelf import Shelf
-from goldspan.collector_processor.gateway.splitting import Envelope, Group, by_trace, put_together, with_attributes
+from goldspan.collector_processor.gateway.splitting import (
+    Envelope,
+    Group,
+    by_trace,
+    put_together,
+    traces_at,
+    with_attributes,
+)
 from goldspan.mappers.dialects import DialectRegistry
 from goldspan.mappers.facts import LogFacts, Record, SpanFacts
 from goldspan.mappers.readers.otlp_protobuf import ProtobufReader
@@ -201,7 +209,7 @@ class Tenant:
             traces = by_trace(group.spans)
             for trace in traces.keys() & self._shelf.unwanted:
                 part = Group(group.envelope, traces[trace])
-                if self._is_for_engine(trace, [(part, False)], any_wanted=True, any_opaque=False):
+                if self._is_for_engine(trace, [(part, False)], of_interest=True):
                     facts += self._promote(trace, now)
             for trace in traces.keys() & self._open | traces.keys() & self.store.packed.keys():
                 spans = traces.pop(trace)
@@ -215,58 +223,61 @@ class Tenant:
     def _take_marked(
         self, body: bytes, groups: Sequence[Group], bare: Sequence[bool], number: int, now: float, *, leave: bool
     ) -> Taken:
-        goldens = self.engine.goldens
-        ids = self._needles.session_ids(body) if goldens.goldens else ()
-        wanted = {session_id.encode() for session_id in ids if goldens.wants(session_id)}
-        hidden = any(session_id not in body for session_id in wanted)  # a number, that is not written as text
-        any_opaque = self._needles.opaque(body)
-        sorted_groups = [by_trace(group.spans) for group in groups]
+        by_group = [by_trace(group.spans) for group in groups]
+        of_interest = self._of_interest(body, groups)
         where: dict[bytes, list[int]] = {}
-        for index, traces in enumerate(sorted_groups):
+        for index, traces in enumerate(by_group):
             for trace in traces:
                 where.setdefault(trace, []).append(index)
         facts: list[Record] = []
         held: dict[int, SpanRef] = {}
         for trace, indexes in where.items():
-            mine = [(Group(groups[index].envelope, sorted_groups[index][trace]), bare[index]) for index in indexes]
-            any_wanted = hidden or any(map(_has_any(wanted), _encoded(mine)))
-            if self._is_for_engine(trace, mine, any_wanted=any_wanted, any_opaque=any_opaque):
+            mine = [(Group(groups[index].envelope, by_group[index][trace]), bare[index]) for index in indexes]
+            if self._is_for_engine(trace, mine, of_interest=of_interest is None or trace in of_interest):
                 facts += self._promote(trace, now)
                 for index, (group, _) in zip(indexes, mine, strict=True):
-                    del sorted_groups[index][trace]
+                    del by_group[index][trace]
                     fed, waiting = self._feed(group, number, now, hold=leave)
                     facts += fed
                     held |= waiting
-        for group, traces in zip(groups, sorted_groups, strict=True):
+        for group, traces in zip(groups, by_group, strict=True):
             if traces:
                 self._shelf.add(group.envelope, traces, now)
         return self._taken(groups, held, facts)
 
-    def _is_for_engine(
-        self, trace: bytes, mine: Sequence[tuple[Group, bool]], *, any_wanted: bool, any_opaque: bool
-    ) -> bool:
+    def _of_interest(self, body: bytes, groups: Sequence[Group]) -> Container[bytes] | None:
+        """Return the traces that a golden may want by what stands in their spans; none where that is not to be told."""
+        goldens = self.engine.goldens
+        if not goldens.goldens:
+            return ()
+        for resource in {group.envelope.resource for group in groups}:
+            if any(map(goldens.wants, self._session_ids_of(resource))):
+                return None
+        return traces_at(body, groups, self._needles.of_interest(body, goldens.wants))
+
+    def _is_for_engine(self, trace: bytes, mine: Sequence[tuple[Group, bool]], *, of_interest: bool) -> bool:
         """Decide about a trace by these spans of it and those on the shelf.
 
-        `any_wanted` and `any_opaque` say that a wanted session, or a marker of a dialect that tells session ids in its
-        own way, may be in there somewhere.
+        `of_interest` says that a wanted session, or a marker of a dialect that tells session ids in its own way, may be
+        in there.
         """
         if trace in self._open or trace in self.store.packed or not trace:
             return True
         needles, unwanted = self._needles, self._shelf.is_unwanted(trace)
         any_goldens = bool(self.engine.goldens.goldens)
-        if any_goldens and any_opaque and any(any(map(needles.opaque, group.spans)) for group, _ in mine):
+        if any_goldens and of_interest and any(any(map(needles.opaque, group.spans)) for group, _ in mine):
             return True
-        if unwanted and not any_wanted:
+        if unwanted and not of_interest:
             return False
         if not unwanted and not any(bare or any(map(needles.marked, group.spans)) for group, bare in mine):
             return False
         groups = [group for group, _ in mine]
-        ids = next(self._session_ids(groups), None) if not any_wanted else None
-        found = [ids] if ids is not None else list(self._session_ids(groups))
+        ids = self._session_ids(groups)
+        found = list(ids if of_interest else islice(ids, 1))
         if not unwanted:
             groups += (shelved := self._shelf.spans(trace))
             found += self._session_ids(shelved)
-        if any(map(self.engine.goldens.wants, (*found, trace.hex()))):
+        if any_goldens and any(map(self.engine.goldens.wants, (*found, trace.hex()))):
             return True
         if not unwanted:
             if not found:
@@ -379,16 +390,3 @@ class Tenant:
         if len(trace_id) == 32:
             self._open.discard(bytes.fromhex(trace_id))
         self._on_closed(trace_id)
-
-
-def _encoded(groups: Iterable[tuple[Group, bool]]) -> Iterator[bytes]:
-    for group, _ in groups:
-        yield group.envelope.resource
-        yield from group.spans
-
-
-def _has_any(ids: Collection[bytes]) -> Callable[[bytes], bool]:
-    if len(ids) == 1:
-        [only] = ids
-        return lambda encoded: only in encoded
-    return lambda encoded: any(one in encoded for one in ids)
