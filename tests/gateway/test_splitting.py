@@ -84,16 +84,22 @@ def test_a_place_in_a_request_is_known_to_be_in_the_trace_of_its_span(
     assert not body or traces_at(body, groups, [0, *places]) is None
 
 
-def test_a_session_id_is_found_where_it_stands_and_only_if_it_is_wanted() -> None:
-    body = as_message(requests_of(NAMES[0])[0]).SerializeToString()
-    named = {*NEEDLES.session_ids(body)}
-    assert named
-    for wanted in named:
+@given(st.lists(st.sampled_from(["a", "b", "é" * 80, 7, 8]), min_size=1, max_size=12))
+def test_a_session_id_is_found_where_it_stands_and_only_if_it_is_wanted(ids: list[str | int]) -> None:
+    request_ = ExportTraceServiceRequest()
+    spans = request_.resource_spans.add().scope_spans.add().spans
+    for one in ids:
+        value = spans.add(name="gen_ai.conversation.id").attributes.add(key="session.id").value
+        if isinstance(one, str):
+            value.string_value = one
+        else:
+            value.int_value = one
+    body = request_.SerializeToString()
+    for wanted in {"a", "b", "é" * 80, "7", "other"}:
         places = NEEDLES.of_interest(body, wanted.__eq__)
         assert places == sorted(places)
-        assert {next(NEEDLES.session_ids(body[place:])) for place in places} == {wanted}
-        assert len(places) == [*NEEDLES.session_ids(body)].count(wanted)
-    assert NEEDLES.of_interest(body, lambda _: False) == []
+        assert len(places) == [str(one) for one in ids].count(wanted)
+        assert {next(NEEDLES.session_ids(body[place:])) for place in places} <= {wanted}
 
 
 def test_what_nobody_knows_yet_stays_around_the_spans() -> None:
