@@ -134,7 +134,7 @@ def test_what_was_not_evaluated_has_a_label_and_no_number(server: Server) -> Non
 
 
 def a_score(identity: str, value: float | None, label: str = "fail") -> Score:
-    return Score(identity, "tool_parameter_match", "call", "ab" * 16, "cd" * 8, "s", value, label, "", {}, 0)
+    return Score(identity, "tool_parameter_match", "call", "ab" * 16, "cd" * 8, "s", value, label, "", {})
 
 
 class Scripted:

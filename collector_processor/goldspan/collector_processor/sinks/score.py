@@ -10,9 +10,9 @@ from opentelemetry.trace import format_span_id, format_trace_id
 
 from goldspan.collector_processor.emit import names
 from goldspan.collector_processor.emit.attributes import event_attributes
-from goldspan.collector_processor.evaluation import Evaluation
+from goldspan.collector_processor.evaluation import Evaluation, Level
 
-CALL, TURN, SESSION = "call", "turn", "session"
+CALL, TURN, SESSION = Level.CALL.value, Level.TURN.value, Level.SESSION.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +32,6 @@ class Score:
     explanation: str
     metadata: Mapping[str, str | int | float | bool]
     """The event's other attributes that are plain values, such as golden, golden set and tool."""
-    time_unix_nano: int
-    """The end of the judged span."""
 
 
 def score_of(record: ReadableLogRecord) -> Score | None:
@@ -42,7 +40,7 @@ def score_of(record: ReadableLogRecord) -> Score | None:
     if event.event_name != names.EVALUATION_RESULT or not event.trace_id or not event.span_id:
         return None
     trace_id, span_id = format_trace_id(event.trace_id), format_span_id(event.span_id)
-    return _score(event.attributes or {}, trace_id, span_id, event.timestamp or event.observed_timestamp or 0)
+    return _score(event.attributes or {}, trace_id, span_id)
 
 
 def score_from(evaluation: Evaluation) -> Score | None:
@@ -50,29 +48,28 @@ def score_from(evaluation: Evaluation) -> Score | None:
     target = evaluation.target
     if target is None or not (target.trace_id and target.span_id):
         return None
-    return _score(event_attributes(evaluation), target.trace_id, target.span_id, evaluation.timestamp)
+    return _score(event_attributes(evaluation), target.trace_id, target.span_id)
 
 
-def _score(attributes: Mapping[str, object], trace_id: str, span_id: str, time_unix_nano: int) -> Score | None:
+def _score(attributes: Mapping[str, object], trace_id: str, span_id: str) -> Score | None:
     said = dict(attributes)
-    if not isinstance(metric := said.pop("gen_ai.evaluation.name", None), str):
+    if not isinstance(metric := said.pop(names.EVALUATION_NAME.name, None), str):
         return None
-    level = _text(said.get(f"{metric}.level")) or CALL
-    value = said.pop("gen_ai.evaluation.score.value", None)
-    withdrawn = said.get(f"{metric}.withdrawn") is True
-    session = _text(said.get("gen_ai.conversation.id")) or _text(said.get("session.id"))
+    level = _text(said.get(names.LEVEL.of(metric))) or CALL
+    value = said.pop(names.EVALUATION_SCORE.name, None)
+    withdrawn = said.get(names.WITHDRAWN.of(metric)) is True
+    session = _text(said.get(names.CONVERSATION_ID.name)) or _text(said.get("session.id"))
     return Score(
-        id=_text(said.get(f"{metric}.result_id")) or f"{metric}-{level}-{trace_id}-{span_id}",
+        id=_text(said.get(names.RESULT_ID.of(metric))) or f"{metric}-{level}-{trace_id}-{span_id}",
         name=metric if level == CALL else f"{metric}.{level}",
         level=level,
         trace_id=trace_id,
         span_id=span_id,
         session=session or None,
         value=None if withdrawn else _number(value),
-        label="withdrawn" if withdrawn else _text(said.pop("gen_ai.evaluation.score.label", None)),
-        explanation=_text(said.pop("gen_ai.evaluation.explanation", None)),
+        label="withdrawn" if withdrawn else _text(said.pop(names.EVALUATION_LABEL.name, None)),
+        explanation=_text(said.pop(names.EVALUATION_EXPLANATION.name, None)),
         metadata={key: one for key, one in said.items() if isinstance(one, (str, bool, int, float))},
-        time_unix_nano=time_unix_nano,
     )
 
 
