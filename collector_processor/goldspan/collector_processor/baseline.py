@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from goldspan.collector_processor.hints import WORDS
 from goldspan.collector_processor.report.layout import counted, score_text
 from goldspan.collector_processor.report.metric_lines import is_lost
-from goldspan.collector_processor.report.session_names import has_golden, run_numbers, session_names
+from goldspan.collector_processor.report.session_names import has_golden, run_numbers, session_names, unseen_goldens
 from goldspan.collector_processor.report.totals import (
     Coverage,
     Judgement,
@@ -252,8 +252,7 @@ def _worse(before: _Judged, now: Verdict, *, comparable: bool, strict: bool) -> 
 def _gone(document: _Document, result: RunResult) -> Iterator[str]:
     unseen = {(_set_name(one.golden_set), one.golden) for one in document.never_seen}
     seen = {(_set_name(one.golden_set or ""), one.golden) for one in document.sessions if one.id is not None}
-    goldens = [*result.never_seen]
-    goldens += [one.golden for one in result.sessions if one.session is None and one.golden is not None]
+    goldens = unseen_goldens(result)
     for key, name in dict.fromkeys(((_set_name(g.golden_set), plain(g.key)), printable(g.key)) for g in goldens):
         if key not in unseen:
             yield f"{name}: {'seen before' if key in seen else 'new'}, now {WORDS[Reason.GOLDEN_NEVER_SEEN]}"

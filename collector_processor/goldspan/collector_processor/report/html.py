@@ -17,7 +17,7 @@ from goldspan.collector_processor.report.layout import BAD, GOOD, counted, liste
 from goldspan.collector_processor.report.score_page import expected_of
 from goldspan.collector_processor.report.score_summary import advice_lines, conclusion, sum_rows
 from goldspan.collector_processor.report.scored import Scored
-from goldspan.collector_processor.report.session_names import has_golden, session_names
+from goldspan.collector_processor.report.session_names import has_golden, sessions_with_golden, unseen_goldens
 from goldspan.collector_processor.report.totals import Totals, totals
 from goldspan.scoring.explanation import explain
 from goldspan.scoring.results import Label, Reason, RunResult, SessionResult
@@ -117,9 +117,7 @@ def _filter(scored: Scored) -> Iterator[str]:
 
 
 def _sessions(scored: Scored) -> Iterator[str]:
-    names = session_names(scored.result.sessions)
-    pairs = [pair for pair in zip(names, scored.result.sessions, strict=True) if has_golden(pair[1])]
-    pairs.sort(key=lambda pair: _worst_first(pair[1]))
+    pairs = sorted(sessions_with_golden(scored.result.sessions), key=lambda pair: _worst_first(pair[1]))
     for index, (name, result) in enumerate(pairs):
         opened = index < _MOST_OPEN and (result.failed or result.verdict.label is not Label.PASS)
         yield from _session(name, result, scored.advice, opened=opened)
@@ -187,8 +185,7 @@ def _facts(result: SessionResult) -> Iterator[str]:
 
 
 def _never_seen(scored: Scored) -> Iterator[str]:
-    goldens = [*scored.result.never_seen]
-    goldens += [s.golden for s in scored.result.sessions if s.session is None and s.golden is not None]
+    goldens = unseen_goldens(scored.result)
     lines = dict.fromkeys(" · ".join(filter(None, (one.key, one.golden_set, one.source))) for one in goldens)
     if lines:
         yield from _listing("Goldens never seen", lines, opened=True, helps=HELP[Reason.GOLDEN_NEVER_SEEN])

@@ -6,8 +6,9 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 
-from goldspan.collector_processor.report.values import differences, is_matcher, may_be_absent, printable
+from goldspan.collector_processor.report.values import differences, may_be_absent, printable
 from goldspan.mappers.json_shapes import is_list, is_object
+from goldspan.scoring.matchers.escaping import dollar_keys
 from goldspan.scoring.rendering import plain
 from goldspan.scoring.sessions import JsonValue
 
@@ -56,7 +57,7 @@ def _html(parts: Iterable[_Part]) -> str:
 
 
 def _parts(value: JsonValue, other: JsonValue, indent: str, *, casefold: bool) -> Iterator[_Part]:
-    if is_object(value) and is_object(other) and not is_matcher(value) and not is_matcher(other):
+    if is_object(value) and is_object(other) and not (dollar_keys(value) or dollar_keys(other)):
         items = [(f"{_json(key)}: ", value[key], key in other, other.get(key)) for key in value]
         yield from _container("{}", items, value, indent, casefold=casefold)
     elif is_list(value) and is_list(other) and len(value) == len(other):

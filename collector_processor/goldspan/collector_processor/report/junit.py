@@ -17,7 +17,7 @@ from goldspan.collector_processor.report.layout import Page
 from goldspan.collector_processor.report.metric_lines import metric_note, number_text
 from goldspan.collector_processor.report.score_page import session_lines
 from goldspan.collector_processor.report.scored import Scored
-from goldspan.collector_processor.report.session_names import has_golden, run_numbers
+from goldspan.collector_processor.report.session_names import has_golden, run_numbers, unseen_goldens
 from goldspan.collector_processor.report.totals import Coverage
 from goldspan.collector_processor.report.values import printable
 from goldspan.scoring.explanation import explain
@@ -157,8 +157,7 @@ def _property(suite: ElementTree.Element, name: str, value: str) -> None:
 
 
 def _never_seen(scored: Scored) -> Iterator[tuple[str, str]]:
-    goldens = [*scored.result.never_seen]
-    goldens += [s.golden for s in scored.result.sessions if s.session is None and s.golden is not None]
+    goldens = unseen_goldens(scored.result)
     yield from dict.fromkeys((printable(golden.key), printable(golden.golden_set)) for golden in goldens)
 
 

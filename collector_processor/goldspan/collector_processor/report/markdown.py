@@ -11,7 +11,7 @@ from goldspan.collector_processor.report.metric_lines import mark_of, number_tex
 from goldspan.collector_processor.report.score_page import session_lines
 from goldspan.collector_processor.report.score_summary import advice_lines, conclusion, sum_rows
 from goldspan.collector_processor.report.scored import Scored
-from goldspan.collector_processor.report.session_names import has_golden, session_names
+from goldspan.collector_processor.report.session_names import sessions_with_golden
 from goldspan.collector_processor.report.totals import totals
 from goldspan.collector_processor.report.values import printable, shorten
 from goldspan.scoring.results import Label, SessionResult
@@ -58,8 +58,7 @@ def _blocks(scored: Scored) -> Iterator[str]:
     if scored.judgement.regressions:
         yield "**Regressed**"
         yield _bullets([_prose(line) for line in scored.judgement.regressions])
-    names = session_names(scored.result.sessions)
-    pairs = [pair for pair in zip(names, scored.result.sessions, strict=True) if has_golden(pair[1])]
+    pairs = sessions_with_golden(scored.result.sessions)
     pairs.sort(key=lambda pair: (_WORST_FIRST.index(pair[1].verdict.label), pair[1].verdict.score or 0.0))
     if pairs:
         yield _table(pairs)

@@ -9,7 +9,7 @@ from goldspan.collector_processor.hints import WORDS
 from goldspan.collector_processor.report.layout import MARKS, STYLES, Page, counted
 from goldspan.collector_processor.report.values import printable
 from goldspan.scoring.metrics.results import MetricResult, MetricVerdict
-from goldspan.scoring.results import Label, RunResult, SessionResult
+from goldspan.scoring.results import Label, Reason, RunResult, SessionResult
 
 NEUTRAL = "·"
 """The mark of a metric that only informs."""
@@ -80,7 +80,7 @@ def metric_failures(result: RunResult, *, strict: bool) -> Iterator[str]:
 
 def is_lost(verdict: MetricVerdict) -> bool:
     """Whether there should have been a score."""
-    return verdict.reason is not None and verdict.reason.value not in {"nothing_expected", "no_golden"}
+    return verdict.reason is not None and verdict.reason not in (Reason.NOTHING_EXPECTED, Reason.NO_GOLDEN)
 
 
 def _sum(name: str, threshold: Fraction | None, verdicts: list[MetricVerdict]) -> str:

@@ -27,7 +27,7 @@ from goldspan.collector_processor.report.layout import (
 )
 from goldspan.collector_processor.report.metric_lines import metric_lines
 from goldspan.collector_processor.report.score_summary import summary
-from goldspan.collector_processor.report.session_names import has_golden, session_names
+from goldspan.collector_processor.report.session_names import sessions_with_golden
 from goldspan.collector_processor.report.totals import Judgement, totals
 from goldspan.collector_processor.report.values import printable, shorten
 from goldspan.scoring.goldens.models import ExpectedCall
@@ -55,8 +55,7 @@ def score_page(
 
 def _sessions(page: Page, result: RunResult, *, verbose: bool) -> None:
     """Add every session that has a golden, worst label first, each label in the order of the input."""
-    names = session_names(result.sessions)
-    with_golden = [(name, session) for name, session in zip(names, result.sessions, strict=True) if has_golden(session)]
+    with_golden = sessions_with_golden(result.sessions)
     for label, what in ((Label.FAIL, "failed"), (Label.NOT_EVALUATED, "not evaluated"), (Label.PASS, "passed")):
         chosen = [pair for pair in with_golden if pair[1].verdict.label is label]
         passed = label is Label.PASS

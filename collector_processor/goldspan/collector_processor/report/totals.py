@@ -11,6 +11,7 @@ from fractions import Fraction
 from goldspan.collector_processor.hints import WORDS
 from goldspan.collector_processor.report.layout import counted, listed
 from goldspan.collector_processor.report.metric_lines import metric_failures
+from goldspan.collector_processor.report.session_names import has_golden, unseen_goldens
 from goldspan.collector_processor.report.values import printable
 from goldspan.scoring.results import CallResult, Label, Outcome, Reason, RunResult, SessionResult
 
@@ -51,7 +52,7 @@ class Totals:
 
 def totals(result: RunResult) -> Totals:
     """Sum up a result."""
-    scored = [s for s in result.sessions if s.session is not None and s.verdict.reason is not Reason.NO_GOLDEN]
+    scored = [session for session in result.sessions if has_golden(session)]
     turns = [turn for session in scored for turn in session.turns]
     calls = [call for turn in turns for call in turn.calls]
     groups: dict[str, list[Fraction]] = {}
@@ -59,8 +60,6 @@ def totals(result: RunResult) -> Totals:
         if session.verdict.exact is not None:
             groups.setdefault(session.criterion, []).append(session.verdict.exact)
     means = [sum(scores, Fraction(0)) / len(scores) for scores in groups.values()]
-    never = [golden.key for golden in result.never_seen]
-    never += [s.golden.key for s in result.sessions if s.session is None and s.golden is not None]
     return Totals(
         sessions=Counter(session.verdict.label for session in scored),
         without_golden=tuple(
@@ -77,7 +76,7 @@ def totals(result: RunResult) -> Totals:
         unknown=_unknown(scored),
         wrong=_wrong(calls),
         seen=tuple(dict.fromkeys(printable(s.golden.key) for s in scored if s.golden)),
-        never_seen=tuple(dict.fromkeys(printable(key) for key in never)),
+        never_seen=tuple(dict.fromkeys(printable(golden.key) for golden in unseen_goldens(result))),
     )
 
 

@@ -11,6 +11,7 @@ from rich.cells import cell_len, set_cell_size
 
 from goldspan.mappers.json_shapes import is_list, is_object
 from goldspan.scoring.matchers import matching
+from goldspan.scoring.matchers.escaping import dollar_keys
 from goldspan.scoring.matchers.matching import matches
 from goldspan.scoring.rendering import plain
 from goldspan.scoring.sessions import JsonValue
@@ -74,7 +75,7 @@ def differences(expected: JsonValue, actual: JsonValue, *, casefold: bool = Fals
 
 
 def _differences(expected: Any, actual: Any, path: str, depth: int, *, casefold: bool) -> Iterator[Difference]:
-    if depth and is_object(expected) and is_object(actual) and not is_matcher(expected):
+    if depth and is_object(expected) and is_object(actual) and not dollar_keys(expected):
         for key in expected | actual:
             inner = f"{path}.{key}" if path else key
             if key not in actual:
@@ -92,19 +93,14 @@ def _differences(expected: Any, actual: Any, path: str, depth: int, *, casefold:
         yield Difference(path, expected, actual)
 
 
-def is_matcher(value: dict[str, Any]) -> bool:
-    """Whether an expected object may be a matcher: its keys then say what it matches, not what it holds."""
-    return any(key.startswith("$") for key in value)
-
-
 def may_be_absent(expected: JsonValue) -> bool:
     """Whether an expected value is a matcher that is satisfied where there is nothing."""
-    return is_object(expected) and is_matcher(expected) and matches(expected, matching.ABSENT)
+    return bool(dollar_keys(expected)) and matches(expected, matching.ABSENT)
 
 
 def _same(expected: Any, actual: Any, *, casefold: bool) -> bool:
     for value, other in ((expected, actual), (actual, expected)):
-        if is_object(value) and is_matcher(value) and matches(value, other, casefold=casefold):
+        if dollar_keys(value) and matches(value, other, casefold=casefold):
             return True
     if casefold and isinstance(expected, str) and isinstance(actual, str):
         return expected.casefold() == actual.casefold()
