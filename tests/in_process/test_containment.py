@@ -137,9 +137,9 @@ def test_an_engine_that_forgets_a_span_cannot_keep_it(make_rig: MakeRig, monkeyp
     monkeypatch.setattr(pipeline, "_GRACE", 0.05)
     rig = make_rig(hold_timeout=0.05)
     rig.turn()
-    assert set(rig.exported()) == {"GET 0"}
+    assert set(rig.exported()) == {"chat test-model", "GET 0"}
     until(lambda: len(rig.inner.spans) == 4)
-    assert rig.counted("goldspan.spans.released_early") == {"hold_timeout": 3}
+    assert rig.counted("goldspan.spans.released_early") == {"hold_timeout": 2}
 
 
 def test_a_flush_lets_go_of_spans_that_the_engine_forgot(make_rig: MakeRig, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,6 +20,7 @@ from goldspan.collector_processor.emit.attributes import event_attributes
 from goldspan.collector_processor.engine_settings import EngineSettings
 from goldspan.collector_processor.evaluation import Evaluation
 from goldspan.collector_processor.in_process import intake as intake_module
+from goldspan.collector_processor.in_process import undecided
 from goldspan.collector_processor.in_process.intake import Intake
 from goldspan.collector_processor.replay import replay
 from goldspan.mappers.dialects import DialectRegistry
@@ -203,3 +204,94 @@ def test_what_is_left_unread_is_bounded_by_its_size(monkeypatch: pytest.MonkeyPa
     for _ in range(20):
         list(intake.take(recorded(play), 0.0))
         assert intake.unread_bytes <= 100_000 + 14 * 60_000
+
+
+def ended(session: str | None) -> tuple[ReadableSpan, ReadableSpan, ReadableSpan]:
+    """A tool, its model's call, and the root above them, of which only the model's call names the session."""
+    named = {} if session is None else {"gen_ai.conversation.id": session}
+
+    def play(tracer: Tracer) -> None:
+        with tracer.start_as_current_span("plain", attributes={"http.route": "/"}):
+            name, arguments = PARIS
+            call = {"gen_ai.tool.name": name, "gen_ai.tool.call.arguments": json.dumps(arguments)}
+            tracer.start_span("tool", attributes={"gen_ai.operation.name": "execute_tool", **call}).end()
+            tracer.start_span("chat", attributes={"gen_ai.operation.name": "chat", **named}).end()
+
+    tool, chat, root = recorded(play)
+    return tool, chat, root
+
+
+def names(held: Iterable[tuple[Any, ReadableSpan]]) -> list[str]:
+    return [span.name for _, span in held]
+
+
+def test_without_a_session_s_name_tools_and_roots_wait_unread_until_it_is_another_s(
+    intake: Intake, registry: Counting
+) -> None:
+    tool, chat, root = ended("unwanted")
+    assert names(intake.take([tool], 0.0)) == ["tool"]
+    assert names(intake.take([root], 0.1)) == ["plain"]
+    assert intake.poll(0.2).released == frozenset()
+    assert names(intake.take([chat], 0.3)) == []
+    assert {ref.span_id for ref in intake.poll(0.3).released} == {_span_id(tool), _span_id(root)}
+    assert registry.read_spans == ["chat"]
+    assert intake.engine.stats.sessions_without_golden == 1
+
+
+def test_when_it_is_one_that_a_golden_wants_they_wait_for_its_result(intake: Intake) -> None:
+    tool, chat, root = ended("wanted too")
+    assert names(intake.take([tool, root], 0.0)) == ["tool", "plain"]
+    assert names(intake.take([chat], 0.3)) == []
+    assert intake.poll(0.4).released == frozenset()
+    handout = intake.poll(1.4)
+    assert {ref.span_id for ref in handout.released} == {_span_id(tool), _span_id(root)}
+    assert {one.target.span_id for one in handout.evaluations if one.target} == {_span_id(tool), _span_id(root)}
+
+
+def test_a_trace_that_names_no_session_leaves_when_its_root_has_ended(intake: Intake) -> None:
+    tool, chat, root = ended(None)
+    list(intake.take([tool, chat], 0.0))
+    assert intake.poll(10.0).released == frozenset()
+    list(intake.take([root], 10.0))
+    assert intake.deadline() == 11.0
+    assert {ref.span_id for ref in intake.poll(11.0).released} == {_span_id(tool), _span_id(root)}
+    assert intake.deadline() is None
+    assert intake.engine.stats.sessions_without_golden == 1
+    assert list(intake.take(ended(None)[:1], 12.0)) != []
+
+
+def test_nothing_waits_for_a_name_longer_than_the_hold(intake: Intake) -> None:
+    tool, chat, _ = ended(None)
+    list(intake.take([tool, chat], 0.0))
+    assert intake.deadline() == 20.0
+    assert [ref.span_id for ref in intake.poll(20.0).released] == [_span_id(tool)]
+
+
+def test_a_flush_decides(intake: Intake) -> None:
+    list(intake.take(ended(None), 0.0))
+    assert len(intake.flush(0.0).released) == 2
+    assert intake.engine.stats.sessions_without_golden == 1
+
+
+def test_beyond_so_many_traces_without_a_name_they_are_read(
+    intake: Intake, registry: Counting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(undecided, "MAX_UNDECIDED", 2)
+    for _ in range(3):
+        assert names(intake.take(ended(None), 0.0)) == ["tool", "plain"]
+    assert sorted(registry.read_spans) == ["chat", "plain", "tool"]
+
+
+def test_a_root_that_carries_a_score_already_does_not_wait(intake: Intake) -> None:
+    tool, _, _ = ended(None)
+    scored = recorded(
+        lambda tracer: tracer.start_span(
+            "tool", attributes={**(tool.attributes or {}), "tool_parameter_match.score": 1.0}
+        ).end()
+    )
+    assert names(intake.take(scored, 0.0)) == []
+
+
+def _span_id(span: ReadableSpan) -> str:
+    assert span.context is not None
+    return format(span.context.span_id, "016x")

@@ -5,12 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import cast
 
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.util.types import AttributeValue
 
 from goldspan.collector_processor.in_process.scored_span import ScoredSpan
+from goldspan.mappers.readers.sdk import attributes_of
 from goldspan.scoring.sessions import SpanRef
 
 
@@ -89,14 +91,24 @@ class HeldSpans:
 _SPAN_OVERHEAD = 2_000
 """Bytes of an SDK span without its attributes and events, measured on CPython 3.11."""
 _DEEPEST = 8
+_NESTED = frozenset({tuple, list, dict, MappingProxyType})
 
 
 def estimated_size(span: ReadableSpan) -> int:
     """Estimate the memory a span keeps alive, in bytes."""
-    size = _SPAN_OVERHEAD + _content(span.attributes or {}, 0)
+    size = _SPAN_OVERHEAD + _content_of(attributes_of(span))
     for event in span.events:
-        size += 500 + _content(event.attributes or {}, 0)
+        size += 500 + _content_of(event.attributes or {})
     return size
+
+
+def _content_of(attributes: Mapping[str, object]) -> int:
+    """Add up attributes: most are texts and numbers, of which the size is all there is to know."""
+    values = attributes.values()
+    nested = [value for value in values if type(value) in _NESTED]
+    return (
+        sum(map(sys.getsizeof, attributes)) + sum(map(sys.getsizeof, values)) + sum(_content(one, 1) for one in nested)
+    )
 
 
 def _content(value: object, depth: int) -> int:

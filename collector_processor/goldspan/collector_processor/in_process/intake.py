@@ -2,30 +2,33 @@
 
 Most sessions on live traffic have no golden. Spans that no dialect marks, and those whose trace belongs to sessions
 that no golden wants, stay unread on a shelf: all that is looked at are their trace ids and the keys of their
-attributes. A span of a session that is wanted, or not known yet, is read, and from then on so is everything of its
-trace. What is known comes from the same places as everywhere: session ids under the keys of R6, on any span of the
-trace, its resource or its log records. So the engine sees exactly the traces whose results may be asked for.
+attributes. Where a trace names no session yet, its tools and roots wait, unread too, until it does. A span of a session
+that is wanted is read, and from then on so is everything of its trace. What is known comes from the same places as
+everywhere: session ids under the keys of R6, on any span of the trace, its resource or its log records. So the engine
+sees exactly the traces whose results may be asked for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 
 from opentelemetry.sdk.trace import ReadableSpan
 
 from goldspan.collector_processor.engine import Engine
 from goldspan.collector_processor.engine_settings import EngineSettings
+from goldspan.collector_processor.evaluation import Handout
 from goldspan.collector_processor.in_process.held_spans import estimated_size
+from goldspan.collector_processor.in_process.look import Glance, Look, is_root, scope_of
+from goldspan.collector_processor.in_process.undecided import Undecided
 from goldspan.collector_processor.shelf import Shelf
 from goldspan.collector_processor.store import MemoryStore
 from goldspan.mappers.dialects import DialectRegistry
-from goldspan.mappers.dialects.identifiers import identifier
-from goldspan.mappers.facts import LogFacts, SpanFacts
+from goldspan.mappers.facts import LogFacts, Role, SpanFacts
 from goldspan.mappers.readers.sdk import (
     PlainSdkSpan,
     SdkReader,
-    attributes_of,
-    is_entry,
     plain_span,
     skeleton,
     undecoded,
@@ -68,6 +71,9 @@ class Intake:
         self._store = MemoryStore()
         self.engine = Engine(goldens, settings, self._store)
         self._shelf = Shelf[int, Unread](retention=settings.trace_retention, max_bytes=MAX_UNREAD_BYTES)
+        self._look = Look(registry, self._views)
+        self._undecided = Undecided(settings.settle, settings.hold_timeout)
+        self._released: set[SpanRef] = set()
         self._agents_scopes: set[str] = set()
         self._sampled = _SAMPLED
 
@@ -79,17 +85,47 @@ class Intake:
     def take(self, spans: Sequence[ReadableSpan], now: float) -> Iterator[tuple[SpanRef, ReadableSpan]]:
         """Take in spans; yield those that should wait for a result."""
         try:
-            to_read: Sequence[ReadableSpan] = self._sifted(spans, now)
-        except Exception as error:  # noqa: BLE001 - a span that has no shape goes the way of those that are read
+            to_read, waiting = self._sifted(spans, now)
+        except Exception as error:  # noqa: BLE001 - what is amiss with one span comes out when each is read
             self._on_failure("read", error)
-            to_read = spans
+            to_read, waiting = spans, []
+        yield from waiting
         for span in to_read:
-            facts = self._facts(span)
-            try:
-                if facts is not None and self.engine.feed(facts, now) and facts.span_id:
-                    yield facts.ref, span
-            except Exception as error:  # noqa: BLE001 - a span that the engine trips over is still the user's
-                self._on_failure("engine", error)
+            if (ref := self._read(span, now)) is not None:
+                yield ref, span
+
+    def poll(self, now: float) -> Handout:
+        """Hand out what is due at this time."""
+        for trace in self._undecided.overdue(now):
+            self._released.update(self._undecided.take(trace))
+        for trace in self._undecided.rooted(now):
+            self._settle(trace)
+        return self._with_released(self.engine.poll(now))
+
+    def flush(self, now: float, *, end_of_input: bool = False) -> Handout:
+        """Hand out all there is, as the engine's `flush` does."""
+        for trace in self._undecided.rooted(float("inf")):
+            self._settle(trace)
+        return self._with_released(self.engine.flush(now, end_of_input=end_of_input))
+
+    def deadline(self) -> float | None:
+        """Return when `poll` will next have something to do, or none."""
+        times = (self.engine.deadline(), self._undecided.deadline())
+        return min((when for when in times if when is not None), default=None)
+
+    def _with_released(self, handout: Handout) -> Handout:
+        released, self._released = self._released, set()
+        return replace(handout, released=handout.released | released) if released else handout
+
+    def _settle(self, trace: int) -> None:
+        """Take it that a trace belongs to no session: its root has ended, and none was named."""
+        self.engine.count_unmatched(next(self._told_on_shelf(trace), format(trace, "032x")))
+        self._set_aside(trace)
+
+    def _set_aside(self, trace: int) -> None:
+        """Let go of what waited for a trace to be of interest."""
+        self._shelf.unwanted[trace] = None
+        self._released.update(self._undecided.take(trace))
 
     def take_log(self, view: LogView, now: float) -> None:
         """Take in a log record. Raises what the engine raises."""
@@ -104,6 +140,16 @@ class Intake:
             self._promote(trace, facts.trace_id, now)
         self.engine.feed_log(facts, now)
 
+    def _read(self, span: ReadableSpan, now: float) -> SpanRef | None:
+        """Read a span and tell the engine; return its ids if it should wait for a result."""
+        facts = self._facts(span)
+        if facts is None:
+            return None
+        with self._contained():
+            if self.engine.feed(facts, now) and facts.span_id:
+                return facts.ref
+        return None
+
     def _facts(self, span: ReadableSpan) -> SpanFacts | None:
         try:
             return self._registry.read(self._views.view(span), content=self._content)
@@ -111,8 +157,17 @@ class Intake:
             self._on_failure("read", error)
             return None
 
-    def _sifted(self, spans: Iterable[ReadableSpan], now: float) -> list[ReadableSpan]:
-        """Return what is to be read; the rest goes on the shelf, or as mere places to the engine."""
+    @contextmanager
+    def _contained(self) -> Generator[None]:
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001 - a record that the engine trips over does not keep others from it
+            self._on_failure("engine", error)
+
+    def _sifted(
+        self, spans: Iterable[ReadableSpan], now: float
+    ) -> tuple[Sequence[ReadableSpan], list[tuple[SpanRef, ReadableSpan]]]:
+        """Return what is to be read, and what waits unread; the rest goes on the shelf or, as mere places, further."""
         traces: dict[int, list[ReadableSpan]] = {}
         for span in spans:
             context = span.context
@@ -122,74 +177,91 @@ class Intake:
             else:
                 traces[trace] = [span]
         to_read = traces.pop(0, [])
-        shelved: dict[int, list[Unread]] = {}
-        size = 0
+        waiting: list[tuple[SpanRef, ReadableSpan]] = []
         for trace, some in traces.items():
             trace_id = format(trace, "032x")
             if not self._is_known(trace_id):
-                unread, its_size = self._unread(trace, trace_id, some)
-                if unread is not None:
-                    shelved[trace] = unread
-                    size += its_size
-                    continue
-                self._promote(trace, trace_id, now)
-            to_read += self._without_plain(trace_id, some, now)
-        if shelved:
-            self._shelf.add(shelved, size, now)
+                glance = self._look.at(some)
+                match self._decision(trace, trace_id, glance):
+                    case True:
+                        self._promote(trace, trace_id, now)
+                    case False:
+                        self._shelve(trace, glance.plain, glance.marked, now)
+                        continue
+                    case None:
+                        waiting += self._hold_back(trace, trace_id, some, glance, now)
+                        continue
+            plain, others = self._look.plain_below(some)
+            self._feed_unread(trace_id, map(plain_span, plain), now)
+            to_read += others
         self._shelf.expire(now)
-        return to_read
+        return to_read, waiting
 
     def _is_known(self, trace_id: str) -> bool:
         """Tell whether the engine was told of a trace."""
         return self._store.trace(trace_id) is not None or self._store.is_buried(trace_id, "") is not None
 
-    def _unread(self, trace: int, trace_id: str, spans: list[ReadableSpan]) -> tuple[list[Unread] | None, int]:
-        """Return what is to be shelved of these spans, with its size; none where they may be wanted."""
-        registry, wants = self._registry, self._goldens.wants
-        (keys, bare_scopes), session_keys, opaque = registry.markers, registry.session_keys, registry.opaque_markers
-        unread: list[Unread] = []
-        marked: list[ReadableSpan] = []
-        session_ids: dict[str, None] = {}
-        resource: object = None
-        for span in spans:
-            attributes = attributes_of(span)
-            hits = keys.intersection(attributes)
-            if not hits and (attributes or _scope(span) not in bare_scopes):
-                unread.append(plain_span(span))
-                continue
-            if not opaque.isdisjoint(hits):
-                return None, 0
-            if not session_keys.isdisjoint(hits):
-                for key in session_keys.intersection(hits):
-                    if (session_id := identifier(attributes[key])) is not None:
-                        session_ids[session_id] = None
-            if span.resource is not resource:
-                resource = span.resource
-                told = registry.resource(self._views.resource(resource)).session_keys
-                session_ids.update((session_id, None) for _, session_id in told)
-            marked.append(span)
-        if not marked:
-            return unread, _PLAIN_SIZE * len(unread)
-        unwanted = trace in self._shelf.unwanted
-        if not unwanted:
-            session_ids.update(self._told_on_shelf(trace))
-        if any(map(wants, session_ids)):
-            return None, 0
-        if not unwanted:
-            if wants(trace_id) or (not session_ids and self._goldens.goldens):
-                return None, 0  # without any session id it may still turn out to be anybody's
-            self._shelf.unwanted[trace] = None
-            if self._holds_agent(marked):
-                self.engine.count_unmatched(next(iter(session_ids), trace_id))
-        size = _PLAIN_SIZE * len(unread) + self._size(marked)
-        unread += marked
-        return unread, size
+    def _decision(self, trace: int, trace_id: str, glance: Glance) -> bool | None:
+        """Tell whether spans of a trace, new to the engine, are to be read; none where that cannot be told yet."""
+        wants = self._goldens.wants
+        if not glance.marked:
+            return None if trace in self._undecided else False
+        if glance.is_opaque or any(map(wants, glance.session_ids)):
+            return True
+        if trace in self._shelf.unwanted:
+            return False
+        session_ids = [*glance.session_ids, *self._told_on_shelf(trace)]
+        if wants(trace_id) or any(map(wants, session_ids)):
+            return True
+        if not session_ids and self._goldens.goldens:
+            return True if self._undecided.is_full else None
+        if self._holds_agent(glance.marked):
+            self.engine.count_unmatched(next(iter(session_ids), trace_id))
+        self._set_aside(trace)
+        return False
 
-    def _told_on_shelf(self, trace: int) -> Iterator[tuple[str, None]]:
+    def _hold_back(
+        self, trace: int, trace_id: str, spans: Iterable[ReadableSpan], glance: Glance, now: float
+    ) -> list[tuple[SpanRef, ReadableSpan]]:
+        """Shelve spans of a trace that names no session, and return those that may come to carry a result."""
+        roots = {id(span) for span in spans if is_root(span)}
+        tools: set[int] = set()
+        scored: set[int] = set()
+        recognised = trace in self._undecided
+        for span in glance.marked:
+            role, is_scored = self._registry.outline(self._views.view(span))
+            recognised = recognised or role is not None
+            if is_scored:
+                scored.add(id(span))
+            elif role is Role.TOOL or role is Role.AGENT:
+                tools.add(id(span))
+        self._shelve(
+            trace,
+            [span for span in glance.plain if id(span) not in roots],
+            [*glance.marked, *(span for span in glance.plain if id(span) in roots)],
+            now,
+        )
+        if not recognised:
+            return []
+        may_carry = (tools | roots) - scored
+        waiting = [
+            (SpanRef(trace_id, format(span.context.span_id, "016x")), span)
+            for span in spans
+            if id(span) in may_carry and span.context is not None and span.context.span_id
+        ]
+        self._undecided.add(trace, (ref for ref, _ in waiting), now, rooted=bool(roots))
+        return waiting
+
+    def _shelve(self, trace: int, plain: Iterable[ReadableSpan], others: Sequence[ReadableSpan], now: float) -> None:
+        records: list[Unread] = list(map(plain_span, plain))
+        size = _PLAIN_SIZE * len(records) + self._size(others)
+        records += others
+        self._shelf.add({trace: records}, size, now)
+
+    def _told_on_shelf(self, trace: int) -> Iterator[str]:
         for record in self._shelf.records(trace):
             if isinstance(record, LogFacts):
-                for _, session_id in record.session_keys:
-                    yield session_id, None
+                yield from (session_id for _, session_id in record.session_keys)
 
     def _size(self, spans: Iterable[ReadableSpan]) -> int:
         """Estimate the memory these spans keep alive, from a few of them: it takes longer than all the rest."""
@@ -204,7 +276,7 @@ class Intake:
     def _holds_agent(self, marked: Iterable[ReadableSpan]) -> bool:
         """Tell whether any of these spans really is an agent's, a model's or a tool's."""
         for span in marked:
-            name = _scope(span)
+            name = scope_of(span)
             if name in self._agents_scopes:
                 return True
             facts = self._facts(span)
@@ -214,44 +286,30 @@ class Intake:
                 return True
         return False
 
-    def _without_plain(self, trace_id: str, spans: list[ReadableSpan], now: float) -> list[ReadableSpan]:
-        """Tell the engine of the places of plain spans below others, and return the spans that are to be read."""
-        keys, bare_scopes = self._registry.markers
-        plain: list[Unread] = []
-        others: list[ReadableSpan] = []
-        for span in spans:
-            attributes, parent = attributes_of(span), span.parent
-            local = parent is not None and not parent.is_remote and not is_entry(span.kind)
-            if local and keys.isdisjoint(attributes) and (attributes or _scope(span) not in bare_scopes):
-                plain.append(plain_span(span))
-            else:
-                others.append(span)
-        self._feed_unread(trace_id, plain, now)
-        return others
-
     def _promote(self, trace: int, trace_id: str, now: float) -> None:
         """Let the engine know a trace: what of it lies on the shelf, and whether there was more."""
         if (lost := self._shelf.was_forgotten(trace)) is not None:
             self._store.note_lost(trace_id, calls=lost)
-        self._feed_unread(trace_id, self._shelf.take(trace), now)
+        self._released.update(self._undecided.take(trace))
+        self._released -= self._feed_unread(trace_id, self._shelf.take(trace), now)
 
-    def _feed_unread(self, trace_id: str, records: Iterable[Unread], now: float) -> None:
+    def _feed_unread(self, trace_id: str, records: Iterable[Unread], now: float) -> set[SpanRef]:
+        """Tell the engine of what was not read so far; return the spans that should wait, if they have not left."""
         plain: dict[int, tuple[object, list[Undecoded]]] = {}
+        wanted: set[SpanRef] = set()
         for record in records:
             if isinstance(record, tuple):
                 resource, context, *_ = record
                 if context.span_id:
                     plain.setdefault(id(resource), (resource, []))[1].append(undecoded(record))
             elif isinstance(record, LogFacts):
-                self.engine.feed_log(record, now)
-            elif (facts := self._facts(record)) is not None:
-                self.engine.feed(facts, now)
+                with self._contained():
+                    self.engine.feed_log(record, now)
+            elif (ref := self._read(record, now)) is not None:
+                wanted.add(ref)
         for resource, places in plain.values():
             spans = PlainSpans({trace_id: places}, skeleton, self._views.resource(resource))
-            for skeletons in self._registry.skeletons(spans):
-                self.engine.feed_plain(skeletons, now)
-
-
-def _scope(span: ReadableSpan) -> str:
-    scope = span.instrumentation_scope
-    return "" if scope is None else scope.name
+            with self._contained():
+                for skeletons in self._registry.skeletons(spans):
+                    self.engine.feed_plain(skeletons, now)
+        return wanted

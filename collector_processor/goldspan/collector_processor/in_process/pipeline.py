@@ -20,7 +20,6 @@ from goldspan.collector_processor.emit.events import EventEmitter
 from goldspan.collector_processor.emit.metrics import MetricEmitter
 from goldspan.collector_processor.emit.scope import suppressed_instrumentation
 from goldspan.collector_processor.emit.self_telemetry import SelfTelemetry
-from goldspan.collector_processor.engine import Engine
 from goldspan.collector_processor.engine_settings import EngineStats
 from goldspan.collector_processor.evaluation import Handout
 from goldspan.collector_processor.in_process.alarm import Alarm
@@ -119,7 +118,7 @@ class Pipeline:
             if alone:
                 now = time.monotonic()
                 self._take_logs(now)
-                self._hand_out(lambda engine: engine.flush(now, end_of_input=end_of_input))
+                self._hand_out(lambda intake: intake.flush(now, end_of_input=end_of_input))
                 self._leave(self._held.take_all())
                 self._end_step()
         return alone
@@ -169,7 +168,7 @@ class Pipeline:
 
     def _step(self, now: float) -> None:
         self._take_logs(now)
-        self._hand_out(lambda engine: engine.poll(now))
+        self._hand_out(lambda intake: intake.poll(now))
         excess, bound = self._held.take_excess()
         self._leave(excess, bound)
         self._leave(self._held.take_older(now - self._holding.timeout - _GRACE), "hold_timeout")
@@ -197,14 +196,13 @@ class Pipeline:
             except Exception as error:  # noqa: BLE001 - the records beside it may be good
                 self._telemetry.failure("engine", error)
 
-    def _hand_out(self, step: Callable[[Engine], Handout]) -> None:
+    def _hand_out(self, step: Callable[[Intake], Handout]) -> None:
         """Take one step of the engine and emit what it gives; a failure lets go of everything instead."""
         if self._intake is None:
             return
-        engine = self._intake.engine
         try:
-            handout = step(engine)
-            self._count(handout, engine.stats)
+            handout = step(self._intake)
+            self._count(handout, self._intake.engine.stats)
         except Exception as error:  # noqa: BLE001 - the engine's state is not to be trusted any more; the spans are
             self._telemetry.failure("engine", error)
             self._leave(self._held.take_all(), "failure")
@@ -272,7 +270,7 @@ class Pipeline:
         if self._intake is None or self._closed:
             return
         try:
-            deadline = self._intake.engine.deadline()
+            deadline = self._intake.deadline()
         except Exception as error:  # noqa: BLE001 - the oldest held span has a time of its own
             self._telemetry.failure("engine", error)
             deadline = None

@@ -137,6 +137,22 @@ class DialectRegistry:
             self._failed("reader", error, view)
             return SpanFacts("", "", "", 0, 0)
 
+    def outline(self, view: SpanView) -> tuple[Role | None, bool]:
+        """Tell what a span stands for, and whether it carries a score of ours: a fraction of what reading it costs."""
+        try:
+            hits = self._keys.intersection(view.attributes)
+            plan = self._plan(hits, view.scope_name)
+            if plan.tables:
+                outlines = (table.outline(view) for table in plan.tables)
+                return next(
+                    (one.role for one in outlines if one is not None and one.role is not None), None
+                ), plan.scored
+            facts = self._facts(view, hits, content=False)
+        except Exception as error:  # noqa: BLE001 - as above
+            self._failed("reader", error, view)
+            return None, False
+        return facts.role, facts.scored
+
     def skeletons(self, plain: PlainSpans) -> Iterator[Skeletons]:
         """Yield what is known of spans without any of the `markers`, trace by trace."""
         resource = self.resource(plain.resource)
