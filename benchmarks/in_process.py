@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
 from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
@@ -69,11 +69,11 @@ def session_ids(number: int) -> list[str]:
     return [f"s-{number}-{index}" for index in range(SESSIONS)]
 
 
-def goldens_for_half_of_the_sessions() -> GoldenIndex:
-    """Make goldens that want every other session of every slice."""
-    wanted: list[SessionPlan] = []
+def goldens_for_one_session_in(many: int) -> GoldenIndex:
+    """Make goldens that want one session in so many of every slice; of none, if that is more than there are."""
+    wanted = [*plan_sessions(["nobody's"])]
     for number in range(ATTEMPTS * (ROUNDS + 1)):
-        wanted += plan_sessions(session_ids(number))[::2]
+        wanted += plan_sessions(session_ids(number))[many - 1 :: many]
     return load_goldens(golden_set(wanted))
 
 
@@ -157,8 +157,8 @@ def telemetry(url: str) -> Iterator[tuple[LoggerProvider, MeterProvider]]:
         metrics.shutdown()
 
 
-def altogether(title: str, goldens: GoldenIndex, url: str, *, agent: bool) -> Comparison:
-    """Start, end, read, score and export spans over OTLP/HTTP; every thread of the process is counted.
+def altogether(title: str, goldens: Mapping[str, GoldenIndex], url: str, *, agent: bool) -> Comparison:
+    """Start, end, read, score and export spans over OTLP/HTTP, and results; every thread of the process is counted.
 
     Turns and sessions settle at once instead of after seconds, so that they are scored in the slice that made them.
     """
@@ -191,13 +191,11 @@ def altogether(title: str, goldens: GoldenIndex, url: str, *, agent: bool) -> Co
                 control=subject("BatchSpanProcessor", BatchSpanProcessor(exporter())),
                 candidates=[
                     subject(
-                        "goldspan, spans alone", ToolParameterMatchSpanProcessor(exporter(), goldens=goldens, **soon)
-                    ),
-                    subject(
-                        "goldspan, events and metrics too",
-                        ToolParameterMatchSpanProcessor(exporter(), goldens=goldens, **soon, **signals),
+                        f"goldspan, {wanted}",
+                        ToolParameterMatchSpanProcessor(exporter(), goldens=index, **soon, **signals),
                         logs.force_flush,
-                    ),
+                    )
+                    for wanted, index in goldens.items()
                 ],
                 items=agents[0].spans,
                 clock=PROCESS_CPU,
@@ -213,13 +211,16 @@ def altogether(title: str, goldens: GoldenIndex, url: str, *, agent: bool) -> Co
 def run() -> Iterator[Comparison]:
     """Measure both costs, on an agent's traffic and on traffic without agents."""
     pin()
-    goldens = goldens_for_half_of_the_sessions()
+    shares = {"no session": SESSIONS + 1, f"one session in {SESSIONS}": SESSIONS, "every other session": 2}
+    goldens = {f"{wanted} wanted": goldens_for_one_session_in(many) for wanted, many in shares.items()}
+    half = goldens["every other session wanted"]
     with sink() as url:
-        mix = "25 % chat, 25 % tools, 50 % HTTP, goldens for half the sessions"
-        yield on_the_callers_thread(f"start and end a span, caller's thread CPU ({mix})", goldens, agent=True)
-        yield on_the_callers_thread("start and end a span, caller's thread CPU (HTTP only)", goldens, agent=False)
+        mix = "25 % chat, 25 % tools, 50 % HTTP"
+        yield on_the_callers_thread(f"start and end a span, caller's thread CPU ({mix}; half wanted)", half, agent=True)
+        yield on_the_callers_thread("start and end a span, caller's thread CPU (HTTP only)", half, agent=False)
         yield altogether(f"start, end and export by OTLP/HTTP, process CPU ({mix})", goldens, url, agent=True)
-        yield altogether("start, end and export by OTLP/HTTP, process CPU (HTTP only)", goldens, url, agent=False)
+        plain = {"goldens for other sessions": half}
+        yield altogether("start, end and export by OTLP/HTTP, process CPU (HTTP only)", plain, url, agent=False)
 
 
 if __name__ == "__main__":
