@@ -50,6 +50,15 @@ def test_regressions_come_before_the_table() -> None:
     assert text.index("- sess-1: passed with 1.00 before, now 0.50") < text.index("| score |")
 
 
+def test_a_long_list_is_cut_and_says_by_how_much() -> None:
+    regressions = tuple(f"sess-{number}: lower" for number in range(1_000))
+    text = comment(EVERYTHING, Judgement(1, ("1000 regressions",), regressions))
+    listed = re.findall(r"^- sess-\d+: lower$", text, re.MULTILINE)
+    assert 0 < len(listed) < len(regressions)
+    assert f"\n- … and {len(regressions) - len(listed)} more\n" in text
+    assert "- … and" not in comment(EVERYTHING, Judgement(1, ("1 regression",), regressions[:1]))
+
+
 def test_nothing_is_still_a_comment() -> None:
     assert comment(NOTHING).startswith(
         "### ✗ goldspan: failed\n\nno turn of an agent was found: see `goldspan inspect`"

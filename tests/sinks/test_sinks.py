@@ -72,7 +72,7 @@ def test_a_span_that_phoenix_does_not_know_yet_is_tried_again(server: Server) ->
     assert (sink.delivered, sink.dropped) == (3, 0)
 
 
-def test_mlflow_gets_feedback_and_corrections_replace_it(server: Server) -> None:
+def test_mlflow_gets_feedback(server: Server) -> None:
     server.answer = lambda path, body: (200, {"assessment": {"assessment_id": "a-1"}})
     sink = MLflowScores(server.endpoint)
     judge(sink)
@@ -168,6 +168,12 @@ def test_a_back_end_that_raises_costs_only_its_scores(caplog: pytest.LogCaptureF
     judge(sink)
     assert (sink.delivered, sink.dropped) == (0, 3)
     assert "KeyError" in caplog.text
+
+
+def test_scores_leave_without_being_asked_to() -> None:
+    sink = ScoreExporter(Scripted(lambda scores: Answer()))
+    sink.put([a_score("r-1", 1.0)])
+    until(lambda: sink.delivered == 1)
 
 
 def test_what_waits_is_bounded() -> None:
