@@ -95,8 +95,11 @@ def _slim(result: SessionResult, session: Session) -> SessionResult:
     """Keep of a session without a golden that it was there, and when: there may be any number of them."""
     if result.golden is not None or result.verdict.reason is not Reason.NO_GOLDEN:
         return result
-    started = min((turn.start for turn in session.turns if turn.start), default=0)
-    return replace(result, session=replace(session, turns=(Turn(start=started),), attributes={}))
+    return replace(result, session=replace(session, turns=(Turn(start=_started(session)),), attributes={}))
+
+
+def _started(session: Session) -> int:
+    return min((turn.start for turn in session.turns if turn.start), default=0)
 
 
 def _settings(quiet_spans: int, scorer: Scorer) -> EngineSettings:
@@ -156,5 +159,4 @@ def _place(result: SessionResult) -> tuple[bool, int, str, str]:
     session = result.session
     if session is None:
         return True, 0, "", ""
-    started = min((turn.start for turn in session.turns if turn.start), default=0)
-    return result.golden is None, started, session.id, session.run
+    return result.golden is None, _started(session), session.id, session.run

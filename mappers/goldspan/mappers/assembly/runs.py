@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from goldspan.mappers.assembly.calls import calls_of
 from goldspan.mappers.assembly.fragments import Fragment
@@ -114,10 +115,9 @@ def outline_turn(fragments: TurnFragments) -> Turn:
 
 def build_turn(fragments: TurnFragments, settings: AssemblySettings) -> Turn:
     """Make the turn of these fragments."""
-    first = fragments[0]
     spans = sorted((span for fragment in fragments for span in fragment.spans), key=time_order)
-    if not first.root.trace_id:
-        spans = list(first.spans)
+    if not fragments[0].root.trace_id:
+        spans = list(fragments[0].spans)
     trees = {fragment.root.trace_id: fragment.tree for fragment in fragments}
 
     def tree_of(span: SpanFacts) -> TraceTree:
@@ -125,13 +125,10 @@ def build_turn(fragments: TurnFragments, settings: AssemblySettings) -> Turn:
 
     roots = [fragment.root_span for fragment in fragments if fragment.root_span is not None]
     context = [span.context for span in [*roots, *spans]]
-    return Turn(
+    return replace(
+        outline_turn(fragments),
         calls=calls_of(spans, tree_of, settings.pseudo_tools),
-        root=first.root,
-        trace_ids=tuple(dict.fromkeys(fragment.root.trace_id for fragment in fragments)),
         turn_id=next((fragment.turn_id for fragment in fragments if fragment.turn_id), None),
-        start=first.start,
-        end=max(fragment.end for fragment in fragments),
         agent=next((span.agent for span in [*roots, *spans] if span.agent), None),
         calls_visible=not (any(span.hides_calls for span in [*roots, *spans]) or _unseen(spans)),
         user_text=best_of(one.user_text for one in context),
