@@ -3,13 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-import socket
-import subprocess
-import time
 import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +12,13 @@ from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
+from collector.collecting import collecting
 from gateway_process import process
 from goldspan.mappers import read_sessions
+from local_ports import free_port
+from pipeline_rig import until
 from scripted_agent import PARIS, ROME, run_turn
 
-ROOT = Path(__file__).parents[2]
-CONFIG = ROOT / "config" / "collector"
 GOLDENS = """
 golden_set: weather-agent
 version: "3"
@@ -33,28 +28,6 @@ goldens:
       - calls: [{name: get_weather, args: {city: Paris, unit: celsius}}]
       - calls: [{name: get_weather, args: {city: Paris, unit: celsius}}]
 """
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
-
-
-@contextmanager
-def collecting(binary: Path, config: Path, health: str, **variables: str) -> Iterator[None]:
-    started = subprocess.Popen(
-        [binary, "--config", config], env=os.environ | variables, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
-    )
-    try:
-        end = time.monotonic() + 30
-        while not healthy(health):
-            assert started.poll() is None, started.stderr and started.stderr.read().decode()
-            assert time.monotonic() < end, "the Collector did not come up"
-            time.sleep(0.1)
-        yield
-    finally:
-        started.terminate()
-        started.communicate(timeout=30)
 
 
 def healthy(address: str) -> bool:
@@ -100,7 +73,7 @@ def test_scores_come_back_to_the_collector(collector: Path, tmp_path: Path) -> N
         f"export: {{endpoint: 'http://{ports['scored']}', protocol: grpc, retry: {{initial: 100ms}}}}\n"
     )
     with (
-        collecting(collector, CONFIG / "collector-to-goldspan.yaml", ports["health"], **variables),
+        collecting(collector, "collector-to-goldspan.yaml", lambda: healthy(ports["health"]), **variables),
         process(settings, tmp_path),
     ):
         provider = TracerProvider(resource=Resource({"service.name": "travel"}), shutdown_on_exit=False)
@@ -109,13 +82,8 @@ def test_scores_come_back_to_the_collector(collector: Path, tmp_path: Path) -> N
         run_turn(provider.get_tracer("agent"), "sess-1", [ROME])
         provider.shutdown()
 
-        end = time.monotonic() + 30
-        while (
-            len(records(file, "resourceSpans", "scopeSpans", "spans")) < 8
-            or len(records(file, "resourceLogs", "scopeLogs", "logRecords")) < 5
-        ):
-            assert time.monotonic() < end, "the scores did not come back"
-            time.sleep(0.2)
+        until(lambda: len(records(file, "resourceSpans", "scopeSpans", "spans")) >= 8, 30)
+        until(lambda: len(records(file, "resourceLogs", "scopeLogs", "logRecords")) >= 5, 30)
 
     spans = records(file, "resourceSpans", "scopeSpans", "spans")
     scores = [said(span).get("tool_parameter_match.score") for span in spans if "execute_tool" in span["name"]]

@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import socket
-import subprocess
 import time
-from collections.abc import Generator
+from functools import partial
 from pathlib import Path
 
 from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
+from collector.collecting import collecting
 from downstream import http_downstream
 from gateway_process import process
 from goldspan.collector_processor.gateway.contract import Signal
 from goldspan.mappers.readers.otlp_messages import message_attributes
-from pipeline_rig import events_in, until
+from local_ports import free_port
+from pipeline_rig import events_in, spans_in, until
 from scripted_agent import PARIS, ROME, run_turn
 
-CONFIG = Path(__file__).parents[2] / "config" / "collector"
 SESSIONS = [f"sess-{number}" for number in range(6)]
 GOLDEN_TURN = "{calls: [{name: get_weather, args: {city: Paris, unit: celsius}}]}"
 GOLDENS = "golden_set: g\ngoldens:\n" + "".join(
@@ -31,29 +29,11 @@ GOLDENS = "golden_set: g\ngoldens:\n" + "".join(
 )
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
-
-
 def listens(address: str) -> bool:
     host, _, port = address.rpartition(":")
     with contextlib.suppress(OSError), socket.create_connection((host, int(port)), timeout=1):
         return True
     return False
-
-
-@contextlib.contextmanager
-def collecting(binary: Path, config: str, address: str, **variables: str) -> Generator[None]:
-    environ = os.environ | variables | {"COLLECTOR_GRPC": address}
-    started = subprocess.Popen([binary, "--config", CONFIG / config], env=environ, stderr=subprocess.DEVNULL)
-    try:
-        until(lambda: listens(address) or started.poll() is not None, 30)
-        assert started.poll() is None
-        yield
-    finally:
-        started.terminate()
-        started.wait(timeout=30)
 
 
 def test_sessions_are_scored_whole_by_two_tiers_of_two(collector: Path, tmp_path: Path) -> None:
@@ -73,8 +53,9 @@ def test_sessions_are_scored_whole_by_two_tiers_of_two(collector: Path, tmp_path
             doors = f"receivers: {{grpc: '{ports[name]}', http: '127.0.0.1:0'}}\nadmin: {{listen: '127.0.0.1:0'}}\n"
             stack.enter_context(process(doors + rest, folder))
         addresses = {f"GOLDSPAN_TIER_{name[0]}_{name[1]}": ports[name] for name in backends}
-        stack.enter_context(collecting(collector, "tier-2-by-session.yaml", ports["between"], **addresses))
-        stack.enter_context(collecting(collector, "tier-1-by-trace.yaml", ports["agents"], **addresses))
+        for config, port in (("tier-2-by-session.yaml", ports["between"]), ("tier-1-by-trace.yaml", ports["agents"])):
+            ready = partial(listens, port)
+            stack.enter_context(collecting(collector, config, ready, COLLECTOR_GRPC=port, **addresses))
         provider = TracerProvider(resource=Resource({"service.name": "travel"}), shutdown_on_exit=False)
         provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(f"http://{ports['agents']}", insecure=True)))
         for session in SESSIONS:
@@ -99,11 +80,7 @@ def test_sessions_are_scored_whole_by_two_tiers_of_two(collector: Path, tmp_path
             return [
                 (message_attributes(span.attributes)["goldspan.session.id"], span.span_id)
                 for name in ("2A", "2B")
-                for one in backends[name].received
-                if one.signal is Signal.TRACES
-                for group in ExportTraceServiceRequest.FromString(one.body).resource_spans
-                for inner in group.scope_spans
-                for span in inner.spans
+                for span in spans_in(one.body for one in backends[name].received if one.signal is Signal.TRACES)
             ]
 
         until(lambda: len(spans()) >= 8 * len(SESSIONS))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import socket
 import subprocess
 import threading
 import time
@@ -27,6 +26,7 @@ from downstream import http_downstream
 from gateway_process import process, settings_for
 from goldspan.collector_processor import ToolParameterMatchExporter
 from in_process_rig import Inner
+from local_ports import free_port
 from otlp_containers import as_message
 from score_backend import score_backend
 from scripted_agent import CONVERT, PARIS, ROME, golden, golden_set, run_turn
@@ -90,11 +90,6 @@ class Prometheus:
         with urllib.request.urlopen(f"http://{self._address}/api/v1/query?{query}", timeout=10) as answer:
             found: list[dict[str, Any]] = json.load(answer)["data"]["result"]
         return [one for one in found if one["value"][1] != "NaN"]
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
 
 
 def work(meter_provider: MeterProvider, resource: Resource, seconds: float) -> None:

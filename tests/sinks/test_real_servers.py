@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 import time
 import urllib.request
@@ -24,6 +23,7 @@ from opentelemetry.trace import format_trace_id
 from goldspan.collector_processor import ToolParameterMatchSpanProcessor
 from goldspan.collector_processor.sinks import MLflowScores, PhoenixScores
 from goldspan.collector_processor.sinks.exporter import ScoreExporter
+from local_ports import free_port
 from scripted_agent import CONVERT, PARIS, ROME, golden, golden_set, run_turn
 
 SERVERS = Path(__file__).parents[2] / ".venvs" / "servers" / "bin"
@@ -76,11 +76,6 @@ def answers(endpoint: str) -> bool:
             return True
     except OSError:
         return False
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
 
 
 def ask(url: str) -> Any:
