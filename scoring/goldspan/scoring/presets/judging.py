@@ -14,6 +14,8 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+from pydantic.alias_generators import to_camel
+
 from goldspan.scoring.goldens.models import ExpectedCall, Golden
 from goldspan.scoring.presets.registry import Preset, find_preset
 from goldspan.scoring.presets.result import PresetResult
@@ -120,7 +122,7 @@ def _as_one(
 
 def _expected(chosen: ChosenPreset, golden: Golden) -> object:
     """Return how often tools should be called, where the system counts and the golden says so; expected calls else."""
-    if chosen.name == "uipath" and chosen.preset.check(chosen.options).evaluator == "count":
+    if chosen.preset.reads_counts(chosen.preset.check(chosen.options)):
         counts = golden.call_counts or (golden.turns[0].call_counts if len(golden.turns) == 1 else {})
         if counts:
             return {tool: (count.operator, count.number) for tool, count in counts.items()}
@@ -140,10 +142,11 @@ def _actual(chosen: ChosenPreset, session: Session, whole: Turn | None) -> objec
 
 def _options(chosen: ChosenPreset, session: Session) -> Mapping[str, Any]:
     """Add what the trace says of tools, where the system wants it and nobody else said it."""
-    if chosen.name != "bfcl" or {"func_description", "funcDescription"} & chosen.options.keys():
+    option = chosen.preset.functions_option
+    if option is None or {option, to_camel(option)} & chosen.options.keys():
         return chosen.options
     functions = described_functions(session)
-    return {**chosen.options, "func_description": functions} if functions else chosen.options
+    return {**chosen.options, option: functions} if functions else chosen.options
 
 
 def _made(turn: Turn | None) -> list[ToolCall]:

@@ -42,6 +42,10 @@ class Preset(Generic[OptionsT]):
     """The status of a result the system would have raised an exception for."""
     reads_messages: Callable[[OptionsT], bool] = lambda _: False
     """Whether these options compare messages rather than calls."""
+    reads_counts: Callable[[OptionsT], bool] = lambda _: False
+    """Whether these options compare how often tools were called."""
+    functions_option: str | None = None
+    """The option that documents functions as BFCL does: where it is not given, a trace's tool definitions take it."""
 
     def check(self, given: Mapping[str, Any]) -> OptionsT:
         """Return the options as the preset understands them.
@@ -82,6 +86,10 @@ def _reads_messages_of_langchain(options: langchain.LangChainOptions) -> bool:
     return options.trajectory_match_mode == "strict"
 
 
+def _reads_counts_of_uipath(options: uipath.UiPathOptions) -> bool:
+    return options.evaluator == "count"
+
+
 def _never(options: PresetOptions) -> bool:  # noqa: ARG001 - the answer is the same for all
     return False
 
@@ -117,6 +125,7 @@ PRESETS: Mapping[str, Preset[Any]] = {
             bfcl.BfclOptions,
             bfcl.score,
             needs=("tool schemas, or the types of the arguments in the golden",),
+            functions_option="func_description",
         ),
         Preset(
             langchain.NAME,
@@ -135,6 +144,7 @@ PRESETS: Mapping[str, Preset[Any]] = {
             uipath.score,
             needs=("expected outputs, for the evaluator output",),
             reads_arguments=_never,
+            reads_counts=_reads_counts_of_uipath,
             raises="exception",
         ),
     )
