@@ -8,6 +8,7 @@ from typing import Any
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.goldens import ExpectedCall, Golden
+from goldspan.scoring.metrics import MetricResult, MetricVerdict, Range
 from goldspan.scoring.results import (
     ArgumentResult,
     CallResult,
@@ -190,3 +191,20 @@ ODD = RunResult(
     )
 )
 NOTHING = RunResult()
+METRICS = (
+    MetricResult(
+        "trajectory_f1",
+        "The harmonic mean of trajectory precision and recall.",
+        Range(0, 1),
+        MetricVerdict(Fraction(1, 2), Label.FAIL, None, "1 of 2 expected calls match, 2 were made"),
+        threshold=Fraction(9, 10),
+    ),
+    MetricResult("tools_used", "How many tools were used.", Range(0, 100), MetricVerdict(Fraction(12))),
+    MetricResult(
+        "a_metric_with_a_name_that_is_longer_than_most",
+        "What cannot be said.",
+        Range(0, 1),
+        MetricVerdict(None, Label.NOT_EVALUATED, Reason.EVALUATOR_ERROR, "ZeroDivisionError: division by zero"),
+    ),
+)
+"""One that failed, one that only informs, and one that broke."""

@@ -65,6 +65,7 @@ def test_actions_of_tau2_are_calls_in_any_order(run: Run, tmp_path: Path) -> Non
     ]
     [golden] = load_goldens(tmp_path / "tau.yaml").goldens
     assert (golden.session, golden.golden_set, golden.criterion.ordered) == ("tau2/airline/7", "tau", False)
+    assert "description: Books a flight." in (tmp_path / "tau.yaml").read_text("utf-8")
     assert golden.calls is not None
     assert [(call.name, call.args) for call in golden.calls] == [
         ("get_user", {"id": "012"}),

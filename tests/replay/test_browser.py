@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -14,29 +13,12 @@ from goldspan.collector_processor.report.html import html_page
 from goldspan.collector_processor.report.scored import Scored
 from goldspan.collector_processor.report.totals import Coverage, judge
 from goldspan.scoring import Session, ToolCall, Turn, score_sessions
-from goldspan.scoring.metrics import MetricResult, MetricVerdict, Range
-from goldspan.scoring.results import Label, Reason, RunResult
-from scored_sessions import EVERYTHING, ODD
+from goldspan.scoring.results import RunResult
+from scored_sessions import EVERYTHING, METRICS, ODD
 
 CHROMIUM = executable()
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason=f"no browser on this machine: {', '.join(NAMES)}")
 
-METRICS = (
-    MetricResult(
-        "trajectory_f1",
-        "The harmonic mean of trajectory precision and recall.",
-        Range(0, 1),
-        MetricVerdict(Fraction(1, 2), Label.FAIL, None, "1 of 2 expected calls match, 2 were made"),
-        threshold=Fraction(9, 10),
-    ),
-    MetricResult("tools_used", "How many tools were used.", Range(0, 100), MetricVerdict(Fraction(12))),
-    MetricResult(
-        "a_metric_with_a_name_that_is_longer_than_most",
-        "What cannot be said.",
-        Range(0, 1),
-        MetricVerdict(None, Label.NOT_EVALUATED, Reason.EVALUATOR_ERROR, "ZeroDivisionError: division by zero"),
-    ),
-)
 BY_PRESET = score_sessions(
     Session("by-preset", (Turn((ToolCall("f", {"x": 2}),), start=1),)),
     {"golden_set": "p", "goldens": [{"session": "by-preset", "turns": [{"calls": [{"name": "f", "args": {"x": 1}}]}]}]},

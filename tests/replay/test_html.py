@@ -24,7 +24,20 @@ from goldspan.scoring.goldens import Golden
 from goldspan.scoring.results import Outcome, RunResult, SessionResult
 from goldspan.scoring.score import score_sessions
 from goldspan.scoring.sessions import Session, ToolCall, Turn
-from scored_sessions import EVERYTHING, FAILED, NOTHING, ODD, argument, call, missing, session, turn, verdict
+from scored_sessions import (
+    EVERYTHING,
+    FAILED,
+    METRICS,
+    NOTHING,
+    ODD,
+    PASSED,
+    argument,
+    call,
+    missing,
+    session,
+    turn,
+    verdict,
+)
 
 MATCHERS = score_sessions(
     Session("s", (Turn((ToolCall("g"), ToolCall("f", {"id": 1, "place": {"zip": "1", "city": "Rome"}}))),)),
@@ -82,6 +95,12 @@ class Parsed(HTMLParser):
     @property
     def text(self) -> str:
         return " ".join("".join(self.texts).split())
+
+
+def pieces(page: str, element: str) -> list[str]:
+    """The text of each element of a kind, its parts with blanks between."""
+    found = re.findall(rf"<{element}\b.*?</{element}>", page, re.DOTALL)
+    return [" ".join(" ".join(Parsed(one).texts).split()) for one in found]
 
 
 def page_of(result: RunResult, regressions: tuple[str, ...] | None = None) -> str:
@@ -160,6 +179,31 @@ def test_the_worst_comes_first() -> None:
         "sess-good",
         "sess-twice (run 1 of 2)",
         "sess-twice (run 2 of 2)",
+    ]
+
+
+def test_a_turn_has_a_headline_where_it_is_one_of_several() -> None:
+    assert pieces(page_of(EVERYTHING), "h3") == [
+        "✗ 0.56 fail turn 1 3 expected calls",
+        "✗ 0.30 fail turn 2 2 expected calls",
+        "✓ 1.00 pass turn 3 1 expected call",
+        "✗ 0.00 fail turn 4 never happened · 1 expected call",
+        "? - not evaluated turn 1 arguments not captured · 3 expected calls",
+        "? - not evaluated turn 2 the golden has no such turn",
+        "✓ 1.00 pass turn 1 1 expected call",
+    ]
+    assert pieces(page_of(MATCHERS), "h3") == []
+
+
+def test_metrics_stand_in_a_table_of_their_session() -> None:
+    page = page_of(RunResult((replace(PASSED, metrics=METRICS), FAILED)))
+    assert pieces(page, "caption").count("Beside the score") == 1
+    assert [row for row in pieces(page, "tr") if any(metric.description in row for metric in METRICS)] == [
+        "trajectory_f1 ✗ 0.50 fail from 0.90 1 of 2 expected calls match, 2 were made"
+        " The harmonic mean of trajectory precision and recall.",
+        "tools_used 12.00 informs only informs How many tools were used.",
+        "a_metric_with_a_name_that_is_longer_than_most ? - not evaluated only informs"
+        " the metric failed; ZeroDivisionError: division by zero What cannot be said.",
     ]
 
 
