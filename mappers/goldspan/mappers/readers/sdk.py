@@ -93,7 +93,7 @@ def attributes_of(span: Any) -> Mapping[str, Any]:
     """Return the attributes, from the dict inside where this SDK has one: a tenth of the public way's cost."""
     try:
         inner: Any = span._attributes._dict  # noqa: SLF001 - guarded: any other shape goes the public way
-        if type(inner) is dict:
+        if isinstance(inner, dict):
             return cast("dict[str, Any]", inner)
     except AttributeError:
         pass
