@@ -189,14 +189,16 @@ class Dispatcher:
                 rest = self._backoff.after(lane.failures, self._random) if wish is None else min(wish, _LONGEST_WISH)
                 lane.resumes = max(lane.resumes, self._now() + rest)
                 lane.waiting.appendleft(parcel)
+                self._changed.notify_all()
             else:
+                if lane.failures:  # what waits may go by all threads again; else each was woken for one when it came
+                    self._changed.notify_all()
                 lane.failures = 0
                 lane.resumes = 0.0
                 self.delays.add(self._now() - parcel.since)
                 self._gone(parcel)
                 if not lane.waiting and not lane.busy:
                     self._lanes.pop((parcel.signal, parcel.headers), None)
-            self._changed.notify_all()
         if not isinstance(outcome, Retry):
             self._on_outcome(parcel, outcome)
 

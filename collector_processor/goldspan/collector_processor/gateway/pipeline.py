@@ -9,11 +9,12 @@ Receivers' threads only write the body down and put it into the queue; one threa
 
 from __future__ import annotations
 
+import functools
 import logging
 import queue
 import threading
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import Random
 from typing import Any
@@ -96,6 +97,8 @@ class GatewayPipeline:
         self._closing = False
         self._stopped = threading.Event()
         self._queue = queue.SimpleQueue[Callable[[float], object] | None]()
+        self._outcomes = deque[tuple[Parcel, Delivery]]()
+        """Looked at beside other work and at each tick: nothing waits for them, so that nobody is woken for them."""
         self._logged: set[tuple[str, str]] = set()
         self.dispatcher = Dispatcher(
             outlet,
@@ -245,7 +248,7 @@ class GatewayPipeline:
                 self.stage.pass_on(entry.number, request, entry, now)
 
     def _came_of(self, parcel: Parcel, delivery: Delivery) -> None:
-        self._queue.put(lambda now: self.stage.outbox.outcome(parcel, delivery, now))
+        self._outcomes.append((parcel, delivery))
 
     def _run(self) -> None:
         due = 0.0
@@ -258,11 +261,18 @@ class GatewayPipeline:
             if work is None:
                 break
             self._do(work, now)
+            self._note_outcomes(now)
             if now >= due:
                 self._do(self.stage.tick, now)
                 due = now + _TICK
+        self._note_outcomes(self._now())
         self._do(self.stage.commit, self._now())
         self._stopped.set()
+
+    def _note_outcomes(self, now: float) -> None:
+        while self._outcomes:
+            parcel, delivery = self._outcomes.popleft()
+            self._do(functools.partial(self.stage.outbox.outcome, parcel, delivery), now)
 
     def _do(self, work: Callable[[float], object], now: float) -> None:
         try:

@@ -17,13 +17,11 @@ from goldspan.collector_processor.gateway.admin import Admin
 from goldspan.collector_processor.gateway.contract import Intake, Outlet, Sample, Signal
 from goldspan.collector_processor.gateway.exposition import Exposition
 from goldspan.collector_processor.gateway.golden_files import GoldenFiles, GoldenReloader
-from goldspan.collector_processor.gateway.grpc_receiver import GrpcReceiver
 from goldspan.collector_processor.gateway.http_receiver import HttpReceiver
 from goldspan.collector_processor.gateway.http_server import HttpServer
 from goldspan.collector_processor.gateway.outlets import DroppingOutlet, RoutedOutlet, open_outlet
 from goldspan.collector_processor.gateway.pipeline import GatewayPipeline
 from goldspan.collector_processor.gateway.process import (
-    keep_freed_memory,
     notify_systemd,
     raise_open_files,
     warn_of_slow_protobuf,
@@ -144,6 +142,9 @@ class GatewayServer:
         tls = None if said.tls is None else said.tls.tls()
         made: dict[str, _Door] = {}
         if said.grpc is not None:
+            # Imported when asked for: the library takes 15 MiB.
+            from goldspan.collector_processor.gateway.grpc_receiver import GrpcReceiver  # noqa: PLC0415
+
             made["grpc"] = GrpcReceiver(self._reception, said.grpc, tls)
         if said.http is not None:
             made["http"] = HttpServer(HttpReceiver(self._reception), said.http, limits, tls)
@@ -197,7 +198,6 @@ class GatewayServer:
 def run_gateway(settings: GatewaySettings, environ: Mapping[str, str]) -> bool:
     """Serve until a signal says to stop; whether everything was delivered. Raises FileError, SettingsError."""
     raise_open_files()
-    keep_freed_memory()
     warn_of_slow_protobuf()
 
     async def main() -> bool:
