@@ -32,13 +32,6 @@ CAPTURE_WORDS: dict[Capture, str] = {
     Capture.UNPARSABLE: "not readable",
 }
 
-CAPTURE_REASONS: dict[Capture, Reason] = {
-    Capture.NOT_CAPTURED: Reason.ARGUMENTS_NOT_CAPTURED,
-    Capture.REDACTED: Reason.ARGUMENTS_REDACTED,
-    Capture.TRUNCATED: Reason.ARGUMENTS_TRUNCATED,
-    Capture.UNPARSABLE: Reason.ARGUMENTS_UNPARSABLE,
-}
-
 NAME_THE_SESSION = (
     "Goldens are joined by session id. With goldspan's span processor in the agent's process, run each turn inside "
     '`with session_scope("ID"):` (from goldspan.collector_processor); without, set gen_ai.conversation.id on the '

@@ -7,19 +7,21 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
-from goldspan.collector_processor.hints import CAPTURE_REASONS, CAPTURE_WORDS, HELP, NAME_THE_SESSION, advice_of
+from goldspan.collector_processor.hints import CAPTURE_WORDS, HELP, NAME_THE_SESSION, advice_of
 from goldspan.mappers.assembly import assemble
 from goldspan.mappers.dialects import DialectRegistry
 from goldspan.mappers.facts import Record
 from goldspan.mappers.spans import LogView, RecordView
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.goldens.matching import user_texts
+from goldspan.scoring.known_arguments import REASONS
 from goldspan.scoring.rendering import plain
 from goldspan.scoring.results import Reason
 from goldspan.scoring.sessions import Capture, Content, Session, SpanRef, ToolCall, Turn
 
 NO_SCOPE = "(no scope)"
-_NO_SESSION_ID = frozenset({"trace_id", "input"})
+NO_SESSION_ID = frozenset({"trace_id", "input"})
+"""Where the id of a session comes from that no span names."""
 
 
 class Hint(NamedTuple):
@@ -114,14 +116,14 @@ def _hints(sessions: Sequence[Session], dialects: Counter[str], registry: Dialec
     for (capture, dialect), count in _unknown_arguments(calls).items():
         helps = advice_of(known.get(dialect)).arguments if capture is Capture.NOT_CAPTURED else ""
         seen = f"arguments {CAPTURE_WORDS[capture]} in {count} of {len(calls)} calls ({dialect})"
-        yield Hint(seen, helps or HELP[CAPTURE_REASONS[capture]])
+        yield Hint(seen, helps or HELP[REASONS[capture]])
     hidden = sum(not turn.calls_visible for turn in turns)
     if hidden:
         yield Hint(f"tools ran unseen in {hidden} of {len(turns)} turns", HELP[Reason.CALLS_NOT_VISIBLE])
     if any(session.ambiguous for session in sessions):
         count = sum(session.ambiguous for session in sessions)
         yield Hint(f"several session ids where one belongs in {count} of {len(sessions)} sessions", NAME_THE_SESSION)
-    nameless = [session for session in sessions if session.id_source in _NO_SESSION_ID and not session.ambiguous]
+    nameless = [session for session in sessions if session.id_source in NO_SESSION_ID and not session.ambiguous]
     if nameless:
         seen = f"no session id in {len(nameless)} of {len(sessions)} sessions"
         theirs = dict.fromkeys(call.dialect for session in nameless for turn in session.turns for call in turn.calls)

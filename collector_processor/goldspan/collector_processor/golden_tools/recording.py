@@ -9,12 +9,12 @@ from typing import NamedTuple
 from goldspan.collector_processor.golden_tools.agreement import agree_on_golden
 from goldspan.collector_processor.golden_tools.seen import SeenTurn, seen_turn, seen_turns
 from goldspan.collector_processor.golden_tools.yaml_writing import Where
+from goldspan.collector_processor.inspection import NO_SESSION_ID
 from goldspan.scoring.comparison import is_list, is_object
 from goldspan.scoring.explanation import counted
 from goldspan.scoring.rendering import shown_name
 from goldspan.scoring.sessions import JsonValue, Session
 
-_NO_SESSION_ID = frozenset({"trace_id", "input"})
 _TELLING = 4
 """Shorter values stand in any text."""
 
@@ -130,7 +130,7 @@ def _turns(session: Session, redact: frozenset[str], *, user_texts: bool) -> tup
 
 def _said(sessions: Sequence[Session], recordings: Sequence[Sequence[SeenTurn]], field: str) -> Iterator[str]:
     """Say what was not written because it was not there, and what is worth a second look."""
-    if field == "session" and any(session.id_source in _NO_SESSION_ID for session in sessions):
+    if field == "session" and any(session.id_source in NO_SESSION_ID for session in sessions):
         yield (
             "no session id was recorded: the golden has the trace's id, and no other run will have it; "
             "--by-user-text finds goldens by what the user said first"

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from goldspan.scoring.goldens.models import ExpectedCall
+from goldspan.scoring.known_arguments import why_hidden
 from goldspan.scoring.matchers.matcher import holds_matchers
 from goldspan.scoring.presets.shapes import is_mapping, is_sequence
 from goldspan.scoring.results import Reason
@@ -13,13 +14,6 @@ from goldspan.scoring.sessions import Capture, ToolCall
 
 PlainCall = dict[str, Any]
 """`name`, `args` where given, and whatever else a system reads of a call: `id`, `output`, `compare_args`, ..."""
-
-_UNKNOWN = {
-    Capture.NOT_CAPTURED: Reason.ARGUMENTS_NOT_CAPTURED,
-    Capture.REDACTED: Reason.ARGUMENTS_REDACTED,
-    Capture.TRUNCATED: Reason.ARGUMENTS_TRUNCATED,
-    Capture.UNPARSABLE: Reason.ARGUMENTS_UNPARSABLE,
-}
 
 
 class InputMissingError(Exception):
@@ -112,14 +106,7 @@ def unknown_arguments(actual: object) -> Reason | None:
     listed = actual.get("invocations") if is_mapping(actual) else actual
     entries = listed if is_sequence(listed) else ()
     nested = [call for entry in entries for call in (entry if is_sequence(entry) else (entry,))]
-    states = [
-        state
-        for call in nested
-        if isinstance(call, ToolCall)
-        for state in (call.capture, *call.argument_captures.values())
-        if state is not Capture.CAPTURED
-    ]
-    return _UNKNOWN[states[0]] if states else None
+    return next((why for call in nested if isinstance(call, ToolCall) and (why := why_hidden(call))), None)
 
 
 def _beyond_others(call: object) -> bool:
