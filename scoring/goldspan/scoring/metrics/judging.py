@@ -16,7 +16,7 @@ from goldspan.scoring.goldens.models import Golden
 from goldspan.scoring.metrics.metric import Metric, MetricFunction, Run, as_metric, import_metric, run_here
 from goldspan.scoring.metrics.registry import find_metric
 from goldspan.scoring.metrics.results import MetricResult, MetricScore, MetricTurn, MetricVerdict, Range
-from goldspan.scoring.metrics.trajectory import TrajectoryMetric, mean
+from goldspan.scoring.metrics.trajectory import TrajectoryMetric, TurnCalls, calls_by_turn, mean
 from goldspan.scoring.results import Label, Reason, SessionResult, TurnResult
 from goldspan.scoring.sessions import Session
 
@@ -117,23 +117,22 @@ def judge_metrics(
     if session is None or golden is None:
         return ()
     results: list[MetricResult] = []
+    calls: list[TurnCalls] | None = None
     for chosen in chosen_for(golden, everywhere):
         if isinstance(chosen, MetricChoice):
             results.append(_unknown(chosen))
         elif isinstance(chosen.metric, TrajectoryMetric):
-            results.append(_of_trajectory(chosen.metric, chosen.threshold, own, override))
+            calls = calls_by_turn(own, override) if calls is None else calls
+            results.append(_of_trajectory(chosen.metric, chosen.threshold, own, calls))
         elif final:
             results.append(_measured(chosen, session, golden, own, run))
     return tuple(results)
 
 
 def _of_trajectory(
-    metric: TrajectoryMetric,
-    threshold: Fraction | None,
-    own: SessionResult,
-    override: Criterion | None,
+    metric: TrajectoryMetric, threshold: Fraction | None, own: SessionResult, calls: Sequence[TurnCalls]
 ) -> MetricResult:
-    scores = metric.of_turns(own, override)
+    scores = metric.of_turns(calls)
     exact, evaluated = mean(scores), sum(score.score is not None for score in scores)
     reason = next((one.reason for one in scores if one.reason), own.verdict.reason or Reason.NOTHING_EXPECTED)
     several = f"mean of {evaluated} turn{'' if evaluated == 1 else 's'}"

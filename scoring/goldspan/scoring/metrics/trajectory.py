@@ -21,7 +21,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache
 from typing import NamedTuple
 
 from goldspan.scoring.alignment import Pair, align
@@ -60,6 +59,57 @@ class Counts(NamedTuple):
     matched: int
 
 
+class TurnCalls:
+    """The expected calls of a turn and those that were made; each pair is judged once, for all metrics."""
+
+    def __init__(
+        self, turn: TurnResult, session: Session, golden: Golden, override: Criterion | None, history: History
+    ) -> None:
+        expected = [call.expected for call in turn.calls if call.expected is not None and not call.expected.optional]
+        self.reason = _why_unsaid(turn, session) or (None if expected else Reason.NOTHING_EXPECTED)
+        """Why the turn is not evaluated, if it is not."""
+        reasons = (call.verdict.reason for call in turn.calls if call.verdict.reason)
+        self.unknown = next(reasons, Reason.ARGUMENTS_NOT_CAPTURED)
+        """Why a score is not known, where it depends on what is not known."""
+        judging = override or _criterion_of(turn, golden)
+        around = Surroundings(history, None if turn.turn is None else DeclaredDefaults(turn.turn.tool_definitions))
+        self._matches = [CallMatch(call, override or call.criterion or judging, around) for call in expected]
+        self._calls, batches = _calls_of(turn, session, judging)
+        self._batches = batches if judging.parallel_calls == "any_order" else None
+        self._bounds: dict[tuple[int, int], Bounds] = {}
+        self._counts: dict[tuple[bool, bool], Counts] = {}
+
+    def counts(self, *, ordered: bool, known: bool) -> Counts:
+        """Count the calls and the most pairs that match, in order or in any: surely so, or perhaps if not `known`."""
+        if (ordered, known) not in self._counts:
+            alignment = align(
+                [match.expected.name for match in self._matches],
+                [call.name for call in self._calls],
+                lambda row, column: _PAIR if self._is_match(row, column, known=known) else None,
+                ordered=ordered,
+                batches=self._batches,
+                groups=[match.expected.group for match in self._matches],
+            )
+            matched = sum(partner is not None for partner in alignment.partners)
+            self._counts[ordered, known] = Counts(len(self._matches), len(self._calls), matched)
+        return self._counts[ordered, known]
+
+    def _is_match(self, row: int, column: int, *, known: bool) -> bool:
+        bounds = self._bounds.get((row, column))
+        if bounds is None:
+            bounds = self._bounds[row, column] = self._matches[row].judge(self._calls[column]).bounds
+        return (bounds.least if known else bounds.most) == 1
+
+
+def calls_by_turn(result: SessionResult, override: Criterion | None = None) -> list[TurnCalls]:
+    """Return the calls of each turn that `tool_parameter_match` has judged; `override` replaces all criteria."""
+    session, golden = result.session, result.golden
+    if session is None or golden is None:
+        return []
+    history = _history_of(result, session, golden)
+    return [TurnCalls(turn, session, golden, override, history) for turn in result.turns]
+
+
 @dataclass(frozen=True, slots=True)
 class TrajectoryMetric:
     """One of the metrics above."""
@@ -73,61 +123,20 @@ class TrajectoryMetric:
     def __call__(self, session: Session, golden: Golden) -> MetricScore:
         """Judge a session by the golden's own criteria."""
         result = score_session(golden, session)
-        turns = self.of_turns(result)
-        return MetricScore(mean(turns), reason=result.verdict.reason)
+        return MetricScore(mean(self.of_turns(calls_by_turn(result))), reason=result.verdict.reason)
 
-    def of_turns(self, result: SessionResult, override: Criterion | None = None) -> list[MetricScore]:
-        """Judge each turn of a session that `tool_parameter_match` has judged; `override` replaces all criteria."""
-        session, golden = result.session, result.golden
-        if session is None or golden is None:
-            return []
-        history = _history_of(result, session, golden)
-        return [self._of_turn(turn, session, golden, override, history) for turn in result.turns]
+    def of_turns(self, turns: Sequence[TurnCalls]) -> list[MetricScore]:
+        """Judge each turn."""
+        return [self._of_turn(turn) for turn in turns]
 
-    def _of_turn(
-        self, turn: TurnResult, session: Session, golden: Golden, override: Criterion | None, history: History
-    ) -> MetricScore:
-        if (unsaid := _why_unsaid(turn, session)) is not None:
-            return MetricScore(None, reason=unsaid)
-        expected = [call.expected for call in turn.calls if call.expected is not None and not call.expected.optional]
-        if not expected:
-            return MetricScore(None, reason=Reason.NOTHING_EXPECTED)
-        judging = override or _criterion_of(turn, golden)
-        calls, batches = _calls_of(turn, session, judging)
-        around = Surroundings(history, None if turn.turn is None else DeclaredDefaults(turn.turn.tool_definitions))
-        matches = [CallMatch(call, override or call.criterion or judging, around) for call in expected]
-
-        @cache
-        def bounds(row: int, column: int) -> Bounds:
-            return matches[row].judge(calls[column]).bounds
-
-        least = self._count(matches, calls, batches, judging, lambda row, column: bounds(row, column).least == 1)
-        most = self._count(matches, calls, batches, judging, lambda row, column: bounds(row, column).most == 1)
-        words = _words(least)
-        if self.score(least) != self.score(most):
-            why = next(
-                (call.verdict.reason for call in turn.calls if call.verdict.reason), Reason.ARGUMENTS_NOT_CAPTURED
-            )
-            return MetricScore(None, words, why)
-        return MetricScore(self.score(least), words)
-
-    def _count(
-        self,
-        matches: Sequence[CallMatch],
-        calls: Sequence[ToolCall],
-        batches: Sequence[int],
-        judging: Criterion,
-        is_match: Callable[[int, int], bool],
-    ) -> Counts:
-        alignment = align(
-            [match.expected.name for match in matches],
-            [call.name for call in calls],
-            lambda row, column: _PAIR if is_match(row, column) else None,
-            ordered=self.ordered,
-            batches=batches if judging.parallel_calls == "any_order" else None,
-            groups=[match.expected.group for match in matches],
-        )
-        return Counts(len(matches), len(calls), sum(partner is not None for partner in alignment.partners))
+    def _of_turn(self, turn: TurnCalls) -> MetricScore:
+        if turn.reason is not None:
+            return MetricScore(None, reason=turn.reason)
+        least = turn.counts(ordered=self.ordered, known=True)
+        score, words = self.score(least), _words(least)
+        if score != self.score(turn.counts(ordered=self.ordered, known=False)):
+            return MetricScore(None, words, turn.unknown)
+        return MetricScore(score, words)
 
 
 def mean(turns: Sequence[MetricScore]) -> Fraction | None:
