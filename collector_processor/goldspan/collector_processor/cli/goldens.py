@@ -36,6 +36,9 @@ from goldspan.scoring.goldens import load_goldens
 from goldspan.scoring.goldens.schema import golden_set_schema
 from goldspan.scoring.sessions import JsonValue, Session
 
+_OUTPUT = click.option("-o", "--output", metavar="FILE", help="Write to this .yaml, .yml, .json or .jsonl file.")
+_NAME = click.option("--name", metavar="NAME", help="Name of the golden set; that of the file if not given.")
+
 
 @click.group()
 def goldens() -> None:
@@ -44,8 +47,8 @@ def goldens() -> None:
 
 @goldens.command()
 @TRACES
-@click.option("-o", "--output", metavar="FILE", help="Write to this .yaml, .yml, .json or .jsonl file.")
-@click.option("--name", metavar="NAME", help="Name of the golden set; that of the file if not given.")
+@_OUTPUT
+@_NAME
 @click.option("--redact", multiple=True, metavar="ARG", help="Write only that this argument is present; repeatable.")
 @click.option("--pattern", metavar="GLOB", help="Take sessions with such ids for recordings of one golden.")
 @click.option("--session", "only", multiple=True, metavar="GLOB", help="Record only such sessions; repeatable.")
@@ -197,8 +200,8 @@ def update(golden_file: str, traces: tuple[str, ...], *, yes: bool, dry_run: boo
 @goldens.command("import")
 @click.argument("file", metavar="FILE")
 @click.option("--from", "source", type=click.Choice(SOURCES), required=True, help="Whose file it is.")
-@click.option("-o", "--output", metavar="FILE", help="Write to this .yaml, .yml, .json or .jsonl file.")
-@click.option("--name", metavar="NAME", help="Name of the golden set; that of the file if not given.")
+@_OUTPUT
+@_NAME
 @click.option("--session-prefix", default="", metavar="TEXT", help="Put this before each id to make a session id.")
 @click.option("--user-calls", is_flag=True, help="tau2: take the calls of the simulated user as well.")
 @click.option("--force", is_flag=True, help="Replace the output if it is there.")

@@ -131,7 +131,7 @@ class _Turn:
         for call in self.result.unexpected:
             if call.actual is not None and call.actual_index not in taken:
                 note = "not expected" if call.violates is None else "forbidden"
-                place = CallPlace(self.index, self._alternative, self._before(call.actual_index))
+                place = CallPlace(self.index, self.result.alternative, self._before(call.actual_index))
                 yield self._change(call.actual.name, "", NOTHING, _seen(call.actual), place, note=note)
 
     def _arguments(self, call: CallResult) -> Iterator[Change]:
@@ -155,12 +155,8 @@ class _Turn:
         name = call.expected.name if call.expected else ""
         return self._change(name, path_text(way), before, after, self._place(call), way)
 
-    @property
-    def _alternative(self) -> int | None:
-        return self.result.alternative
-
     def _place(self, call: CallResult) -> CallPlace:
-        return CallPlace(self.index, self._alternative, call.expected_index or 0)
+        return CallPlace(self.index, self.result.alternative, call.expected_index or 0)
 
     def _in_order(self, near: tuple[int, int]) -> bool:
         """Whether a call and its near miss stand between the same others: else the order is what is wrong."""
