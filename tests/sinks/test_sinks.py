@@ -133,6 +133,56 @@ def test_what_was_not_evaluated_has_a_label_and_no_number(server: Server) -> Non
     )
 
 
+@pytest.mark.parametrize(
+    ("sink", "status", "outcome"),
+    [
+        *((sink, 200, "taken") for sink in (PhoenixScores, MLflowScores, LangfuseScores)),
+        *((sink, 400, "refused") for sink in (PhoenixScores, MLflowScores, LangfuseScores)),
+        *((sink, 503, "again") for sink in (PhoenixScores, MLflowScores, LangfuseScores)),
+        (PhoenixScores, 404, "again"),  # these two know a span only after they have taken it in
+        (MLflowScores, 404, "again"),
+        (LangfuseScores, 404, "refused"),
+    ],
+)
+def test_what_may_go_through_later_is_kept_and_what_is_refused_is_not(
+    server: Server, sink: Callable[[str], ScoreExporter], status: int, outcome: str
+) -> None:
+    server.answer = lambda path, body: (status, {})
+    score = a_score("r-1", 0.5)
+    answer = sink(server.endpoint)._backend.send([score])
+    found = {"again": list(answer.again), "refused": list(answer.refused)}
+    assert {kind: scores for kind, scores in found.items() if scores} == (
+        {} if outcome == "taken" else {outcome: [score]}
+    )
+
+
+def test_what_langfuse_has_no_time_for_among_others_is_kept(server: Server) -> None:
+    server.answer = lambda path, body: (207, {"errors": [{"id": body["batch"][1]["id"], "status": 500}]})
+    scores = [a_score("r-1", 0.5), a_score("r-2", 0.5)]
+    answer = LangfuseScores(server.endpoint)._backend.send(scores)
+    assert (list(answer.again), list(answer.refused), answer.reason) == (scores[1:], [], "500 None")
+
+
+@pytest.mark.parametrize(
+    ("variables", "authorization"),
+    [
+        ({}, None),
+        ({"MLFLOW_TRACKING_TOKEN": "t", "MLFLOW_TRACKING_USERNAME": "u"}, "Bearer t"),
+        ({"MLFLOW_TRACKING_USERNAME": "u", "MLFLOW_TRACKING_PASSWORD": "p"}, "Basic dTpw"),
+    ],
+)
+def test_mlflow_s_own_variables_say_who_sends(
+    server: Server, monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], authorization: str | None
+) -> None:
+    for name in ("TOKEN", "USERNAME", "PASSWORD"):
+        monkeypatch.delenv(f"MLFLOW_TRACKING_{name}", raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    MLflowScores(server.endpoint)._backend.send([a_score("r-1", 0.5)])
+    [(*_, headers)] = server.requests
+    assert {name.lower(): value for name, value in headers.items()}.get("authorization") == authorization
+
+
 def a_score(identity: str, value: float | None, label: str = "fail") -> Score:
     return Score(identity, "tool_parameter_match", "call", "ab" * 16, "cd" * 8, "s", value, label, "", {})
 
