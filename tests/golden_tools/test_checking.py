@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import Result
 from hypothesis import given
 from hypothesis import strategies as st
 
+from command_line import Run
 from goldspan.collector_processor.golden_tools.checking import CODES
 from goldspan.collector_processor.golden_tools.glob_overlap import common_text
 from trace_requests import attribute, turn_request, write_lines
-
-Run = Callable[..., Result]
 
 FINE = """\
 golden_set: fine

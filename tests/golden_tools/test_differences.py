@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 from click.testing import Result
 
+from command_line import Run
 from trace_requests import turn_request, write_lines
-
-Run = Callable[..., Result]
 
 
 def golden(session: str = "s-1", *calls: Any, **more: Any) -> dict[str, Any]:

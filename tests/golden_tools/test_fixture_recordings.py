@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,6 @@ from goldspan.scoring.goldens.documents import Notes
 from goldspan.scoring.goldens.schema import golden_set_schema
 from goldspan.scoring.goldens.yaml_text import read_yaml
 
-Run = Callable[..., Result]
 CAPTURED = [name for name in recordings.NAMES if recordings.TRUTH["files"][name]["arguments"].startswith("captured")]
 
 

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import Result
 
+from command_line import Run
 from goldspan.scoring import load_goldens, score_session, score_turn
 from goldspan.scoring.sessions import Session, ToolCall, Turn
-
-Run = Callable[..., Result]
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="the recorded data sets are not at hand")

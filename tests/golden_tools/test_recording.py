@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from command_line import Run
 from goldspan.collector_processor.cli import main
 from goldspan.collector_processor.golden_tools.files import name_of
 from goldspan.collector_processor.golden_tools.recording import record
@@ -21,8 +21,6 @@ from goldspan.scoring.goldens.documents import Notes
 from goldspan.scoring.goldens.yaml_text import read_yaml
 from goldspan.scoring.sessions import Capture, Content, Session, ToolCall, Turn
 from trace_requests import turn_request, write_lines
-
-Run = Callable[..., Result]
 
 
 def said(text: str) -> Content:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import Result
 
+from command_line import Run
 from goldspan.scoring.goldens import load_goldens
 from trace_requests import turn_request, write_lines
-
-Run = Callable[..., Result]
 
 GOLDENS = """\
 # kept by hand

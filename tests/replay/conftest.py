@@ -1,14 +1,12 @@
-"""A small golden set, and traces for it."""
+"""A small golden set, and the command line in an empty directory."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 
-from goldspan.collector_processor.cli import main
+from command_line import Run, runner
 
 GOLDENS = """
 format: 1
@@ -21,8 +19,6 @@ goldens:
           - {name: get_weather, args: {city: Paris, days: 3}}
 """
 
-Run = Callable[..., Result]
-
 
 @pytest.fixture
 def goldens(tmp_path: Path) -> Path:
@@ -33,12 +29,4 @@ def goldens(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Run the command line in an empty directory, as in a pipe."""
-    monkeypatch.chdir(tmp_path)
-    for name in ("FORCE_COLOR", "NO_COLOR", "COLUMNS", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
-        monkeypatch.delenv(name, raising=False)
-
-    def invoke(*arguments: object, stdin: bytes | None = None) -> Result:
-        return CliRunner().invoke(main, [str(argument) for argument in arguments], input=stdin, catch_exceptions=False)
-
-    return invoke
+    return runner(tmp_path, monkeypatch)

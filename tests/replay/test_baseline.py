@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import Result
 from hypothesis import given
 from hypothesis import strategies as st
 
+from command_line import Run
 from goldspan.collector_processor.baseline import Baseline, judge_against, load_baseline, regressions_since
 from goldspan.collector_processor.report.totals import Coverage
 from goldspan.scoring.criterion import Criterion
@@ -38,7 +37,6 @@ from scored_sessions import (
 )
 from trace_requests import turn_request, write_lines
 
-Run = Callable[..., Result]
 GOLDEN = Golden("sess", golden_set="weather@1")
 
 

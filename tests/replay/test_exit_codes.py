@@ -5,16 +5,13 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from click.testing import Result
 
+from command_line import Run
 from trace_requests import plain_request, turn_request, write_lines
-
-Run = Callable[..., Result]
 
 RIGHT = {"city": "Paris", "days": 3}
 GOOD = turn_request("sess-1", ("get_weather", RIGHT))

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import Result
 from jsonschema import Draft202012Validator
 
+from command_line import Run
 from goldspan.collector_processor.hints import HELP, WORDS
 from goldspan.scoring.results import Reason
 from trace_requests import plain_request, turn_request, write_lines
@@ -19,7 +18,6 @@ ROOT = Path(__file__).resolve().parents[2]
 RECORDINGS = sorted((ROOT / "tests/fixtures/recordings").glob("*.otlp.json"))
 SCHEMA = Draft202012Validator(json.loads((ROOT / "config/inspect.schema.json").read_text("utf-8")))
 ARGUMENTS = {"city": "Paris", "days": 3}
-Run = Callable[..., Result]
 
 
 def inspected(run: Run, *paths: object) -> dict[str, Any]:

@@ -5,15 +5,14 @@ from __future__ import annotations
 import gzip
 import json
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import Result
 from jsonschema import Draft202012Validator
 from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
 
+from command_line import Run
 from goldspan.mappers import read_sessions
 from otlp_receiver import attributes, otlp_receiver
 from trace_requests import plain_request, turn_request, write_lines
@@ -22,7 +21,6 @@ ROOT = Path(__file__).resolve().parents[2]
 RECORDINGS = sorted((ROOT / "tests/fixtures/recordings").glob("*.otlp.json"))
 SCHEMA = Draft202012Validator(json.loads((ROOT / "config/score.schema.json").read_text("utf-8")))
 RIGHT, WRONG = {"city": "Paris", "days": 3}, {"city": "Paris", "days": 5}
-Run = Callable[..., Result]
 
 
 def scored(run: Run, *arguments: object) -> dict[str, Any]:

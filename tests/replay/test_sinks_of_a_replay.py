@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from click.testing import Result
 
+from command_line import Run
 from score_backend import score_backend
 from trace_requests import turn_request, write_lines
-
-Run = Callable[..., Result]
 
 
 def test_results_become_scores_of_every_back_end(run: Run, goldens: Path, tmp_path: Path) -> None:

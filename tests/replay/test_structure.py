@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import xml.etree.ElementTree as ET
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +11,9 @@ import pytest
 from click.testing import Result
 from jsonschema import Draft202012Validator
 
+from command_line import Run
 from trace_requests import turn_request, write_lines
 
-Run = Callable[..., Result]
 SCHEMA = Draft202012Validator(
     json.loads((Path(__file__).resolve().parents[2] / "config/score.schema.json").read_text("utf-8"))
 )
