@@ -119,6 +119,23 @@ def test_runs_that_differ_make_a_choice(run: Run, goldens: Path, tmp_path: Path)
     assert run("diff", goldens, seen).exit_code == 0
 
 
+@pytest.mark.parametrize(
+    ("other", "after"),
+    [
+        ((*AGREED, ("ping", {})), SECOND + "          - {name: ping, optional: true}\n"),
+        (AGREED[:1], SECOND.replace("{to: F}", "{to: F}, optional: true")),
+    ],
+    ids=["a call more", "a call left out"],
+)
+def test_what_only_some_runs_did_may_be_left_out(
+    run: Run, goldens: Path, tmp_path: Path, other: Any, after: str
+) -> None:
+    seen = traces(tmp_path, AGREED, other)
+    assert run("update", goldens, seen, "--yes").exit_code == 0
+    assert goldens.read_text("utf-8") == GOLDENS.replace(SECOND, after)
+    assert run("diff", goldens, seen).exit_code == 0
+
+
 def test_runs_that_differ_in_parts_and_as_a_whole_make_a_choice_of_wholes(run: Run, tmp_path: Path) -> None:
     text = "golden_set: w\ngoldens:\n  - session: s-1\n    calls:\n      - {name: book, args: {at: {name: A, id: 1}}}\n"
     (path := tmp_path / "goldens.yaml").write_text(text, "utf-8")
