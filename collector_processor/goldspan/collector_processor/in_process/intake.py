@@ -10,8 +10,7 @@ sees exactly the traces whose results may be asked for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from opentelemetry.sdk.trace import ReadableSpan
@@ -128,7 +127,7 @@ class Intake:
         self._released.update(self._undecided.take(trace))
 
     def take_log(self, view: LogView, now: float) -> None:
-        """Take in a log record. Raises what the engine raises."""
+        """Take in a log record."""
         facts = self._registry.read_log(view, content=self._content)
         if facts is None or not facts.trace_id:
             return
@@ -138,17 +137,18 @@ class Intake:
                 self._shelf.add({trace: [facts]}, _LOG_SIZE, now, telling=True)
                 return
             self._promote(trace, facts.trace_id, now)
-        self.engine.feed_log(facts, now)
+        self._feed_log(facts, now)
 
     def _read(self, span: ReadableSpan, now: float) -> SpanRef | None:
         """Read a span and tell the engine; return its ids if it should wait for a result."""
         facts = self._facts(span)
         if facts is None:
             return None
-        with self._contained():
-            if self.engine.feed(facts, now) and facts.span_id:
-                return facts.ref
-        return None
+        try:
+            return facts.ref if self.engine.feed(facts, now) and facts.span_id else None
+        except Exception as error:  # noqa: BLE001 - a span that the engine trips over is still the user's
+            self._on_failure("engine", error)
+            return None
 
     def _facts(self, span: ReadableSpan) -> SpanFacts | None:
         try:
@@ -157,11 +157,10 @@ class Intake:
             self._on_failure("read", error)
             return None
 
-    @contextmanager
-    def _contained(self) -> Generator[None]:
+    def _feed_log(self, facts: LogFacts, now: float) -> None:
         try:
-            yield
-        except Exception as error:  # noqa: BLE001 - a record that the engine trips over does not keep others from it
+            self.engine.feed_log(facts, now)
+        except Exception as error:  # noqa: BLE001 - the records beside it may be good
             self._on_failure("engine", error)
 
     def _sifted(
@@ -303,13 +302,14 @@ class Intake:
                 if context.span_id:
                     plain.setdefault(id(resource), (resource, []))[1].append(undecoded(record))
             elif isinstance(record, LogFacts):
-                with self._contained():
-                    self.engine.feed_log(record, now)
+                self._feed_log(record, now)
             elif (ref := self._read(record, now)) is not None:
                 wanted.add(ref)
         for resource, places in plain.values():
             spans = PlainSpans({trace_id: places}, skeleton, self._views.resource(resource))
-            with self._contained():
+            try:
                 for skeletons in self._registry.skeletons(spans):
                     self.engine.feed_plain(skeletons, now)
+            except Exception as error:  # noqa: BLE001 - likewise
+                self._on_failure("engine", error)
         return wanted

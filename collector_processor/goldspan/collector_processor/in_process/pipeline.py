@@ -190,11 +190,8 @@ class Pipeline:
     def _take_logs(self, now: float) -> None:
         """Take in what log records say; it is there before the turns are judged that they speak of."""
         for view in self._logs.take():
-            try:
-                if self._intake is not None:
-                    self._intake.take_log(view, now)
-            except Exception as error:  # noqa: BLE001 - the records beside it may be good
-                self._telemetry.failure("engine", error)
+            if self._intake is not None:
+                self._intake.take_log(view, now)
 
     def _hand_out(self, step: Callable[[Intake], Handout]) -> None:
         """Take one step of the engine and emit what it gives; a failure lets go of everything instead."""
