@@ -10,6 +10,7 @@ import pytest
 
 NOT_IN_THE_AGENT = (
     "aiohttp",
+    "asyncio",
     "click",
     "fastapi",
     "flask",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from contextvars import copy_context
 from dataclasses import dataclass, field
@@ -96,6 +95,9 @@ def _answer(metric: Metric, session: Session, golden: Golden) -> Measured:
     answer = metric(session, golden)
     if not isawaitable(answer):
         return answer
+
+    # Imported for the few metrics that wait: doors start sooner without it.
+    import asyncio  # noqa: PLC0415
 
     async def wait() -> Measured:
         return await answer
