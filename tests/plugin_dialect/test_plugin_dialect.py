@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from other_distributions import goldspan, installed
 
 HERE = Path(__file__).parent
 TRACES = HERE / "ferry.otlp.json"
@@ -21,26 +20,11 @@ ROOT = HERE.parents[1]
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the example distribution in it, installed without any package index."""
-    source = shutil.copytree(HERE / "ferry", tmp_path_factory.mktemp("source") / "ferry")
-    target = tmp_path_factory.mktemp("site")
-    installing = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--no-build-isolation"]
-    subprocess.run([*installing, "--target", str(target), str(source)], check=True)
-    return target
+    return installed(HERE / "ferry", tmp_path_factory)
 
 
-def run(*arguments: str, path: Path | None = None) -> str:
-    """What goldspan prints, with this folder's distributions beside it."""
-    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-    if path is not None:
-        environment["PYTHONPATH"] = str(path)
-    command = "from goldspan.collector_processor.cli import main; main()"
-    running = [sys.executable, "-c", command, *arguments]
-    return subprocess.run(running, env=environment, capture_output=True, text=True, check=False, timeout=60).stdout
-
-
-def inspected(path: Path | None = None, traces: Path = TRACES) -> dict[str, Any]:
-    return json.loads(run("inspect", str(traces), "--format", "json", path=path))
+def inspected(site: Path | None = None) -> dict[str, Any]:
+    return json.loads(goldspan("inspect", str(TRACES), "--format", "json", site=site).stdout)
 
 
 def test_without_it_nothing_is_recognised() -> None:
@@ -62,8 +46,8 @@ def test_its_spans_are_recognised(site: Path) -> None:
 
 
 def test_its_advice_is_given(site: Path) -> None:
-    assert "FERRY_WRITE_INPUT=1" in run("inspect", str(TRACES), path=site)
-    known = json.loads(run("dialects", "--format", "json", path=site))["dialects"]
+    assert "FERRY_WRITE_INPUT=1" in goldspan("inspect", str(TRACES), site=site).stdout
+    known = json.loads(goldspan("dialects", "--format", "json", site=site).stdout)["dialects"]
     assert known[0]["name"] == "ferry", "other packages' dialects come first"
     assert known[0]["advice"]["session"] == 'Call ferry.sail(voyage="...").'
 

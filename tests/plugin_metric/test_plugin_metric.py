@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from other_distributions import goldspan, installed
 
 HERE = Path(__file__).parent
 EXAMPLES = HERE.parents[1] / "examples"
@@ -27,22 +27,13 @@ goldens:
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the example distribution in it, installed without any package index."""
-    source = shutil.copytree(HERE / "brevity", tmp_path_factory.mktemp("source") / "brevity")
-    target = tmp_path_factory.mktemp("site")
-    installing = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--no-build-isolation"]
-    subprocess.run([*installing, "--target", str(target), str(source)], check=True)
-    return target
+    return installed(HERE / "brevity", tmp_path_factory)
 
 
 def score(site: Path | None, *arguments: str) -> subprocess.CompletedProcess[str]:
-    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-    if site is not None:
-        environment["PYTHONPATH"] = str(site)
-    command = "from goldspan.collector_processor.cli import main; main()"
-    traces = str(EXAMPLES / "traces" / "google-adk.otlp.json")
-    running = [sys.executable, "-c", command, "score", traces, "--format", "json", *arguments]
-    return subprocess.run(running, env=environment, capture_output=True, text=True, check=False, timeout=60)
+    return goldspan(
+        "score", str(EXAMPLES / "traces" / "google-adk.otlp.json"), "--format", "json", *arguments, site=site
+    )
 
 
 @pytest.fixture
