@@ -45,7 +45,8 @@ class GoldenIndex:
         for golden in (golden for (how, _), golden in joins if how == "attributes"):
             name, value = next(iter(golden.attribute.items()))
             self._by_attribute.setdefault(name, {}).setdefault(_scalar(value), []).append(golden)
-        self._patterns = [(re.compile(translate(key)), golden) for (how, key), golden in joins if how == "pattern"]
+        patterns = [(key, golden) for (how, key), golden in joins if how == "session pattern"]
+        self._patterns = [(re.compile(translate(pattern)), golden) for pattern, golden in patterns]
         self._any_pattern = re.compile("|".join(pattern.pattern for pattern, _ in self._patterns) or "(?!)")
         self.join_attributes = tuple(sorted({name for golden in self.goldens for name in golden.attribute}))
         """Attributes that goldens join by: what reads spans should keep them."""
@@ -99,7 +100,7 @@ def twice_in(sets: Sequence[GoldenSet]) -> list[Mistake]:
     named: list[tuple[str, object, str]] = [("golden set", one.label, one.source) for one in sets]
     for one in goldens:
         how, key = _join(one)
-        named.append((f"golden for the {_IN_WORDS[how]}", key, one.source))
+        named.append((f"golden for the {how}", key, one.source))
     first: dict[tuple[str, str], str] = {}
     mistakes: list[Mistake] = []
     for what, name, source in named:
@@ -115,23 +116,15 @@ def twice_in(sets: Sequence[GoldenSet]) -> list[Mistake]:
 
 
 def _join(golden: Golden) -> tuple[str, str]:
-    """Return how a golden finds its sessions, and by what."""
+    """Return how a golden finds its sessions, in words, and by what."""
     if golden.session is not None:
         return "session", golden.session
     if golden.session_pattern is not None:
-        return "pattern", golden.session_pattern
+        return "session pattern", golden.session_pattern
     if golden.attribute:
         attributes = sorted(golden.attribute.items())
         return "attributes", ", ".join(f"{name}={json.dumps(value)}" for name, value in attributes)
     return "first user text", "" if golden.first_user_text is None else _folded(golden.first_user_text)
-
-
-_IN_WORDS = {
-    "session": "session",
-    "pattern": "session pattern",
-    "attributes": "attributes",
-    "first user text": "first user text",
-}
 
 
 def _scalar(value: object) -> tuple[type, Any]:
