@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import gzip
-import threading
 import zlib
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from typing import Any
 
 import grpc
@@ -17,6 +16,7 @@ import zstandard
 
 from goldspan.collector_processor.gateway.contract import Signal
 from goldspan.collector_processor.gateway.grpc_receiver import METHODS
+from local_http import Quiet, serving
 
 UNFOLD: dict[str, Callable[[bytes], bytes]] = {
     "": bytes,
@@ -58,7 +58,7 @@ class Downstream:
 def http_downstream() -> Iterator[Downstream]:
     """Receive over HTTP while the block runs."""
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(Quiet):
         protocol_version = "HTTP/1.1"
 
         def setup(self) -> None:
@@ -78,24 +78,13 @@ def http_downstream() -> Iterator[Downstream]:
             self.end_headers()
             self.wfile.write(answer.body)
 
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class's name
-            """Say nothing."""
-
     class Server(ThreadingHTTPServer):
         def handle_error(self, request: Any, client_address: Any) -> None:
             """Say nothing of clients that go away."""
 
-    server = Server(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    downstream = Downstream(f"http://127.0.0.1:{server.server_address[1]}")
-    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
-    thread.start()
-    try:
+    with serving(Handler, Server) as endpoint:
+        downstream = Downstream(endpoint)
         yield downstream
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
 
 
 @contextmanager

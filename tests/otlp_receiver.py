@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import gzip
-import threading
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+from local_http import Quiet, serving
 
 REQUESTS = {
     "/v1/traces": ExportTraceServiceRequest,
@@ -72,7 +72,7 @@ def _plain(value: Any) -> Any:
 def otlp_receiver() -> Iterator[OtlpReceiver]:
     """Receive while the block runs."""
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(Quiet):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
             encoding = self.headers.get("Content-Encoding")
@@ -86,17 +86,6 @@ def otlp_receiver() -> Iterator[OtlpReceiver]:
             self.send_header("Content-Length", "0")
             self.end_headers()
 
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class's name
-            """Say nothing."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    receiver = OtlpReceiver(f"http://127.0.0.1:{server.server_address[1]}")
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
+    with serving(Handler) as endpoint:
+        receiver = OtlpReceiver(endpoint)
         yield receiver
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from local_http import Quiet, serving
 
 Reply = tuple[int, Any]
 
@@ -30,7 +30,7 @@ def score_backend() -> Generator[Server]:
     """Listen while the block runs."""
     found = Server()
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(Quiet):
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             found.requests.append((self.command, self.path, body, dict(self.headers)))
@@ -43,17 +43,5 @@ def score_backend() -> Generator[Server]:
 
         do_PATCH = do_POST
 
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class's name
-            """Say nothing."""
-
-    http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    http.daemon_threads = True
-    found.endpoint = f"http://127.0.0.1:{http.server_address[1]}"
-    thread = threading.Thread(target=http.serve_forever, daemon=True)
-    thread.start()
-    try:
+    with serving(Handler) as found.endpoint:
         yield found
-    finally:
-        http.shutdown()
-        http.server_close()
-        thread.join()
