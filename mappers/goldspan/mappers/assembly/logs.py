@@ -34,10 +34,11 @@ def with_logs(spans: Mapping[str, SpanFacts], logs: Iterable[LogFacts]) -> dict[
     for span in spans.values():
         if span.tool is not None and span.tool.call_id:
             by_call_id.setdefault(span.tool.call_id, []).append(span.span_id)
+    current = {span_id: _since_the_model_spoke(records) for span_id, records in by_span.items()}
     for span_id, records in by_span.items():
         if (target := spans.get(span_id)) is not None:
-            joined[span_id] = _with_records(target, records)
-    for log in (log for records in by_span.values() for log in _since_the_model_spoke(records)):
+            joined[span_id] = _with_records(target, records, current[span_id])
+    for log in (log for records in current.values() for log in records):
         for tool in log.tools:
             for span_id in _executions(log, by_call_id.get(tool.call_id or "", ()), spans):
                 span = joined[span_id]
@@ -51,8 +52,7 @@ def session_keys_of(logs: Iterable[LogFacts]) -> list[tuple[str, tuple[tuple[str
     return [(log.span_id, log.session_keys) for log in logs if log.session_keys]
 
 
-def _with_records(span: SpanFacts, records: Sequence[LogFacts]) -> SpanFacts:
-    current = _since_the_model_spoke(records)
+def _with_records(span: SpanFacts, records: Sequence[LogFacts], current: Sequence[LogFacts]) -> SpanFacts:
     model = span.model
     if span.role in (Role.MODEL, None) and any(log.model is not None for log in records):
         model = _model(span.model or ModelFacts(), records, current)
