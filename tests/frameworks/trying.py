@@ -12,7 +12,6 @@ import os
 import subprocess
 import sys
 import tempfile
-import venv
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,15 +19,13 @@ from pathlib import Path
 
 import scenario
 from openai_server import serve
-from record import dependencies, header, install_node_packages, node_packages
+from record import environment, frameworks, header
 
 from otlp_receiver import OtlpReceiver, attributes, otlp_receiver
 
 FOLDER = Path(__file__).resolve().parent
 ROOT = FOLDER.parent.parent
-ENVIRONMENTS = ROOT / ".venvs"
 RECORDINGS = FOLDER.parent / "recordings"
-PREFIX = "try_"  # lest a script hide the package of its name
 METRIC = "tool_parameter_match"
 GOLDENS = f"""
 golden_set: weather-agent
@@ -44,30 +41,10 @@ goldens:
 """What the model asks for, but for the days in Lyon: it asks for one."""
 
 
-def frameworks() -> dict[str, Path]:
-    """Return the scripts by name."""
-    return {path.stem.removeprefix(PREFIX).replace("_", "-"): path for path in sorted(FOLDER.glob(f"{PREFIX}*.py"))}
-
-
 def variables(script: Path) -> dict[str, str]:
     """Return the environment variables that a script's header sets; `{receiver}` stands for where OTLP is received."""
     stated: dict[str, str] = header(script).get("tool", {}).get("try", {}).get("environment", {})
     return stated
-
-
-def environment(name: str, packages: list[str], npm: dict[str, str]) -> Path:
-    """Return the Python of the framework's own environment, made anew where the header has changed."""
-    folder = ENVIRONMENTS / f"try-{name}"
-    python, stamp = folder / "bin" / "python", folder / "packages"
-    wanted = "\n".join([*packages, *(f"{one}@{version}" for one, version in npm.items())])
-    if not stamp.exists() or stamp.read_text("utf-8") != wanted:
-        print(f"installing {', '.join(packages)}", flush=True)
-        venv.create(folder, clear=True, with_pip=False)
-        pip = [sys.executable, "-m", "pip", "--python", python, "install", "--quiet"]
-        subprocess.run([*pip, "--editable", ROOT, *packages], check=True)
-        install_node_packages(folder, npm)
-        stamp.write_text(wanted, "utf-8")
-    return python
 
 
 @dataclass(frozen=True)
@@ -160,7 +137,7 @@ def play(python: Path, script: Path, stated: Mapping[str, str]) -> Found:
 
 
 def main(asked: list[str]) -> int:
-    scripts = frameworks()
+    scripts = frameworks(FOLDER, "try_")
     unknown = [name for name in asked if name not in scripts]
     if unknown:
         print(f"there is no {', '.join(unknown)}; there are {', '.join(scripts)}", file=sys.stderr)
@@ -168,7 +145,7 @@ def main(asked: list[str]) -> int:
     failed = False
     for name in asked or scripts:
         script = scripts[name]
-        python = environment(name, dependencies(script), node_packages(script))
+        python = environment(f"try-{name}", script, "--editable", ROOT)
         found = play(python, script, variables(script))
         failed |= not found.right
         print(f"{'✓' if found.right else '✗'} {name:17} {found}", flush=True)

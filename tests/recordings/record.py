@@ -20,10 +20,9 @@ HEADER = re.compile(r"^# /// script$\s(?P<content>(^#(| .*)$\s)+)^# ///$", re.MU
 """As the specification of inline script metadata has it (PEP 723)."""
 
 
-def frameworks() -> dict[str, Path]:
-    """Return the scripts that have a header, by name."""
-    prefix = "record_"  # lest a script hide the package of its name
-    return {path.stem.removeprefix(prefix).replace("_", "-"): path for path in sorted(FOLDER.glob(f"{prefix}*.py"))}
+def frameworks(folder: Path, prefix: str) -> dict[str, Path]:
+    """Return the scripts that have a header, by name. They have a prefix lest one hide the package of its name."""
+    return {path.stem.removeprefix(prefix).replace("_", "-"): path for path in sorted(folder.glob(f"{prefix}*.py"))}
 
 
 def header(script: Path) -> dict[str, Any]:
@@ -45,30 +44,29 @@ def node_packages(script: Path) -> dict[str, str]:
     return pinned
 
 
-def install_node_packages(folder: Path, npm: dict[str, str]) -> None:
-    """Install packages of npm into a folder."""
-    if npm:
-        (folder / "package.json").write_text(json.dumps({"private": True, "dependencies": npm}), "utf-8")
-        command = ["npm", "install", "--silent", "--no-audit", "--no-fund", "--ignore-scripts"]
-        subprocess.run(command, cwd=folder, check=True)
+def environment(name: str, script: Path, *beside: str | Path) -> Path:
+    """Return the Python of a script's own environment, made anew where the header has changed.
 
-
-def environment(name: str, packages: list[str], npm: dict[str, str]) -> Path:
-    """Return the Python of the framework's own environment, made anew where the header has changed."""
-    folder = ENVIRONMENTS / f"record-{name}"
+    `beside` is what pip installs there besides what the header pins.
+    """
+    packages, npm = dependencies(script), node_packages(script)
+    folder = ENVIRONMENTS / name
     python, stamp = folder / "bin" / "python", folder / "packages"
     wanted = "\n".join([*packages, *(f"{one}@{version}" for one, version in npm.items())])
     if not stamp.exists() or stamp.read_text("utf-8") != wanted:
         print(f"installing {', '.join(packages)}", flush=True)
         venv.create(folder, clear=True, with_pip=True)
-        subprocess.run([python, "-m", "pip", "install", "--quiet", *packages], check=True)
-        install_node_packages(folder, npm)
+        subprocess.run([python, "-m", "pip", "install", "--quiet", *beside, *packages], check=True)
+        if npm:
+            (folder / "package.json").write_text(json.dumps({"private": True, "dependencies": npm}), "utf-8")
+            command = ["npm", "install", "--silent", "--no-audit", "--no-fund", "--ignore-scripts"]
+            subprocess.run(command, cwd=folder, check=True)
         stamp.write_text(wanted, "utf-8")
     return python
 
 
 def main(arguments: list[str]) -> int:
-    scripts = frameworks()
+    scripts = frameworks(FOLDER, "record_")
     if not arguments:
         for name, path in scripts.items():
             pinned = [*dependencies(path), *(f"{one}@{version}" for one, version in node_packages(path).items())]
@@ -78,7 +76,7 @@ def main(arguments: list[str]) -> int:
     if name not in scripts:
         print(f"{name} is no framework that can be recorded; there are {', '.join(scripts)}", file=sys.stderr)
         return 2
-    python = environment(name, dependencies(scripts[name]), node_packages(scripts[name]))
+    python = environment(f"record-{name}", scripts[name])
     return subprocess.run([python, scripts[name], *recordings], check=False).returncode
 
 
