@@ -24,7 +24,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from goldspan.scoring.alignment import Pair, align
-from goldspan.scoring.call_match import Bounds, CallMatch, Surroundings
+from goldspan.scoring.call_match import CallMatch, Surroundings
 from goldspan.scoring.comparison import ONE, ZERO
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.declared_defaults import DeclaredDefaults
@@ -76,7 +76,8 @@ class TurnCalls:
         self._matches = [CallMatch(call, override or call.criterion or judging, around) for call in expected]
         self._calls, batches = _calls_of(turn, session, judging)
         self._batches = batches if judging.parallel_calls == "any_order" else None
-        self._bounds: dict[tuple[int, int], Bounds] = {}
+        self._same: dict[tuple[int, int], bool | None] = {}
+        """Whether pairs match; None: perhaps."""
         self._counts: dict[tuple[bool, bool], Counts] = {}
 
     def counts(self, *, ordered: bool, known: bool) -> Counts:
@@ -95,10 +96,11 @@ class TurnCalls:
         return self._counts[ordered, known]
 
     def _is_match(self, row: int, column: int, *, known: bool) -> bool:
-        bounds = self._bounds.get((row, column))
-        if bounds is None:
-            bounds = self._bounds[row, column] = self._matches[row].judge(self._calls[column]).bounds
-        return (bounds.least if known else bounds.most) == 1
+        if (row, column) not in self._same:
+            least, most = self._matches[row].judge(self._calls[column]).bounds
+            self._same[row, column] = True if least == 1 else None if most == 1 else False
+        same = self._same[row, column]
+        return same is True if known else same is not False
 
 
 def calls_by_turn(result: SessionResult, override: Criterion | None = None) -> list[TurnCalls]:
