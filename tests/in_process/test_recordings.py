@@ -1,0 +1,56 @@
+"""Recorded telemetry of every framework through the door, in whatever batches: the same results as by a replay."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import pytest
+
+from goldspan.scoring.goldens import GoldenIndex, load_goldens
+from in_process_rig import Inner, Rig
+from otlp_containers import as_sdk_spans, requests_of
+from otlp_logs import LOGGED, as_sdk_records, log_documents
+from pipeline_rig import EVERYTHING, NAMES, files_of, newest, said_by_replay
+
+HALF = {
+    **EVERYTHING,
+    "goldens": [{**golden, "session_pattern": "*[02468ace]"} for golden in EVERYTHING["goldens"]],  # type: ignore[attr-defined]
+}
+GOLDENS = {"every session": load_goldens(EVERYTHING), "about half of the sessions": load_goldens(HALF)}
+
+
+def said_by_door(name: str, goldens: GoldenIndex, *, batch: int, seed: int) -> dict[str, dict[str, Any]]:
+    """Export the spans of a recording out of order, its log records in between; return what is said in the end."""
+    chances = Random(seed)
+    records: list[Any] = [span for request in requests_of(name) for span in as_sdk_spans(request)]
+    spans = len(records)
+    for document in log_documents(name) if name in LOGGED else []:
+        records += as_sdk_records(document)
+    chances.shuffle(records)
+    rig = Rig(Inner(), goldens=goldens, settle=3600, run_idle=3600, hold_timeout=3600)
+    while records:
+        some, records = records[:batch], records[batch:]
+        for record in some:
+            if hasattr(record, "log_record"):
+                rig.door.take_log_record(record)
+        rig.door.export([record for record in some if not hasattr(record, "log_record")])
+    rig.close()
+    assert len(rig.inner.spans) == spans
+    return newest(
+        {key: list(value) if isinstance(value, tuple) else value for key, value in event.attributes.items()}
+        for event in rig.events()
+    )
+
+
+@pytest.mark.parametrize("wanted", GOLDENS)
+@pytest.mark.parametrize("name", NAMES)
+def test_results_are_those_of_a_replay(name: str, wanted: str) -> None:
+    goldens = GOLDENS[wanted]
+    replayed = said_by_replay(files_of(name), goldens)
+    expected = {
+        result: {key: value for key, value in said.items() if key not in ("time", "context", "resource")}
+        for result, said in replayed.items()
+    }
+    for seed, batch in enumerate((1, 5, 1000)):
+        assert said_by_door(name, goldens, batch=batch, seed=seed) == expected
