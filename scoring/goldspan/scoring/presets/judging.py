@@ -32,7 +32,9 @@ class ChosenPreset:
     """A preset with options that were checked."""
 
     preset: Preset[Any]
-    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    options: Mapping[str, Any]
+    checked: Any = field(compare=False, repr=False)
+    """The options as the preset understands them."""
 
     @property
     def name(self) -> str:
@@ -56,8 +58,7 @@ def choose_preset(name: str, options: Mapping[str, Any] | None = None) -> Chosen
 
     """
     preset, given = find_preset(name), dict(options or {})
-    preset.check(given)
-    return ChosenPreset(preset, given)
+    return ChosenPreset(preset, given, preset.check(given))
 
 
 def judge_by_preset(chosen: ChosenPreset, own: SessionResult, *, final: bool = True) -> SessionResult:
@@ -122,7 +123,7 @@ def _as_one(
 
 def _expected(chosen: ChosenPreset, golden: Golden) -> object:
     """Return how often tools should be called, where the system counts and the golden says so; expected calls else."""
-    if chosen.preset.reads_counts(chosen.preset.check(chosen.options)):
+    if chosen.preset.reads_counts(chosen.checked):
         counts = golden.call_counts or (golden.turns[0].call_counts if len(golden.turns) == 1 else {})
         if counts:
             return {tool: (count.operator, count.number) for tool, count in counts.items()}
@@ -133,7 +134,7 @@ def _expected(chosen: ChosenPreset, golden: Golden) -> object:
 
 def _actual(chosen: ChosenPreset, session: Session, whole: Turn | None) -> object:
     """Return messages where the system compares messages and all of them were recorded, calls else."""
-    if chosen.preset.reads_messages(chosen.preset.check(chosen.options)):
+    if chosen.preset.reads_messages(chosen.checked):
         recorded = [turn.messages.value for turn in session.turns]
         if recorded and all(isinstance(one, list) for one in recorded):
             return [message for one in recorded for message in one]
