@@ -47,13 +47,18 @@ def event(name: str, **attributes: Any) -> EventView:
     return EventView(name, attributes)
 
 
-def requests_of(recording: str) -> list[dict[str, Any]]:
-    """Parse a recording: one document, or one request a line."""
-    text = (RECORDINGS / f"{recording}.otlp.json").read_text()
+def documents_in(path: Path) -> list[dict[str, Any]]:
+    """Parse a recorded file: one document, or one request a line."""
+    text = path.read_text("utf-8")
     try:
         return [json.loads(text)]
     except ValueError:
         return [json.loads(line) for line in text.splitlines() if line.strip()]
+
+
+def requests_of(recording: str) -> list[dict[str, Any]]:
+    """The requests of a recording that hold its spans."""
+    return documents_in(RECORDINGS / f"{recording}.otlp.json")
 
 
 def as_message(request: dict[str, Any]) -> ExportTraceServiceRequest:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import base64
 import copy
-import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from google.protobuf import json_format
@@ -19,8 +17,8 @@ from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, set_s
 
 from goldspan.mappers.readers.anyvalue import decode_attributes, decode_value
 from goldspan.mappers.spans import LogView, ResourceView
+from otlp_containers import RECORDINGS, documents_in
 
-RECORDINGS = Path(__file__).parent / "fixtures" / "recordings"
 LOGGED = sorted(path.name.removesuffix(".logs.json") for path in RECORDINGS.glob("*.logs.json"))
 TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 
@@ -31,12 +29,8 @@ def log(event_name: str = "", body: Any = None, *, time: int = 1_000, scope: str
 
 
 def log_documents(recording: str) -> list[dict[str, Any]]:
-    """Parse the log records of a recording: one document, or one request a line."""
-    text = (RECORDINGS / f"{recording}.logs.json").read_text("utf-8")
-    try:
-        return [json.loads(text)]
-    except ValueError:
-        return [json.loads(line) for line in text.splitlines() if line.strip()]
+    """The requests of a recording that hold its log records."""
+    return documents_in(RECORDINGS / f"{recording}.logs.json")
 
 
 def records_in(document: dict[str, Any]) -> Iterator[tuple[dict[str, Any], dict[str, Any], dict[str, Any]]]:

@@ -16,6 +16,7 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportM
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
+from conformance.recordings import files_of  # noqa: F401 - for those who use this rig
 from goldspan.collector_processor.emit.attributes import event_attributes
 from goldspan.collector_processor.engine_settings import EngineSettings
 from goldspan.collector_processor.evaluation import Evaluation
@@ -171,11 +172,6 @@ def said_by_replay(paths: Sequence[Path], goldens: GoldenIndex) -> Said:
 @cache
 def everything() -> GoldenIndex:
     return load_goldens(EVERYTHING)
-
-
-def files_of(recording: str) -> list[Path]:
-    paths = [RECORDINGS / f"{recording}.otlp.json", RECORDINGS / f"{recording}.logs.json"]
-    return [path for path in paths if path.exists()]
 
 
 def bodies_of(recording: str) -> list[Request]:

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from conformance import recordings
-from conformance.single_records import files_of
 from goldspan.mappers.dialects import DialectRegistry
 from goldspan.mappers.facts import Role, SpanFacts
 from goldspan.mappers.readers import read_files
@@ -77,7 +76,7 @@ def find(name: str) -> Finding:
 
 def _facts(name: str) -> dict[SpanRef, SpanFacts]:
     registry = DialectRegistry()
-    views = read_files(files_of(name), lambda problem: None)
+    views = read_files(recordings.files_of(name), lambda problem: None)
     spans = [registry.read(view) for view in views if not isinstance(view, LogView)]
     return {span.ref: span for span in spans}
 

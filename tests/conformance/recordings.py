@@ -40,10 +40,14 @@ class Row:
         return [tuple(call for call in turn.calls if not call.rejected) for turn in turns]
 
 
+def files_of(name: str) -> list[Path]:
+    """The files of one recording: its spans, and its log records where there are some."""
+    return [path for path in (FOLDER / f"{name}.otlp.json", FOLDER / f"{name}.logs.json") if path.exists()]
+
+
 def read(name: str) -> Row:
     """Read one recording, with its log records where there are some, and check it."""
-    paths = [FOLDER / f"{name}.otlp.json", FOLDER / f"{name}.logs.json"]
-    row = Row(name, read_sessions([path for path in paths if path.exists()]))
+    row = Row(name, read_sessions(files_of(name)))
     truth = TRUTH["files"][name]
     if isinstance(truth["turns"], dict):
         check_conversations(row, truth)

@@ -5,25 +5,21 @@ A document is OTLP/JSON with one span or one log record, and that record's own r
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
-from conformance.recordings import FOLDER
+from conformance.recordings import files_of
+from otlp_containers import documents_in
 
 Document = dict[str, Any]
 _PARTS = (("resourceSpans", "scopeSpans", "spans"), ("resourceLogs", "scopeLogs", "logRecords"))
 
 
-def files_of(name: str) -> list[Path]:
-    """The files of one recording: its spans, and its log records where there are some."""
-    return [path for path in (FOLDER / f"{name}.otlp.json", FOLDER / f"{name}.logs.json") if path.exists()]
-
-
 def documents_of(name: str) -> list[Document]:
     """Every record of a recording by itself, in the order in which they came into being: spans by their ends."""
-    documents = [single for path in files_of(name) for document in _parsed(path) for single in _taken_apart(document)]
+    documents = [
+        single for path in files_of(name) for document in documents_in(path) for single in _taken_apart(document)
+    ]
     return sorted(documents, key=_moment)
 
 
@@ -44,14 +40,6 @@ def changed(document: Document, change: Callable[[dict[str, Any]], dict[str, Any
             (record,) = scope[records]
             return {resources: [{**resource, scopes: [{**scope, records: [change(record)]}]}]}
     raise AssertionError(f"no document of one record: {document}")
-
-
-def _parsed(path: Path) -> list[Document]:
-    text = path.read_text("utf-8")
-    try:
-        return [json.loads(text)]
-    except json.JSONDecodeError:
-        return [json.loads(line) for line in text.splitlines() if line.strip()]
 
 
 def _taken_apart(document: Document) -> Iterator[Document]:

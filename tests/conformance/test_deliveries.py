@@ -13,8 +13,8 @@ from functools import lru_cache
 
 import pytest
 
-from conformance.recordings import FOLDER, TRUTH
-from conformance.single_records import Document, documents_of, files_of
+from conformance.recordings import FOLDER, TRUTH, files_of
+from conformance.single_records import Document, documents_of
 from goldspan.collector_processor.engine import Engine
 from goldspan.collector_processor.engine_settings import EngineSettings
 from goldspan.collector_processor.evaluation import Evaluation, Handout, Level

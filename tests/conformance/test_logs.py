@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from conformance import recordings
-from conformance.single_records import documents_of, files_of
+from conformance.recordings import files_of
+from conformance.single_records import documents_of
 from conformance.test_deliveries import golden_of
 from goldspan.collector_processor.inspection import inspect_spans
 from goldspan.collector_processor.replay import replay

@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from conformance import recordings
+from conformance.recordings import files_of
 from goldspan.collector_processor.cli import main
 from goldspan.collector_processor.golden_tools.yaml_writing import yaml_text
 from goldspan.scoring.goldens.documents import Notes
@@ -19,11 +20,6 @@ from goldspan.scoring.goldens.schema import golden_set_schema
 from goldspan.scoring.goldens.yaml_text import read_yaml
 
 CAPTURED = [name for name in recordings.NAMES if recordings.TRUTH["files"][name]["arguments"].startswith("captured")]
-
-
-def files_of(name: str) -> list[Path]:
-    paths = [recordings.FOLDER / f"{name}.otlp.json", recordings.FOLDER / f"{name}.logs.json"]
-    return [path for path in paths if path.exists()]
 
 
 def goldspan(*arguments: object) -> Result:

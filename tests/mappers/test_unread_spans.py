@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,10 +13,11 @@ from goldspan.mappers.facts import Role, SpanFacts, UnreadSpan
 from goldspan.mappers.readers import read_files, views
 from goldspan.mappers.spans import LogView, SpanView
 from goldspan.scoring.errors import Problem
+from otlp_containers import RECORDINGS, documents_in
 from otlp_requests import as_line
 from trace_requests import turn_request
 
-RECORDINGS = sorted((Path(__file__).parents[1] / "fixtures" / "recordings").glob("*.otlp.json"))
+RECORDED = sorted(RECORDINGS.glob("*.otlp.json"))
 REGISTRY = DialectRegistry()
 
 
@@ -29,16 +29,11 @@ def lazily(path: Path) -> list[SpanView]:
     return [view for view in read_files([path], refuse) if not isinstance(view, LogView)]
 
 
-def requests_in(path: Path) -> list[Any]:
-    text = path.read_text("utf-8")
-    return [json.loads(one) for one in (text.splitlines() if text.startswith('{"') else [text]) if one]
-
-
 def plainly(path: Path) -> list[SpanView]:
-    return [view for view in views(requests_in(path), refuse) if not isinstance(view, LogView)]
+    return [view for view in views(documents_in(path), refuse) if not isinstance(view, LogView)]
 
 
-@pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: path.name.removesuffix(".otlp.json"))
+@pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.name.removesuffix(".otlp.json"))
 def test_content_is_read_late_as_it_is_at_once(path: Path) -> None:
     late = [REGISTRY.read(view, content=False) for view in lazily(path)]
     at_once = [REGISTRY.read(view, content=False) for view in plainly(path)]
