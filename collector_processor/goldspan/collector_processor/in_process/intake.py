@@ -278,8 +278,8 @@ class Intake:
             name = scope_of(span)
             if name in self._agents_scopes:
                 return True
-            facts = self._facts(span)
-            if facts is not None and facts.role is not None:
+            role, _ = self._registry.outline(self._views.view(span))
+            if role is not None:
                 if len(self._agents_scopes) < _MAX_SCOPES:
                     self._agents_scopes.add(name)
                 return True
