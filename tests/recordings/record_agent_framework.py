@@ -170,7 +170,6 @@ def denied(recorder: Recorder) -> None:
 
 def run_batch(recorder: Recorder, together: Callable[[list[Awaitable[Any]]], Awaitable[Any]]) -> None:
     instrumented(recorder)
-    conversations = {scenario.SESSION: scenario.STANDARD, scenario.OTHER_SESSION: scenario.OTHER}
 
     async def run() -> None:
         with trace.get_tracer("batch_runner").start_as_current_span("nightly batch"):
@@ -178,7 +177,7 @@ def run_batch(recorder: Recorder, together: Callable[[list[Awaitable[Any]]], Awa
                 await together(
                     [
                         agent([turns[number]]).run(turns[number].user, session=AgentSession(service_session_id=session))
-                        for session, turns in conversations.items()
+                        for session, turns in scenario.CONVERSATIONS.items()
                     ]
                 )
 

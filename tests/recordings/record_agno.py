@@ -134,8 +134,7 @@ recording("agno-openllmetry-team", UNTRACED)(lambda recorder: delegate(recorder,
 
 def run_batch(recorder: Recorder, together: Callable[[Any], Any]) -> None:
     OpenInference().instrument(tracer_provider=recorder.trace())
-    conversations = {scenario.SESSION: scenario.STANDARD, scenario.OTHER_SESSION: scenario.OTHER}
-    agents = {session: agent(turns) for session, turns in conversations.items()}
+    agents = {session: agent(turns) for session, turns in scenario.CONVERSATIONS.items()}
 
     async def run() -> None:
         with trace.get_tracer("batch_runner").start_as_current_span("nightly batch"):
@@ -143,7 +142,7 @@ def run_batch(recorder: Recorder, together: Callable[[Any], Any]) -> None:
                 await together(
                     [
                         agents[session].arun(turns[number].user, session_id=session)
-                        for session, turns in conversations.items()
+                        for session, turns in scenario.CONVERSATIONS.items()
                     ]
                 )
 

@@ -14,10 +14,10 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Iterable
 from typing import Any
 
+import json_tools
 import scenario
 from autogen_agentchat.agents import AssistantAgent
 from autogen_agentchat.conditions import TextMessageTermination
@@ -36,23 +36,7 @@ INFO = ModelInfo(vision=False, function_calling=True, json_output=False, family=
 SILENT = {"AUTOGEN_DISABLE_RUNTIME_TRACING": "true"}
 
 
-# Synchronous tools would run in threads, in another order each time.
-async def get_weather(city: str, unit: str, days: int = 1) -> str:
-    """Weather forecast."""
-    return json.dumps(scenario.get_weather(city, unit, days))
-
-
-async def convert(value: float, from_unit: str, to_unit: str) -> str:
-    """Convert a temperature."""
-    return json.dumps(scenario.convert_temperature(value, from_unit, to_unit))
-
-
-async def book_table(restaurant: dict[str, Any], people: int, when: str, notes: str | None = None) -> str:
-    """Book a table."""
-    return json.dumps(scenario.book_table(restaurant, people, when, notes))
-
-
-TOOLS = [FunctionTool(tool, tool.__doc__ or "") for tool in (get_weather, convert, book_table)]
+TOOLS = [FunctionTool(tool, tool.__doc__ or "") for tool in json_tools.TOOLS]
 
 
 def model(turns: Iterable[Turn]) -> ReplayChatCompletionClient:

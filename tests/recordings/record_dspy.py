@@ -131,11 +131,10 @@ def agent_as_tool(recorder: Recorder) -> None:
 def batch(recorder: Recorder) -> None:
     """A program runs two conversations, turn by turn, under one span."""
     instrumented(recorder)
-    conversations = {scenario.SESSION: scenario.STANDARD, scenario.OTHER_SESSION: scenario.OTHER}
-    agents = {session: agent(turns) for session, turns in conversations.items()}
+    agents = {session: agent(turns) for session, turns in scenario.CONVERSATIONS.items()}
     with trace.get_tracer("batch_runner").start_as_current_span("nightly batch"):
         for number in range(2):
-            for session, turns in conversations.items():
+            for session, turns in scenario.CONVERSATIONS.items():
                 with using_session(session):
                     agents[session](question=turns[number].user)
 

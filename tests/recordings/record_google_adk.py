@@ -182,13 +182,12 @@ def denied(recorder: Recorder) -> None:
 
 
 async def one_turn_each(together: Callable[..., Any]) -> None:
-    conversations = {scenario.SESSION: scenario.STANDARD, scenario.OTHER_SESSION: scenario.OTHER}
-    runners = {session: await runner(agent(turns), session) for session, turns in conversations.items()}
+    runners = {session: await runner(agent(turns), session) for session, turns in scenario.CONVERSATIONS.items()}
     with trace.get_tracer("batch_runner").start_as_current_span("nightly batch"):
         for number in range(2):
             await together(
                 say(runners[session], types.Part(text=turns[number].user), session)
-                for session, turns in conversations.items()
+                for session, turns in scenario.CONVERSATIONS.items()
             )
 
 

@@ -166,11 +166,10 @@ def agent_as_tool(recorder: Recorder) -> None:
 def batch(recorder: Recorder) -> None:
     """A program runs two conversations, turn by turn, under one span."""
     native(recorder)
-    conversations = {scenario.SESSION: scenario.STANDARD, scenario.OTHER_SESSION: scenario.OTHER}
-    agents = {name: agent(turns) for name, turns in conversations.items()}
+    agents = {name: agent(turns) for name, turns in scenario.CONVERSATIONS.items()}
     with trace.get_tracer("batch_runner").start_as_current_span("nightly batch"):
         for number in range(2):
-            for name, turns in conversations.items():
+            for name, turns in scenario.CONVERSATIONS.items():
                 with session(name):
                     agents[name].run(messages=[ChatMessage.from_user(turns[number].user)])
 

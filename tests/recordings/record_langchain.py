@@ -216,12 +216,11 @@ def denied_by_opentelemetry(recorder: Recorder) -> None:
 
 def run_batch(recorder: Recorder) -> None:
     """A program runs two conversations, turn by turn, under one span."""
-    conversations = {scenario.SESSION: scenario.STANDARD, scenario.OTHER_SESSION: scenario.OTHER}
-    prepared = {session: agent(turns) for session, turns in conversations.items()}
+    prepared = {session: agent(turns) for session, turns in scenario.CONVERSATIONS.items()}
 
     with trace.get_tracer("batch_runner").start_as_current_span("nightly batch"):
         for number in range(2):
-            for session, turns in conversations.items():
+            for session, turns in scenario.CONVERSATIONS.items():
                 say(prepared[session], turns[number].user, session)
 
 

@@ -80,12 +80,11 @@ def hidden(recorder: Recorder) -> None:
 @recording("langfuse-observe-batch", KEYS)
 def batch(recorder: Recorder) -> None:
     """A program runs two conversations, turn by turn, under one span."""
-    conversations = {scenario.SESSION: scenario.STANDARD, scenario.OTHER_SESSION: scenario.OTHER}
-    turns = [turns[number] for number in range(2) for turns in conversations.values()]
+    turns = [turns[number] for number in range(2) for turns in scenario.CONVERSATIONS.values()]
     answer = loop(recorder, turns)
     with trace.get_tracer("batch_runner").start_as_current_span("nightly batch"):
         for number in range(2):
-            for session, played in conversations.items():
+            for session, played in scenario.CONVERSATIONS.items():
                 with propagate_attributes(session_id=session):
                     answer(played[number].user)
 

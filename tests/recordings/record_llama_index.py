@@ -14,10 +14,10 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import json_tools
 import scenario
 from llama_index.core.agent.workflow import AgentWorkflow, FunctionAgent
 from llama_index.core.tools import FunctionTool
@@ -35,23 +35,7 @@ HIDDEN = {"OPENINFERENCE_HIDE_INPUTS": "true", "OPENINFERENCE_HIDE_OUTPUTS": "tr
 DESCRIPTION = "Helps."
 
 
-# Synchronous tools would run in threads, in another order each time.
-async def get_weather(city: str, unit: str, days: int = 1) -> str:
-    """Weather forecast."""
-    return json.dumps(scenario.get_weather(city, unit, days))
-
-
-async def convert(value: float, from_unit: str, to_unit: str) -> str:
-    """Convert a temperature."""
-    return json.dumps(scenario.convert_temperature(value, from_unit, to_unit))
-
-
-async def book_table(restaurant: dict[str, Any], people: int, when: str, notes: str | None = None) -> str:
-    """Book a table."""
-    return json.dumps(scenario.book_table(restaurant, people, when, notes))
-
-
-TOOLS = [FunctionTool.from_defaults(async_fn=tool) for tool in (get_weather, convert, book_table)]
+TOOLS = [FunctionTool.from_defaults(async_fn=tool) for tool in json_tools.TOOLS]
 
 
 def model(turns: Iterable[Turn]) -> OpenAI:
@@ -163,7 +147,6 @@ recording("llama-index-openllmetry-handoff")(lambda recorder: hand_over(recorder
 def batch(recorder: Recorder) -> None:
     """A program runs two conversations at once under one span."""
     openinference(recorder)
-    conversations = {scenario.SESSION: scenario.STANDARD, scenario.OTHER_SESSION: scenario.OTHER}
 
     async def say(session: str, turn: Turn) -> None:
         with using_session(session):
@@ -172,7 +155,9 @@ def batch(recorder: Recorder) -> None:
     async def run() -> None:
         with trace.get_tracer("batch_runner").start_as_current_span("nightly batch"):
             for number in range(2):
-                await asyncio.gather(*(say(session, turns[number]) for session, turns in conversations.items()))
+                await asyncio.gather(
+                    *(say(session, turns[number]) for session, turns in scenario.CONVERSATIONS.items())
+                )
 
     asyncio.run(run())
 

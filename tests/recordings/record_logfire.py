@@ -16,6 +16,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
+import json_tools
 import logfire
 import scenario
 from agents import (
@@ -33,27 +34,7 @@ from opentelemetry import trace
 from recorder import Recorder, main, recording
 from scenario import Turn
 
-
-# Synchronous tools would run in threads, in another order each time.
-@function_tool(strict_mode=False)
-async def get_weather(city: str, unit: str, days: int = 1) -> str:
-    """Weather forecast."""
-    return json.dumps(scenario.get_weather(city, unit, days))
-
-
-@function_tool(strict_mode=False)
-async def convert(value: float, from_unit: str, to_unit: str) -> str:
-    """Convert a temperature."""
-    return json.dumps(scenario.convert_temperature(value, from_unit, to_unit))
-
-
-@function_tool(strict_mode=False)
-async def book_table(restaurant: dict[str, Any], people: int, when: str, notes: str | None = None) -> str:
-    """Book a table."""
-    return json.dumps(scenario.book_table(restaurant, people, when, notes))
-
-
-TOOLS = [get_weather, convert, book_table]
+TOOLS = [function_tool(tool, strict_mode=False) for tool in json_tools.TOOLS]
 
 
 def instrumented(recorder: Recorder) -> None:
@@ -128,14 +109,13 @@ def hand_over(recorder: Recorder) -> None:
 def batch(recorder: Recorder) -> None:
     """A program runs two conversations, turn by turn, under one span."""
     instrumented(recorder)
-    conversations = {scenario.SESSION: scenario.STANDARD, scenario.OTHER_SESSION: scenario.OTHER}
     agents = {
         session: agent(OpenAIChatCompletionsModel(scenario.MODEL, client(turns)))
-        for session, turns in conversations.items()
+        for session, turns in scenario.CONVERSATIONS.items()
     }
     with trace.get_tracer("batch_runner").start_as_current_span("nightly batch"):
         for number in range(2):
-            for session, turns in conversations.items():
+            for session, turns in scenario.CONVERSATIONS.items():
                 Runner.run_sync(agents[session], turns[number].user, run_config=config(session))
 
 

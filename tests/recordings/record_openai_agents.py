@@ -15,11 +15,11 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import json_tools
 import scenario
 from agents import (
     Agent,
@@ -87,26 +87,7 @@ def output_items(step: Step) -> list[Any]:
     ]
 
 
-# Synchronous tools would run in threads, in another order each time.
-@function_tool(strict_mode=False)
-async def get_weather(city: str, unit: str, days: int = 1) -> str:
-    """Weather forecast."""
-    return json.dumps(scenario.get_weather(city, unit, days))
-
-
-@function_tool(strict_mode=False)
-async def convert(value: float, from_unit: str, to_unit: str) -> str:
-    """Convert a temperature."""
-    return json.dumps(scenario.convert_temperature(value, from_unit, to_unit))
-
-
-async def book(restaurant: dict[str, Any], people: int, when: str, notes: str | None = None) -> str:
-    """Book a table."""
-    return json.dumps(scenario.book_table(restaurant, people, when, notes))
-
-
-book_table = function_tool(book, name_override="book_table", strict_mode=False)
-TOOLS = [get_weather, convert, book_table]
+TOOLS = [function_tool(tool, strict_mode=False) for tool in json_tools.TOOLS]
 
 
 def agent(turns: Iterable[Turn], **options: Any) -> Agent[None]:
@@ -192,7 +173,7 @@ def stream(recorder: Recorder) -> None:
 
 def hand_over(recorder: Recorder, instrumentor: Any) -> None:
     model = ScriptedModel(scenario.HANDED_OVER_BY_TOOL)
-    booking = Agent(name=scenario.BOOKING_AGENT, instructions="Book.", tools=[book_table], model=model)
+    booking = Agent(name=scenario.BOOKING_AGENT, instructions="Book.", tools=TOOLS[2:], model=model)
     with traced(recorder, instrumentor):
         converse(agent((), tools=TOOLS[:2], handoffs=[booking], model=model))
 
@@ -210,7 +191,7 @@ def delegate(recorder: Recorder, instrumentor: Any) -> None:
     inner = Agent(
         name=scenario.BOOKING_AGENT,
         instructions="Book.",
-        tools=[book_table],
+        tools=TOOLS[2:],
         model=ScriptedModel([scenario.TABLE]),
     )
 
@@ -251,7 +232,7 @@ def deny(recorder: Recorder, instrumentor: Any) -> None:
 
     The group's id is dropped where a run is resumed, so that the program names the session on a span of its own.
     """
-    tool = function_tool(book, name_override="book_table", strict_mode=False, needs_approval=True)
+    tool = function_tool(json_tools.book_table, strict_mode=False, needs_approval=True)
     one = agent(scenario.STANDARD, tools=[*TOOLS[:2], tool])
 
     def say(message: Any) -> Any:
@@ -282,11 +263,10 @@ for name, instrumentor, environment in (
 @recording("openai-agents-openinference-batch")
 def batch(recorder: Recorder) -> None:
     """A program runs two conversations, turn by turn, under one span."""
-    conversations = {scenario.SESSION: scenario.STANDARD, scenario.OTHER_SESSION: scenario.OTHER}
-    agents = {session: agent(turns) for session, turns in conversations.items()}
+    agents = {session: agent(turns) for session, turns in scenario.CONVERSATIONS.items()}
     with traced(recorder, OpenInference), trace.get_tracer("batch_runner").start_as_current_span("nightly batch"):
         for number in range(2):
-            for session, turns in conversations.items():
+            for session, turns in scenario.CONVERSATIONS.items():
                 with using_session(session):
                     Runner.run_sync(agents[session], turns[number].user, run_config=config(session))
 

@@ -184,12 +184,11 @@ def denied(recorder: Recorder) -> None:
 def batch(recorder: Recorder) -> None:
     """A program runs two conversations, turn by turn, under one span."""
     recorder.trace()
-    conversations = {scenario.SESSION: scenario.STANDARD, scenario.OTHER_SESSION: scenario.OTHER}
-    agents = {session: agent(turns) for session, turns in conversations.items()}
-    histories: dict[str, list[ModelMessage]] = {session: [] for session in conversations}
+    agents = {session: agent(turns) for session, turns in scenario.CONVERSATIONS.items()}
+    histories: dict[str, list[ModelMessage]] = {session: [] for session in scenario.CONVERSATIONS}
     with trace.get_tracer("batch_runner").start_as_current_span("nightly batch"):
         for number in range(2):
-            for session, turns in conversations.items():
+            for session, turns in scenario.CONVERSATIONS.items():
                 result = agents[session].run_sync(
                     turns[number].user, message_history=histories[session], conversation_id=session
                 )

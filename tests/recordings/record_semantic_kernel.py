@@ -120,7 +120,6 @@ def rejected(recorder: Recorder) -> None:
 def batch(recorder: Recorder) -> None:
     """A program runs two conversations at once under one span, and names the session of each turn on a span."""
     instrumented(recorder)
-    conversations = {scenario.SESSION: scenario.STANDARD, scenario.OTHER_SESSION: scenario.OTHER}
     tracer = trace.get_tracer("batch_runner")
 
     async def say(session: str, turn: Turn) -> None:
@@ -130,7 +129,9 @@ def batch(recorder: Recorder) -> None:
     async def run() -> None:
         with tracer.start_as_current_span("nightly batch"):
             for number in range(2):
-                await asyncio.gather(*(say(session, turns[number]) for session, turns in conversations.items()))
+                await asyncio.gather(
+                    *(say(session, turns[number]) for session, turns in scenario.CONVERSATIONS.items())
+                )
 
     asyncio.run(run())
 

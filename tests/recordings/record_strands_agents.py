@@ -171,13 +171,12 @@ def denied(recorder: Recorder) -> None:
 def concurrent_batch(recorder: Recorder) -> None:
     """A program runs two conversations at once under one span."""
     recorder.trace()
-    conversations = {scenario.SESSION: scenario.STANDARD, scenario.OTHER_SESSION: scenario.OTHER}
-    agents = {session: agent(turns, session) for session, turns in conversations.items()}
+    agents = {session: agent(turns, session) for session, turns in scenario.CONVERSATIONS.items()}
 
     async def run() -> None:
         with trace.get_tracer("batch_runner").start_as_current_span("nightly batch"):
             for number in range(2):
-                turns = {session: turns[number] for session, turns in conversations.items()}
+                turns = {session: turns[number] for session, turns in scenario.CONVERSATIONS.items()}
                 await asyncio.gather(*(agents[session].invoke_async(turn.user) for session, turn in turns.items()))
 
     asyncio.run(run())

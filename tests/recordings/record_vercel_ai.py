@@ -62,7 +62,7 @@ for version in (5, 6):
 @recording("vercel-ai-v6-batch")
 def batch(recorder: Recorder) -> None:
     """A program runs two conversations, turn by turn, under one span."""
-    play(recorder, 6, "", {scenario.SESSION: scenario.STANDARD, scenario.OTHER_SESSION: scenario.OTHER})
+    play(recorder, 6, "", scenario.CONVERSATIONS)
 
 
 main(__file__)

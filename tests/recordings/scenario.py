@@ -73,7 +73,8 @@ OTHER = (
     Turn("What's the weather in Rome in celsius?", ((weather("call_6", "Rome", 2),), "Rome is sunny.")),
     Turn("Convert 30 C to F", ((convert("call_7", 30.0),), "That is 86 F.")),
 )
-"""A second conversation, for programs that hold several."""
+CONVERSATIONS = {SESSION: STANDARD, OTHER_SESSION: OTHER}
+"""Two conversations by their sessions, for programs that hold several."""
 
 REJECTED = (
     Turn(
