@@ -277,9 +277,12 @@ def test_beyond_so_many_traces_without_a_name_they_are_read(
     intake: Intake, registry: Counting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(undecided, "MAX_UNDECIDED", 2)
-    for _ in range(3):
-        assert names(intake.take(ended(None), 0.0)) == ["tool", "plain"]
-    assert sorted(registry.read_spans) == ["chat", "plain", "tool"]
+    traces = [ended(None) for _ in range(3)]
+    for tool, _, _ in traces:
+        assert names(intake.take([tool], 0.0)) == ["tool"]
+    for _, chat, root in traces:
+        assert names(intake.take([chat, root], 0.0)) == ["plain"]
+    assert registry.read_spans == ["tool", "chat", "plain"]
 
 
 def test_a_root_that_carries_a_score_already_does_not_wait(intake: Intake) -> None:

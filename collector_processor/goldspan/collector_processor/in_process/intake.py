@@ -213,7 +213,7 @@ class Intake:
         if wants(trace_id) or any(map(wants, session_ids)):
             return True
         if not session_ids and self._goldens.goldens:
-            return True if self._undecided.is_full else None
+            return True if self._undecided.is_full and trace not in self._undecided else None
         if self._holds_agent(glance.marked):
             self.engine.count_unmatched(next(iter(session_ids), trace_id))
         self._set_aside(trace)
