@@ -23,10 +23,7 @@ def main(names: list[str]) -> int:
     print(f"Less is better. A ratio means as much as the A/A control beside it is near 1 (limit {NOISE:.0%}).")
     sys.stdout.flush()
     for name in names or NAMES:
-        benchmark = import_module(f"benchmarks.{name}")
-        print_tables(benchmark.run())
-        if name == "mixed":
-            benchmark.print_growth()
+        print_tables(import_module(f"benchmarks.{name}").run())
     return 0
 
 

@@ -18,9 +18,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.harness import PROCESS_CPU, ROUNDS, Comparison, Subject, compare, pin, print_tables
+from benchmarks.harness import ROUNDS, Comparison, Subject, pin, print_tables
 from benchmarks.mixed_traffic import mixed_golden_set, mixed_json_lines, sessions_for
-from benchmarks.replay import loads, parse
+from benchmarks.replay import beside_loads, loads, parse
 from goldspan.collector_processor.replay import Replay, replay
 from goldspan.mappers.dialects import DialectRegistry
 from goldspan.mappers.readers import read_marked
@@ -56,7 +56,7 @@ def written(folder: Path, spans: int) -> tuple[Path, Path]:
 
 
 def run() -> Iterator[Comparison]:
-    """Measure on one file that fits into the page cache."""
+    """Measure on one file that fits into the page cache, then say how time and memory grow with the input."""
     pin()
     with tempfile.TemporaryDirectory() as folder:
         traces, golden_file = written(Path(folder), SMALL)
@@ -68,16 +68,15 @@ def run() -> Iterator[Comparison]:
         ]
         if importlib.util.find_spec("orjson") is not None:
             candidates.insert(1, Subject("orjson.loads of each line", lambda: orjson_loads(traces)))
-        yield compare(
-            f"replay of mixed traffic, {traces.stat().st_size / spans:,.0f} bytes a span, goldens for a tenth of it",
-            item="span",
-            items=spans,
-            reference=Subject("json.loads of each line", lambda: loads(traces)),
-            control=Subject("json.loads of each line", lambda: loads(traces)),
-            candidates=candidates,
-            clock=PROCESS_CPU,
+        size = traces.stat().st_size / spans
+        yield beside_loads(
+            f"replay of mixed traffic, {size:,.0f} bytes a span, goldens for a tenth of it",
+            traces,
+            spans,
+            candidates,
             rounds=max(5, ROUNDS // 3),
         )
+    print_growth()
 
 
 class Taken(NamedTuple):
@@ -133,4 +132,3 @@ if __name__ == "__main__":
             print_growth(int(spans))
         case _:
             print_tables(run())
-            print_growth()

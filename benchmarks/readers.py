@@ -11,8 +11,8 @@ from pathlib import Path
 from google.protobuf import json_format
 from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
 
-from benchmarks.harness import PROCESS_CPU, ROUNDS, Comparison, Subject, compare, pin, print_tables
-from benchmarks.replay import loads, parse
+from benchmarks.harness import ROUNDS, Comparison, Subject, pin, print_tables
+from benchmarks.replay import beside_loads, parse
 from benchmarks.traffic import SessionPlan, otlp_json_lines, plan_sessions
 from goldspan.mappers.dialects import DialectRegistry
 from goldspan.mappers.readers import read_files
@@ -70,13 +70,11 @@ def measure(what: str, sessions: Sequence[SessionPlan]) -> Iterator[Comparison]:
             assert read(path, lambda view: view) == spans, "the benchmark does not read what it should"
 
         size, packed = traces.stat().st_size / spans, protobuf.stat().st_size / spans
-        yield compare(
+        yield beside_loads(
             f"reading, {what}; JSON lines {size:,.0f} and protobuf {packed:,.0f} bytes a span, process CPU",
-            item="span",
-            items=spans,
-            reference=Subject("json.loads of each line", lambda: loads(traces)),
-            control=Subject("json.loads of each line", lambda: loads(traces)),
-            candidates=[
+            traces,
+            spans,
+            [
                 Subject("goldspan: views of JSON lines", lambda: read(traces, lambda view: view)),
                 Subject("goldspan: facts of JSON lines", lambda: read(traces, registry.read)),
                 Subject("goldspan: views of protobuf", lambda: read(protobuf, lambda view: view)),
@@ -84,7 +82,6 @@ def measure(what: str, sessions: Sequence[SessionPlan]) -> Iterator[Comparison]:
                 Subject("messages, every attribute looked at", lambda: walk(encoded)),
                 Subject("json_format.Parse of each line", lambda: parse(traces)),
             ],
-            clock=PROCESS_CPU,
             rounds=max(5, ROUNDS // 3),
         )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from google.protobuf import json_format
@@ -40,6 +40,21 @@ def parse(traces: Path) -> None:
             json_format.Parse(line, ExportTraceServiceRequest())
 
 
+def beside_loads(title: str, traces: Path, spans: int, candidates: Sequence[Subject], rounds: int) -> Comparison:
+    """Compare what is done with a file of JSON lines to parsing every line."""
+    reference = Subject("json.loads of each line", lambda: loads(traces))
+    return compare(
+        title,
+        item="span",
+        items=spans,
+        reference=reference,
+        control=reference,
+        candidates=candidates,
+        clock=PROCESS_CPU,
+        rounds=rounds,
+    )
+
+
 def run() -> Iterator[Comparison]:
     """Measure on one file that fits into the page cache."""
     pin()
@@ -55,18 +70,15 @@ def run() -> Iterator[Comparison]:
         assert (found.spans, len(judged)) == (spans, len(sessions[::2])), "the benchmark does not score what it should"
 
         size = traces.stat().st_size / spans
-        yield compare(
+        yield beside_loads(
             f"replay of OTLP/JSON lines, {size:,.0f} bytes a span, half of the sessions with goldens, process CPU",
-            item="span",
-            items=spans,
-            reference=Subject("json.loads of each line", lambda: loads(traces)),
-            control=Subject("json.loads of each line", lambda: loads(traces)),
-            candidates=[
+            traces,
+            spans,
+            [
                 Subject("goldspan: read_sessions", lambda: read_sessions(traces)),
                 Subject("goldspan: score", lambda: score(traces, goldens)),
                 Subject("json_format.Parse of each line", lambda: parse(traces)),
             ],
-            clock=PROCESS_CPU,
             rounds=max(5, ROUNDS // 2),
         )
 

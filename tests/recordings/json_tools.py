@@ -1,4 +1,4 @@
-"""The tools as coroutines that answer in JSON text; synchronous ones would run in threads, in another order each time."""
+"""The tools as coroutines that answer in JSON: synchronous ones would run in threads, in another order each time."""
 
 from __future__ import annotations
 
