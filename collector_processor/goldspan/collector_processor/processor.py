@@ -13,9 +13,8 @@ from opentelemetry.context import Context
 from opentelemetry.sdk.trace import Span
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
 
-from goldspan.collector_processor.emit.names import SESSION_ID
 from goldspan.collector_processor.exporter import ExporterOptions, Goldens, ToolParameterMatchExporter
-from goldspan.collector_processor.session_context import scoped_session, session_scope
+from goldspan.collector_processor.session_context import session_scope, stamp_session
 
 _logger = logging.getLogger("goldspan")
 
@@ -59,9 +58,7 @@ class ToolParameterMatchSpanProcessor(BatchSpanProcessor):
                 self._register_exit()
                 self._door.look_beside(span)
             if session_scope.ever_opened:
-                session = scoped_session(parent_context)
-                if session is not None and SESSION_ID not in (span.attributes or {}):
-                    span.set_attribute(SESSION_ID, session)
+                stamp_session(span, parent_context)
         except Exception:
             _logger.debug("a session could not be stamped", exc_info=True)
 

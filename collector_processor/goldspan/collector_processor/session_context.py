@@ -7,6 +7,9 @@ from types import TracebackType
 from typing import ClassVar
 
 from opentelemetry.context import Context, attach, create_key, detach, get_value, set_value
+from opentelemetry.sdk.trace import Span
+
+from goldspan.collector_processor.emit.names import SESSION_ID
 
 _KEY = create_key("goldspan-session")
 
@@ -45,3 +48,10 @@ def scoped_session(parent: Context | None = None) -> str | None:
     if session is None and parent is not None:
         session = get_value(_KEY)
     return session if isinstance(session, str) else None
+
+
+def stamp_session(span: Span, parent: Context | None = None, otherwise: str | None = None) -> None:
+    """Write the session of the enclosing scope, or `otherwise`, on a span that starts; one it carries already stays."""
+    session = (scoped_session(parent) if session_scope.ever_opened else None) or otherwise
+    if session is not None and SESSION_ID not in (span.attributes or {}):
+        span.set_attribute(SESSION_ID, session)

@@ -11,8 +11,7 @@ from opentelemetry import trace
 from opentelemetry.context import Context
 from opentelemetry.sdk.trace import Span, SpanProcessor
 
-from goldspan.collector_processor.emit.names import SESSION_ID
-from goldspan.collector_processor.session_context import scoped_session, session_scope
+from goldspan.collector_processor.session_context import stamp_session
 from goldspan.collector_processor.zero_code.exporter import doors
 
 _logger = logging.getLogger("goldspan")
@@ -54,10 +53,7 @@ class SessionStamp(SpanProcessor):
     def on_start(self, span: Span, parent_context: Context | None = None) -> None:
         """Stamp the span, unless it carries a session of goldspan's already."""
         try:
-            session = scoped_session(parent_context) if session_scope.ever_opened else None
-            session = session or self._session
-            if session is not None and SESSION_ID not in (span.attributes or {}):
-                span.set_attribute(SESSION_ID, session)
+            stamp_session(span, parent_context, self._session)
         except Exception:
             _logger.debug("a session could not be stamped", exc_info=True)
 
