@@ -6,10 +6,9 @@ python docs/generate_gateway_reference.py > docs/gateway-reference.md
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
 from typing import Any
-
-from pydantic_core import PydanticUndefined
 
 from goldspan.collector_processor.gateway.exposition import HELP
 from goldspan.collector_processor.gateway.settings import GatewaySettings
@@ -79,8 +78,6 @@ def _section(section: type[Section], above: tuple[str, ...]) -> Iterator[str]:
 
 
 def _default(value: Any) -> str:
-    if value is PydanticUndefined:
-        return "required"
     if isinstance(value, tuple | dict):
         return "goldspan's own" if len(value) else "none"
     if isinstance(value, bool) or value is None:
@@ -99,6 +96,4 @@ def _mebibytes(value: int) -> str:
 
 
 if __name__ == "__main__":
-    import sys
-
     sys.stdout.write(page() + "\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -89,8 +90,6 @@ def test_own_metrics_run_beside_it_and_what_they_say_stays_here(make_rig: MakeRi
 
 
 def test_one_that_hangs_does_not_hold_the_agent_up(make_rig: MakeRig) -> None:
-    import threading  # noqa: PLC0415 - only here
-
     free = threading.Event()
 
     def hangs(session: Session, golden: Golden) -> float:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goldspan.scoring import Capture, Session, ToolCall, Turn, score_session, score_sessions
+from goldspan.scoring import Capture, Session, ToolCall, Turn, find_metric, score_session, score_sessions
 from goldspan.scoring.metrics import MetricResult
 
 NAMES = ("exact_match", "in_order_match", "any_order_match", "precision", "recall", "f1")
@@ -225,8 +225,6 @@ def test_they_are_ordered_by_strictness(expected: list[str], actual: list[str]) 
 
 
 def test_a_golden_made_in_code_may_be_judged_alone() -> None:
-    from goldspan.scoring import find_metric  # noqa: PLC0415 - only here
-
     golden = score_session([{"name": "f", "args": {}}], [{"name": "f"}]).golden
     assert golden is not None
     answer = find_metric("trajectory_f1")(Session("s", (Turn((call("f"),)),)), golden)

@@ -317,8 +317,7 @@ def test_values_are_shown_as_they_stand_in_the_golden() -> None:
     assert 'mismatched: x (expected {"$regex": "a+"}, found "b")' in text
 
 
-@pytest.mark.parametrize("seed", ["0", "1", "4242"])
-def test_the_same_in_every_process(seed: str) -> None:
+def test_the_same_in_every_process() -> None:
     program = """
 from goldspan.scoring import score_turn
 args = {"x": {"$unordered": [{"$any_of": ["a", "b"]}, {"$type": "string"}, "c"]}, "y": {"a": 1, "b": {"$regex": "q+"}},
@@ -326,21 +325,12 @@ args = {"x": {"$unordered": [{"$any_of": ["a", "b"]}, {"$type": "string"}, "c"]}
 actual = {"x": ["c", "b", "a"], "y": {"b": "q", "a": 2}, "z": {"l": "w", "k": [1, {"n": 4, "m": 2}]}}
 print(repr(score_turn([{"name": "f", "args": args}], [{"name": "f", "args": actual}], {"argument_score": "mean"})))
 """
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={**os.environ, "PYTHONHASHSEED": seed},
-    )
-    here = subprocess.run(
-        [sys.executable, "-c", program],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={**os.environ, "PYTHONHASHSEED": "7"},
-    )
-    assert done.stdout == here.stdout
+
+    def printed(seed: str) -> bytes:
+        environment = {**os.environ, "PYTHONHASHSEED": seed}
+        return subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, check=True).stdout
+
+    assert len({printed(seed) for seed in ("0", "1", "7", "4242")}) == 1
 
 
 def test_without_re2_a_regex_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
