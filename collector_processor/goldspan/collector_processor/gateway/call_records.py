@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
 from dataclasses import MISSING, Field, fields
 from functools import cache
+from operator import attrgetter
 from typing import Any, cast
 
 import msgspec
@@ -74,16 +76,25 @@ def unpacked(record: bytes) -> Record:
         raise ValueError(f"found a call record that cannot be read: {error}") from error
 
 
-def _lean(value: object) -> Any:
-    columns = _columns(type(value).__name__) if type(value) in _INNER else None
-    if columns is None:
-        return [_lean(item) for item in cast("tuple[object, ...]", value)] if isinstance(value, tuple) else value
+def _lean(facts: object) -> list[Any]:
     lean: list[Any] = []
-    for position, (name, default) in enumerate(columns):
-        item = getattr(value, name)
-        if item is not default and item != default:
+    read, defaults = _reading(type(facts).__name__)
+    for position, (item, default) in enumerate(zip(read(facts), defaults, strict=True)):
+        if item is default:
+            continue
+        if type(item) in _INNER:  # to compare facts takes longer than to write them
             lean += (position, _lean(item))
+        elif item != default:
+            lean += (position, _plain(item))
     return lean
+
+
+def _leaner(items: tuple[object, ...]) -> list[Any]:
+    return [_lean(item) if type(item) in _INNER else _plain(item) for item in items]
+
+
+def _plain(item: object) -> object:
+    return _leaner(cast("tuple[object, ...]", item)) if isinstance(item, tuple) else item
 
 
 def _named(kind: type, lean: list[Any]) -> dict[str, Any]:
@@ -99,6 +110,13 @@ def _named(kind: type, lean: list[Any]) -> dict[str, Any]:
         else:
             named[name] = _named(of, item)
     return named
+
+
+@cache
+def _reading(name: str) -> tuple[Callable[[object], tuple[object, ...]], tuple[object, ...]]:
+    """Return what reads all fields at once, and their defaults."""
+    columns = _columns(name)
+    return attrgetter(*(name for name, _ in columns)), tuple(default for _, default in columns)
 
 
 @cache

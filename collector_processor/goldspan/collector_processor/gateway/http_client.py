@@ -6,6 +6,7 @@ for tool calls in 500 spans. Needed here is one method, without redirects, cooki
 
 from __future__ import annotations
 
+import select
 import socket
 import ssl
 from collections.abc import Mapping
@@ -14,7 +15,6 @@ from typing import cast
 from urllib.parse import urlsplit
 
 from httptools import HttpParserError, HttpResponseParser
-from urllib3.util import wait_for_read
 
 _CHUNK = 64 << 10
 
@@ -78,7 +78,7 @@ class HttpClient:
     def _connection(self) -> socket.socket:
         while self._idle:
             connection = self._idle.pop()
-            if not wait_for_read(connection, 0):
+            if not _says_something(connection):
                 return connection
             connection.close()  # an answer to nothing, or its end
         connection = socket.create_connection(self._address, self._timeout)
@@ -140,6 +140,15 @@ class _Exchange:
         elif not self.complete:
             self.keeps = self._parser.should_keep_alive()
             self.complete = True
+
+
+def _says_something(connection: socket.socket) -> bool:
+    """Tell whether something can be read at once, be it the end."""
+    if not hasattr(select, "poll"):  # Windows
+        return bool(select.select([connection], [], [], 0)[0])
+    poll = select.poll()
+    poll.register(connection, select.POLLIN)
+    return bool(poll.poll(0))
 
 
 def _send(connection: socket.socket, head: bytes, body: bytes) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 
 Value = str | bool | int | float | bytes | Sequence[str]
 """What an attribute may hold here."""
@@ -25,11 +26,19 @@ def varint(number: int) -> bytes:
 
 
 _SMALL = [bytes([number]) for number in range(0x80)]
+_FEW = 16
+_STARTS = [[bytes([number << 3 | 2, size]) for size in range(0x80)] for number in range(_FEW)]
+"""Tag and length of short fields, by number and length."""
+_SHORT = 64
+"""Letters of a text that may well be written again."""
 
 
 def field(number: int, content: bytes) -> bytes:
     """Encode a field of bytes, text or a message."""
-    return b"%b%b%b" % (varint(number << 3 | 2), varint(len(content)), content)
+    size = len(content)
+    if size < 0x80 and number < _FEW:
+        return _STARTS[number][size] + content
+    return b"%b%b%b" % (varint(number << 3 | 2), varint(size), content)
 
 
 def fixed64(number: int, value: int) -> bytes:
@@ -49,7 +58,24 @@ def number_field(number: int, value: int) -> bytes:
 
 def key_values(number: int, attributes: Mapping[str, Value]) -> bytes:
     """Encode attributes as a repeated field of `KeyValue`."""
-    return b"".join([field(number, field(1, _utf8(key)) + field(2, any_value(attributes[key]))) for key in attributes])
+    return b"".join([_key_value(number, key, attributes[key]) for key in attributes])
+
+
+def _key_value(number: int, key: str, value: Value) -> bytes:
+    if isinstance(value, int) or (isinstance(value, str) and len(value) <= _SHORT):
+        return _known_key_value(number, key, value)
+    return field(number, _key(key) + field(2, any_value(value)))
+
+
+@lru_cache(4096, typed=True)
+def _known_key_value(number: int, key: str, value: str | int) -> bytes:
+    """Encode an attribute; of most that are written the same was said before."""
+    return field(number, _key(key) + field(2, any_value(value)))
+
+
+@lru_cache(1024)
+def _key(key: str) -> bytes:
+    return field(1, _utf8(key))
 
 
 def any_value(value: Value) -> bytes:
