@@ -118,6 +118,9 @@ def test_a_turn_that_never_came_has_no_calls_and_others_are_left_out() -> None:
 def test_what_cannot_be_seen_is_not_judged(name: str) -> None:
     hidden = one_turn(calls_visible=False)
     assert judged(hidden, name).verdict.reason == "calls_not_visible"
+
+
+def test_what_was_passed_and_is_not_known_is_not_judged() -> None:
     unknown = one_turn(ToolCall("f", None, Capture.NOT_CAPTURED))
     assert judged(unknown, {"name": "axion", "check_parameters": True}).verdict.reason == "arguments_not_captured"
 
