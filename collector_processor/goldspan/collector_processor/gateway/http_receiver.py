@@ -86,26 +86,24 @@ class HttpReceiver:
             return place
         with ExitStack() as leaving:
             leaving.enter_context(place)
-            body = bytearray()
-            more = True
+            parts: list[bytes] = []
+            size, more = 0, True
             while more:
                 event = await receive()
                 if event["type"] != "http.request":
                     return None
                 part = event.get("body", b"")
                 more = event.get("more_body", False)
-                if len(body) + len(part) > limits.max_request_bytes:
+                size += len(part)
+                if size > limits.max_request_bytes:
                     return _too_large(limits.max_request_bytes)
                 try:
                     place.grow(len(part))
                 except TooMany as reason:
                     return busy(reason)
-                if not more and not body:
-                    body = part
-                else:
-                    body += part
+                parts.append(part)
             leaving.pop_all()
-        return bytes(body), forwarded, place
+        return b"".join(parts), forwarded, place
 
 
 async def respond(send: Send, answer: Answer, signal: Signal | None, *, as_json: bool) -> None:

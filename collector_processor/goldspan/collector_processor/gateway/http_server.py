@@ -14,6 +14,7 @@ from enum import Enum, auto
 from typing import Any
 
 from uvicorn.config import Config
+from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
@@ -205,6 +206,16 @@ class _GuardedProtocol(HttpToolsProtocol):
         if self._reading is _State.HEADERS:  # else the request before it is not answered yet
             self._reading = _State.BODY
         super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        cycle = self.cycle
+        if cycle.body or cycle.response_complete:
+            super().on_body(body)
+            return
+        cycle.body = body  # type: ignore[assignment] # as it is: uvicorn would copy it into an array, and that again
+        if len(body) > HIGH_WATER_LIMIT:
+            self.flow.pause_reading()
+        cycle.message_event.set()
 
     def on_message_complete(self) -> None:
         super().on_message_complete()
