@@ -11,11 +11,13 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from opentelemetry import trace
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, Tracer
 
+from goldspan.collector_processor import ToolParameterMatchSpanProcessor
 from goldspan.collector_processor.emit.attributes import event_attributes
 from goldspan.collector_processor.engine_settings import EngineSettings
 from goldspan.collector_processor.evaluation import Evaluation
@@ -236,6 +238,27 @@ def test_without_a_session_s_name_tools_and_roots_wait_unread_until_it_is_anothe
     assert {ref.span_id for ref in intake.poll(0.3).released} == {_span_id(tool), _span_id(root)}
     assert registry.read_spans == []
     assert intake.engine.stats.sessions_without_golden == 1
+
+
+@pytest.mark.parametrize(("session", "waits"), [("unwanted", False), ("wanted", True)])
+def test_a_root_that_still_runs_names_the_session(session: str, waits: bool) -> None:
+    inner = Inner()
+    door = ToolParameterMatchSpanProcessor(inner, goldens=GOLDENS)
+    provider = TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(door)
+    tracer = provider.get_tracer("agent")
+    root = tracer.start_span("invoke_agent")
+    root.set_attributes({"gen_ai.operation.name": "invoke_agent", "gen_ai.conversation.id": session})
+    name, arguments = PARIS
+    call = {"gen_ai.tool.name": name, "gen_ai.tool.call.arguments": json.dumps(arguments)}
+    below = trace.set_span_in_context(root)
+    tracer.start_span("tool", below, attributes={"gen_ai.operation.name": "execute_tool", **call}).end()
+    BatchSpanProcessor.force_flush(door)
+    assert [span.name for span in inner.spans] == ([] if waits else ["tool"])
+    root.end()
+    provider.shutdown()
+    assert ("tool_parameter_match.score" in (inner.spans[0].attributes or {})) is waits
+    assert len(inner.spans) == 2
 
 
 def test_when_it_is_one_that_a_golden_wants_they_wait_for_its_result(intake: Intake) -> None:

@@ -158,6 +158,10 @@ class ToolParameterMatchExporter(SpanExporter):
         """Take in a log record of the SDK, which may hold what spans do not; only queues it, and never raises."""
         self._pipeline.take_log_record(record)
 
+    def look_at_root(self, span: Span) -> None:
+        """Take note of the root of a trace that starts: it may name its session long before anything of it ends."""
+        self._pipeline.look_at_root(span)
+
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
         """Score what there is, let every held span go and flush the inner exporter."""
         until = time.monotonic() + timeout_millis / 1000

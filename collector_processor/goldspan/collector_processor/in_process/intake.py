@@ -2,16 +2,17 @@
 
 Most sessions on live traffic have no golden. Spans that no dialect marks, and those whose trace belongs to sessions
 that no golden wants, stay unread on a shelf: all that is looked at are their trace ids and the keys of their
-attributes. Where a trace names no session yet, its tools and roots wait, unread too, until it does. A span of a session
-that is wanted is read, and from then on so is everything of its trace. What is known comes from the same places as
-everywhere: session ids under the keys of R6, on any span of the trace, its resource or its log records. So the engine
-sees exactly the traces whose results may be asked for.
+attributes. Where neither a trace nor its root, which may still be running, names a session yet, tools and roots wait,
+unread too, until one does. A span of a session that is wanted is read, and from then on so is everything of its trace.
+What is known comes from the same places as everywhere: session ids under the keys of R6, on any span of the trace, its
+resource or its log records. So the engine sees exactly the traces whose results may be asked for.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from weakref import WeakValueDictionary
 
 from opentelemetry.sdk.trace import ReadableSpan
 
@@ -71,6 +72,7 @@ class Intake:
         self.engine = Engine(goldens, settings, self._store)
         self._shelf = Shelf[int, Unread](retention=settings.trace_retention, max_bytes=MAX_UNREAD_BYTES)
         self._look = Look(registry, self._views)
+        self._roots = WeakValueDictionary[int, ReadableSpan]()
         self._undecided = Undecided(settings.settle, settings.hold_timeout)
         self._released: set[SpanRef] = set()
         self._agents_scopes: set[str] = set()
@@ -80,6 +82,14 @@ class Intake:
     def unread_bytes(self) -> int:
         """Estimated memory of what is on the shelf."""
         return self._shelf.size
+
+    def look_at_root(self, span: ReadableSpan) -> None:
+        """Remember the root of a trace while it runs: often it says at its start which session its trace belongs to.
+
+        Called by the agent's threads.
+        """
+        if span.context is not None:
+            self._roots[span.context.trace_id] = span
 
     def take(self, spans: Sequence[ReadableSpan], now: float) -> Iterator[tuple[SpanRef, ReadableSpan]]:
         """Take in spans; yield those that should wait for a result."""
@@ -209,7 +219,7 @@ class Intake:
             return True
         if trace in self._shelf.unwanted:
             return False
-        session_ids = [*glance.session_ids, *self._told_on_shelf(trace)]
+        session_ids = [*glance.session_ids, *self._told_on_shelf(trace)] or self._named_by_root(trace)
         if wants(trace_id) or any(map(wants, session_ids)):
             return True
         if not session_ids and self._goldens.goldens:
@@ -256,6 +266,11 @@ class Intake:
         size = _PLAIN_SIZE * len(records) + self._size(others)
         records += others
         self._shelf.add({trace: records}, size, now)
+
+    def _named_by_root(self, trace: int) -> list[str]:
+        """Return the sessions that the root of a trace names, which may still be running."""
+        root = self._roots.get(trace)
+        return [] if root is None else self._look.sessions_of(root)
 
     def _told_on_shelf(self, trace: int) -> Iterator[str]:
         for record in self._shelf.records(trace):

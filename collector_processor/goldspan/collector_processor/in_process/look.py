@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from opentelemetry.sdk.trace import ReadableSpan
@@ -48,15 +48,22 @@ class Look:
                 continue
             marked.append(span)
             if not session_keys.isdisjoint(hits):
-                for key in session_keys.intersection(hits):
-                    if (session_id := identifier(attributes[key])) is not None:
-                        session_ids[session_id] = None
+                session_ids.update(self._named(attributes))
             if span.resource is not resource:
                 resource = span.resource
                 told = registry.resource(self._views.resource(resource)).session_keys
                 session_ids.update((session_id, None) for _, session_id in told)
             is_opaque = is_opaque or not opaque.isdisjoint(hits)
         return Glance(plain, marked, session_ids, is_opaque)
+
+    def sessions_of(self, running: ReadableSpan) -> list[str]:
+        """Return the sessions that a span names which has not ended: its attributes may change while one looks."""
+        return [session_id for session_id, _ in self._named(dict(running.attributes or {}))]
+
+    def _named(self, attributes: Mapping[str, Any]) -> Iterator[tuple[str, None]]:
+        for key in self._registry.session_keys.intersection(attributes):
+            if (session_id := identifier(attributes[key])) is not None:
+                yield session_id, None
 
     def plain_below(self, spans: Iterable[ReadableSpan]) -> tuple[list[ReadableSpan], list[ReadableSpan]]:
         """Tell plain spans below others, of which nothing but their places matters, from the rest."""

@@ -100,6 +100,11 @@ class Pipeline:
         self._telemetry.dropped(len(spans), "failure" if alone else "export_timeout")
         return SpanExportResult.FAILURE
 
+    def look_at_root(self, span: ReadableSpan) -> None:
+        """Take note of the root of a trace that starts. Called by the agent's threads; may raise."""
+        if (intake := self._intake) is not None:
+            intake.look_at_root(span)
+
     def take_log_record(self, record: object) -> None:
         """Take in a log record of the SDK. Called by the agent's threads: it never waits and never raises."""
         if self._intake is None or self._closed:
