@@ -57,8 +57,7 @@ class ToolParameterMatchSpanProcessor(BatchSpanProcessor):
             if self._at_exit is None:
                 self._register_exit()
                 self._door.look_beside(span)
-            parent = span.parent
-            if parent is None or parent.is_remote:
+            if span.parent is None:
                 self._door.look_at_root(span)
             if session_scope.ever_opened:
                 stamp_session(span, parent_context)
