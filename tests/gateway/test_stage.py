@@ -327,3 +327,21 @@ def test_what_was_forgotten_is_gone_from_disk(tmp_path: Path) -> None:
     found = Journal(tmp_path, max_bytes=1 << 26).recover(driver.now)
     assert not any((found.bodies, found.outgoing, found.records, found.parts))
     assert not any((found.sessions, found.tombstones))
+
+
+@pytest.mark.parametrize("had_goldens", [True, False])
+def test_what_no_golden_could_want_is_not_kept_and_said_to_be_missing_once_one_does(had_goldens: bool) -> None:
+    others = load_goldens({"format": 1, "golden_set": "others", "goldens": [{"session": "other", "calls": []}]})
+    driver = Driver(others if had_goldens else load_goldens({"format": 1, "golden_set": "none", "goldens": []}), None)
+    first, second = (as_message(turn_request("s-1", ("f", {"x": 1}), ("g", {"x": 2}))) for _ in range(2))
+    del first.resource_spans[0].scope_spans[0].spans[2:]
+    del second.resource_spans[0].scope_spans[0].spans[:2]
+    driver.send(Request(Signal.TRACES, first.SerializeToString()))
+    driver.wait(0.1)
+    assert bool(driver.stage.shelf_bytes) is had_goldens
+    driver.stage.use_goldens(everything())
+    driver.send(Request(Signal.TRACES, second.SerializeToString()))
+    driver.end()
+    said = driver.said().values()
+    assert said
+    assert any(one.get("tool_parameter_match.incomplete") for one in said) is not had_goldens

@@ -173,6 +173,7 @@ class Stage:
         self._needles = Needles(self._registry, self.settings.engine.assembly.session_keys)
         for line in self._lines.values():
             line.tenant.use_goldens(goldens, self._registry, self._needles)
+        self._share_out()
 
     # Restart.
 
@@ -251,10 +252,10 @@ class Stage:
         return line
 
     def _share_out(self) -> None:
-        """Give each tenant an equal part of what all of them may keep."""
-        parts = len(self._lines)
+        """Give each tenant an equal part of what all of them may keep; spans that no golden can want are not kept."""
+        parts, keeps = len(self._lines), bool(self._goldens.goldens) or self.settings.tier == "assemble"
         for line in self._lines.values():
-            line.shelf.max_bytes = self.settings.shelf_bytes // parts
+            line.shelf.max_bytes = self.settings.shelf_bytes // parts if keeps else 0
             line.tenant.engine.settings = replace(
                 self.settings.engine, max_spans=max(1, self.settings.engine.max_spans // parts)
             )
