@@ -32,6 +32,7 @@ from goldspan.scoring import (
     register_metric,
     score_session,
     score_sessions,
+    score_turn,
 )
 from goldspan.scoring.metrics import Range
 
@@ -145,6 +146,12 @@ class TestText:
     def test_it_is_short_when_all_is_well(self) -> None:
         assert str(score_sessions([RIGHT], goldens("s"))) == "1 session: 1 passed, 0 failed, 0 not evaluated"
 
+    def test_it_counts_what_is_too_much_to_tell(self) -> None:
+        names = [f"s-{number}" for number in range(60)]
+        told = str(score_sessions([Session(name, WRONG.turns) for name in names], goldens(*names)))
+        assert (told.count(" session s-"), told.splitlines()[-1]) == (50, "... and 10 sessions more")
+        assert "more" not in str(score_sessions([WRONG], goldens("s")))
+
     def test_it_says_when_nothing_was_recognised(self) -> None:
         result = RunResult(problems=(Problem("bad_json", "expected JSON", "a.json:3"),))
         assert "nothing was recognised" in str(result)
@@ -205,6 +212,46 @@ def test_an_explanation_has_values_only_if_they_are_asked_for() -> None:
         assert "celsius" not in explain(detail)
         assert "\n" not in explain(detail)
     assert "celsius" in explain(result.turns[0].calls[0], include_values=True)
+
+
+F, G = {"name": "f", "args": {"x": 1}}, {"name": "g"}
+REFUSED = ToolCall("f", {"x": 7}, requested=True, rejected=True)
+EXPLAINED: dict[str, tuple[list[dict[str, Any]], Turn, str]] = {
+    "right": ([F], Turn((ToolCall("f", {"x": 1}),)), "1 of 1 calls right"),
+    "wrong, missing and unexpected": (
+        [F, G],
+        Turn((ToolCall("f", {"x": 2}), ToolCall("h"))),
+        "0 of 2 calls right; wrong: f; missing: g; unexpected: h",
+    ),
+    "not known": (
+        [F],
+        Turn((ToolCall("f", None, Capture.REDACTED),)),
+        "0 of 1 calls right; not evaluated: f",
+    ),
+    "refused": ([F], Turn((ToolCall("f", {"x": 1}), REFUSED)), "1 of 1 calls right; not executed: f"),
+    "nothing needed": ([{**G, "optional": True}], Turn(), "not evaluated: nothing is expected"),
+    "a prohibition kept": ([{**G, "forbidden": True}], Turn(), "nothing that is forbidden was called"),
+    "a prohibition broken": ([{**G, "forbidden": True}], Turn((ToolCall("g"),)), "forbidden: g"),
+}
+
+
+@pytest.mark.parametrize(("expected", "turn", "says"), EXPLAINED.values(), ids=EXPLAINED)
+def test_a_turn_is_explained_by_its_tools(expected: list[dict[str, Any]], turn: Turn, says: str) -> None:
+    assert explain(score_turn(expected, turn, {"match_mode": "name_only"})) == says
+
+
+def test_a_session_is_explained_by_its_turns() -> None:
+    first = GoldenTurn((ExpectedCall("a"),), alternatives=((ExpectedCall("b"),),))
+    golden = Golden("s", (first, GoldenTurn((ExpectedCall("c"),))))
+    cut_off = score_session(golden, Session("s", (Turn((ToolCall("b"),)),)))
+    assert explain(cut_off) == "2 of 2 turns evaluated; below the threshold: turn 2"
+    assert [explain(turn) for turn in cut_off.turns] == [
+        "1 of 1 calls right; by alternative 2",
+        "0 of 1 calls right; the turn was never seen",
+    ]
+    longer = score_session(golden, Session("s", tuple(Turn((ToolCall(name),)) for name in "bcz")))
+    assert explain(longer) == "2 of 2 turns evaluated"
+    assert explain(longer.turns[2]) == "not evaluated: the golden has no such turn; unexpected: z"
 
 
 def test_an_explanation_of_many_arguments_stays_short() -> None:
