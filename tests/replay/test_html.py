@@ -207,6 +207,18 @@ def test_metrics_stand_in_a_table_of_their_session() -> None:
     ]
 
 
+def test_it_says_where_a_session_and_its_golden_come_from() -> None:
+    assert PASSED.session is not None
+    assert PASSED.golden is not None
+    seen = replace(PASSED.session, incomplete=True, run="r-1")
+    told = replace(PASSED, session=seen, golden=replace(PASSED.golden, source="goldens.yaml:4"))
+    always = ["golden set weather@1", "session id from gen_ai.conversation.id"]
+    only_here = ["incomplete", "goldens.yaml:4", "run r-1"]
+    text, other = (Parsed(page_of(RunResult((result,)))).text for result in (told, PASSED))
+    assert [words for words in (*always, *only_here) if words not in text] == []
+    assert [words for words in (*always, *only_here) if words in other] == always
+
+
 def test_regressions_are_listed() -> None:
     assert "Regressed 1 sess-1: passed with 1.00 before, now 0.50" in Parsed(
         page_of(ALL, ("sess-1: passed with 1.00 before, now 0.50",))
