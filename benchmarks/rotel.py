@@ -48,11 +48,13 @@ from rotel_sdk.open_telemetry.common.v1 import KeyValue
 def process(resource_spans):
     for scope_spans in resource_spans.scope_spans:
         for span in scope_spans.spans:
-            if any(one.key == "gen_ai.operation.name" and one.value.value == "execute_tool" for one in span.attributes):
-                attributes = span.attributes
-                for key, value in (("label", "pass"), ("golden", "s-1"), ("golden_set", "travel@1")):
-                    attributes.append(KeyValue.new_string_value("tool_parameter_match." + key, value))
-                span.attributes = attributes
+            for one in span.attributes:
+                if one.key == "gen_ai.operation.name" and one.value.value == "execute_tool":
+                    attributes = span.attributes
+                    for key, value in (("label", "pass"), ("golden", "s-1"), ("golden_set", "travel@1")):
+                        attributes.append(KeyValue.new_string_value("tool_parameter_match." + key, value))
+                    span.attributes = attributes
+                    break
 
 process_spans = process
 """

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from typing import Protocol
 
 from goldspan.collector_processor.evaluation import Evaluation
@@ -145,6 +146,22 @@ class Store(Protocol):
         ...
 
 
+_DIGEST = 8
+"""Bytes of what is remembered of a span or log record: a span id as it is."""
+_HEX = frozenset("0123456789abcdef")
+
+
+def digests(identities: Iterable[str]) -> bytes:
+    """Return what a tombstone keeps of these spans and log records."""
+    return b"".join(sorted(set(map(_digest, identities))))
+
+
+def _digest(identity: str) -> bytes:
+    if len(identity) == 2 * _DIGEST and _HEX.issuperset(identity):
+        return bytes.fromhex(identity)
+    return blake2b(identity.encode("utf-8", "surrogatepass"), digest_size=_DIGEST).digest()
+
+
 @dataclass(slots=True)
 class _Plain:
     """What is kept of a trace in which nothing was recognised."""
@@ -160,7 +177,7 @@ class MemoryStore:
         """Keep at most so many tombstones, newest first."""
         self._traces: OrderedDict[str, TraceState] = OrderedDict()
         self._sessions: dict[str, SessionState] = {}
-        self._tombstones: OrderedDict[str, tuple[float, frozenset[str]]] = OrderedDict()
+        self._tombstones: OrderedDict[str, tuple[float, bytes]] = OrderedDict()
         self._forgotten: OrderedDict[str, bool] = OrderedDict()
         self._plain: OrderedDict[str, _Plain] = OrderedDict()
         self._max_tombstones = max_tombstones
@@ -249,14 +266,20 @@ class MemoryStore:
         for trace_id in trace_ids:
             trace = self._traces.pop(trace_id, None)
             if trace is not None:
-                self._tombstones[trace_id] = (now, frozenset((*trace.spans, *trace.logs)))
+                self._tombstones[trace_id] = (now, digests((*trace.spans, *trace.logs)))
         while len(self._tombstones) > self._max_tombstones:
             self._tombstones.popitem(last=False)
 
     def is_buried(self, trace_id: str, identity: str) -> bool | None:
         """Tell whether a record of a dropped trace had come before; none where the trace was not dropped."""
         tombstone = self._tombstones.get(trace_id)
-        return None if tombstone is None else identity in tombstone[1]
+        if tombstone is None:
+            return None
+        wanted, known = _digest(identity), tombstone[1]
+        at = known.find(wanted)
+        while at > 0 and at % _DIGEST:  # it stands across two others
+            at = known.find(wanted, at + 1)
+        return at >= 0
 
     def expire(self, before: float) -> None:
         """Remove tombstones older than this."""

@@ -59,7 +59,7 @@ class Assembler(Tenant):
         shelf: Shelf,
         hold: bool,
         on_problem: Callable[[Problem], object],
-        on_buried: Callable[[str, float, frozenset[str] | None], object],
+        on_buried: Callable[[str, float, bytes | None], object],
         on_closed: Callable[[str], object],
     ) -> None:
         """Take what a `Tenant` takes; of the goldens nothing is asked, and spans wait whatever `hold` says."""

@@ -33,7 +33,7 @@ class OpenTraces(MemoryStore):
     def __init__(
         self,
         on_closed: Callable[[str], object],
-        on_buried: Callable[[str, float, frozenset[str] | None], object],
+        on_buried: Callable[[str, float, bytes | None], object],
         assembly: AssemblySettings,
     ) -> None:
         """Call `on_closed` with each dropped trace, `on_buried` with each tombstone: none for spans when it is gone."""
@@ -137,12 +137,12 @@ class OpenTraces(MemoryStore):
             trace = self.trace(trace_id)
             super().bury([trace_id], now)
             if trace is not None:
-                self._on_buried(trace_id, now, frozenset((*trace.spans, *trace.logs)))
+                self._on_buried(trace_id, *self._tombstones[trace_id])
                 self._on_closed(trace_id)
 
-    def lay_to_rest(self, trace_id: str, at: float, spans: Iterable[str]) -> None:
+    def lay_to_rest(self, trace_id: str, at: float, known: bytes) -> None:
         """Put back a tombstone of an earlier process."""
-        self._tombstones[trace_id] = (at, frozenset(spans))
+        self._tombstones[trace_id] = (at, known)
 
     def note_lost(self, trace_id: str, *, calls: bool) -> None:
         """Note that spans of a trace were let go before it was opened."""

@@ -184,9 +184,8 @@ class Stage:
         """
         assert self.journal is not None
         self.outbox.send_again(found.outgoing, self.journal.next_outgoing)
-        for tenant, trace_id, at, spans in found.tombstones:
-            with self._unreadable():
-                self._line(_headers(tenant), now).tenant.store.lay_to_rest(trace_id, at, msgspec.msgpack.decode(spans))
+        for tenant, trace_id, at, known in found.tombstones:
+            self._line(_headers(tenant), now).tenant.store.lay_to_rest(trace_id, at, known)
         records: dict[tuple[str, str], list[tuple[float, bytes]]] = {}
         for tenant, trace_id, at, record in found.records:
             records.setdefault((tenant, trace_id), []).append((at, record))
@@ -267,9 +266,8 @@ class Stage:
     def _new_tenant(self, name: str, shelf: Shelf) -> Tenant:
         changes = self.ledger
 
-        def on_buried(trace_id: str, at: float, spans: frozenset[str] | None) -> None:
-            stone = None if spans is None else (at, msgspec.msgpack.encode(sorted(spans)))
-            changes.changes.tombstones[name, trace_id] = stone
+        def on_buried(trace_id: str, at: float, known: bytes | None) -> None:
+            changes.changes.tombstones[name, trace_id] = None if known is None else (at, known)
 
         return (Assembler if self.settings.tier == "assemble" else Tenant)(
             self._goldens,

@@ -96,7 +96,7 @@ class Tenant:
         shelf: Shelf,
         hold: bool,
         on_problem: Callable[[Problem], object],
-        on_buried: Callable[[str, float, frozenset[str] | None], object],
+        on_buried: Callable[[str, float, bytes | None], object],
         on_closed: Callable[[str], object],
     ) -> None:
         """Score by these goldens; `hold` says whether spans wait for their attributes."""
