@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -18,7 +18,7 @@ class Quiet(BaseHTTPRequestHandler):
 @contextmanager
 def serving(
     handler: type[BaseHTTPRequestHandler], server: type[ThreadingHTTPServer] = ThreadingHTTPServer
-) -> Iterator[str]:
+) -> Generator[str]:
     """Answer by a handler while the block runs; where, as a URL."""
     http = server(("127.0.0.1", 0), handler)
     http.daemon_threads = True

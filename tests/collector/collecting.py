@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -14,7 +14,7 @@ CONFIG = Path(__file__).parents[2] / "config" / "collector"
 
 
 @contextmanager
-def collecting(binary: Path, config: str, ready: Callable[[], bool], **variables: str) -> Iterator[None]:
+def collecting(binary: Path, config: str, ready: Callable[[], bool], **variables: str) -> Generator[None]:
     """Run the Collector by a configuration of `config/collector`; the block begins when it is ready."""
     started = subprocess.Popen(
         [binary, "--config", CONFIG / config],

@@ -11,6 +11,7 @@ import pytest
 from click.testing import Result
 
 from command_line import Run
+from goldspan.collector_processor.golden_tools.files import is_golden_file
 from trace_requests import turn_request, write_lines
 
 
@@ -111,6 +112,19 @@ def test_what_differs_between_sets_is_shown(diff: Callable[..., Result], after: 
 def test_the_other_way_round_the_signs_change(diff: Callable[..., Result], after: Any, lines: list[str]) -> None:
     turned = [line.translate(str.maketrans("-+", "+-")) if line[0] in "-+" else line for line in lines]
     assert sorted(signed(diff(after, BASE))) == sorted(turned)
+
+
+def test_a_difference_is_shown_in_its_place(diff: Callable[..., Result]) -> None:
+    after = golden_set(golden("s-1", call("get_weather", city="Lyon", days=3), BOOK))
+    assert diff(BASE, after).stdout.splitlines() == [
+        "  s-1 (before.json:1)",
+        '    turn 1: "Weather?"',
+        "      get_weather, call 1",
+        "-       city: Paris",
+        "+       city: Lyon",
+        "= 1 difference in 1 golden",
+    ]
+    assert "\n**s-1** (before.json:1)\n" in diff(BASE, after, "--format", "markdown").stdout
 
 
 def test_text_over_lines_differs_by_lines(diff: Callable[..., Result]) -> None:
@@ -220,6 +234,31 @@ def test_what_cannot_be_compared_is_said(run: Run, tmp_path: Path) -> None:
         "? no golden for 1 session with tool calls: `goldspan goldens record` writes them",
         "= no differences",
     ]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "goldens"),
+    [
+        ("a.yaml", "", True),
+        ("a.yml", "resourceSpans: []", True),
+        ("a.json", json.dumps(BASE, indent=1), True),
+        ("a.jsonl", '{"golden_set": "w"}\n{"session": "s"}\n', True),
+        ("a.jsonl", '\n{"session": "s", "calls": []}\n', True),
+        ("a.evalset.json", '{"eval_set_id": "w", "eval_cases": []}', True),
+        ("a.test.json", '[{"query": "Hi"}]', True),
+        ("a.json", '{"resourceSpans": []}', False),
+        ("a.jsonl", '{"resourceSpans": []}\n', False),
+        ("a.json", '[{"traceId": "ab"}]', False),
+        ("a.json", "[]", False),
+        ("a.json", "[1]", False),
+        ("a.json", '{"goldens": ', False),
+        ("a.pb", "", False),
+    ],
+)
+def test_goldens_are_told_from_traces(tmp_path: Path, name: str, text: str, goldens: bool) -> None:
+    (tmp_path / name).write_text(text, "utf-8")
+    assert is_golden_file(str(tmp_path / name)) is goldens
+    assert is_golden_file(str(tmp_path)) is goldens
 
 
 def test_files_that_are_not_there_are_wrong_usage(run: Run, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goldspan.scoring import Capture, Session, ToolCall, Turn, find_metric, score_session, score_sessions
+from goldspan.scoring import Capture, Content, Session, ToolCall, Turn, find_metric, score_session, score_sessions
 from goldspan.scoring.metrics import MetricResult
 
 NAMES = ("exact_match", "in_order_match", "any_order_match", "precision", "recall", "f1")
@@ -137,6 +137,17 @@ def test_aliases_and_matchers_hold_here_too() -> None:
         session = Session("s", (Turn((ToolCall(name, {"x": number}),)),))
         (found,) = score_sessions(session, goldens, metrics=ALL).sessions
         assert {metric.verdict.exact for metric in found.metrics} == {score}
+
+
+@pytest.mark.parametrize(("cancels", "score"), [(17, 1), (18, HALF)])
+def test_what_an_earlier_turn_returned_may_be_expected(cancels: int, score: Fraction) -> None:
+    wanted_id = {"$from_result": {"call": "0.0", "path": "/id"}}
+    turns = [{"calls": [{"name": "create"}]}, {"calls": [{"name": "cancel", "args": {"id": wanted_id}}]}]
+    goldens = {"golden_set": "g", "goldens": [{"session": "s", "turns": turns}]}
+    created = ToolCall("create", result=Content({"id": 17}, Capture.CAPTURED))
+    session = Session("s", (Turn((created,), start=1), Turn((ToolCall("cancel", {"id": cancels}),), start=2)))
+    (found,) = score_sessions(session, goldens, metrics=["trajectory_recall"]).sessions
+    assert found.metrics[0].verdict.exact == score
 
 
 def test_the_criterion_says_what_matches() -> None:

@@ -31,6 +31,7 @@ from scored_sessions import (
     NOTHING,
     ODD,
     PASSED,
+    UNKNOWN,
     argument,
     call,
     missing,
@@ -193,6 +194,14 @@ def test_a_turn_has_a_headline_where_it_is_one_of_several() -> None:
         "✓ 1.00 pass turn 1 1 expected call",
     ]
     assert pieces(page_of(MATCHERS), "h3") == []
+
+
+def test_a_call_is_compared_with_the_one_made_or_the_nearest_and_others_are_not_judged() -> None:
+    one = argument("x", 1)
+    judged = turn(0, verdict(0), call("f", one), missing("g", one, near=ToolCall("g", {"x": 1})), missing("h", one))
+    headings = pieces(page_of(RunResult((session("s", verdict(0), judged),))), "th")
+    assert [words for words in headings if words in {"actual", "nearest call"}] == ["actual", "nearest call", "actual"]
+    assert Parsed(page_of(RunResult((UNKNOWN,)))).text.count("not judged") == 2
 
 
 def test_metrics_stand_in_a_table_of_their_session() -> None:

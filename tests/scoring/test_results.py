@@ -249,6 +249,12 @@ def test_a_session_is_explained_by_its_turns() -> None:
         "1 of 1 calls right; by alternative 2",
         "0 of 1 calls right; the turn was never seen",
     ]
+    forbidding = Golden("s", (GoldenTurn((ExpectedCall("a"),)), GoldenTurn((ExpectedCall("b", forbidden=True),))))
+    broken = score_session(forbidding, Session("s", (Turn(), Turn((ToolCall("b"),)))))
+    assert explain(broken) == "1 of 1 turns evaluated; forbidden calls: turn 2; below the threshold: turn 1"
+    alone = Golden("s", forbidding.turns[1:])
+    assert explain(score_session(alone, Session("s", (Turn((ToolCall("b"),)),)))) == "forbidden calls: turn 1"
+    assert explain(score_session(alone, Session("s", (Turn(),)))) == "nothing that is forbidden was called"
     longer = score_session(golden, Session("s", tuple(Turn((ToolCall(name),)) for name in "bcz")))
     assert explain(longer) == "2 of 2 turns evaluated"
     assert explain(longer.turns[2]) == "not evaluated: the golden has no such turn; unexpected: z"
