@@ -27,7 +27,7 @@ class Shelf(Generic[Trace, Record]):
         self._by_trace: dict[Trace, list[tuple[int, Sequence[Record]]]] = {}
         self._batches: deque[tuple[float, int, int, tuple[Trace, ...]]] = deque()
         self._number = 0
-        self.unwanted: dict[Trace, None] = {}
+        self.unwanted: set[Trace] = set()
         """Traces of which all sessions that are known are such that no golden wants."""
         self._telling: set[Trace] = set()
         self._forgotten: OrderedDict[Trace, bool] = OrderedDict()
@@ -50,7 +50,7 @@ class Shelf(Generic[Trace, Record]):
 
     def take(self, trace: Trace) -> list[Record]:
         """Take the records of a trace off the shelf."""
-        self.unwanted.pop(trace, None)
+        self.unwanted.discard(trace)
         self._telling.discard(trace)
         return [record for _, some in self._by_trace.pop(trace, ()) for record in some]
 
@@ -78,7 +78,7 @@ class Shelf(Generic[Trace, Record]):
             calls = trace in self.unwanted or trace in self._telling
             if not entries:
                 del self._by_trace[trace]
-                self.unwanted.pop(trace, None)
+                self.unwanted.discard(trace)
                 self._telling.discard(trace)
             self._forgotten[trace] = calls or self._forgotten.get(trace, False)
             if len(self._forgotten) > _REMEMBERED:

@@ -17,7 +17,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 from goldspan.collector_processor.engine_settings import EngineSettings
 from goldspan.collector_processor.evaluation import Handout
 from goldspan.collector_processor.gateway.needles import Needles
-from goldspan.collector_processor.gateway.shelf import Shelf
+from goldspan.collector_processor.gateway.shelf import EncodedSpans
 from goldspan.collector_processor.gateway.splitting import Envelope, Group, by_trace
 from goldspan.collector_processor.gateway.tenant import Held, Judged, Taken, Tenant
 from goldspan.mappers.assembly import Fragment, newer, read_trace
@@ -56,7 +56,7 @@ class Assembler(Tenant):
         needles: Needles,
         settings: EngineSettings,
         *,
-        shelf: Shelf,
+        shelf: EncodedSpans,
         hold: bool,
         on_problem: Callable[[Problem], object],
         on_buried: Callable[[str, float, bytes | None], object],
@@ -120,7 +120,7 @@ class Assembler(Tenant):
                 if leave:
                     held |= self._keep(trace, part, facts, number, now)
             if plain:
-                self._shelf.add(group.envelope, plain, now)
+                self._shelf.put(group.envelope, plain, now)
         self._bound()
         return self._taken(groups, held, told)
 

@@ -30,11 +30,9 @@ class Needles:
 
     def __init__(self, registry: DialectRegistry, session_keys: Iterable[str] = DEFAULT_SESSION_KEYS) -> None:
         """Look for the markers of the registry's dialects, and for session ids under these keys and the dialects'."""
-        own = {key for dialect in registry.dialects for key in getattr(dialect, "session_keys", ())}
-        opaque = [one.markers for one in registry.dialects if not hasattr(one, "session_keys")]
         scopes = [getattr(one, "bare_scopes", frozenset[str]()) for one in registry.dialects]
         events = {name for one in registry.dialects for name in getattr(one, "log_events", ())}
-        sessions = {*session_keys, *own}
+        sessions = registry.session_keys.union(session_keys)
         self.marked = _keys(frozenset[str]().union(*(one.markers for one in registry.dialects))).search
         """Finds what makes a span worth reading."""
         unknown = frozenset[str]().union(*opaque)

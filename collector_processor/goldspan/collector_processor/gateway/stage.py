@@ -32,7 +32,7 @@ from goldspan.collector_processor.gateway.outbox import Contents, Outbox, Post
 from goldspan.collector_processor.gateway.pipeline_settings import PipelineSettings
 from goldspan.collector_processor.gateway.results import Points, encoded_events
 from goldspan.collector_processor.gateway.session_records import packed_session, unpacked_session
-from goldspan.collector_processor.gateway.shelf import Shelf
+from goldspan.collector_processor.gateway.shelf import EncodedSpans
 from goldspan.collector_processor.gateway.splitting import Group, put_together, ref_of, take_apart
 from goldspan.collector_processor.gateway.tenant import Held, Judged, Tenant
 from goldspan.mappers.dialects import DialectRegistry
@@ -58,7 +58,7 @@ class _Line:
     name: str
     headers: Headers
     tenant: Tenant
-    shelf: Shelf
+    shelf: EncodedSpans
     points: Points
     said: dict[str, int] = field(default_factory=dict[str, int])
     """A check sum of each session as it was written last."""
@@ -260,10 +260,10 @@ class Stage:
             )
 
     def _new_line(self, name: str, headers: Headers) -> _Line:
-        shelf = Shelf(retention=self.settings.engine.trace_retention, max_bytes=self.settings.shelf_bytes)
+        shelf = EncodedSpans(retention=self.settings.engine.trace_retention, max_bytes=self.settings.shelf_bytes)
         return _Line(name, headers, self._new_tenant(name, shelf), shelf, Points(self._instance))
 
-    def _new_tenant(self, name: str, shelf: Shelf) -> Tenant:
+    def _new_tenant(self, name: str, shelf: EncodedSpans) -> Tenant:
         changes = self.ledger
 
         def on_buried(trace_id: str, at: float, known: bytes | None) -> None:

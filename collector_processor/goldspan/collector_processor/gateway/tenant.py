@@ -18,7 +18,7 @@ from goldspan.collector_processor.engine_settings import EngineSettings
 from goldspan.collector_processor.evaluation import Evaluation, Handout
 from goldspan.collector_processor.gateway.needles import Needles
 from goldspan.collector_processor.gateway.open_traces import OpenTraces
-from goldspan.collector_processor.gateway.shelf import Shelf
+from goldspan.collector_processor.gateway.shelf import EncodedSpans
 from goldspan.collector_processor.gateway.splitting import (
     Envelope,
     Group,
@@ -93,7 +93,7 @@ class Tenant:
         needles: Needles,
         settings: EngineSettings,
         *,
-        shelf: Shelf,
+        shelf: EncodedSpans,
         hold: bool,
         on_problem: Callable[[Problem], object],
         on_buried: Callable[[str, float, bytes | None], object],
@@ -186,7 +186,7 @@ class Tenant:
         """Judge by these from now on, and read what they join on."""
         self.engine.use_goldens(goldens)
         self._registry, self._needles = registry, needles
-        self._shelf.forget_all_unwanted()
+        self._shelf.unwanted.clear()
 
     def restore(self, record: Record, now: float) -> None:
         """Tell the engine again what it was told before a restart."""
@@ -217,7 +217,7 @@ class Tenant:
                 facts += fed
                 held |= waiting
             if traces:
-                self._shelf.add(group.envelope, traces, now)
+                self._shelf.put(group.envelope, traces, now)
         return self._taken(groups, held, facts)
 
     def _take_marked(
@@ -242,7 +242,7 @@ class Tenant:
                     held |= waiting
         for group, traces in zip(groups, by_group, strict=True):
             if traces:
-                self._shelf.add(group.envelope, traces, now)
+                self._shelf.put(group.envelope, traces, now)
         return self._taken(groups, held, facts)
 
     def _of_interest(self, body: bytes, groups: Sequence[Group]) -> Container[bytes] | None:
@@ -263,7 +263,7 @@ class Tenant:
         """
         if trace in self._open or trace in self.store.packed or not trace:
             return True
-        needles, unwanted = self._needles, self._shelf.is_unwanted(trace)
+        needles, unwanted = self._needles, trace in self._shelf.unwanted
         any_goldens = bool(self.engine.goldens.goldens)
         if any_goldens and of_interest and any(any(map(needles.opaque, group.spans)) for group, _ in mine):
             return True
@@ -275,14 +275,14 @@ class Tenant:
         ids = self._session_ids(groups)
         found = list(ids if of_interest else islice(ids, 1))
         if not unwanted:
-            groups += (shelved := self._shelf.spans(trace))
+            groups += (shelved := self._shelf.records(trace))
             found += self._session_ids(shelved)
         if any_goldens and any(map(self.engine.goldens.wants, (*found, trace.hex()))):
             return True
         if not unwanted:
             if not found:
                 return any_goldens  # it may still turn out to be anybody's
-            self._shelf.mark_unwanted(trace)
+            self._shelf.unwanted.add(trace)
             self._count_without_golden(found[0], groups)
         return False
 

@@ -133,7 +133,7 @@ class Intake:
 
     def _set_aside(self, trace: int) -> None:
         """Let go of what waited for a trace to be of interest."""
-        self._shelf.unwanted[trace] = None
+        self._shelf.unwanted.add(trace)
         self._released.update(self._undecided.take(trace))
 
     def take_log(self, view: LogView, now: float) -> None:
