@@ -139,13 +139,14 @@ def test_aliases_and_matchers_hold_here_too() -> None:
         assert {metric.verdict.exact for metric in found.metrics} == {score}
 
 
-@pytest.mark.parametrize(("cancels", "score"), [(17, 1), (18, HALF)])
-def test_what_an_earlier_turn_returned_may_be_expected(cancels: int, score: Fraction) -> None:
-    wanted_id = {"$from_result": {"call": "0.0", "path": "/id"}}
-    turns = [{"calls": [{"name": "create"}]}, {"calls": [{"name": "cancel", "args": {"id": wanted_id}}]}]
+@pytest.mark.parametrize(("cancels", "score"), [(20, 1), (17, HALF)])
+def test_what_one_call_of_an_earlier_turn_returned_may_be_expected(cancels: int, score: Fraction) -> None:
+    cancel = {"name": "cancel", "args": {"id": {"$from_result": {"call": "0.1", "path": "/id"}}}}
+    turns = [{"calls": [wanted("f1"), wanted("f2")]}, {"calls": [cancel]}]
     goldens = {"golden_set": "g", "goldens": [{"session": "s", "turns": turns}]}
-    created = ToolCall("create", result=Content({"id": 17}, Capture.CAPTURED))
-    session = Session("s", (Turn((created,), start=1), Turn((ToolCall("cancel", {"id": cancels}),), start=2)))
+    returned = (("f1", 17), ("f2", 20))
+    created = tuple(call(text, result=Content({"id": number}, Capture.CAPTURED)) for text, number in returned)
+    session = Session("s", (Turn(created, start=1), Turn((ToolCall("cancel", {"id": cancels}),), start=2)))
     (found,) = score_sessions(session, goldens, metrics=["trajectory_recall"]).sessions
     assert found.metrics[0].verdict.exact == score
 
