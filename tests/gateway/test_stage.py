@@ -345,3 +345,32 @@ def test_what_no_golden_could_want_is_not_kept_and_said_to_be_missing_once_one_d
     said = driver.said().values()
     assert said
     assert any(one.get("tool_parameter_match.incomplete") for one in said) is not had_goldens
+
+
+@pytest.mark.parametrize("quiet", [False, True])
+def test_what_a_call_returned_is_read_where_a_golden_expects_it(quiet: bool, tmp_path: Path) -> None:
+    order = {"$from_result": {"call": "create_order", "path": "/id"}}
+    calls = [{"name": "create_order", "args": {"item": "tea"}}, {"name": "ship", "args": {"order": order}}]
+    document = {"format": 1, "golden_set": "orders", "goldens": [{"session": "s-1", "turns": [{"calls": calls}]}]}
+    goldens = load_goldens(document)
+    message = as_message(turn_request("s-1", ("create_order", {"item": "tea"}), ("ship", {"order": "o-7"})))
+    [root, create, ship] = message.resource_spans[0].scope_spans[0].spans
+    create.attributes.add(key="gen_ai.tool.call.result").value.string_value = '{"id": "o-7"}'
+    driver = Driver(load_goldens({**document, "goldens": []}), tmp_path)
+    driver.stage.use_goldens(goldens)
+    driver._goldens = goldens
+    for span in (create, ship, root):
+        part = as_message(turn_request("s-1"))
+        del part.resource_spans[0].scope_spans[0].spans[:]
+        part.resource_spans[0].scope_spans[0].spans.append(span)
+        driver.send(Request(Signal.TRACES, part.SerializeToString()))
+        driver.stage.tick(driver.now)
+        driver.deliver()
+        driver.stage.commit(driver.now)
+        driver.wait(100.0 if quiet else 0.1)
+        driver.crash()
+    driver.end()
+    archive = tmp_path / "all.pb"
+    archive.write_bytes(message.SerializeToString())
+    assert driver.said() == said_by_replay([archive], goldens)
+    assert {event["gen_ai.evaluation.score.label"] for event in driver.said().values()} == {"pass"}

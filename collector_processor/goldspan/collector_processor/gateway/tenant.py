@@ -102,6 +102,7 @@ class Tenant:
         """Score by these goldens; `hold` says whether spans wait for their attributes."""
         self._registry = registry
         self._needles = needles
+        self._reads_content = settings.scorer.reads_content(goldens.goldens)
         self._hold = hold
         self._shelf = shelf
         self._on_problem = on_problem
@@ -142,7 +143,7 @@ class Tenant:
         for view in self._reader.views(self._reader.parse(body, "logs"), "logs"):
             if not isinstance(view, LogView) or not self._registry.may_tell(view.event_name, view.attributes):
                 continue
-            fact = self._registry.read_log(view, content=False)
+            fact = self._registry.read_log(view, content=self._reads_content)
             if fact is None or not fact.trace_id:
                 continue
             self.engine.feed_log(fact, now)
@@ -186,6 +187,7 @@ class Tenant:
         """Judge by these from now on, and read what they join on."""
         self.engine.use_goldens(goldens)
         self._registry, self._needles = registry, needles
+        self._reads_content = self.engine.settings.scorer.reads_content(goldens.goldens)
         self._shelf.unwanted.clear()
 
     def restore(self, record: Record, now: float) -> None:
@@ -361,7 +363,8 @@ class Tenant:
             self._on_problem(Problem("unreadable_span", f"{type(error).__name__}: {error}", "traces"))
             views = []
         if len(views) == len(group.spans):
-            return [None if isinstance(view, LogView) else self._registry.read(view, content=False) for view in views]
+            read, content = self._registry.read, self._reads_content
+            return [None if isinstance(view, LogView) else read(view, content=content) for view in views]
         if len(group.spans) == 1:
             return [None]
         return [fact for span in group.spans for fact in self._facts(Group(group.envelope, [span]))]
