@@ -35,7 +35,7 @@ class Needles:
         sessions = registry.session_keys.union(session_keys)
         self.marked = _keys(frozenset[str]().union(*(one.markers for one in registry.dialects))).search
         """Finds what makes a span worth reading."""
-        unknown = frozenset[str]().union(*opaque)
+        unknown = registry.opaque_markers
         self.opaque = _keys(unknown).search
         """Finds the marker of a dialect of which nobody knows where it takes session ids from."""
         self._session = _keys(sessions, _VALUE)
