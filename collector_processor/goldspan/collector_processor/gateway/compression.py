@@ -74,6 +74,11 @@ def gzip(body: bytes, level: int = GZIP_LEVEL) -> bytes:
     return cast("bytes", _deflater().compress(body, level, _GZIP))
 
 
+def deflated(data: bytes) -> bytes:
+    """Compress as zlib does, by its first level or one like it."""
+    return cast("bytes", _deflater().compress(data, 1))
+
+
 def zstd(body: bytes) -> bytes:
     """Compress with zstd, by its usual level."""
     return cast("bytes", import_module("zstandard").ZstdCompressor().compress(body))

@@ -9,6 +9,7 @@ import msgspec
 
 from goldspan.collector_processor.evaluation import Evaluation, Level, Remembered
 from goldspan.collector_processor.evaluations import INCOMPLETE, digest_of
+from goldspan.collector_processor.gateway.compression import deflated
 from goldspan.collector_processor.store import SessionState
 from goldspan.mappers.facts import ResourceFacts
 from goldspan.scoring.sessions import SpanRef
@@ -43,7 +44,7 @@ def packed_session(session: SessionState) -> bytes:
         digest = _short(_digest(one))
         place = (one.level.value, target, one.timestamp, one.turn_index)
         results.append([shared[text], _short(one.id), digest, one.revision, *place])
-    return zlib.compress(msgspec.msgpack.encode([session.dropped_until, sorted(session.over), commons, results]), 1)
+    return deflated(msgspec.msgpack.encode([session.dropped_until, sorted(session.over), commons, results]))
 
 
 def unpacked_session(session_id: str, state: bytes, now: float) -> SessionState:
