@@ -28,11 +28,11 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, Spa
 from goldspan.collector_processor import ToolParameterMatchSpanProcessor
 from scripted_agent import PARIS, ROME, Call, golden, golden_set, run_turn
 
-SESSIONS = [f"s-{number}" for number in range(1000)]
 WORKERS = 3
 SPANS_OF_A_TURN = 4
 """Of a turn with one call: the agent's, the model's, the tool's and its HTTP request's."""
 ROUNDS = int(os.environ.get("SCENARIO_ROUNDS", "2000"))
+SESSIONS = [f"s-{number}" for number in range(max(1000, ROUNDS // 20))]
 LONG = float(os.environ.get("SCENARIO_SECONDS", "6"))
 HOLD_TIMEOUT = float(os.environ.get("SCENARIO_HOLD_TIMEOUT", "1"))
 
