@@ -50,10 +50,9 @@ def process(resource_spans):
         for span in scope_spans.spans:
             for one in span.attributes:
                 if one.key == "gen_ai.operation.name" and one.value.value == "execute_tool":
-                    attributes = span.attributes
-                    for key, value in (("label", "pass"), ("golden", "s-1"), ("golden_set", "travel@1")):
-                        attributes.append(KeyValue.new_string_value("tool_parameter_match." + key, value))
-                    span.attributes = attributes
+                    added = (("label", "pass"), ("golden", "s-1"), ("golden_set", "travel@1"))
+                    own = [KeyValue.new_string_value("tool_parameter_match." + key, value) for key, value in added]
+                    span.attributes = [*span.attributes, *own]
                     break
 
 process_spans = process
