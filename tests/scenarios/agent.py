@@ -32,6 +32,8 @@ WORKERS = 3
 SPANS_OF_A_TURN = 4
 """Of a turn with one call: the agent's, the model's, the tool's and its HTTP request's."""
 ROUNDS = int(os.environ.get("SCENARIO_ROUNDS", "2000"))
+FORKS = min(0.002 * ROUNDS, 40)
+"""What a child takes most time for is giving back its parent's memory at its end."""
 SESSIONS = [f"s-{number}" for number in range(max(1000, ROUNDS // 20))]
 LONG = float(os.environ.get("SCENARIO_SECONDS", "6"))
 HOLD_TIMEOUT = float(os.environ.get("SCENARIO_HOLD_TIMEOUT", "1"))
@@ -189,7 +191,7 @@ def at_random(count: Count) -> None:
         chance = chances.random()
         if chance < 0.002:
             flush()
-        elif chance < 0.004:
+        elif chance < 0.002 + FORKS / ROUNDS:
             if (child := os.fork()) == 0:
                 turn(chances.choice(SESSIONS))
                 sys.exit(0)
