@@ -22,6 +22,7 @@ from goldspan.collector_processor.emit.attributes import event_attributes
 from goldspan.collector_processor.engine_settings import EngineSettings
 from goldspan.collector_processor.evaluation import Evaluation
 from goldspan.collector_processor.in_process import intake as intake_module
+from goldspan.collector_processor.in_process import roots as roots_module
 from goldspan.collector_processor.in_process import undecided
 from goldspan.collector_processor.in_process.intake import Intake
 from goldspan.collector_processor.replay import replay
@@ -322,3 +323,19 @@ def test_a_root_that_carries_a_score_already_does_not_wait(intake: Intake) -> No
 def _span_id(span: ReadableSpan) -> str:
     assert span.context is not None
     return format(span.context.span_id, "016x")
+
+
+def test_roots_are_remembered_while_they_run_and_no_more_than_so_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(roots_module, "MAX_ROOTS", 1000)
+    tracer, roots = TracerProvider(shutdown_on_exit=False).get_tracer("agent"), roots_module.Roots()
+    running = [tracer.start_span("invoke_agent") for _ in range(400)]
+    for span in running:
+        roots.add(span)  # type: ignore[arg-type]
+    del running[100:], span
+    roots.forget_ended()
+    assert len(roots) == 100
+    for span in running:
+        assert roots.get(span.get_span_context().trace_id) is span
+    for _ in range(5000):
+        roots.add(tracer.start_span("web request"))  # type: ignore[arg-type]
+        assert len(roots) <= 1000

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from weakref import WeakValueDictionary
 
 from opentelemetry.sdk.trace import ReadableSpan
 
@@ -21,6 +20,7 @@ from goldspan.collector_processor.engine_settings import EngineSettings
 from goldspan.collector_processor.evaluation import Handout
 from goldspan.collector_processor.in_process.held_spans import estimated_size
 from goldspan.collector_processor.in_process.look import Glance, Look, is_root, scope_of
+from goldspan.collector_processor.in_process.roots import Roots
 from goldspan.collector_processor.in_process.undecided import Undecided
 from goldspan.collector_processor.shelf import Shelf
 from goldspan.collector_processor.store import MemoryStore
@@ -72,7 +72,7 @@ class Intake:
         self.engine = Engine(goldens, settings, self._store)
         self._shelf = Shelf[int, Unread](retention=settings.trace_retention, max_bytes=MAX_UNREAD_BYTES)
         self._look = Look(registry, self._views)
-        self._roots = WeakValueDictionary[int, ReadableSpan]()
+        self._roots = Roots()
         self._undecided = Undecided(settings.settle, settings.hold_timeout)
         self._released: set[SpanRef] = set()
         self._agents_scopes: set[str] = set()
@@ -88,8 +88,7 @@ class Intake:
 
         Called by the agent's threads.
         """
-        if span.context is not None:
-            self._roots[span.context.trace_id] = span
+        self._roots.add(span)
 
     def take(self, spans: Sequence[ReadableSpan], now: float) -> Iterator[tuple[SpanRef, ReadableSpan]]:
         """Take in spans; yield those that should wait for a result."""
@@ -186,6 +185,7 @@ class Intake:
             else:
                 traces[trace] = [span]
         to_read = traces.pop(0, [])
+        self._roots.forget_ended()
         waiting: list[tuple[SpanRef, ReadableSpan]] = []
         for trace, some in traces.items():
             trace_id = format(trace, "032x")
