@@ -12,13 +12,13 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
+import urllib3
 from google.protobuf.message import DecodeError
 from google.rpc.status_pb2 import Status  # type: ignore[import-untyped]
 
 from goldspan.collector_processor.gateway import compression
 from goldspan.collector_processor.gateway.answers import REJECTED_FIELDS, RESPONSES
 from goldspan.collector_processor.gateway.contract import Delivered, Delivery, Refused, Request, Retry, Signal
-from goldspan.collector_processor.gateway.http_client import HttpClient
 from goldspan.collector_processor.gateway.tls import ClientTls
 from goldspan.mappers.json_shapes import is_object
 
@@ -44,20 +44,19 @@ class HttpOutlet:
         connections: int,
     ) -> None:
         """Deliver each signal to its URL, compressed by `encoding`: `gzip`, `zstd` or `identity`."""
+        self._urls = urls
         self._headers = {"content-type": _PROTOBUF, "user-agent": "goldspan", **headers}
         self._encoding = encoding
         self._closed = False
         secure = any(url.startswith("https:") for url in urls.values())
-        context = tls.context() if secure else None
-        self._clients = {
-            signal: HttpClient(
-                url,
-                timeout=timeout,
-                context=context if url.startswith("https:") else None,
-                connections=connections,
-            )
-            for signal, url in urls.items()
-        }
+        self._pool = urllib3.PoolManager(
+            num_pools=len(urls),
+            maxsize=connections,
+            block=True,
+            retries=False,
+            timeout=urllib3.Timeout(total=timeout),
+            ssl_context=tls.context() if secure else None,
+        )
 
     def deliver(self, request: Request) -> Delivery:
         """Make one attempt."""
@@ -69,16 +68,18 @@ class HttpOutlet:
             body = compression.gzip(body) if self._encoding == "gzip" else compression.zstd(body)
             headers["content-encoding"] = self._encoding
         try:
-            answer = self._clients[request.signal].post(body, headers, _LONGEST_ANSWER)
-        except (OSError, ValueError) as error:
+            response = self._pool.request(
+                "POST", self._urls[request.signal], body=body, headers=headers, redirect=False, preload_content=False
+            )
+            content = _beginning(response)
+        except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
             return Retry(None, f"{type(error).__name__}: {error}"[:_SHOWN])
-        return _meaning(request.signal, answer.status, answer.headers, answer.content)
+        return _meaning(request.signal, response.status, dict(response.headers.items()), content)
 
     def close(self) -> None:
         """Close the connections."""
         self._closed = True
-        for client in self._clients.values():
-            client.close()
+        self._pool.clear()
 
 
 def retry_after(value: str | None, now: datetime) -> float | None:
@@ -97,12 +98,13 @@ def retry_after(value: str | None, now: datetime) -> float | None:
 
 
 def _meaning(signal: Signal, status: int, headers: Mapping[str, str], content: bytes) -> Delivery:
-    is_json = headers.get("content-type", "").startswith(_JSON)
+    by_name = {name.lower(): value for name, value in headers.items()}
+    is_json = by_name.get("content-type", "").startswith(_JSON)
     if 200 <= status < 300:
         return _partial_success(signal, content, is_json=is_json)
     reason = f"HTTP {status}{_said(content, is_json=is_json)}"
     if status in RETRYABLE:
-        return Retry(retry_after(headers.get("retry-after"), datetime.now(UTC)), reason)
+        return Retry(retry_after(by_name.get("retry-after"), datetime.now(UTC)), reason)
     return Refused(reason)
 
 
@@ -144,3 +146,12 @@ def _loads(content: bytes) -> object:
 
 def _json_object(value: object) -> dict[str, Any]:
     return value if is_object(value) else {}
+
+
+def _beginning(response: urllib3.BaseHTTPResponse) -> bytes:
+    """Read a short answer whole, so that its connection is kept, and of a long one the beginning."""
+    content = response.read(_LONGEST_ANSWER, decode_content=False)
+    if response.read(1, decode_content=False):
+        response.close()
+    response.release_conn()
+    return content
