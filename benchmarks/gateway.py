@@ -24,13 +24,13 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from benchmarks.harness import THREAD_CPU, Comparison, Subject, compare, pin, print_tables
 from benchmarks.traffic import SessionPlan, golden_set, otlp_json_lines, plan_sessions
 from goldspan.collector_processor.emit.attributes import span_attributes
-from goldspan.collector_processor.engine import Engine
-from goldspan.collector_processor.gateway.contract import Delivered, Request, Signal
-from goldspan.collector_processor.gateway.delivery import Parcel
-from goldspan.collector_processor.gateway.journal import Journal
-from goldspan.collector_processor.gateway.pipeline_settings import PipelineSettings
-from goldspan.collector_processor.gateway.splitting import take_apart
-from goldspan.collector_processor.gateway.stage import Stage
+from goldspan.collector_processor.engine.engine import Engine
+from goldspan.collector_processor.gateway.deliver.dispatcher import PendingRequest
+from goldspan.collector_processor.gateway.encoded_spans import split_request
+from goldspan.collector_processor.gateway.interfaces import Delivered, Request, Signal
+from goldspan.collector_processor.gateway.journal.journal import Journal
+from goldspan.collector_processor.gateway.settings.pipeline_settings import PipelineSettings
+from goldspan.collector_processor.gateway.worker import Worker
 from goldspan.mappers.dialects import DialectRegistry
 from goldspan.mappers.readers.otlp_messages import message_views
 from goldspan.mappers.spans import LogView
@@ -51,12 +51,12 @@ class Sent:
     is_slow = False
 
     def __init__(self) -> None:
-        self.parcels: list[Parcel] = []
+        self.parcels: list[PendingRequest] = []
 
-    def put(self, parcel: Parcel) -> None:
+    def put(self, parcel: PendingRequest) -> None:
         self.parcels.append(parcel)
 
-    def take_back(self, parcel: Parcel) -> bool:
+    def take_back(self, parcel: PendingRequest) -> bool:
         return False
 
 
@@ -78,7 +78,7 @@ class Gateway:
             self._journal = Journal(self._root / str(next(self._folders)), max_bytes=1 << 30)
             self._journal.recover(0.0)
         self.sent = Sent()
-        self.stage = Stage(
+        self.stage = Worker(
             self._goldens,
             settings,
             REGISTRY,
@@ -90,7 +90,7 @@ class Gateway:
 
     def slice(self) -> None:
         for number, request in enumerate(self._requests):
-            groups = take_apart(request.body)
+            groups = split_request(request.body)
             assert groups is not None
             entry = None if self._journal is None else self._journal.append(request, 0.0)
             self.stage.take(number if entry is None else entry.number, request, groups, entry, 0.0)
@@ -185,7 +185,7 @@ def bodies_of(sessions: Sequence[SessionPlan]) -> list[bytes]:
 
 def spans_in(bodies: Sequence[bytes]) -> int:
     """Count."""
-    return sum(len(group.spans) for body in bodies for group in take_apart(body) or [])
+    return sum(len(group.spans) for body in bodies for group in split_request(body) or [])
 
 
 def run() -> Iterator[Comparison]:

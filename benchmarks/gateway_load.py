@@ -26,7 +26,7 @@ from google.protobuf import json_format
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from benchmarks.traffic import golden_set, otlp_json_lines, plan_sessions
-from goldspan.collector_processor.gateway.splitting import take_apart
+from goldspan.collector_processor.gateway.encoded_spans import split_request
 
 SPANS, SESSIONS, WANTED = 512, 60, 60
 NAME, TRACE = "s-XXXXXXXX", b"\xa7" * 8
@@ -79,7 +79,7 @@ class Receiver:
                 sent = handler.rfile.read(int(handler.headers["Content-Length"]))
                 if handler.path.endswith("traces"):
                     body = zlib.decompress(sent, 31) if handler.headers["Content-Encoding"] == "gzip" else sent
-                    spans = sum(len(group.spans) for group in take_apart(body) or [])
+                    spans = sum(len(group.spans) for group in split_request(body) or [])
                     with lock:
                         self.spans += spans
                         self.bytes += len(sent)
@@ -101,7 +101,7 @@ class Sender:
 
     def __init__(self, port: int) -> None:
         self._port = port
-        self._bodies = [(body, sum(len(group.spans) for group in take_apart(body) or [])) for body in bodies()]
+        self._bodies = [(body, sum(len(group.spans) for group in split_request(body) or [])) for body in bodies()]
         self._lock = threading.Lock()
         self._number = 0
         self.spans = 0

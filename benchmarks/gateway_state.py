@@ -15,11 +15,11 @@ from pathlib import Path
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, TracesData
 
 from benchmarks.gateway import Sent
-from goldspan.collector_processor.engine_settings import EngineSettings
-from goldspan.collector_processor.gateway.contract import Delivered, Request, Signal
-from goldspan.collector_processor.gateway.pipeline_settings import PipelineSettings
-from goldspan.collector_processor.gateway.splitting import take_apart
-from goldspan.collector_processor.gateway.stage import Stage
+from goldspan.collector_processor.engine.settings import EngineSettings
+from goldspan.collector_processor.gateway.encoded_spans import split_request
+from goldspan.collector_processor.gateway.interfaces import Delivered, Request, Signal
+from goldspan.collector_processor.gateway.settings.pipeline_settings import PipelineSettings
+from goldspan.collector_processor.gateway.worker import Worker
 from goldspan.mappers.dialects import DialectRegistry
 from goldspan.scoring.goldens import load_goldens
 
@@ -78,7 +78,7 @@ def main(sessions: int, *, trace: bool) -> None:
     def fail(where: str, error: Exception) -> None:
         raise error
 
-    stage = Stage(
+    stage = Worker(
         load_goldens(GOLDENS),
         PipelineSettings(engine=EngineSettings(run_idle=600.0)),
         DialectRegistry(),
@@ -97,7 +97,7 @@ def main(sessions: int, *, trace: bool) -> None:
     def play(first: int, last: int, now: float) -> float:
         for number in range(first, last, _PER_REQUEST):
             request = Request(Signal.TRACES, body(number))
-            stage.take(number, request, take_apart(request.body) or [], None, now)
+            stage.take(number, request, split_request(request.body) or [], None, now)
             now += 0.5
             step(now)
         return now

@@ -33,7 +33,7 @@ from benchmarks.harness import (
 from benchmarks.sink import sink
 from benchmarks.traffic import SCOPE, SessionPlan, golden_set, plan_sessions, play
 from goldspan.collector_processor import ToolParameterMatchSpanProcessor
-from goldspan.collector_processor.exporter import ExporterOptions
+from goldspan.collector_processor.in_process.span_exporter import ExporterOptions
 from goldspan.scoring import GoldenIndex, load_goldens
 
 SESSIONS = 24

@@ -12,7 +12,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from benchmarks.harness import PROCESS_CPU, ROUNDS, Comparison, Subject, compare, pin, print_tables
 from benchmarks.traffic import golden_set, otlp_json_lines, plan_sessions
-from goldspan.collector_processor.replay import Replay, replay
+from goldspan.collector_processor.replay.replay import Replay, replay
 from goldspan.mappers import read_sessions
 from goldspan.mappers.dialects import DialectRegistry
 from goldspan.mappers.readers import read_files

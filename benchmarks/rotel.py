@@ -28,7 +28,7 @@ from random import Random
 
 from benchmarks.gateway_load import NAME, TRACE, Receiver, bodies, goldens, listening
 from goldspan.collector_processor.gateway.compression import GZIP_LEVEL, gzip_engine
-from goldspan.collector_processor.gateway.splitting import take_apart
+from goldspan.collector_processor.gateway.encoded_spans import split_request
 
 WARM, REQUESTS, ROUNDS = 40, 300, 5
 SETTINGS = """
@@ -146,7 +146,7 @@ def measure(start: Start) -> tuple[float, float, float]:
 def send(connection: http.client.HTTPConnection, numbers: range) -> int:
     """Send the requests of these numbers, each with sessions of its own; return the spans in them."""
     plans, spans = bodies(), 0
-    counts = [sum(len(group.spans) for group in take_apart(body) or []) for body in plans]
+    counts = [sum(len(group.spans) for group in split_request(body) or []) for body in plans]
     for number in numbers:
         turn, plan = divmod(number, len(plans))
         body = plans[plan].replace(TRACE, turn.to_bytes(8, "big")).replace(NAME.encode(), f"s-{turn:08d}".encode())

@@ -20,7 +20,7 @@ from goldspan.scoring import (
     score_session,
     score_turn,
 )
-from goldspan.scoring.alignment import align_weights, ranks_of
+from goldspan.scoring.align.alignment import align_weights, ranks_of
 
 SESSIONS = 16
 

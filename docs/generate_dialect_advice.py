@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from goldspan.collector_processor.hints import advice_of
-from goldspan.mappers.dialects.discovery import built_in_dialects
+from goldspan.collector_processor.replay.hints import advice_of
+from goldspan.mappers.installed_dialects import built_in_dialects
 
 PAGE = Path(__file__).with_name("why-nothing-is-scored.md")
 

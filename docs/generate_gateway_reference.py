@@ -10,10 +10,10 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from goldspan.collector_processor.gateway.exposition import HELP
-from goldspan.collector_processor.gateway.settings import GatewaySettings
-from goldspan.collector_processor.gateway.settings_fields import Secret, Section
-from goldspan.collector_processor.gateway.settings_file import section_in, variables
+from goldspan.collector_processor.gateway.prometheus import HELP
+from goldspan.collector_processor.gateway.settings.field_types import Secret, Section
+from goldspan.collector_processor.gateway.settings.loading import section_in, variables
+from goldspan.collector_processor.gateway.settings.sections import GatewaySettings
 
 REPEATED = {("export", "logs"), ("export", "metrics")}
 """Sections that are like one before them."""

@@ -9,8 +9,8 @@ import json
 import sys
 from typing import Any
 
-from goldspan.collector_processor.gateway.listening import Listen
-from goldspan.collector_processor.gateway.settings import GatewaySettings
+from goldspan.collector_processor.gateway.settings.field_types import ListenAddress
+from goldspan.collector_processor.gateway.settings.sections import GatewaySettings
 
 BY_VARIABLE = ("GatewaySettings", "Export")
 """Sections whose required fields may come from variables instead, so that a file need not have them."""
@@ -35,7 +35,7 @@ def _shorten(field: dict[str, Any]) -> None:
     field.pop("title", None)
     default = field.get("default")
     if isinstance(default, dict) and default.keys() == {"host", "port"}:
-        field["default"] = str(Listen(**default))
+        field["default"] = str(ListenAddress(**default))
     elif "$ref" in field:
         field.pop("default", None)
 

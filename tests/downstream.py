@@ -14,8 +14,8 @@ from typing import Any
 import grpc
 import zstandard
 
-from goldspan.collector_processor.gateway.contract import Signal
-from goldspan.collector_processor.gateway.grpc_receiver import METHODS
+from goldspan.collector_processor.gateway.interfaces import Signal
+from goldspan.collector_processor.gateway.receive.grpc_receiver import METHODS
 from local_http import Quiet, serving
 
 UNFOLD: dict[str, Callable[[bytes], bytes]] = {

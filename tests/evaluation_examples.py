@@ -6,9 +6,9 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from goldspan.collector_processor.evaluation import Evaluation, Level
+from goldspan.collector_processor.emit.evaluation import Evaluation, Level
 from goldspan.mappers.facts import ResourceFacts
-from goldspan.scoring.goldens.models import ExpectedCall
+from goldspan.scoring.goldens.golden import ExpectedCall
 from goldspan.scoring.results import (
     ArgumentResult,
     CallResult,

@@ -18,8 +18,8 @@ import grpc
 import urllib3
 
 from downstream import Downstream
-from goldspan.collector_processor.gateway.contract import Signal
-from goldspan.collector_processor.gateway.grpc_receiver import METHODS
+from goldspan.collector_processor.gateway.interfaces import Signal
+from goldspan.collector_processor.gateway.receive.grpc_receiver import METHODS
 
 EXPORT = {signal: method for method, signal in METHODS.items()}
 

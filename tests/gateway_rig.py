@@ -17,14 +17,14 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from goldspan.collector_processor.gateway.access import Tokens
-from goldspan.collector_processor.gateway.contract import Accepted, Receipt, Rejected, Request, Signal
-from goldspan.collector_processor.gateway.grpc_receiver import GrpcReceiver
-from goldspan.collector_processor.gateway.http_receiver import HttpReceiver
-from goldspan.collector_processor.gateway.http_server import HttpServer
-from goldspan.collector_processor.gateway.limits import Limits
-from goldspan.collector_processor.gateway.listening import Listen
-from goldspan.collector_processor.gateway.reception import Reception
+from goldspan.collector_processor.gateway.interfaces import Accepted, AcceptResult, Rejected, Request, Signal
+from goldspan.collector_processor.gateway.receive.auth import BearerTokens
+from goldspan.collector_processor.gateway.receive.grpc_receiver import GrpcReceiver
+from goldspan.collector_processor.gateway.receive.http_receiver import HttpReceiver
+from goldspan.collector_processor.gateway.receive.http_server import HttpServer
+from goldspan.collector_processor.gateway.receive.limits import Limits
+from goldspan.collector_processor.gateway.receive.request_handler import RequestHandler
+from goldspan.collector_processor.gateway.settings.field_types import ListenAddress
 from goldspan.collector_processor.gateway.tls import ServerTls
 
 MESSAGES: dict[Signal, Any] = {
@@ -32,7 +32,7 @@ MESSAGES: dict[Signal, Any] = {
     Signal.LOGS: ExportLogsServiceRequest,
     Signal.METRICS: ExportMetricsServiceRequest,
 }
-LOOPBACK = Listen("127.0.0.1", 0)
+LOOPBACK = ListenAddress("127.0.0.1", 0)
 
 
 class Kept:
@@ -40,12 +40,12 @@ class Kept:
 
     def __init__(self) -> None:
         self.requests: list[Request] = []
-        self.receipt: Receipt = Accepted()
+        self.receipt: AcceptResult = Accepted()
         self.open = threading.Event()
         """While it is clear, nothing is accepted."""
         self.open.set()
 
-    def accept(self, request: Request) -> Receipt:
+    def accept(self, request: Request) -> AcceptResult:
         self.open.wait(30)
         try:
             MESSAGES[request.signal].FromString(request.body)
@@ -77,7 +77,7 @@ class Gateway:
     """Receivers that listen."""
 
     intake: Kept
-    reception: Reception
+    reception: RequestHandler
     http: HttpServer
     grpc: GrpcReceiver
     loop: asyncio.AbstractEventLoop = field(repr=False)
@@ -121,7 +121,7 @@ def gateway(
     intake = Kept()
     limits = limits or Limits()
     with ThreadPoolExecutor(4) as workers, event_loop() as loop:
-        reception = Reception(intake, limits, workers, tokens=Tokens(tokens), forwarded=forwarded)
+        reception = RequestHandler(intake, limits, workers, tokens=BearerTokens(tokens), forwarded=forwarded)
         http = HttpServer(HttpReceiver(reception), LOOPBACK, limits, tls)
         grpc = GrpcReceiver(reception, LOOPBACK, tls)
         running = Gateway(intake, reception, http, grpc, loop)

@@ -16,7 +16,7 @@ from opentelemetry.sdk.trace import Event, ReadableSpan
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode, TraceFlags
 
-from goldspan.mappers.readers.anyvalue import decode_attributes
+from goldspan.mappers.readers.otlp_json import decode_attributes
 from goldspan.mappers.spans import EventView, ResourceView
 
 RECORDINGS = Path(__file__).parent / "fixtures" / "recordings"

@@ -15,7 +15,7 @@ from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, set_span_in_context
 
-from goldspan.mappers.readers.anyvalue import decode_attributes, decode_value
+from goldspan.mappers.readers.otlp_json import decode_attributes, decode_value
 from goldspan.mappers.spans import LogView, ResourceView
 from otlp_containers import RECORDINGS, documents_in
 

@@ -18,13 +18,20 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from conformance.recordings import files_of  # noqa: F401 - for those who use this rig
 from goldspan.collector_processor.emit.attributes import event_attributes
-from goldspan.collector_processor.engine_settings import EngineSettings
-from goldspan.collector_processor.evaluation import Evaluation
-from goldspan.collector_processor.gateway.contract import Accepted, Delivered, Delivery, Headers, Request, Signal
+from goldspan.collector_processor.emit.evaluation import Evaluation
+from goldspan.collector_processor.engine.settings import EngineSettings
+from goldspan.collector_processor.gateway.encoded_spans import SpanGroup, join_request, split_request
+from goldspan.collector_processor.gateway.interfaces import (
+    Accepted,
+    Delivered,
+    DeliveryResult,
+    Headers,
+    Request,
+    Signal,
+)
 from goldspan.collector_processor.gateway.pipeline import GatewayPipeline
-from goldspan.collector_processor.gateway.pipeline_settings import PipelineSettings
-from goldspan.collector_processor.gateway.splitting import Group, put_together, take_apart
-from goldspan.collector_processor.replay import replay
+from goldspan.collector_processor.gateway.settings.pipeline_settings import PipelineSettings
+from goldspan.collector_processor.replay.replay import replay
 from goldspan.mappers.dialects import DialectRegistry
 from goldspan.mappers.readers import read_files
 from goldspan.mappers.readers.otlp_messages import message_attributes
@@ -55,12 +62,12 @@ Said = dict[str, dict[str, Any]]
 class Downstream:
     """An outlet that keeps what it is given, and answers as it is told."""
 
-    def __init__(self, answer: Callable[[Request], Delivery] | None = None) -> None:
+    def __init__(self, answer: Callable[[Request], DeliveryResult] | None = None) -> None:
         self.answer = answer or (lambda request: Delivered())
         self.requests: list[Request] = []
         self._lock = threading.Lock()
 
-    def deliver(self, request: Request) -> Delivery:
+    def deliver(self, request: Request) -> DeliveryResult:
         outcome = self.answer(request)
         if isinstance(outcome, Delivered):
             with self._lock:
@@ -185,9 +192,9 @@ def cut_up(requests: Sequence[Request], seed: int, size: int = 5) -> list[Reques
     """The same records in other requests: shuffled, a few in each."""
     rng = random.Random(seed)
     loose = [
-        (request, Group(group.envelope, [record]))
+        (request, SpanGroup(group.envelope, [record]))
         for request in requests
-        for group in take_apart(request.body) or []
+        for group in split_request(request.body) or []
         for record in group.spans
     ]
     rng.shuffle(loose)
@@ -199,7 +206,7 @@ def cut_up(requests: Sequence[Request], seed: int, size: int = 5) -> list[Reques
             headers = mine[0][0]
             some = [group for own, group in mine[:many] if own == headers]
             mine = [one for one in mine[:many] if one[0] != headers] + mine[many:]
-            cut.append(Request(signal, put_together(some), headers))
+            cut.append(Request(signal, join_request(some), headers))
     rng.shuffle(cut)
     return cut
 

@@ -13,22 +13,22 @@ from typing import Any
 import urllib3
 
 from gateway_rig import Kept, event_loop
-from goldspan.collector_processor.gateway.contract import Accepted, Outlet, Receipt, Request
+from goldspan.collector_processor.gateway.interfaces import Accepted, AcceptResult, Exporter, Request
 from goldspan.collector_processor.gateway.server import GatewayServer
-from goldspan.collector_processor.gateway.settings_file import load_settings
+from goldspan.collector_processor.gateway.settings.loading import load_settings
 
 
 class Forwarding(Kept):
     """Delivers what it accepts before it says so."""
 
-    def __init__(self, outlet: Outlet, goldens: Any) -> None:
+    def __init__(self, outlet: Exporter, goldens: Any) -> None:
         super().__init__()
         self.outlet = outlet
         self.goldens = goldens
         self.deliveries: list[Any] = []
         self.drained_within: float | None = None
 
-    def accept(self, request: Request) -> Receipt:
+    def accept(self, request: Request) -> AcceptResult:
         receipt = super().accept(request)
         if isinstance(receipt, Accepted):
             self.deliveries.append(self.outlet.deliver(request))
@@ -92,7 +92,7 @@ def serving(settings_text: str, folder: Path, environ: dict[str, str]) -> Iterat
     with event_loop() as loop:
         made: list[Forwarding] = []
 
-        def new_intake(_settings: Any, _environ: Any, outlet: Outlet, goldens: Any) -> Forwarding:
+        def new_intake(_settings: Any, _environ: Any, outlet: Exporter, goldens: Any) -> Forwarding:
             made.append(Forwarding(outlet, goldens))
             return made[0]
 

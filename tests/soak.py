@@ -19,7 +19,7 @@ from typing import IO, Any, cast
 
 from downstream import http_downstream
 from gateway_process import command
-from goldspan.collector_processor.gateway.contract import Request, Signal
+from goldspan.collector_processor.gateway.interfaces import Request, Signal
 from goldspan.scoring.goldens import load_goldens
 from otlp_containers import as_message
 from pipeline_rig import Said, cut_up, events_in, newest, said_by_replay, spans_in, until

@@ -11,16 +11,11 @@ ROOT = Path(__file__).resolve().parents[2]
 ROOMS = ("scoring", "mappers", "collector_processor")
 CODE = [path for room in ROOMS for path in sorted((ROOT / room).rglob("*.py"))]
 EVERYTHING = CODE + [path for top in ("tests", "benchmarks", "examples") for path in sorted((ROOT / top).rglob("*.py"))]
-LONGEST = 500
 VAGUE = {"base", "common", "helpers", "misc", "util", "utils"}
 
 
 def names(paths: list[Path]) -> list[str]:
     return [str(path.relative_to(ROOT)) for path in paths]
-
-
-def test_no_module_is_longer_than_can_be_read() -> None:
-    assert names([path for path in EVERYTHING if path.read_text("utf-8").count("\n") > LONGEST]) == []
 
 
 def test_no_module_is_named_after_nothing() -> None:

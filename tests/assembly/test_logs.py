@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 
 from goldspan.mappers.assembly import assemble
-from goldspan.mappers.assembly.logs import with_logs
+from goldspan.mappers.assembly.joined_logs import with_logs
 from goldspan.mappers.facts import ContextFacts, LogFacts, ModelFacts, Record, Request, Role, SpanFacts, ToolFacts
 from goldspan.scoring.sessions import NO_CONTENT, Capture, Content, ToolCall
 from span_facts import SECOND, agent, captured, model, plain, tool

@@ -16,7 +16,7 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from collector.collecting import collecting
 from downstream import http_downstream
 from gateway_process import process
-from goldspan.collector_processor.gateway.contract import Signal
+from goldspan.collector_processor.gateway.interfaces import Signal
 from goldspan.mappers.readers.otlp_messages import message_attributes
 from local_ports import free_port
 from pipeline_rig import events_in, spans_in, until

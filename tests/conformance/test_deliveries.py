@@ -15,17 +15,17 @@ import pytest
 
 from conformance.recordings import FOLDER, TRUTH, files_of
 from conformance.single_records import Document, documents_of
-from goldspan.collector_processor.engine import Engine
-from goldspan.collector_processor.engine_settings import EngineSettings
-from goldspan.collector_processor.evaluation import Evaluation, Handout, Level
-from goldspan.collector_processor.evaluations import evaluations_of
+from goldspan.collector_processor.emit.evaluation import EngineOutput, Evaluation, Level
+from goldspan.collector_processor.engine.engine import Engine
+from goldspan.collector_processor.engine.judge import evaluations_of
+from goldspan.collector_processor.engine.settings import EngineSettings
 from goldspan.mappers import read_sessions
 from goldspan.mappers.dialects import DialectRegistry
 from goldspan.mappers.facts import LogFacts, Record
 from goldspan.mappers.readers import views
 from goldspan.mappers.spans import LogView
 from goldspan.scoring import load_goldens
-from goldspan.scoring.goldens.matching import GoldenIndex
+from goldspan.scoring.goldens.golden_index import GoldenIndex
 from goldspan.scoring.results import Label, Reason, SessionResult
 from goldspan.scoring.score import score_session
 from goldspan.scoring.sessions import Session
@@ -122,7 +122,7 @@ class Listener:
         self.newest: dict[str, Evaluation] = {}
         self.revised = 0
 
-    def hear(self, handout: Handout) -> None:
+    def hear(self, handout: EngineOutput) -> None:
         assert not handout.problems
         for evaluation in handout.evaluations:
             self.revised += evaluation.revision > 1

@@ -10,7 +10,7 @@ import pytest
 
 from conformance import recordings
 from conformance.findings import LINKED_SPANS, LOG_RECORDS, MODEL_OUTPUT, TOOL_SPAN, find
-from goldspan.mappers.dialects.discovery import built_in_dialects
+from goldspan.mappers.installed_dialects import built_in_dialects
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 REMAKE = "run: python docs/generate_dialects.py > docs/dialects.md"

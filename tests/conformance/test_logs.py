@@ -14,8 +14,8 @@ from conformance import recordings
 from conformance.recordings import files_of
 from conformance.single_records import documents_of
 from conformance.test_deliveries import golden_of
-from goldspan.collector_processor.inspection import inspect_spans
-from goldspan.collector_processor.replay import replay
+from goldspan.collector_processor.replay.inspection import inspect_spans
+from goldspan.collector_processor.replay.replay import replay
 from goldspan.mappers import read_sessions
 from goldspan.mappers.dialects import DialectRegistry
 from goldspan.mappers.readers import read_files

@@ -9,7 +9,7 @@ import pytest
 
 import evaluation_examples as given
 from goldspan.collector_processor.emit.attributes import event_attributes, span_attributes
-from goldspan.collector_processor.evaluation import Evaluation
+from goldspan.collector_processor.emit.evaluation import Evaluation
 from goldspan.scoring.results import Label, Reason, Verdict
 
 

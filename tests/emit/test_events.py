@@ -10,7 +10,7 @@ from opentelemetry.sdk.trace import TracerProvider
 
 import evaluation_examples as given
 from goldspan.collector_processor.emit.events import EventEmitter
-from goldspan.collector_processor.emit.scope import suppressed_instrumentation
+from goldspan.collector_processor.emit.instrumentation import suppressed_instrumentation
 from goldspan.scoring.sessions import SpanRef
 
 Emitted = tuple[EventEmitter, InMemoryLogRecordExporter]

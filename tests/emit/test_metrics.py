@@ -13,7 +13,7 @@ import evaluation_examples as given
 from goldspan.collector_processor.emit import names
 from goldspan.collector_processor.emit.metrics import MetricEmitter
 from goldspan.mappers.facts import ResourceFacts
-from goldspan.scoring.goldens.models import ExpectedCall
+from goldspan.scoring.goldens.golden import ExpectedCall
 from goldspan.scoring.results import Outcome
 
 SOURCE = {"tool_parameter_match.golden_set": "weather", "service.name": "shop", "deployment.environment.name": "test"}

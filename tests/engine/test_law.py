@@ -13,15 +13,15 @@ import hypothesis.strategies as st
 from hypothesis import settings as hypothesis_settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from goldspan.collector_processor.engine import Engine
-from goldspan.collector_processor.engine_settings import EngineSettings
-from goldspan.collector_processor.evaluation import Evaluation, Handout
-from goldspan.collector_processor.evaluations import evaluations_of
+from goldspan.collector_processor.emit.evaluation import EngineOutput, Evaluation
+from goldspan.collector_processor.engine.engine import Engine
+from goldspan.collector_processor.engine.judge import evaluations_of
+from goldspan.collector_processor.engine.settings import EngineSettings
 from goldspan.mappers.assembly import assemble
 from goldspan.mappers.facts import LogFacts, ModelFacts, Record, SpanFacts
 from goldspan.scoring.goldens import load_goldens
-from goldspan.scoring.goldens.matching import split_runs
-from goldspan.scoring.goldens.models import Golden
+from goldspan.scoring.goldens.golden import Golden
+from goldspan.scoring.goldens.golden_index import split_runs
 from goldspan.scoring.score import score_session
 from goldspan.scoring.sessions import NO_CONTENT
 from span_facts import agent, model, plain, tool
@@ -185,7 +185,7 @@ class Law(RuleBasedStateMachine):
         self.waiting = list(records)
         order.shuffle(self.waiting)
 
-    def take(self, handout: Handout) -> None:
+    def take(self, handout: EngineOutput) -> None:
         for evaluation in handout.evaluations:
             before = self.newest.get(evaluation.id)
             assert evaluation.revision == (1 if before is None else before.revision + 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hypothesis.strategies as st
 from hypothesis import given
 
-from goldspan.collector_processor.store import MemoryStore, TraceState
+from goldspan.collector_processor.engine.store import MemoryStore, TraceState
 from goldspan.mappers.facts import SpanFacts
 
 SPAN_IDS = st.binary(min_size=8, max_size=8).map(bytes.hex) | st.from_regex("[01]{16}", fullmatch=True)

@@ -18,8 +18,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gateway_rig import Gateway, body_of, gateway, one_span, post, raw, read_all, status
-from goldspan.collector_processor.gateway.contract import Busy
-from goldspan.collector_processor.gateway.limits import Limits
+from goldspan.collector_processor.gateway.interfaces import Busy
+from goldspan.collector_processor.gateway.receive.limits import Limits
 
 MEBIBYTE = 1 << 20
 LIMITS = Limits(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 
-from goldspan.collector_processor.gateway.contract import Accepted, Delivered, Delivery, Request, Retry, Signal
 from goldspan.collector_processor.gateway.delays import Delays
-from goldspan.collector_processor.gateway.delivery import Backoff
+from goldspan.collector_processor.gateway.deliver.dispatcher import Backoff
+from goldspan.collector_processor.gateway.interfaces import Accepted, Delivered, DeliveryResult, Request, Retry, Signal
 from goldspan.collector_processor.gateway.pipeline import GatewayPipeline
-from goldspan.collector_processor.gateway.pipeline_settings import PipelineSettings
+from goldspan.collector_processor.gateway.settings.pipeline_settings import PipelineSettings
 from goldspan.scoring.goldens import load_goldens
 from pipeline_rig import Downstream, until
 
@@ -25,7 +25,7 @@ def test_delays_are_counted_in_buckets_each_with_those_below() -> None:
 def test_a_delay_is_from_the_first_attempt_to_the_answer() -> None:
     began = time.monotonic()
 
-    def answer(request: Request) -> Delivery:
+    def answer(request: Request) -> DeliveryResult:
         return Retry(None, "away") if time.monotonic() < began + 0.3 else Delivered()
 
     pipeline = GatewayPipeline(

@@ -12,13 +12,15 @@ from typing import Any
 
 import pytest
 
-from goldspan.collector_processor.engine_settings import EngineSettings
-from goldspan.collector_processor.gateway.body_log import BodyLog
-from goldspan.collector_processor.gateway.contract import (
+from goldspan.collector_processor.engine.judge import Judge
+from goldspan.collector_processor.engine.settings import EngineSettings
+from goldspan.collector_processor.gateway.deliver.dispatcher import Backoff
+from goldspan.collector_processor.gateway.encoded_spans import join_request, split_request
+from goldspan.collector_processor.gateway.interfaces import (
     Accepted,
     Busy,
     Delivered,
-    Delivery,
+    DeliveryResult,
     Headers,
     Refused,
     Rejected,
@@ -26,11 +28,9 @@ from goldspan.collector_processor.gateway.contract import (
     Retry,
     Signal,
 )
-from goldspan.collector_processor.gateway.delivery import Backoff
+from goldspan.collector_processor.gateway.journal.body_log import BodyLog
 from goldspan.collector_processor.gateway.pipeline import GatewayPipeline
-from goldspan.collector_processor.gateway.pipeline_settings import PipelineSettings
-from goldspan.collector_processor.gateway.splitting import put_together, take_apart
-from goldspan.collector_processor.judging import Judge
+from goldspan.collector_processor.gateway.settings.pipeline_settings import PipelineSettings
 from goldspan.mappers.readers.otlp_messages import message_attributes
 from goldspan.scoring.goldens import GoldenIndex, load_goldens
 from otlp_containers import as_message
@@ -61,8 +61,8 @@ def turn(session: str | None, turn: int = 0, city: str = "Paris", headers: Heade
 
 
 def joined(*requests: Request) -> Request:
-    groups = [group for request in requests for group in take_apart(request.body) or []]
-    return Request(Signal.TRACES, put_together(groups))
+    groups = [group for request in requests for group in split_request(request.body) or []]
+    return Request(Signal.TRACES, join_request(groups))
 
 
 class Gateway:
@@ -146,7 +146,7 @@ def test_the_rest_of_a_request_leaves_before_what_is_held() -> None:
         }
         assert list(scores(gateway.downstream, TURN_SCORE).values()) == [1.0]
         held = gateway.downstream.of(Signal.TRACES)[1:]
-        for raw in [span for group in take_apart(wanted.body) or [] for span in group.spans]:
+        for raw in [span for group in split_request(wanted.body) or [] for span in group.spans]:
             assert any(raw in body for body in held), "the exact bytes of a span stay, its attributes come behind"
 
 
@@ -238,12 +238,12 @@ def test_tenants_are_bounded_and_the_quietest_is_judged_and_dropped() -> None:
 class Away:
     """An answer that says no for as long as it is told to."""
 
-    def __init__(self, outcome: Delivery) -> None:
+    def __init__(self, outcome: DeliveryResult) -> None:
         self.outcome = outcome
         self.away = True
         self.attempts = 0
 
-    def __call__(self, request: Request) -> Delivery:
+    def __call__(self, request: Request) -> DeliveryResult:
         self.attempts += 1
         return self.outcome if self.away else Delivered()
 
@@ -271,7 +271,7 @@ def test_a_receiver_is_left_alone_for_as_long_as_it_asks() -> None:
 
 
 def test_one_tenants_receiver_that_is_away_does_not_stop_the_others() -> None:
-    def answer(request: Request) -> Delivery:
+    def answer(request: Request) -> DeliveryResult:
         return Retry(None, "away") if request.headers else Delivered()
 
     with Gateway(goldens(), Downstream(answer), deliveries=1) as gateway:
@@ -285,7 +285,7 @@ def test_one_tenants_receiver_that_is_away_does_not_stop_the_others() -> None:
     [(Refused("not ours"), "refused_requests_total"), (Delivered(3, "too old"), "rejected_items_total")],
 )
 def test_what_is_refused_for_good_is_counted_and_kept_and_not_sent_again(
-    outcome: Delivery, counter: str, tmp_path: Path
+    outcome: DeliveryResult, counter: str, tmp_path: Path
 ) -> None:
     answer = Away(outcome)
     request = Request(Signal.TRACES, traces(plain_request()).body, (("authorization", "secret"),))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gateway_rig import gateway
-from goldspan.collector_processor.gateway.contract import Signal
+from goldspan.collector_processor.gateway.interfaces import Signal
 from otlp_receiver import attributes
 
 CLIENT = Path(__file__).resolve().parents[1] / "javascript"

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from goldspan.collector_processor.gateway.contract import Accepted, Request, Signal
+from goldspan.collector_processor.gateway.interfaces import Accepted, Request, Signal
 from goldspan.collector_processor.gateway.pipeline import GatewayPipeline
-from goldspan.collector_processor.gateway.pipeline_settings import PipelineSettings
+from goldspan.collector_processor.gateway.settings.pipeline_settings import PipelineSettings
 from goldspan.scoring.goldens import GoldenIndex, load_goldens
 from otlp_containers import as_message
 from pipeline_rig import QUICK, Downstream, until

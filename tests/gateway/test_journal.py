@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given
 
 from conformance.recordings import FOLDER
-from goldspan.collector_processor.gateway.body_log import BodyLog, LogFullError
-from goldspan.collector_processor.gateway.call_records import packed, unpacked
-from goldspan.collector_processor.gateway.contract import Request, Signal
-from goldspan.collector_processor.gateway.journal import Changes, Journal
+from goldspan.collector_processor.gateway.interfaces import Request, Signal
+from goldspan.collector_processor.gateway.journal.body_log import BodyLog, LogFullError
+from goldspan.collector_processor.gateway.journal.journal import Changes, Journal
+from goldspan.collector_processor.gateway.journal.records import decode_record, encode_record
 from goldspan.mappers.dialects import DialectRegistry
 from goldspan.mappers.facts import LogFacts, ModelFacts, Role, SpanFacts, ToolFacts
 from goldspan.mappers.facts import Request as ToolRequest
@@ -276,7 +276,7 @@ def test_records_of_every_recording_are_read_as_they_were(content: bool) -> None
     registry = DialectRegistry()
     for path in sorted(FOLDER.glob("*.otlp.json")) + sorted(FOLDER.glob("*.logs.json")):
         for fact in registry.facts(read_files([path], lambda _: None), content=content):
-            assert unpacked(packed(fact)) == fact
+            assert decode_record(encode_record(fact)) == fact
 
 
 @pytest.mark.parametrize(
@@ -286,7 +286,7 @@ def test_records_hold_any_arguments(value: object) -> None:
     fact = SpanFacts(
         "a" * 32, "b" * 16, "", 1, 2, role=Role.TOOL, tool=ToolFacts("f", Content(value, Capture.CAPTURED))
     )
-    again = unpacked(packed(fact))
+    again = decode_record(encode_record(fact))
     assert isinstance(again, SpanFacts)
     assert again == fact
 
@@ -294,10 +294,10 @@ def test_records_hold_any_arguments(value: object) -> None:
 def test_records_of_log_facts_are_told_from_those_of_spans() -> None:
     asked = ModelFacts((ToolRequest("f", Content({"x": 1}, Capture.CAPTURED), "id"),), answered={"id": True})
     fact = LogFacts("a" * 32, "", "identity", 5, model=asked, tools=(ToolFacts("f"), ToolFacts("")))
-    assert unpacked(packed(fact)) == fact
+    assert decode_record(encode_record(fact)) == fact
 
 
 @pytest.mark.parametrize("record", [b"", b"m", b"j", b"m\x93", b"j[1]", b"m" + b"\x92\xc2\x92\x63\x01"])
 def test_what_is_no_record_is_a_value_error(record: bytes) -> None:
     with pytest.raises(ValueError, match=r"record that cannot be read|Expecting|index|unpack"):
-        unpacked(record)
+        decode_record(record)

@@ -16,8 +16,8 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from goldspan.collector_processor.gateway.contract import Signal
-from goldspan.collector_processor.gateway.json_requests import DEEPEST, NotARequest, convert
+from goldspan.collector_processor.gateway.interfaces import Signal
+from goldspan.collector_processor.gateway.receive.otlp_json import DEEPEST, InvalidRequest, json_to_protobuf
 from otlp_containers import as_message, requests_of
 from otlp_logs import LOGGED, as_logs_data, log_documents
 from otlp_requests import message_of, requests
@@ -27,7 +27,9 @@ TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 
 
 def traces(document: Any) -> ExportTraceServiceRequest:
-    converted = convert(Signal.TRACES, document if isinstance(document, bytes) else json.dumps(document).encode())
+    converted = json_to_protobuf(
+        Signal.TRACES, document if isinstance(document, bytes) else json.dumps(document).encode()
+    )
     assert (converted.rejected, converted.message) == (0, "")
     return ExportTraceServiceRequest.FromString(converted.body)
 
@@ -53,7 +55,7 @@ def test_what_was_recorded_is_the_same_message(recording: str) -> None:
     for request in requests_of(recording):
         assert traces(request) == as_message(request)
     for document in log_documents(recording) if recording in LOGGED else []:
-        converted = convert(Signal.LOGS, json.dumps(document).encode())
+        converted = json_to_protobuf(Signal.LOGS, json.dumps(document).encode())
         expected = ExportLogsServiceRequest.FromString(as_logs_data(document).SerializeToString())
         assert ExportLogsServiceRequest.FromString(converted.body) == expected
 
@@ -111,7 +113,7 @@ def test_every_kind_of_metric_is_the_same_message() -> None:
     ][0]
     exemplar["traceId"] = base64.b64encode(bytes.fromhex(TRACE)).decode()
     expected = json_format.ParseDict(as_json_format, ExportMetricsServiceRequest())
-    converted = convert(Signal.METRICS, json.dumps(METRICS).encode())
+    converted = json_to_protobuf(Signal.METRICS, json.dumps(METRICS).encode())
     assert ExportMetricsServiceRequest.FromString(converted.body) == expected
     assert converted.rejected == 0
 
@@ -188,7 +190,7 @@ def test_a_bad_span_is_left_out_and_its_neighbours_are_not(bad: Any, message: st
     good = {"name": "good", "traceId": TRACE, "spanId": SPAN}
     document = request_of(good, good)
     document["resourceSpans"][0]["scopeSpans"][0]["spans"].insert(1, bad)
-    converted = convert(Signal.TRACES, json.dumps(document).encode())
+    converted = json_to_protobuf(Signal.TRACES, json.dumps(document).encode())
     assert converted.rejected == 1
     assert converted.message.startswith("resourceSpans[0].scopeSpans[0].spans[1]")
     assert message in converted.message
@@ -199,7 +201,7 @@ def test_a_bad_span_is_left_out_and_its_neighbours_are_not(bad: Any, message: st
 def test_what_is_wrong_around_spans_takes_them_along_and_counts_them() -> None:
     document = request_of({"name": "a"}, {"name": "b"})
     document["resourceSpans"].append({"resource": {"attributes": 5}, "scopeSpans": [{"spans": [{}, {}, {}]}]})
-    converted = convert(Signal.TRACES, json.dumps(document).encode())
+    converted = json_to_protobuf(Signal.TRACES, json.dumps(document).encode())
     assert converted.rejected == 3
     assert len(ExportTraceServiceRequest.FromString(converted.body).resource_spans) == 1
 
@@ -207,7 +209,7 @@ def test_what_is_wrong_around_spans_takes_them_along_and_counts_them() -> None:
 def test_rejected_metrics_are_counted_in_data_points() -> None:
     points = [{"asInt": "1"}, {"asInt": "2"}]
     document = {"resourceMetrics": [{"scopeMetrics": [{"metrics": [{"name": 5, "gauge": {"dataPoints": points}}]}]}]}
-    assert convert(Signal.METRICS, json.dumps(document).encode()).rejected == 2
+    assert json_to_protobuf(Signal.METRICS, json.dumps(document).encode()).rejected == 2
 
 
 def nested(levels: int) -> dict[str, Any]:
@@ -219,9 +221,9 @@ def nested(levels: int) -> dict[str, Any]:
 
 def test_nesting_ends_before_protobuf_readers_do() -> None:
     allowed = (DEEPEST - 6) // 2
-    assert convert(Signal.TRACES, json.dumps(nested(allowed)).encode()).rejected == 0
+    assert json_to_protobuf(Signal.TRACES, json.dumps(nested(allowed)).encode()).rejected == 0
     for levels in (allowed + 1, 150):
-        converted = convert(Signal.TRACES, json.dumps(nested(levels)).encode())
+        converted = json_to_protobuf(Signal.TRACES, json.dumps(nested(levels)).encode())
         assert converted.rejected == 1
         [span] = ExportTraceServiceRequest.FromString(converted.body).resource_spans[0].scope_spans[0].spans
         assert span.name == "good"
@@ -229,12 +231,12 @@ def test_nesting_ends_before_protobuf_readers_do() -> None:
 
 @pytest.mark.parametrize("text", [b"", b"nonsense", b"[]", b"5", b'{"resourceSpans": {}}', b"[" * 200_000])
 def test_what_is_no_request_is_refused_as_a_whole(text: bytes) -> None:
-    with pytest.raises(NotARequest):
-        convert(Signal.TRACES, text)
+    with pytest.raises(InvalidRequest):
+        json_to_protobuf(Signal.TRACES, text)
 
 
 def test_an_empty_request_is_one() -> None:
-    assert convert(Signal.TRACES, b"{}").body == b""
+    assert json_to_protobuf(Signal.TRACES, b"{}").body == b""
 
 
 _json = st.recursive(
@@ -250,7 +252,7 @@ def test_nothing_that_can_be_written_breaks_it(span: dict[str, Any], signal: Sig
     document = request_of(span, {"name": "good"})
     document |= {"resourceLogs": [{"scopeLogs": [{"logRecords": [span]}]}]}
     document |= {"resourceMetrics": [{"scopeMetrics": [{"metrics": [span]}]}]}
-    converted = convert(signal, json.dumps(document).encode())
+    converted = json_to_protobuf(signal, json.dumps(document).encode())
     assert converted.rejected in {0, 1}
     if signal is Signal.TRACES:
         spans = ExportTraceServiceRequest.FromString(converted.body).resource_spans[0].scope_spans[0].spans

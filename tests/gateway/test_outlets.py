@@ -17,10 +17,10 @@ from google.rpc.status_pb2 import Status
 
 from downstream import Downstream, HttpAnswer, grpc_downstream, http_downstream
 from gateway_rig import one_span
-from goldspan.collector_processor.gateway.answers import RESPONSES
-from goldspan.collector_processor.gateway.contract import Delivered, Outlet, Refused, Request, Retry, Signal
-from goldspan.collector_processor.gateway.http_outlet import retry_after
-from goldspan.collector_processor.gateway.outlets import Destination, RoutedOutlet, open_outlet
+from goldspan.collector_processor.gateway.deliver.destinations import Destination, ExporterBySignal, open_exporter
+from goldspan.collector_processor.gateway.deliver.http_exporter import retry_after
+from goldspan.collector_processor.gateway.interfaces import Delivered, Exporter, Refused, Request, Retry, Signal
+from goldspan.collector_processor.gateway.otlp_responses import RESPONSES
 
 REQUEST = Request(Signal.TRACES, one_span("x" * 1000).SerializeToString(), (("x-tenant", "a"),))
 OWN = {"Authorization": "Bearer downstream"}
@@ -38,11 +38,11 @@ def over_grpc() -> Iterator[Downstream]:
         yield downstream
 
 
-def outlet_to(downstream: Downstream, protocol: str, **options: object) -> Outlet:
+def outlet_to(downstream: Downstream, protocol: str, **options: object) -> Exporter:
     downstream.received.clear()
     downstream.http_answer = HttpAnswer()
     downstream.grpc_answer = lambda context: b""
-    return open_outlet(Destination(downstream.endpoint, protocol, headers=OWN, **options))  # type: ignore[arg-type]
+    return open_exporter(Destination(downstream.endpoint, protocol, headers=OWN, **options))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("signal", list(Signal))
@@ -193,7 +193,7 @@ def closed_port() -> int:
 
 @pytest.mark.parametrize("protocol", ["grpc", "http/protobuf"])
 def test_nobody_there_is_worth_another_try(protocol: str) -> None:
-    outlet = open_outlet(Destination(f"http://127.0.0.1:{closed_port()}", protocol, timeout=2))
+    outlet = open_exporter(Destination(f"http://127.0.0.1:{closed_port()}", protocol, timeout=2))
     assert isinstance(outlet.deliver(REQUEST), Retry)
     outlet.close()
     assert isinstance(outlet.deliver(REQUEST), Retry)
@@ -202,7 +202,7 @@ def test_nobody_there_is_worth_another_try(protocol: str) -> None:
 @pytest.mark.parametrize("protocol", ["grpc", "http/protobuf"])
 def test_somebody_who_never_answers_is_given_up_in_time(protocol: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        outlet = open_outlet(Destination(f"http://127.0.0.1:{silent.getsockname()[1]}", protocol, timeout=0.5))
+        outlet = open_exporter(Destination(f"http://127.0.0.1:{silent.getsockname()[1]}", protocol, timeout=0.5))
         began = time.monotonic()
         assert isinstance(outlet.deliver(REQUEST), Retry)
         outlet.close()
@@ -220,7 +220,7 @@ def test_connections_are_kept_and_shared(http: Downstream) -> None:
 
 def test_each_signal_may_go_elsewhere(http: Downstream, over_grpc: Downstream) -> None:
     first, second = outlet_to(http, "http/protobuf"), outlet_to(over_grpc, "grpc")
-    outlet = RoutedOutlet({Signal.TRACES: first, Signal.LOGS: second, Signal.METRICS: second})
+    outlet = ExporterBySignal({Signal.TRACES: first, Signal.LOGS: second, Signal.METRICS: second})
     for signal in Signal:
         outlet.deliver(Request(signal, b""))
     outlet.close()
@@ -231,7 +231,7 @@ def test_each_signal_may_go_elsewhere(http: Downstream, over_grpc: Downstream) -
 @pytest.mark.parametrize("path", ["", "/", "/v1/traces"])
 def test_an_endpoint_may_be_written_as_for_exporters(http: Downstream, path: str) -> None:
     http.received.clear()
-    outlet = open_outlet(Destination(http.endpoint + path))
+    outlet = open_exporter(Destination(http.endpoint + path))
     assert outlet.deliver(Request(Signal.LOGS, b"")) == Delivered()
     outlet.close()
     assert http.received[0].signal is Signal.LOGS

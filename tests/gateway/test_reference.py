@@ -16,10 +16,10 @@ from downstream import http_downstream
 from gateway_process import process, settings_for
 from gateway_rig import one_span
 from goldspan.collector_processor.cli import main
-from goldspan.collector_processor.gateway.exposition import HELP
-from goldspan.collector_processor.gateway.settings_file import load_settings, variables
+from goldspan.collector_processor.gateway.prometheus import HELP
+from goldspan.collector_processor.gateway.settings.loading import load_settings, variables
 from goldspan.scoring.errors import FileError
-from goldspan.scoring.goldens.documents import Notes
+from goldspan.scoring.goldens.documents import MistakeCollector
 from goldspan.scoring.goldens.yaml_text import read_yaml
 from markdown_pages import blocks
 
@@ -102,7 +102,7 @@ def test_the_schema_is_what_the_declarations_say() -> None:
     ],
 )
 def test_editors_and_the_gateway_agree(text: str, good: bool, tmp_path: Path) -> None:
-    document = read_yaml(text, Notes("settings"))
+    document = read_yaml(text, MistakeCollector("settings"))
     schema = json.loads((FILES / "goldspan.schema.json").read_text("utf-8"))
     assert Draft202012Validator(schema).is_valid(document) is good
     (tmp_path / "goldspan.yaml").write_text(text)

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from goldspan.collector_processor.gateway.contract import Signal
-from goldspan.collector_processor.gateway.limits import Limits
-from goldspan.collector_processor.gateway.listening import Listen
-from goldspan.collector_processor.gateway.pipeline_settings import PipelineSettings
-from goldspan.collector_processor.gateway.settings import GatewaySettings
-from goldspan.collector_processor.gateway.settings_file import load_settings, variables
+from goldspan.collector_processor.gateway.interfaces import Signal
+from goldspan.collector_processor.gateway.receive.limits import Limits
+from goldspan.collector_processor.gateway.settings.field_types import ListenAddress
+from goldspan.collector_processor.gateway.settings.loading import load_settings, variables
+from goldspan.collector_processor.gateway.settings.pipeline_settings import PipelineSettings
+from goldspan.collector_processor.gateway.settings.sections import GatewaySettings
 from goldspan.scoring.errors import FileError, SettingsError
 
 SOMEWHERE = {"GOLDSPAN_EXPORT_ENDPOINT": "http://collector:4318"}
@@ -260,20 +260,20 @@ def test_defaults_of_the_inside_are_its_own() -> None:
 @pytest.mark.parametrize(
     ("text", "listen"),
     [
-        ("127.0.0.1:0", Listen("127.0.0.1", 0)),
-        ("[::1]:4318", Listen("::1", 4318)),
-        ("host:65535", Listen("host", 65535)),
+        ("127.0.0.1:0", ListenAddress("127.0.0.1", 0)),
+        ("[::1]:4318", ListenAddress("::1", 4318)),
+        ("host:65535", ListenAddress("host", 65535)),
     ],
 )
-def test_addresses_are_host_and_port(text: str, listen: Listen) -> None:
-    assert Listen.parse(text) == listen
+def test_addresses_are_host_and_port(text: str, listen: ListenAddress) -> None:
+    assert ListenAddress.parse(text) == listen
     assert str(listen) == text
 
 
 @pytest.mark.parametrize("text", ["", "4318", ":4318", "host:", "host:65536", "host:-1", "host:٣"])
 def test_what_is_no_address_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="expected host:port"):
-        Listen.parse(text)
+        ListenAddress.parse(text)
 
 
 @pytest.mark.parametrize(
@@ -281,7 +281,7 @@ def test_what_is_no_address_is_refused(text: str) -> None:
     [("127.0.0.1", True), ("127.9.9.9", True), ("::1", True), ("localhost", True), ("0.0.0.0", False), ("::", False)],
 )
 def test_loopback_is_this_machine_alone(host: str, loopback: bool) -> None:
-    assert Listen(host, 1).is_loopback is loopback
+    assert ListenAddress(host, 1).is_loopback is loopback
 
 
 def test_presets_and_metrics_are_checked_and_reach_the_engine(tmp_path: Path) -> None:

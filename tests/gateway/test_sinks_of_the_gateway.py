@@ -11,14 +11,12 @@ import pytest
 
 from downstream import http_downstream
 from gateway_process import process, settings_for
-from goldspan.collector_processor.gateway.contract import Accepted, Request, Signal
+from goldspan.collector_processor.gateway.interfaces import Accepted, Request, Signal
 from goldspan.collector_processor.gateway.pipeline import GatewayPipeline
-from goldspan.collector_processor.gateway.pipeline_settings import PipelineSettings
-from goldspan.collector_processor.gateway.settings_file import load_settings
-from goldspan.collector_processor.sinks.backend import Answer
-from goldspan.collector_processor.sinks.exporter import ScoreExporter
-from goldspan.collector_processor.sinks.feed import Feed
+from goldspan.collector_processor.gateway.settings.loading import load_settings
+from goldspan.collector_processor.gateway.settings.pipeline_settings import PipelineSettings
 from goldspan.collector_processor.sinks.score import Score
+from goldspan.collector_processor.sinks.score_exporter import Answer, Feed, ScoreExporter
 from goldspan.scoring.errors import FileError
 from goldspan.scoring.goldens import GoldenIndex, load_goldens
 from otlp_containers import as_message

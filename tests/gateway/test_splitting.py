@@ -11,17 +11,17 @@ from hypothesis import given
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from goldspan.collector_processor.gateway.needles import Needles
-from goldspan.collector_processor.gateway.splitting import (
+from goldspan.collector_processor.gateway.encoded_spans import (
     Envelope,
-    Group,
-    put_together,
+    SpanGroup,
+    join_request,
     ref_of,
-    take_apart,
+    split_request,
     trace_id_of,
     traces_at,
     with_attributes,
 )
+from goldspan.collector_processor.gateway.key_scanner import KeyScanner
 from goldspan.mappers.dialects import DialectRegistry
 from goldspan.mappers.readers.otlp_messages import message_attributes
 from goldspan.mappers.readers.otlp_protobuf import ProtobufReader
@@ -31,13 +31,13 @@ from otlp_requests import message_of, requests
 from pipeline_rig import NAMES
 
 REGISTRY = DialectRegistry()
-NEEDLES = Needles(REGISTRY)
+NEEDLES = KeyScanner(REGISTRY)
 Placed = tuple[bytes, bytes, bytes]
 """A span with its resource and scope, all encoded."""
 
 
-def apart(body: bytes) -> list[Group]:
-    groups = take_apart(body)
+def apart(body: bytes) -> list[SpanGroup]:
+    groups = split_request(body)
     assert groups is not None
     return groups
 
@@ -56,15 +56,15 @@ def test_the_parts_of_a_request_are_its_spans_with_their_resources_and_scopes(
     request_: dict[str, Any], rng: random.Random, many: int
 ) -> None:
     body = message_of(request_).SerializeToString()
-    parts: list[list[Group]] = [[] for _ in range(many)]
+    parts: list[list[SpanGroup]] = [[] for _ in range(many)]
     for group in apart(body):
         for span in group.spans:
-            parts[rng.randrange(many)].append(Group(group.envelope, [span]))
-    bodies = [put_together(part) for part in parts]
+            parts[rng.randrange(many)].append(SpanGroup(group.envelope, [span]))
+    bodies = [join_request(part) for part in parts]
     assert sorted(one for part in bodies for one in placed(part)) == placed(body)
-    again = put_together(apart(body))
+    again = join_request(apart(body))
     assert placed(again) == placed(body)
-    assert put_together(apart(again)) == again
+    assert join_request(apart(again)) == again
 
 
 @given(requests, st.randoms(use_true_random=False))
@@ -111,7 +111,7 @@ def test_what_nobody_knows_yet_stays_around_the_spans() -> None:
     message.resource_spans[0].scope_spans[0].MergeFromString(unknown)
     body = message.SerializeToString()
     [first, *_] = apart(body)
-    part = put_together([Group(first.envelope, first.spans[:1])])
+    part = join_request([SpanGroup(first.envelope, first.spans[:1])])
     assert part.count(unknown) == 2
     kept = ExportTraceServiceRequest.FromString(part).resource_spans[0]
     assert (kept.schema_url, kept.scope_spans[0].schema_url) == (
@@ -122,12 +122,12 @@ def test_what_nobody_knows_yet_stays_around_the_spans() -> None:
 
 @pytest.mark.parametrize("broken", [b"\x0a\xff", b"{}", b"\x0a\x05abc", b"\x0b"])
 def test_what_is_no_request_is_told_from_one(broken: bytes) -> None:
-    assert take_apart(broken) is None
+    assert split_request(broken) is None
 
 
 def test_an_empty_request_has_no_spans() -> None:
-    assert take_apart(b"") == []
-    assert put_together([Group(Envelope(b"", b""), [])]) == b""
+    assert split_request(b"") == []
+    assert join_request([SpanGroup(Envelope(b"", b""), [])]) == b""
 
 
 def test_attributes_are_added_behind_a_span_that_stays_as_it_was() -> None:
@@ -161,7 +161,7 @@ def test_needles_find_every_span_that_a_dialect_reads_and_every_session(recordin
         for group in apart(as_message(request).SerializeToString()):
             for span in group.spans:
                 reader = ProtobufReader(lambda problem: None)
-                [view] = reader.views(reader.parse(put_together([Group(group.envelope, [span])]), ""), "")
+                [view] = reader.views(reader.parse(join_request([SpanGroup(group.envelope, [span])]), ""), "")
                 assert not isinstance(view, LogView)
                 facts = REGISTRY.read(view)
                 assert facts.role is None or NEEDLES.marked(span) or NEEDLES.bare(group.envelope.scope)

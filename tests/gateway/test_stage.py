@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from goldspan.collector_processor.engine_settings import EngineSettings
-from goldspan.collector_processor.gateway import open_traces, stage
-from goldspan.collector_processor.gateway.contract import Delivered, Request, Signal
-from goldspan.collector_processor.gateway.delivery import Parcel
-from goldspan.collector_processor.gateway.journal import Journal
-from goldspan.collector_processor.gateway.pipeline_settings import PipelineSettings
-from goldspan.collector_processor.gateway.splitting import put_together, take_apart
-from goldspan.collector_processor.gateway.stage import Stage, registry_for
+from goldspan.collector_processor.engine.settings import EngineSettings
+from goldspan.collector_processor.gateway import compressed_store, worker
+from goldspan.collector_processor.gateway.deliver.dispatcher import PendingRequest
+from goldspan.collector_processor.gateway.encoded_spans import join_request, split_request
+from goldspan.collector_processor.gateway.interfaces import Delivered, Request, Signal
+from goldspan.collector_processor.gateway.journal.journal import Journal
+from goldspan.collector_processor.gateway.settings.pipeline_settings import PipelineSettings
+from goldspan.collector_processor.gateway.worker import Worker, registry_for
 from goldspan.scoring.goldens import GoldenIndex, load_goldens
 from otlp_containers import as_message
 from pipeline_rig import (
@@ -42,12 +42,12 @@ class Post:
     is_slow = False
 
     def __init__(self) -> None:
-        self.waiting: list[Parcel] = []
+        self.waiting: list[PendingRequest] = []
 
-    def put(self, parcel: Parcel) -> None:
+    def put(self, parcel: PendingRequest) -> None:
         self.waiting.append(parcel)
 
-    def take_back(self, parcel: Parcel) -> bool:
+    def take_back(self, parcel: PendingRequest) -> bool:
         if parcel in self.waiting:
             self.waiting.remove(parcel)
             return True
@@ -69,7 +69,7 @@ class Driver:
     def start(self) -> None:
         self.post = Post()
         self.journal = None if self._folder is None else Journal(self._folder, max_bytes=1 << 26)
-        self.stage = Stage(
+        self.stage = Worker(
             self._goldens,
             self._settings,
             registry_for(self._goldens, self._settings),
@@ -86,7 +86,7 @@ class Driver:
                 self.stage.tick(self.now)
             for entry in found.bodies:
                 request = Request(entry.signal, self.journal.body(entry), entry.headers)
-                groups = take_apart(request.body) or []
+                groups = split_request(request.body) or []
                 self.stage.take(entry.number, request, groups, entry, self.now, found.parts.get(entry.number))
 
     def crash(self) -> None:
@@ -99,7 +99,7 @@ class Driver:
         self._numbers += 1
         entry = None if self.journal is None else self.journal.append(request, self.now)
         number = self._numbers if entry is None else entry.number
-        self.stage.take(number, request, take_apart(request.body) or [], entry, self.now)
+        self.stage.take(number, request, split_request(request.body) or [], entry, self.now)
 
     def wait(self, seconds: float) -> None:
         self.now += seconds
@@ -139,7 +139,7 @@ def sent_ids(requests: list[Request]) -> set[bytes]:
 @contextmanager
 def packing_at_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(open_traces, "_QUIET", 0.0)
+        patch.setattr(compressed_store, "_QUIET", 0.0)
         yield
 
 
@@ -189,9 +189,9 @@ def test_after_a_crash_only_what_was_not_delivered_leaves_again(tmp_path: Path) 
     index = load_goldens({"format": 1, "golden_set": "g", "goldens": [{"session": "s", "turns": [{"calls": []}]}]})
     wanted = as_message(turn_request("s", ("f", {"x": 1}))).SerializeToString()
     other = as_message(turn_request("other", ("f", {"x": 1}))).SerializeToString()
-    groups = [group for body in (wanted, other) for group in take_apart(body) or []]
+    groups = [group for body in (wanted, other) for group in split_request(body) or []]
     driver = Driver(index, tmp_path)
-    driver.send(Request(Signal.TRACES, put_together(groups)))
+    driver.send(Request(Signal.TRACES, join_request(groups)))
     driver.deliver()
     driver.stage.commit(driver.now)
     assert set(driver.span_ids()) == {span.span_id for span in spans_in([other])}
@@ -280,7 +280,7 @@ def test_tenants_share_what_may_be_kept() -> None:
 
 
 def test_many_sessions_come_back_in_parts_and_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stage, "_RESTORED_AT_ONCE", 10)
+    monkeypatch.setattr(worker, "_RESTORED_AT_ONCE", 10)
     with packing_at_once():
         driver = Driver(everything(), tmp_path)
         turns = [

@@ -11,14 +11,14 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from goldspan.collector_processor.engine_settings import EngineSettings
-from goldspan.collector_processor.gateway.assembler import SESSION_ID
-from goldspan.collector_processor.gateway.contract import Accepted, Request, Signal
-from goldspan.collector_processor.gateway.needles import Needles
+from goldspan.collector_processor.engine.settings import EngineSettings
+from goldspan.collector_processor.gateway.assembling_tenant import SESSION_ID
+from goldspan.collector_processor.gateway.encoded_spans import SpanGroup, by_trace, join_request, split_request
+from goldspan.collector_processor.gateway.interfaces import Accepted, Request, Signal
+from goldspan.collector_processor.gateway.key_scanner import KeyScanner
 from goldspan.collector_processor.gateway.pipeline import GatewayPipeline
-from goldspan.collector_processor.gateway.pipeline_settings import PipelineSettings
-from goldspan.collector_processor.gateway.settings_file import load_settings
-from goldspan.collector_processor.gateway.splitting import Group, by_trace, put_together, take_apart
+from goldspan.collector_processor.gateway.settings.loading import load_settings
+from goldspan.collector_processor.gateway.settings.pipeline_settings import PipelineSettings
 from goldspan.mappers.dialects import DialectRegistry
 from goldspan.mappers.readers.otlp_messages import message_attributes
 from goldspan.scoring.goldens import load_goldens
@@ -29,7 +29,7 @@ from pipeline_rig import NAMES, QUICK, Downstream, bodies_of, cut_up, everything
 from trace_requests import plain_request, turn_request
 
 ASSEMBLE = PipelineSettings(tier="assemble", engine=QUICK)
-NEEDLES = Needles(DialectRegistry())
+NEEDLES = KeyScanner(DialectRegistry())
 NO_GOLDENS = load_goldens({"format": 1, "golden_set": "g", "goldens": []})
 
 
@@ -46,10 +46,10 @@ def by_trace_id(requests: Iterable[Request]) -> list[list[Request]]:
     """What a load balancer makes of requests: those of each of two gateways."""
     routed: list[list[Request]] = [[], []]
     for request in requests:
-        groups = take_apart(request.body) or []
+        groups = split_request(request.body) or []
         for number in (0, 1):
             mine = [
-                Group(
+                SpanGroup(
                     group.envelope,
                     [
                         span
@@ -60,7 +60,7 @@ def by_trace_id(requests: Iterable[Request]) -> list[list[Request]]:
                 )
                 for group in groups
             ]
-            if body := put_together(mine):
+            if body := join_request(mine):
                 routed[number].append(Request(request.signal, body))
     return routed
 
@@ -84,7 +84,7 @@ def agents_first(requests: Sequence[Request]) -> list[Request]:
     while waiting:
         for request in waiting:
             found: dict[bytes, bool] = {}
-            for group in take_apart(request.body) or []:
+            for group in split_request(request.body) or []:
                 for trace, spans in by_trace(group.spans).items():
                     ours = NEEDLES.bare(group.envelope.scope) or any(map(NEEDLES.marked, spans))
                     found[trace] = found.get(trace, trace in known) or ours
@@ -137,7 +137,7 @@ def sessions(downstream: Downstream) -> set[tuple[object, object]]:
 
 def test_sessions_that_shared_a_resource_leave_apart() -> None:
     both = [traces(turn_request(name, ("get_weather", {"city": "Paris"}))) for name in ("one", "two")]
-    body = put_together(group for request in both for group in take_apart(request.body) or [])
+    body = join_request(group for request in both for group in split_request(request.body) or [])
     downstream = run([Request(Signal.TRACES, body)], NO_GOLDENS, ASSEMBLE)
     assert sessions(downstream) == {("one", "one"), ("two", "two")}
     assert len(downstream.spans()) == 4

@@ -14,9 +14,9 @@ import pytest
 import trustme
 
 from gateway_rig import Gateway, gateway, one_span, post, read_all, status
-from goldspan.collector_processor.gateway.contract import Delivered, Request, Retry, Signal
-from goldspan.collector_processor.gateway.limits import Limits
-from goldspan.collector_processor.gateway.outlets import Destination, open_outlet
+from goldspan.collector_processor.gateway.deliver.destinations import Destination, open_exporter
+from goldspan.collector_processor.gateway.interfaces import Delivered, Request, Retry, Signal
+from goldspan.collector_processor.gateway.receive.limits import Limits
 from goldspan.collector_processor.gateway.tls import ClientTls, ServerTls
 from goldspan.scoring.errors import SettingsError
 
@@ -149,7 +149,7 @@ def test_an_outlet_shows_its_certificate(
     """The receiver downstream is another gateway, which wants one."""
     port = running.grpc_port if protocol == "grpc" else running.http_port
     tls = ClientTls(certificates.ca, *(certificates.clients[client] if client else (None, None)))
-    outlet = open_outlet(Destination(f"https://127.0.0.1:{port}", protocol, tls=tls, timeout=5))
+    outlet = open_exporter(Destination(f"https://127.0.0.1:{port}", protocol, tls=tls, timeout=5))
     outcome = outlet.deliver(Request(Signal.TRACES, SPAN))
     outlet.close()
     if delivered:
@@ -164,7 +164,7 @@ def test_an_outlet_trusts_no_stranger(running: Gateway, tmp_path: Path, protocol
     trustme.CA().cert_pem.write_to_path(str(tmp_path / "other.pem"))
     before = list(running.intake.requests)
     for tls in (ClientTls(), ClientTls(tmp_path / "other.pem")):
-        outlet = open_outlet(Destination(f"https://127.0.0.1:{port}", protocol, tls=tls, timeout=5))
+        outlet = open_exporter(Destination(f"https://127.0.0.1:{port}", protocol, tls=tls, timeout=5))
         assert isinstance(outlet.deliver(Request(Signal.TRACES, SPAN)), Retry)
         outlet.close()
     assert running.intake.requests == before

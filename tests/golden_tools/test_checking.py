@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from command_line import Run
-from goldspan.collector_processor.golden_tools.checking import CODES
-from goldspan.collector_processor.golden_tools.glob_overlap import common_text
+from goldspan.collector_processor.golden_tools.checking import CODES, common_text
 from trace_requests import attribute, turn_request, write_lines
 
 FINE = """\

@@ -11,7 +11,7 @@ import pytest
 from click.testing import Result
 
 from command_line import Run
-from goldspan.collector_processor.golden_tools.files import is_golden_file
+from goldspan.collector_processor.golden_tools.writing import is_golden_file
 from trace_requests import turn_request, write_lines
 
 

@@ -14,8 +14,8 @@ from click.testing import CliRunner, Result
 from conformance import recordings
 from conformance.recordings import files_of
 from goldspan.collector_processor.cli import main
-from goldspan.collector_processor.golden_tools.yaml_writing import yaml_text
-from goldspan.scoring.goldens.documents import Notes
+from goldspan.collector_processor.golden_tools.writing import yaml_text
+from goldspan.scoring.goldens.documents import MistakeCollector
 from goldspan.scoring.goldens.schema import golden_set_schema
 from goldspan.scoring.goldens.yaml_text import read_yaml
 
@@ -34,7 +34,7 @@ def recorded(name: str, folder: Path) -> Path:
 @pytest.mark.parametrize("name", CAPTURED)
 def test_a_recording_is_right_by_its_own_golden(name: str, tmp_path: Path) -> None:
     goldens = recorded(name, tmp_path)
-    jsonschema.validate(read_yaml(goldens.read_text("utf-8"), Notes("")), golden_set_schema())
+    jsonschema.validate(read_yaml(goldens.read_text("utf-8"), MistakeCollector("")), golden_set_schema())
     result = goldspan("score", *files_of(name), "--goldens", goldens, "--format", "json")
     assert (result.exit_code, result.stderr) == (0, "")
     document = json.loads(result.stdout)
@@ -60,7 +60,7 @@ def expected_calls(document: Any) -> list[Any]:
 @pytest.mark.parametrize("name", CAPTURED)
 def test_one_changed_argument_is_all_that_differs(name: str, tmp_path: Path) -> None:
     goldens = recorded(name, tmp_path)
-    document = read_yaml(goldens.read_text("utf-8"), Notes(""))
+    document = read_yaml(goldens.read_text("utf-8"), MistakeCollector(""))
     changed = copy.deepcopy(document)
     call = next(call for call in expected_calls(changed) if "city" in call.get("args", {}))
     seen, call["args"]["city"] = call["args"]["city"], "Atlantis"
@@ -70,7 +70,7 @@ def test_one_changed_argument_is_all_that_differs(name: str, tmp_path: Path) -> 
     assert signed == [["-", "city:", "Atlantis"], ["+", "city:", seen]]
     assert result.exit_code == 1
     assert goldspan("goldens", "update", goldens, *files_of(name), "--yes").exit_code == 0
-    assert read_yaml(goldens.read_text("utf-8"), Notes("")) == document
+    assert read_yaml(goldens.read_text("utf-8"), MistakeCollector("")) == document
 
 
 @pytest.mark.parametrize("name", [name for name in recordings.NAMES if name not in CAPTURED])

@@ -13,11 +13,10 @@ from hypothesis import strategies as st
 
 from command_line import Run
 from goldspan.collector_processor.cli import main
-from goldspan.collector_processor.golden_tools.files import name_of
 from goldspan.collector_processor.golden_tools.recording import record
-from goldspan.collector_processor.golden_tools.yaml_writing import yaml_text
+from goldspan.collector_processor.golden_tools.writing import name_of, yaml_text
 from goldspan.scoring import load_goldens, score_sessions
-from goldspan.scoring.goldens.documents import Notes
+from goldspan.scoring.goldens.documents import MistakeCollector
 from goldspan.scoring.goldens.yaml_text import read_yaml
 from goldspan.scoring.sessions import Capture, Content, Session, ToolCall, Turn
 from trace_requests import turn_request, write_lines
@@ -242,7 +241,7 @@ def test_standard_output_has_yaml_alone(run: Run, tmp_path: Path) -> None:
     traces = write_lines(tmp_path / "traces.jsonl", *requests)
     result = run("record", traces, "--session", "s-*", "--no-user-text", "--redact", "x")
     assert "secret" not in result.stdout
-    document = read_yaml(result.stdout, Notes(""))
+    document = read_yaml(result.stdout, MistakeCollector(""))
     assert [golden["session"] for golden in document["goldens"]] == ["s-1", "s-2"]
     assert document["goldens"][0]["turns"][0]["calls"][0]["args"] == {"x": {"$present": True}}
 

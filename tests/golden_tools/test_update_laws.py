@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from goldspan.collector_processor.golden_tools.differences import trace_difference
 from goldspan.collector_processor.golden_tools.recording import record
-from goldspan.collector_processor.golden_tools.trace_difference import trace_difference
 from goldspan.collector_processor.golden_tools.updating import GoldenFile, decisions
-from goldspan.collector_processor.golden_tools.yaml_writing import yaml_text
+from goldspan.collector_processor.golden_tools.writing import yaml_text
 from goldspan.scoring import load_goldens, score_sessions
 from goldspan.scoring.sessions import Capture, Content, Session, ToolCall, Turn
 

@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goldspan.collector_processor.golden_tools.edits import Edit, Insert, Remove, Set, apply
-from goldspan.collector_processor.golden_tools.yaml_editing import edit_yaml
-from goldspan.collector_processor.golden_tools.yaml_writing import yaml_text
-from goldspan.scoring.goldens.documents import Notes
+from goldspan.collector_processor.golden_tools.writing import yaml_text
+from goldspan.collector_processor.golden_tools.yaml_editing import Edit, Insert, Remove, Set, apply, edit_yaml
+from goldspan.scoring.goldens.documents import MistakeCollector
 from goldspan.scoring.goldens.yaml_text import read_yaml
 
 WRITTEN = """\
@@ -47,7 +46,7 @@ CALLS = ("goldens", 0, "turns", 0, "calls")
 
 
 def read(text: str) -> Any:
-    notes = Notes("edited.yaml")
+    notes = MistakeCollector("edited.yaml")
     document = read_yaml(text, notes)
     assert notes.mistakes == []
     return document

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
-from goldspan.collector_processor.golden_tools.yaml_writing import WIDTH, yaml_text
+from goldspan.collector_processor.golden_tools.writing import WIDTH, yaml_text
 from goldspan.scoring.goldens import load_goldens
-from goldspan.scoring.goldens.documents import Notes
+from goldspan.scoring.goldens.documents import MistakeCollector
 from goldspan.scoring.goldens.yaml_text import read_yaml
 
 TRAPS = [
@@ -33,7 +33,7 @@ def as_golden_set(args: dict[str, Any]) -> dict[str, Any]:
 
 
 def read(text: str) -> Any:
-    notes = Notes("written.yaml")
+    notes = MistakeCollector("written.yaml")
     document = read_yaml(text.encode("utf-8").decode("utf-8"), notes)
     assert notes.mistakes == []
     return document

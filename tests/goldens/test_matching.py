@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from goldspan.scoring.errors import GoldenFileError
 from goldspan.scoring.goldens import Ambiguous, Golden, GoldenIndex, GoldenSet, GoldenTurn, load_goldens, split_runs
-from goldspan.scoring.goldens.matching import is_turn_of
+from goldspan.scoring.goldens.golden_index import is_turn_of
 from goldspan.scoring.score import score_sessions
 from goldspan.scoring.sessions import Capture, Content, Session, SpanRef, ToolCall, Turn
 

@@ -14,7 +14,7 @@ from jsonschema import Draft202012Validator
 
 from goldspan.scoring.errors import GoldenFileError
 from goldspan.scoring.goldens import load_goldens
-from goldspan.scoring.goldens.documents import Notes
+from goldspan.scoring.goldens.documents import MistakeCollector
 from goldspan.scoring.goldens.yaml_text import read_yaml
 from markdown_pages import blocks
 
@@ -32,7 +32,7 @@ def documents() -> dict[str, Any]:
         if block.language == "yaml" and re.search(r"^golden_set:", block.text, re.MULTILINE)
     }
     texts |= {path.name: path.read_text("utf-8") for path in (ROOT / "examples").glob("*goldens*.yaml")}
-    return {name: read_yaml(text, Notes(name)) for name, text in texts.items()}
+    return {name: read_yaml(text, MistakeCollector(name)) for name, text in texts.items()}
 
 
 DOCUMENTS = documents()

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from goldspan.collector_processor.in_process.alarm import Alarm
+from goldspan.collector_processor.timer import Timer
 
 
 class Bell:
@@ -33,7 +33,7 @@ def no_thread(name: str) -> bool:
 
 def test_it_rings_at_the_time_and_its_thread_ends() -> None:
     bell = Bell()
-    alarm = Alarm(bell.ring, "alarm-once")
+    alarm = Timer(bell.ring, "alarm-once")
     assert threads("alarm-once") == []
     due = time.monotonic() + 0.05
     alarm.set(due)
@@ -50,7 +50,7 @@ def test_it_rings_at_the_time_and_its_thread_ends() -> None:
 
 def test_an_earlier_time_wakes_it_earlier() -> None:
     bell = Bell()
-    alarm = Alarm(bell.ring, "alarm-earlier")
+    alarm = Timer(bell.ring, "alarm-earlier")
     alarm.set(time.monotonic() + 3600)
     alarm.set(time.monotonic() + 0.02)
     assert bell.rang.wait(5)
@@ -58,7 +58,7 @@ def test_an_earlier_time_wakes_it_earlier() -> None:
 
 def test_a_time_at_the_latest_gives_way_to_an_earlier_one_only() -> None:
     bell = Bell()
-    alarm = Alarm(bell.ring, "alarm-at-latest")
+    alarm = Timer(bell.ring, "alarm-at-latest")
     due = time.monotonic() + 0.1
     alarm.set(due)
     alarm.set_at_latest(time.monotonic() + 3600)
@@ -76,7 +76,7 @@ def test_a_time_at_the_latest_gives_way_to_an_earlier_one_only() -> None:
 
 def test_a_later_time_replaces_the_earlier_one() -> None:
     bell = Bell()
-    alarm = Alarm(bell.ring, "alarm-later")
+    alarm = Timer(bell.ring, "alarm-later")
     alarm.set(time.monotonic() + 0.02)
     due = time.monotonic() + 0.2
     alarm.set(due)
@@ -86,7 +86,7 @@ def test_a_later_time_replaces_the_earlier_one() -> None:
 
 def test_unset_it_does_not_ring() -> None:
     bell = Bell()
-    alarm = Alarm(bell.ring, "alarm-unset")
+    alarm = Timer(bell.ring, "alarm-unset")
     alarm.set(time.monotonic() + 60)
     alarm.set(None)
     assert no_thread("alarm-unset")
@@ -104,7 +104,7 @@ def test_set_again_while_ringing_it_rings_again() -> None:
         else:
             done.set()
 
-    alarm = Alarm(ring, "alarm-again")
+    alarm = Timer(ring, "alarm-again")
     alarm.set(time.monotonic())
     assert done.wait(5)
     assert no_thread("alarm-again")
@@ -119,7 +119,7 @@ def test_a_time_that_is_always_past_does_not_spin() -> None:
         if len(rings) < 20:
             alarm.set(0.0)
 
-    alarm = Alarm(ring, "alarm-spin")
+    alarm = Timer(ring, "alarm-spin")
     alarm.set(0.0)
     assert no_thread("alarm-spin")
     assert len(rings) == 20
@@ -131,7 +131,7 @@ def test_without_another_thread_to_be_had_it_is_silent(monkeypatch: pytest.Monke
         raise RuntimeError("can't start new thread")
 
     bell = Bell()
-    alarm = Alarm(bell.ring, "alarm-refused")
+    alarm = Timer(bell.ring, "alarm-refused")
     with monkeypatch.context() as patched:
         patched.setattr(threading.Thread, "start", refuse)
         alarm.set(time.monotonic())

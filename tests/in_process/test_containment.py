@@ -15,9 +15,9 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExportResult
 
 from goldspan.collector_processor import ToolParameterMatchExporter
-from goldspan.collector_processor.engine import Engine
-from goldspan.collector_processor.evaluation import Handout
-from goldspan.collector_processor.in_process import pipeline
+from goldspan.collector_processor.emit.evaluation import EngineOutput
+from goldspan.collector_processor.engine.engine import Engine
+from goldspan.collector_processor.in_process import span_pipeline
 from goldspan.mappers.dialects import DialectRegistry
 from goldspan.scoring.errors import SettingsError
 from in_process_rig import Inner, Rig, scores, until
@@ -132,9 +132,9 @@ def test_an_engine_that_raises_once_works_again(make_rig: MakeRig, monkeypatch: 
 
 def test_an_engine_that_forgets_a_span_cannot_keep_it(make_rig: MakeRig, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Engine, "feed", lambda *_: True)
-    monkeypatch.setattr(Engine, "poll", lambda *_: Handout())
+    monkeypatch.setattr(Engine, "poll", lambda *_: EngineOutput())
     monkeypatch.setattr(Engine, "deadline", lambda *_: None)
-    monkeypatch.setattr(pipeline, "_GRACE", 0.05)
+    monkeypatch.setattr(span_pipeline, "_GRACE", 0.05)
     rig = make_rig(hold_timeout=0.05)
     rig.turn()
     assert set(rig.exported()) == {"chat test-model", "GET 0"}
@@ -143,7 +143,7 @@ def test_an_engine_that_forgets_a_span_cannot_keep_it(make_rig: MakeRig, monkeyp
 
 
 def test_a_flush_lets_go_of_spans_that_the_engine_forgot(make_rig: MakeRig, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Engine, "flush", lambda *_, **__: Handout())
+    monkeypatch.setattr(Engine, "flush", lambda *_, **__: EngineOutput())
     rig = make_rig(settle=3600)
     rig.turn()
     assert set(rig.exported()) != TURN
@@ -175,7 +175,7 @@ def test_the_timer_survives_a_mistake(make_rig: MakeRig, monkeypatch: pytest.Mon
     rig = make_rig(settle=0.1, hold_timeout=0.3)
     rig.turn()
     with monkeypatch.context() as broken:
-        broken.setattr(pipeline.HeldSpans, "take_excess", lambda _: 1 / 0)
+        broken.setattr(span_pipeline.HeldSpans, "take_excess", lambda _: 1 / 0)
         until(lambda: rig.counted("goldspan.failures"))
     rig.turn()
     until(lambda: len(rig.inner.spans) == 8)
@@ -261,7 +261,7 @@ def stuck() -> Stuck:
 def test_beside_a_stuck_exporter_nothing_waits_for_ever(
     make_rig: MakeRig, stuck: Stuck, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pipeline, "PATIENCE", 0.05)
+    monkeypatch.setattr(span_pipeline, "PATIENCE", 0.05)
     rig = make_rig(inner=stuck)
     hanging = threading.Thread(target=rig.door.export, args=([ReadableSpan("first")],))
     hanging.start()

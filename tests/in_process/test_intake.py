@@ -19,13 +19,13 @@ from opentelemetry.trace import SpanKind, Tracer
 
 from goldspan.collector_processor import ToolParameterMatchSpanProcessor
 from goldspan.collector_processor.emit.attributes import event_attributes
-from goldspan.collector_processor.engine_settings import EngineSettings
-from goldspan.collector_processor.evaluation import Evaluation
-from goldspan.collector_processor.in_process import intake as intake_module
-from goldspan.collector_processor.in_process import roots as roots_module
-from goldspan.collector_processor.in_process import undecided
-from goldspan.collector_processor.in_process.intake import Intake
-from goldspan.collector_processor.replay import replay
+from goldspan.collector_processor.emit.evaluation import Evaluation
+from goldspan.collector_processor.engine.settings import EngineSettings
+from goldspan.collector_processor.in_process import trace_filter
+from goldspan.collector_processor.in_process import trace_filter as intake_module
+from goldspan.collector_processor.in_process import trace_filter as roots_module
+from goldspan.collector_processor.in_process.trace_filter import TraceFilter
+from goldspan.collector_processor.replay.replay import replay
 from goldspan.mappers.dialects import DialectRegistry
 from goldspan.mappers.readers import views
 from goldspan.scoring.errors import Problem
@@ -135,15 +135,15 @@ def registry() -> Counting:
 
 
 @pytest.fixture
-def intake(registry: Counting) -> Intake:
-    return Intake(GOLDENS, EngineSettings(), registry, content=False, on_failure=_fail)
+def intake(registry: Counting) -> TraceFilter:
+    return TraceFilter(GOLDENS, EngineSettings(), registry, content=False, on_failure=_fail)
 
 
 def _fail(where: str, error: Exception) -> None:
     raise AssertionError(where) from error
 
 
-def test_of_sessions_that_no_golden_wants_no_span_is_read(intake: Intake, registry: Counting) -> None:
+def test_of_sessions_that_no_golden_wants_no_span_is_read(intake: TraceFilter, registry: Counting) -> None:
     for number in range(20):
         assert list(intake.take(turn(f"unwanted {number}"), 0.0)) == []
     assert registry.read_spans == []
@@ -151,14 +151,14 @@ def test_of_sessions_that_no_golden_wants_no_span_is_read(intake: Intake, regist
     assert intake.engine.stats.sessions_without_golden == 20
 
 
-def test_plain_spans_are_not_even_read_beside_calls_that_are_wanted(intake: Intake, registry: Counting) -> None:
+def test_plain_spans_are_not_even_read_beside_calls_that_are_wanted(intake: TraceFilter, registry: Counting) -> None:
     held = list(intake.take(turn("wanted"), 0.0))
     assert sorted(span.name for _, span in held) == ["execute_tool get_weather 0", "invoke_agent weather"]
     assert sorted(registry.read_spans) == ["chat test-model", "execute_tool get_weather 0", "invoke_agent weather"]
     assert intake.engine.stats.spans == 4
 
 
-def test_what_turns_out_to_be_wanted_is_read_after_all(intake: Intake, registry: Counting) -> None:
+def test_what_turns_out_to_be_wanted_is_read_after_all(intake: TraceFilter, registry: Counting) -> None:
     def play(tracer: Tracer) -> None:
         with tracer.start_as_current_span("suite", attributes={"session.id": "unwanted"}):
             run_turn(tracer, "unwanted", [PARIS])
@@ -175,7 +175,7 @@ def test_what_turns_out_to_be_wanted_is_read_after_all(intake: Intake, registry:
 
 
 def test_a_session_whose_first_spans_were_forgotten_is_not_judged_as_if_it_were_whole(
-    intake: Intake,
+    intake: TraceFilter,
 ) -> None:
     def play(tracer: Tracer) -> None:
         with tracer.start_as_current_span("suite", attributes={"session.id": "unwanted"}):
@@ -195,7 +195,7 @@ def test_a_session_whose_first_spans_were_forgotten_is_not_judged_as_if_it_were_
 
 def test_what_is_left_unread_is_bounded_by_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(intake_module, "MAX_UNREAD_BYTES", 100_000)
-    intake = Intake(GOLDENS, EngineSettings(), DialectRegistry(), content=False, on_failure=_fail)
+    intake = TraceFilter(GOLDENS, EngineSettings(), DialectRegistry(), content=False, on_failure=_fail)
     big = json.dumps([{"role": "user", "parts": [{"type": "text", "content": "x" * 50_000}]}])
 
     def play(tracer: Tracer) -> None:
@@ -229,7 +229,7 @@ def names(held: Iterable[tuple[Any, ReadableSpan]]) -> list[str]:
 
 
 def test_without_a_session_s_name_tools_and_roots_wait_unread_until_it_is_another_s(
-    intake: Intake, registry: Counting
+    intake: TraceFilter, registry: Counting
 ) -> None:
     tool, chat, root = ended("unwanted")
     assert names(intake.take([tool], 0.0)) == ["tool"]
@@ -263,7 +263,7 @@ def test_a_root_that_still_runs_names_the_session(session: str, waits: bool) -> 
     assert len(inner.spans) == 2
 
 
-def test_when_it_is_one_that_a_golden_wants_they_wait_for_its_result(intake: Intake) -> None:
+def test_when_it_is_one_that_a_golden_wants_they_wait_for_its_result(intake: TraceFilter) -> None:
     tool, chat, root = ended("wanted too")
     assert names(intake.take([tool, root], 0.0)) == ["tool", "plain"]
     assert names(intake.take([chat], 0.3)) == []
@@ -273,7 +273,7 @@ def test_when_it_is_one_that_a_golden_wants_they_wait_for_its_result(intake: Int
     assert {one.target.span_id for one in handout.evaluations if one.target} == {_span_id(tool), _span_id(root)}
 
 
-def test_a_trace_that_names_no_session_leaves_when_its_root_has_ended(intake: Intake) -> None:
+def test_a_trace_that_names_no_session_leaves_when_its_root_has_ended(intake: TraceFilter) -> None:
     tool, chat, root = ended(None)
     list(intake.take([tool, chat], 0.0))
     assert intake.poll(10.0).released == frozenset()
@@ -285,23 +285,23 @@ def test_a_trace_that_names_no_session_leaves_when_its_root_has_ended(intake: In
     assert list(intake.take(ended(None)[:1], 12.0)) != []
 
 
-def test_nothing_waits_for_a_name_longer_than_the_hold(intake: Intake) -> None:
+def test_nothing_waits_for_a_name_longer_than_the_hold(intake: TraceFilter) -> None:
     tool, chat, _ = ended(None)
     list(intake.take([tool, chat], 0.0))
     assert intake.deadline() == 20.0
     assert [ref.span_id for ref in intake.poll(20.0).released] == [_span_id(tool)]
 
 
-def test_a_flush_decides(intake: Intake) -> None:
+def test_a_flush_decides(intake: TraceFilter) -> None:
     list(intake.take(ended(None), 0.0))
     assert len(intake.flush(0.0).released) == 2
     assert intake.engine.stats.sessions_without_golden == 1
 
 
 def test_beyond_so_many_traces_without_a_name_they_are_read(
-    intake: Intake, registry: Counting, monkeypatch: pytest.MonkeyPatch
+    intake: TraceFilter, registry: Counting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(undecided, "MAX_UNDECIDED", 2)
+    monkeypatch.setattr(trace_filter, "MAX_UNDECIDED", 2)
     traces = [ended(None) for _ in range(3)]
     for tool, _, _ in traces:
         assert names(intake.take([tool], 0.0)) == ["tool"]
@@ -310,7 +310,7 @@ def test_beyond_so_many_traces_without_a_name_they_are_read(
     assert registry.read_spans == ["tool", "chat", "plain"]
 
 
-def test_a_root_that_carries_a_score_already_does_not_wait(intake: Intake) -> None:
+def test_a_root_that_carries_a_score_already_does_not_wait(intake: TraceFilter) -> None:
     tool, _, _ = ended(None)
     scored = recorded(
         lambda tracer: tracer.start_span(
@@ -327,7 +327,7 @@ def _span_id(span: ReadableSpan) -> str:
 
 def test_roots_are_remembered_while_they_run_and_no_more_than_so_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(roots_module, "MAX_ROOTS", 1000)
-    tracer, roots = TracerProvider(shutdown_on_exit=False).get_tracer("agent"), roots_module.Roots()
+    tracer, roots = TracerProvider(shutdown_on_exit=False).get_tracer("agent"), roots_module.RunningRoots()
     running = [tracer.start_span("invoke_agent") for _ in range(400)]
     for span in running:
         roots.add(span)  # type: ignore[arg-type]

@@ -21,7 +21,7 @@ from goldspan.collector_processor import (
     ToolParameterMatchLogRecordProcessor,
     ToolParameterMatchSpanProcessor,
 )
-from goldspan.collector_processor.in_process import pipeline
+from goldspan.collector_processor.in_process import span_pipeline
 from goldspan.collector_processor.in_process.log_inbox import MAX_WAITING
 from goldspan.scoring.errors import SettingsError
 from in_process_rig import Inner, Rig, scores, until
@@ -259,7 +259,7 @@ def test_writing_a_record_never_waits_and_no_more_than_so_many_wait(make_rig: Ca
 
 
 def test_many_records_are_taken_in_at_once(logged: tuple[Rig, Agent], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pipeline, "_LOGS_WAIT", 3600.0)
+    monkeypatch.setattr(span_pipeline, "_LOGS_WAIT", 3600.0)
     rig, agent = logged
     with agent.tracer.start_as_current_span("plain"):
         for _ in range(256):

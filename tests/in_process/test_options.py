@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from goldspan.collector_processor import ToolParameterMatchExporter
-from goldspan.collector_processor.exporter import ExporterOptions
+from goldspan.collector_processor.in_process.span_exporter import ExporterOptions
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.goldens import ExpectedCall, Golden, load_goldens
 from in_process_rig import Rig, until

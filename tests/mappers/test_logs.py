@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from goldspan.mappers.dialects import DialectRegistry
-from goldspan.mappers.dialects.dialect import Dialect, LogDialect, LogReading, Reading
-from goldspan.mappers.dialects.log_records import DETAILS, MESSAGE_EVENTS
+from goldspan.mappers.dialects.reading.log_records import DETAILS, MESSAGE_EVENTS
+from goldspan.mappers.dialects.reading.protocol import Dialect, LogDialect, LogReading, Reading
 from goldspan.mappers.facts import LogFacts, ModelFacts, ToolFacts
 from goldspan.mappers.readers import views
 from goldspan.mappers.spans import LogView, SpanView

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goldspan.mappers.dialects.event_messages import event_messages
-from goldspan.mappers.dialects.flattened import flat_messages
-from goldspan.mappers.dialects.messages import (
+from goldspan.mappers.dialects.reading.message_encodings import event_messages, flat_messages
+from goldspan.mappers.dialects.reading.messages import (
     end_of_input,
     last_answer,
     last_user_text,

@@ -9,16 +9,8 @@ from typing import Any
 import pytest
 from opentelemetry.sdk.trace import ReadableSpan
 
-from goldspan.mappers.dialects import (
-    Dialect,
-    DialectRegistry,
-    DialectTable,
-    Reading,
-    Rule,
-    Source,
-    default_dialects,
-    discovery,
-)
+from goldspan.mappers import installed_dialects
+from goldspan.mappers.dialects import Dialect, DialectRegistry, DialectTable, Reading, Rule, Source, default_dialects
 from goldspan.mappers.facts import Role, SpanFacts, ToolFacts
 from goldspan.mappers.readers import views
 from goldspan.mappers.spans import EventView, ResourceView, SpanView
@@ -358,7 +350,7 @@ def test_dialects_of_other_packages_come_first_and_broken_ones_are_problems(monk
         return loaded[self.name]
 
     monkeypatch.setattr(EntryPoint, "load", load)
-    monkeypatch.setattr(discovery, "entry_points", lambda group: points)
+    monkeypatch.setattr(installed_dialects, "entry_points", lambda group: points)
     problems: list[Problem] = []
     names = [dialect.name for dialect in DialectRegistry(on_problem=problems.append).dialects]
     assert names[:2] == ["foreign", "foreign"]

@@ -24,10 +24,10 @@ from goldspan.scoring.metrics import (
     metric_names,
     register_metric,
 )
-from goldspan.scoring.metrics.judging import ChosenMetric
 from goldspan.scoring.metrics.registry import _METRICS
+from goldspan.scoring.metrics.session_metrics import ChosenMetric
 from goldspan.scoring.results import Reason, RunResult
-from goldspan.scoring.scorer import scorer_of
+from goldspan.scoring.run import scorer_of
 
 SESSION = Session("s", (Turn((ToolCall("f", {"x": 1}),), start=1), Turn((ToolCall("g"),), start=2)))
 GOLDENS: dict[str, Any] = {

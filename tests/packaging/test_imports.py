@@ -16,7 +16,7 @@ NOT_IN_THE_AGENT = (
     "flask",
     "goldspan.collector_processor.cli",
     "goldspan.collector_processor.gateway",
-    "goldspan.collector_processor.replay",
+    "goldspan.collector_processor.replay.replay",
     "goldspan.collector_processor.report",
     "grpc",
     "http.server",

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from goldspan.scoring import score_turn
 from goldspan.scoring.presets import score_with_preset
-from goldspan.scoring.presets.shapes import is_dict, kind_of
+from goldspan.scoring.type_guards import is_dict, kind_of
 
 HERE = Path(__file__).resolve().parent
 DOCS = HERE.parents[1] / "docs"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from goldspan.scoring.goldens.models import ExpectedCall
+from goldspan.scoring.goldens.golden import ExpectedCall
 from goldspan.scoring.presets import score_with_preset
 from goldspan.scoring.results import Label, Reason
 from goldspan.scoring.sessions import Capture, Content, ToolCall

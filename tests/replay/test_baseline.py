@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from command_line import Run
-from goldspan.collector_processor.baseline import Baseline, judge_against, load_baseline, regressions_since
+from goldspan.collector_processor.replay.baseline import Baseline, judge_against, load_baseline, regressions_since
 from goldspan.collector_processor.report.totals import Coverage
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.errors import FileError

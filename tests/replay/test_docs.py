@@ -10,7 +10,7 @@ from types import ModuleType
 import pytest
 
 from goldspan.collector_processor.cli import main
-from goldspan.collector_processor.hints import WORDS
+from goldspan.collector_processor.replay.hints import WORDS
 from goldspan.scoring.results import Reason
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"

@@ -15,8 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goldspan.collector_processor.report.html import html_page
-from goldspan.collector_processor.report.html_values import side_by_side, value_html
+from goldspan.collector_processor.report.html import html_page, side_by_side, value_html
 from goldspan.collector_processor.report.scored import Scored
 from goldspan.collector_processor.report.totals import Coverage, judge
 from goldspan.scoring.errors import Problem

@@ -10,7 +10,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from command_line import Run
-from goldspan.collector_processor.hints import HELP, WORDS
+from goldspan.collector_processor.replay.hints import HELP, WORDS
 from goldspan.scoring.results import Reason
 from trace_requests import plain_request, turn_request, write_lines
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from goldspan.collector_processor.replay import replay
+from goldspan.collector_processor.replay.replay import replay
 from goldspan.mappers.dialects import DialectRegistry
 from goldspan.mappers.readers import read_files, read_marked
 from goldspan.mappers.spans import MarkedView, PlainSpans, SpanView

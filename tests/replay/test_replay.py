@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from goldspan.collector_processor.evaluation import Evaluation
-from goldspan.collector_processor.replay import Replay, replay
+from goldspan.collector_processor.emit.evaluation import Evaluation
+from goldspan.collector_processor.replay.replay import Replay, replay
 from goldspan.mappers.dialects import DialectRegistry
 from goldspan.mappers.readers import views
 from goldspan.scoring.errors import Problem

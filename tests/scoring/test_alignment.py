@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from goldspan.scoring.alignment import LIMIT, Alignment, Pair, align
-from goldspan.scoring.batches import align_batches
+from goldspan.scoring.align.alignment import LIMIT, Alignment, Pair, align
+from goldspan.scoring.align.groups import align_batches
 
 NAMES = "fg"
 Scores = dict[tuple[int, int], Pair | None]
@@ -152,7 +152,7 @@ def test_where_too_much_is_free_of_order_what_is_found_is_allowed_and_flagged_un
 
     best = by_exhaustion(expected, actual, pairs, True, batches, groups)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("goldspan.scoring.groups._LARGEST", 0)
+        patch.setattr("goldspan.scoring.align.groups._LARGEST", 0)
         found = align(expected, actual, lambda row, column: pairs[row, column], batches=batches, groups=groups)
     kept = {place: pair if found.partners[place[0]] == place[1] else None for place, pair in pairs.items()}
     assert by_exhaustion(expected, actual, kept, True, batches, groups) == found.partners
@@ -194,7 +194,7 @@ def test_batches_of_many_calls_are_aligned_like_those_of_few(data: st.DataObject
     weights = data.draw(st.lists(row, max_size=9))
     found = align_batches(weights, batches)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("goldspan.scoring.batches._FEW", few)
+        patch.setattr("goldspan.scoring.align.groups._FEW", few)
         assert align_batches(weights, batches) == found
 
 

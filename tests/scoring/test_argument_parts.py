@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goldspan.scoring import CallResult, Criterion, CriterionError, Label, Session, ToolCall, Turn, explain, score_turn
-from goldspan.scoring.pointers import pointer_to, steps_of, value_at
+from goldspan.scoring.json_values import pointer_to, steps_of, value_at
 
 ADDRESS = {"street": "Rue X", "zip": 75001, "geo": {"lat": 48.85, "lon": 2.35}}
 

@@ -25,7 +25,7 @@ from goldspan.scoring.comparison import (
     similarity,
 )
 from goldspan.scoring.errors import CriterionError
-from goldspan.scoring.rendering import shown
+from goldspan.scoring.json_values import shown
 
 NAN = float("nan")
 brief = partial(shown, longest=30)

@@ -22,9 +22,9 @@ from goldspan.scoring import (
     explain,
     score_turn,
 )
+from goldspan.scoring.json_values import shown
 from goldspan.scoring.matchers import NAMES, escape_literal, is_matcher
-from goldspan.scoring.matchers.reading import FAMILIES
-from goldspan.scoring.rendering import shown
+from goldspan.scoring.matchers.reading import MATCHER_KINDS
 
 NAN = float("nan")
 brief = partial(shown, longest=40)
@@ -101,7 +101,7 @@ def test_each_matcher_matches_this_and_not_that(expected: Any, right: list[Any],
 
 
 def test_there_is_a_row_for_every_matcher() -> None:
-    assert sorted(FAMILIES) == sorted(NAMES)
+    assert sorted(MATCHER_KINDS) == sorted(NAMES)
 
 
 @pytest.mark.parametrize(
@@ -334,7 +334,7 @@ print(repr(score_turn([{"name": "f", "args": args}], [{"name": "f", "args": actu
 
 
 def test_without_re2_a_regex_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    module = "goldspan.scoring.matchers.regular_expressions.regex_is_available"
+    module = "goldspan.scoring.matchers.kinds.regex.regex_is_available"
     monkeypatch.setattr(module, lambda: False)
     with pytest.raises(MatcherError, match=r"install goldspan\[regex\]"):
         ExpectedCall("f", {"x": {"$regex": "a"}})

@@ -22,7 +22,7 @@ from opentelemetry.trace import format_trace_id
 
 from goldspan.collector_processor import ToolParameterMatchSpanProcessor
 from goldspan.collector_processor.sinks import MLflowScores, PhoenixScores
-from goldspan.collector_processor.sinks.exporter import ScoreExporter
+from goldspan.collector_processor.sinks.score_exporter import ScoreExporter
 from local_ports import free_port
 from scripted_agent import CONVERT, PARIS, ROME, golden, golden_set, run_turn
 

@@ -15,9 +15,8 @@ from opentelemetry.sdk.trace import TracerProvider
 
 from goldspan.collector_processor import ToolParameterMatchSpanProcessor
 from goldspan.collector_processor.sinks import LangfuseScores, MLflowScores, PhoenixScores
-from goldspan.collector_processor.sinks.backend import Answer
-from goldspan.collector_processor.sinks.exporter import ScoreExporter, _Waiting
 from goldspan.collector_processor.sinks.score import Score
+from goldspan.collector_processor.sinks.score_exporter import Answer, ScoreExporter, _Waiting
 from in_process_rig import Inner, until
 from score_backend import Reply, Server, score_backend
 from scripted_agent import PARIS, ROME, Call, golden, golden_set, run_turn

@@ -9,10 +9,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from goldspan.collector_processor.exporter import ToolParameterMatchExporter
-    from goldspan.collector_processor.log_processor import ToolParameterMatchLogRecordProcessor
-    from goldspan.collector_processor.processor import ToolParameterMatchSpanProcessor
-    from goldspan.collector_processor.session_context import session_scope
+    from goldspan.collector_processor.in_process.log_records import ToolParameterMatchLogRecordProcessor
+    from goldspan.collector_processor.in_process.session_scope import session_scope
+    from goldspan.collector_processor.in_process.span_exporter import ToolParameterMatchExporter
+    from goldspan.collector_processor.in_process.span_processor import ToolParameterMatchSpanProcessor
 
 __all__ = [
     "ToolParameterMatchExporter",
@@ -22,10 +22,10 @@ __all__ = [
 ]
 
 _HOMES = {
-    "ToolParameterMatchExporter": "exporter",
-    "ToolParameterMatchLogRecordProcessor": "log_processor",
-    "ToolParameterMatchSpanProcessor": "processor",
-    "session_scope": "session_context",
+    "ToolParameterMatchExporter": "in_process.span_exporter",
+    "ToolParameterMatchLogRecordProcessor": "in_process.log_records",
+    "ToolParameterMatchSpanProcessor": "in_process.span_processor",
+    "session_scope": "in_process.session_scope",
 }
 
 

@@ -9,8 +9,8 @@ from inspect import isawaitable
 from queue import Empty, SimpleQueue
 from typing import NamedTuple
 
-from goldspan.scoring.goldens.models import Golden
-from goldspan.scoring.metrics import Measured, Metric
+from goldspan.scoring.goldens.golden import Golden
+from goldspan.scoring.metrics import Metric, MetricAnswer
 from goldspan.scoring.sessions import Session
 
 TIMEOUT = 10.0
@@ -38,7 +38,7 @@ class MetricWorkers:
     timeout: float = TIMEOUT
     _lanes: dict[str, _Lane] = field(default_factory=dict[str, _Lane], repr=False, compare=False)
 
-    def __call__(self, metric: Metric, session: Session, golden: Golden) -> Measured:
+    def __call__(self, metric: Metric, session: Session, golden: Golden) -> MetricAnswer:
         """Return the metric's answer.
 
         Raises:
@@ -57,7 +57,7 @@ class MetricWorkers:
         finally:
             lane.lock.release()
 
-    def _run(self, lane: _Lane, metric: Metric, session: Session, golden: Golden) -> Measured:
+    def _run(self, lane: _Lane, metric: Metric, session: Session, golden: Golden) -> MetricAnswer:
         answers: SimpleQueue[_Answer] = SimpleQueue()
         # In the caller's context, in which a door has switched instrumentations off.
         thread = threading.Thread(
@@ -78,7 +78,7 @@ class MetricWorkers:
 
 
 class _Answer(NamedTuple):
-    measured: Measured
+    measured: MetricAnswer
     error: Exception | None = None
 
 
@@ -91,7 +91,7 @@ def _work(metric: Metric, session: Session, golden: Golden, answers: SimpleQueue
         answers.put(_Answer(None, RuntimeError(f"{type(error).__name__}: {error}")))
 
 
-def _answer(metric: Metric, session: Session, golden: Golden) -> Measured:
+def _answer(metric: Metric, session: Session, golden: Golden) -> MetricAnswer:
     answer = metric(session, golden)
     if not isawaitable(answer):
         return answer
@@ -99,7 +99,7 @@ def _answer(metric: Metric, session: Session, golden: Golden) -> Measured:
     # Imported for the few metrics that wait: doors start sooner without it.
     import asyncio  # noqa: PLC0415
 
-    async def wait() -> Measured:
+    async def wait() -> MetricAnswer:
         return await answer
 
     return asyncio.run(wait())

@@ -11,7 +11,7 @@ from enum import StrEnum
 from operator import itemgetter
 from typing import Any
 
-from goldspan.mappers.spans import Skeleton, Undecoded
+from goldspan.mappers.spans import SpanOutline, UndecodedSpan
 from goldspan.scoring.sessions import NO_CONTENT, Capture, Content, SpanRef
 
 _FIRST = itemgetter(0)
@@ -212,12 +212,12 @@ def newer(old: SpanFacts | None, new: SpanFacts) -> SpanFacts:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Skeletons:
+class PlainSpanFacts:
     """Plain spans of one trace and one source, read when someone asks what stands above a recognised one."""
 
     trace_id: str
-    undecoded: Sequence[Undecoded]
-    skeleton: Callable[[Undecoded], Skeleton]
+    undecoded: Sequence[UndecodedSpan]
+    skeleton: Callable[[UndecodedSpan], SpanOutline]
     resource: ResourceFacts = NO_RESOURCE
 
     def __len__(self) -> int:
@@ -227,11 +227,11 @@ class Skeletons:
         """Say whether any of these spans is among them."""
         return not ids.isdisjoint(map(_FIRST, self.undecoded))
 
-    def read(self) -> Iterator[Skeleton]:
+    def read(self) -> Iterator[SpanOutline]:
         """Yield each of them."""
         return map(self.skeleton, self.undecoded)
 
-    def fact(self, skeleton: Skeleton) -> SpanFacts:
+    def fact(self, skeleton: SpanOutline) -> SpanFacts:
         """Return one of them as what is kept of every other span."""
         span_id, parent_id, start, end, entry = skeleton
         return SpanFacts(
@@ -282,7 +282,7 @@ Record = SpanFacts | LogFacts
 """What the engine and assembly take in."""
 
 
-def best_of(copies: Iterable[Content]) -> Content:
+def first_captured(copies: Iterable[Content]) -> Content:
     """Return the first captured copy of some content, else the first that says why it is not (R10)."""
     known = NO_CONTENT
     for copy in copies:

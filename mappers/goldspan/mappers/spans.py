@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from goldspan.scoring.sessions import SpanRef
 
@@ -125,14 +125,14 @@ class Markers(NamedTuple):
     """Names of instrumentation scopes whose spans are worth it whatever they hold."""
 
 
-Skeleton = tuple[str, str, int, int, bool]
+SpanOutline = tuple[str, str, int, int, bool]
 """Of a plain span its id, its parent's, its start and end, and whether it says that its parent is in another process.
 
 A tuple, since there is one for most spans that exist.
 """
 
 
-Undecoded = tuple[Any, ...]
+UndecodedSpan = tuple[Any, ...]
 """What is kept of a plain span, its id first, the rest as it stands in its container: few are ever looked at."""
 
 
@@ -140,9 +140,9 @@ Undecoded = tuple[Any, ...]
 class PlainSpans:
     """Spans of one source without any marker, all of them with ids."""
 
-    by_trace: Mapping[str, Sequence[Undecoded]]
+    by_trace: Mapping[str, Sequence[UndecodedSpan]]
     """By trace id."""
-    skeleton: Callable[[Undecoded], Skeleton]
+    skeleton: Callable[[UndecodedSpan], SpanOutline]
     """Reads one of them."""
     resource: ResourceView
 
@@ -152,3 +152,48 @@ class PlainSpans:
 
 MarkedView = RecordView | PlainSpans
 """What readers yield that were told what to look for."""
+
+
+# Attributes whose values are decoded one by one, when someone asks for them: of most spans nobody does.
+
+Raw = TypeVar("Raw")
+
+
+class UndecodedAttributes(Mapping[str, Any], Generic[Raw]):
+    """Attributes by key, each value still as it stands in its container.
+
+    A look at the keys tells whether a dialect knows the span; a plain HTTP span is never looked at further.
+    """
+
+    __slots__ = ("_decode", "_decoded", "_raw")
+
+    def __init__(self, raw: Mapping[str, Raw], decode: Callable[[Raw], Any]) -> None:
+        self._raw = raw
+        self._decode = decode
+        self._decoded: dict[str, Any] | None = None
+
+    def __getitem__(self, key: str) -> Any:
+        raw = self._raw[key]
+        decoded = self._decoded
+        if decoded is None:
+            decoded = self._decoded = {}
+        elif key in decoded:
+            return decoded[key]
+        value = decoded[key] = self._decode(raw)
+        return value
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """Return a value, or the default where there is none: most keys that a dialect asks for are not there."""
+        if key not in self._raw:
+            return default
+        decoded = self._decoded
+        return decoded[key] if decoded is not None and key in decoded else self[key]
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._raw
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._raw)
+
+    def __len__(self) -> int:
+        return len(self._raw)

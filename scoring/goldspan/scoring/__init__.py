@@ -23,9 +23,9 @@ if TYPE_CHECKING:
         Problem,
     )
     from goldspan.scoring.explanation import explain
+    from goldspan.scoring.goldens.golden import ExpectedCall, Golden, GoldenSet, GoldenTurn
+    from goldspan.scoring.goldens.golden_index import GoldenIndex
     from goldspan.scoring.goldens.loading import load_criterion, load_goldens
-    from goldspan.scoring.goldens.matching import GoldenIndex
-    from goldspan.scoring.goldens.models import ExpectedCall, Golden, GoldenSet, GoldenTurn
     from goldspan.scoring.metrics import Metric, find_metric, metric_names, register_metric
     from goldspan.scoring.results import (
         ArgumentResult,
@@ -95,8 +95,8 @@ _MODULES = {
     ),
     "explanation": ("explain",),
     "goldens.loading": ("load_criterion", "load_goldens"),
-    "goldens.matching": ("GoldenIndex",),
-    "goldens.models": ("ExpectedCall", "Golden", "GoldenSet", "GoldenTurn"),
+    "goldens.golden_index": ("GoldenIndex",),
+    "goldens.golden": ("ExpectedCall", "Golden", "GoldenSet", "GoldenTurn"),
     "metrics": ("Metric", "find_metric", "metric_names", "register_metric"),
     "results": (
         "ArgumentResult",

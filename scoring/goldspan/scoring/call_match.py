@@ -11,19 +11,133 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
 
-from goldspan.scoring.alignment import Pair
-from goldspan.scoring.comparison import ONE, ZERO
-from goldspan.scoring.compiled_call import Argument, compiled_call
+from goldspan.scoring.align.alignment import Pair
+from goldspan.scoring.call_history import CallHistory, EarlierCalls
+from goldspan.scoring.comparison import ONE, SCALARS, ZERO, Comparison
 from goldspan.scoring.criterion import Criterion
-from goldspan.scoring.declared_defaults import DeclaredDefaults
-from goldspan.scoring.goldens.models import ExpectedCall
-from goldspan.scoring.known_arguments import REASONS, arguments_of, is_hidden, why_not_known
-from goldspan.scoring.matchers.history import Earlier, History
-from goldspan.scoring.matchers.judging import differing, lacks, score_of
+from goldspan.scoring.goldens.golden import ExpectedCall
+from goldspan.scoring.matchers.kinds.presence import Absent, Ignore, Present
 from goldspan.scoring.matchers.matcher import ABSENT, Absence, Expected, holds_matchers
-from goldspan.scoring.matchers.presence import Absent, Present
+from goldspan.scoring.matchers.value_score import differing, has_parts, lacks, score_of
 from goldspan.scoring.results import ArgumentResult, Label, Outcome, Reason, Verdict
+from goldspan.scoring.rules import Rule
 from goldspan.scoring.sessions import JsonValue, ToolCall
+from goldspan.scoring.tool_definitions import DeclaredDefaults
+from goldspan.scoring.verdict import REASONS, arguments_of, is_hidden, why_not_known
+
+# An expected call and its criterion, worked out once: what is asked of each argument.
+#
+# Most calls are *plain*: each argument is a JSON value that is right or wrong as a whole, and extra ones cost nothing.
+# What such a call is worth in the place of another is a number of points, an integer.
+
+NOT_ALIGNED = -1
+"""In the place of points: the call may not stand for the expected one."""
+
+_RIGHT_OR_WRONG = frozenset({"exact", "casefold_exact", "numeric", "contains"})
+
+
+class Argument(NamedTuple):
+    """An expected argument that counts."""
+
+    name: str
+    value: Expected
+    rule: Rule
+    special: bool
+    """It is more than plain JSON to be compared as a whole."""
+
+
+class _Check(NamedTuple):
+    name: str
+    value: JsonValue
+    kind: type | None
+    """That of a scalar compared exactly: actual values of this type need no more than `==`, and others of a scalar's
+    type that are not even `==` differ."""
+    compare: Comparison
+    points: int
+    needed: bool
+    """A call without it may not be aligned."""
+
+
+class LeftOutError(Exception):
+    """An argument was left out, and its tool may declare a default for it."""
+
+
+class PlainCall:
+    """An expected call that is plain."""
+
+    __slots__ = ("_by_values", "_checks", "all_or_nothing", "total")
+
+    def __init__(self, arguments: list[Argument], criterion: Criterion, total: int) -> None:
+        self.total = total
+        """The points of a call that is right."""
+        self.all_or_nothing = criterion.call_score == "all"
+        self._by_values = criterion.match_mode == "name_and_args"
+        by_keys = criterion.match_mode == "name_and_required_args"
+        self._checks = tuple(
+            _Check(
+                name,
+                value,
+                type(value) if rule.strategy == "exact" and type(value) in SCALARS else None,
+                rule.compare,
+                int(rule.points),
+                self._by_values or (by_keys and rule.required),
+            )
+            for name, value, rule, _ in arguments
+        )
+
+    def points(self, actual: Mapping[str, JsonValue], *, defaults: bool) -> int:
+        """Return what the arguments of a call of the same name are worth, or `NOT_ALIGNED`.
+
+        Raises LeftOutError where that depends on a default, if `defaults` says that there may be some.
+        """
+        points = 0
+        for name, value, kind, compare, worth, needed in self._checks:
+            if name in actual:
+                found = actual[name]
+                if type(found) is kind:
+                    if found == value:
+                        points += worth
+                elif (kind is None or type(found) not in SCALARS or found == value) and compare(value, found) is ONE:
+                    points += worth
+            elif defaults:
+                raise LeftOutError
+            elif needed:
+                return NOT_ALIGNED
+        if self._by_values and (points < self.total or len(actual) > len(self._checks)):
+            return NOT_ALIGNED
+        return points
+
+
+class CompiledCall(NamedTuple):
+    """What is asked of each argument that counts, what they are worth together, and the same as a plain call."""
+
+    arguments: list[Argument]
+    total: int | Fraction
+    plain: PlainCall | None
+
+
+def compiled_call(expected: ExpectedCall, criterion: Criterion) -> CompiledCall:
+    """Return what an expected call asks for under a criterion."""
+    return expected.kept(criterion, _compiled)
+
+
+def _compiled(expected: ExpectedCall, criterion: Criterion) -> CompiledCall:
+    rules = criterion.rules(expected.name)
+    as_a_whole = expected.values is expected.args and not rules.reach_inside
+    arguments = [
+        Argument(name, value, rule := rules[name], not as_a_whole and has_parts(value, rule))
+        for name, value in expected.values.items()
+        if not isinstance(value, Ignore)
+    ]
+    total = sum([one.rule.points for one in arguments])
+    plain = (
+        isinstance(total, int)
+        and len(arguments) == len(expected.args)
+        and criterion.extra_arguments == "report"
+        and not any(one.special or one.rule.needed or one.rule.strategy not in _RIGHT_OR_WRONG for one in arguments)
+    )
+    return CompiledCall(arguments, total, PlainCall(arguments, criterion, int(total)) if plain else None)
+
 
 MISSING = ABSENT
 """In the place of a score: the argument was left out, and that is wrong."""
@@ -34,31 +148,31 @@ _PERFECT = Pair(ONE)
 _UNKNOWN = Pair(ZERO, known=False, room=ONE)
 
 
-class Bounds(NamedTuple):
+class ScoreBounds(NamedTuple):
     """The least and the most a score can turn out to be once everything unknown were known."""
 
     least: Fraction
     most: Fraction
 
 
-ANYTHING = Bounds(ZERO, ONE)
-RIGHT = Bounds(ONE, ONE)
-WRONG = Bounds(ZERO, ZERO)
+ANYTHING = ScoreBounds(ZERO, ONE)
+RIGHT = ScoreBounds(ONE, ONE)
+WRONG = ScoreBounds(ZERO, ZERO)
 
 
-class Judged(NamedTuple):
+class CallScore(NamedTuple):
     """What an actual call is worth in the place of an expected one."""
 
     verdict: Verdict
-    bounds: Bounds
+    bounds: ScoreBounds
     arguments: tuple[ArgumentResult, ...]
     extra: tuple[str, ...]
 
 
-class Surroundings(NamedTuple):
+class CallContext(NamedTuple):
     """What is judged by besides a call's own arguments."""
 
-    history: History | None = None
+    history: CallHistory | None = None
     """What earlier calls returned; None: not known."""
     defaults: DeclaredDefaults | None = None
     """What the tools' definitions declare for arguments that are left out."""
@@ -69,7 +183,7 @@ class CallMatch:
 
     __slots__ = ("_around", "_items", "_total", "criterion", "expected")
 
-    def __init__(self, expected: ExpectedCall, criterion: Criterion, around: Surroundings = Surroundings()) -> None:  # noqa: B008 - immutable
+    def __init__(self, expected: ExpectedCall, criterion: Criterion, around: CallContext = CallContext()) -> None:  # noqa: B008 - immutable
         self.expected, self.criterion, self._around = expected, criterion, around
         self._items, self._total, _ = compiled_call(expected, criterion)
 
@@ -78,7 +192,7 @@ class CallMatch:
         """Whether arguments that were not expected decide something."""
         return self.criterion.extra_arguments == "penalize" or self.criterion.match_mode == "name_and_args"
 
-    def is_perfect(self, call: ToolCall, judged: Judged) -> bool:
+    def is_perfect(self, call: ToolCall, judged: CallScore) -> bool:
         """Whether no other call could be a better partner than this one of the same name."""
         return (
             judged.verdict is PASSED
@@ -149,7 +263,7 @@ class CallMatch:
         actual, hidden = arguments_of(call) or {}, call.argument_captures
         return all(is_hidden(hidden, item[0]) or self._special(item, actual, call) is ONE for item in self._items)
 
-    def judge(self, call: ToolCall) -> Judged:
+    def judge(self, call: ToolCall) -> CallScore:
         """Compare a call argument by argument."""
         actual, hidden = arguments_of(call), call.argument_captures
         if actual is None:
@@ -186,9 +300,9 @@ class CallMatch:
         total = self._total + (len(extra) if extra and self.criterion.extra_arguments == "penalize" else 0)
         least = _share(points, total)
         bounds = self._of_call(least, _share(points + unknown, total) if reason else least)
-        return Judged(_verdict(bounds, reason), bounds, self._with_ignored(results, actual), extra)
+        return CallScore(_verdict(bounds, reason), bounds, self._with_ignored(results, actual), extra)
 
-    def _judge_unknown(self, call: ToolCall) -> Judged:
+    def _judge_unknown(self, call: ToolCall) -> CallScore:
         """Judge a call whose arguments are not known: nothing can be said unless nothing is expected."""
         results = self._with_ignored(
             [
@@ -200,8 +314,8 @@ class CallMatch:
             {},
         )
         if not self._items and not self._minds_extra:
-            return Judged(PASSED, RIGHT, results, ())
-        return Judged(Verdict(None, Label.NOT_EVALUATED, why_not_known(call)), ANYTHING, results, ())
+            return CallScore(PASSED, RIGHT, results, ())
+        return CallScore(Verdict(None, Label.NOT_EVALUATED, why_not_known(call)), ANYTHING, results, ())
 
     def _special(self, item: Argument, actual: Mapping[str, JsonValue], call: ToolCall) -> Fraction | Absence | None:
         """Judge an argument of any kind: 0 to 1, `MISSING`, or none where that is not known."""
@@ -220,7 +334,7 @@ class CallMatch:
         score = score_of(value, actual, rule, self._earlier(call))
         return ONE if score == 1 else score
 
-    def _earlier(self, call: ToolCall) -> Earlier | None:
+    def _earlier(self, call: ToolCall) -> EarlierCalls | None:
         history = self._around.history
         return None if history is None else history.before(call)
 
@@ -257,12 +371,12 @@ class CallMatch:
             for name, value in self.expected.args.items()
         )
 
-    def _of_call(self, least: Fraction, most: Fraction) -> Bounds:
+    def _of_call(self, least: Fraction, most: Fraction) -> ScoreBounds:
         if least is ONE:
             return RIGHT
         if self.criterion.call_score == "all":
-            return Bounds(ZERO, ONE if most is ONE else ZERO)
-        return Bounds(least, most)
+            return ScoreBounds(ZERO, ONE if most is ONE else ZERO)
+        return ScoreBounds(least, most)
 
 
 def extra_arguments(expected: ExpectedCall, call: ToolCall) -> tuple[str, ...]:
@@ -287,7 +401,7 @@ def _ratio(points: int, total: int) -> Fraction:
     return Fraction(points, total)
 
 
-def _verdict(bounds: Bounds, reason: Reason | None) -> Verdict:
+def _verdict(bounds: ScoreBounds, reason: Reason | None) -> Verdict:
     if reason is not None:
         return Verdict(None, Label.NOT_EVALUATED, reason)
     if bounds.least is ONE:

@@ -16,29 +16,26 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import Field, StrictBool, ValidationError, model_validator
 
-from goldspan.scoring.argument_rules import (
+from goldspan.scoring.comparison import SIMILARITY_IS_MISSING, similarity_is_available
+from goldspan.scoring.errors import CriterionError
+from goldspan.scoring.json_values import Steps, shown
+from goldspan.scoring.rules import (
     NO_RULE,
     ArgumentRule,
     Around,
-    Rule,
-    Strategy,
-    ToolRules,
-    place_of,
-    resolved,
-)
-from goldspan.scoring.comparison import SIMILARITY_IS_MISSING, similarity_is_available
-from goldspan.scoring.criterion_fields import (
     Block,
     FrozenMapping,
+    Rule,
+    Strategy,
     Threshold,
     Tolerance,
+    ToolRules,
     is_mapping,
     mistakes,
     nothing,
+    place_of,
+    resolved,
 )
-from goldspan.scoring.errors import CriterionError
-from goldspan.scoring.pointers import Steps
-from goldspan.scoring.rendering import shown
 
 MatchMode = Literal["name_only", "name_and_required_args", "name_and_args"]
 """Which pairs of an expected and an actual call of one name may be aligned."""

@@ -5,9 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from goldspan.scoring.explanation import REASONS, counted, explain_call, explain_session, turn_name
-from goldspan.scoring.metrics.results import MetricVerdict
-from goldspan.scoring.rendering import shown_name
-from goldspan.scoring.results import CallResult, Label, Reason, RunResult, SessionResult, TurnResult, Verdict
+from goldspan.scoring.json_values import shown_name
+from goldspan.scoring.results import (
+    CallResult,
+    Label,
+    MetricVerdict,
+    Reason,
+    RunResult,
+    SessionResult,
+    TurnResult,
+    Verdict,
+)
 
 _MOST_SESSIONS = 50
 

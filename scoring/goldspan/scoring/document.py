@@ -11,7 +11,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any, cast
 
 from goldspan.scoring.explanation import explain
-from goldspan.scoring.rendering import plain
+from goldspan.scoring.json_values import plain
 from goldspan.scoring.results import (
     ArgumentResult,
     CallResult,
@@ -25,10 +25,9 @@ from goldspan.scoring.results import (
 from goldspan.scoring.sessions import SpanRef, ToolCall
 
 if TYPE_CHECKING:
-    from goldspan.scoring.goldens.models import Golden
-    from goldspan.scoring.metrics.results import MetricResult, MetricVerdict
-    from goldspan.scoring.presets.result import PresetResult
-    from goldspan.scoring.repeats import RepeatResult
+    from goldspan.scoring.goldens.golden import Golden
+    from goldspan.scoring.results import MetricResult, MetricVerdict, PresetResult
+    from goldspan.scoring.run import RepeatResult
 
 Document = dict[str, Any]
 

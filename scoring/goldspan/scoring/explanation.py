@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from goldspan.scoring.pointers import Steps, steps_of, value_at
-from goldspan.scoring.rendering import shown, shown_name
+from goldspan.scoring.json_values import Steps, shown, shown_name, steps_of, value_at
 from goldspan.scoring.results import (
     ArgumentResult,
     CallResult,
@@ -19,7 +18,7 @@ from goldspan.scoring.results import (
 from goldspan.scoring.sessions import JsonValue
 
 if TYPE_CHECKING:
-    from goldspan.scoring.presets.result import PresetResult
+    from goldspan.scoring.results import PresetResult
 
 REASONS: Mapping[Reason, str] = {
     Reason.NO_GOLDEN: "no golden for this session",

@@ -14,9 +14,8 @@ from math import lcm
 from types import MappingProxyType
 from typing import NamedTuple
 
-from goldspan.scoring.alignment import LIMIT, align_in_order, align_weights, ranks_of
-from goldspan.scoring.call_match import PASSED, RIGHT, Bounds
-from goldspan.scoring.compiled_call import LeftOutError, PlainCall
+from goldspan.scoring.align.alignment import LIMIT, align_in_order, align_weights, ranks_of
+from goldspan.scoring.call_match import PASSED, RIGHT, LeftOutError, PlainCall, ScoreBounds
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.results import Label, Verdict
 from goldspan.scoring.sessions import Capture, JsonValue, ToolCall, Turn
@@ -33,7 +32,7 @@ class PlainScore(NamedTuple):
 
     partners: Partners
     verdict: Verdict
-    bounds: Bounds
+    bounds: ScoreBounds
 
 
 class _Row(NamedTuple):
@@ -181,10 +180,10 @@ def plain_turn(calls: Sequence[tuple[str, PlainCall | None]], criterion: Criteri
 
 
 @lru_cache(maxsize=4096)
-def judged(score: int, whole: int, threshold: int, of: int) -> tuple[Verdict, Bounds]:
+def judged(score: int, whole: int, threshold: int, of: int) -> tuple[Verdict, ScoreBounds]:
     """Return the verdict on `score / whole`, and its bounds, by the threshold `threshold / of`."""
     if score == whole:
         return PASSED, RIGHT
     label = Label.PASS if score * of >= threshold * whole else Label.FAIL
     exact = Fraction(score, whole)
-    return Verdict(exact, label), Bounds(exact, exact)
+    return Verdict(exact, label), ScoreBounds(exact, exact)

@@ -9,12 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from goldspan.scoring.call_match import Bounds
-from goldspan.scoring.criterion import DEFAULT, Criterion
-from goldspan.scoring.criterion_fields import is_mapping
-from goldspan.scoring.expected_turn import ExpectedSession, ExpectedTurn, expected_session, expected_turn
-from goldspan.scoring.forbidden import all_kept, with_forbidden
-from goldspan.scoring.given import (
+from goldspan.scoring.api import (
     ActualCalls,
     ExpectedCalls,
     GivenGolden,
@@ -24,16 +19,28 @@ from goldspan.scoring.given import (
     golden_of,
     session_of,
 )
-from goldspan.scoring.goldens.matching import Ambiguous, GoldenIndex, split_runs, with_known_names
-from goldspan.scoring.goldens.models import Golden, GoldenSet
-from goldspan.scoring.matchers.history import History
+from goldspan.scoring.call_history import CallHistory
+from goldspan.scoring.call_match import ScoreBounds
+from goldspan.scoring.criterion import DEFAULT, Criterion
+from goldspan.scoring.expected_turn import ExpectedSession, ExpectedTurn, expected_session, expected_turn
+from goldspan.scoring.goldens.golden import Golden, GoldenSet
+from goldspan.scoring.goldens.golden_index import Ambiguous, GoldenIndex, split_runs, with_golden_tool_names
 from goldspan.scoring.results import CallResult, Label, Reason, RunResult, SessionResult, TurnResult, Verdict
-from goldspan.scoring.sessions import Session, Turn
-from goldspan.scoring.turn_score import TurnScore, best_of, label_of, mean, score_calls, verdict_of
-from goldspan.scoring.whole_session import as_one_turn, batches_of
+from goldspan.scoring.rules import is_mapping
+from goldspan.scoring.sessions import Session, Turn, as_one_turn, batches_of
+from goldspan.scoring.turn_score import (
+    TurnScore,
+    all_kept,
+    best_of,
+    label_of,
+    mean,
+    score_calls,
+    verdict_of,
+    with_forbidden,
+)
 
 if TYPE_CHECKING:
-    from goldspan.scoring.metrics.judging import MetricSource
+    from goldspan.scoring.metrics.session_metrics import MetricSource
 
 GoldenSource = GoldenSet | str | Path | Mapping[str, Any]
 """A golden set, a file or a directory of them, or a mapping that looks like a file."""
@@ -55,7 +62,7 @@ def score_turn(
     """
     override = _override(criterion)
     wanted, turn = expected_turn(expected_calls(expected), override or DEFAULT, override), actual_turn(actual)
-    history = History([turn], [wanted.calls]) if wanted.asks_history else None
+    history = CallHistory([turn], [wanted.calls]) if wanted.asks_history else None
     return score_calls(wanted, turn, turn_index=0, history=history).result
 
 
@@ -85,7 +92,7 @@ def score_session(
             reason = Reason.SESSION_AMBIGUOUS
         return SessionResult(Verdict(None, Label.NOT_EVALUATED, reason), run, None)
     wanted = golden_of(golden)
-    run = with_known_names(run, wanted)
+    run = with_golden_tool_names(run, wanted)
     expected = expected_session(wanted, override)
     if expected.as_one:
         scored = [_whole_session(expected, run)] if final else []
@@ -137,7 +144,7 @@ def score_sessions(
         MetricError: there is no such metric.
 
     """
-    from goldspan.scoring.scorer import scorer_of  # noqa: PLC0415 - written in terms of this module
+    from goldspan.scoring.run import scorer_of  # noqa: PLC0415 - written in terms of this module
 
     scorer, index = scorer_of(_override(criterion), preset, metrics), _index(goldens)
     results: list[SessionResult] = []
@@ -203,13 +210,13 @@ def _whole_session(golden: ExpectedSession, session: Session) -> TurnScore:
     return best_of([_as_one_turn(wanted, session, golden.criterion, _history(golden, session)) for wanted in choices])
 
 
-def _history(golden: ExpectedSession, session: Session) -> History | None:
+def _history(golden: ExpectedSession, session: Session) -> CallHistory | None:
     if not golden.asks_history:
         return None
-    return History(session.turns, [turn.calls for turn in golden.turns], complete=not session.incomplete)
+    return CallHistory(session.turns, [turn.calls for turn in golden.turns], complete=not session.incomplete)
 
 
-def _as_one_turn(wanted: ExpectedTurn, session: Session, judging: Criterion, history: History | None) -> TurnScore:
+def _as_one_turn(wanted: ExpectedTurn, session: Session, judging: Criterion, history: CallHistory | None) -> TurnScore:
     whole = as_one_turn(session)
     if whole is None:
         return score_calls(wanted, None, unseen=_why_missing(judging, session, known=True))
@@ -247,7 +254,7 @@ def _verdict(counted: Sequence[TurnScore], judging: Criterion, *, final: bool) -
         return Verdict(None, Label.NOT_EVALUATED, reason)
     if all(turn.bounds.most is turn.result.verdict.exact is turn.bounds.least for turn in counted):
         return verdict_of(mean([turn.bounds.least for turn in counted]), judging.exact_threshold)
-    bounds = Bounds(mean([turn.bounds.least for turn in counted]), mean([turn.bounds.most for turn in counted]))
+    bounds = ScoreBounds(mean([turn.bounds.least for turn in counted]), mean([turn.bounds.most for turn in counted]))
     label = label_of(bounds, judging.exact_threshold)
     scores = [exact for turn in counted if (exact := turn.result.verdict.exact) is not None]
     why = None

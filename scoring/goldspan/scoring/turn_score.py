@@ -2,34 +2,214 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import NamedTuple
 
-from goldspan.scoring.call_alignment import best_partners
+from goldspan.scoring.align.alignment import Alignment, Judge, Pair, align
+from goldspan.scoring.call_history import CallHistory
 from goldspan.scoring.call_match import (
     ANYTHING,
     FAILED,
     PASSED,
     RIGHT,
     WRONG,
-    Bounds,
+    CallContext,
     CallMatch,
-    Judged,
-    Surroundings,
+    CallScore,
+    ScoreBounds,
     extra_arguments,
 )
 from goldspan.scoring.comparison import ONE, ZERO
 from goldspan.scoring.criterion import Criterion
-from goldspan.scoring.declared_defaults import DeclaredDefaults
 from goldspan.scoring.expected_turn import ExpectedTurn
-from goldspan.scoring.forbidden import judge_forbidden, with_forbidden
-from goldspan.scoring.matchers.history import History
+from goldspan.scoring.goldens.golden import ANY_TOOL, ExpectedCall
 from goldspan.scoring.plain_turn import judged
-from goldspan.scoring.possible import most_of_each, reason_of_unknown
 from goldspan.scoring.results import CallResult, Label, Reason, TurnResult, Verdict
 from goldspan.scoring.sessions import ToolCall, Turn
+from goldspan.scoring.tool_definitions import DeclaredDefaults
+from goldspan.scoring.verdict import REASONS, arguments_of, is_hidden, why_hidden, why_not_known
+
+# Calls of a turn aligned with expected ones, as their criterion says.
+
+
+class AlignedCalls(NamedTuple):
+    """The partner of each expected call, and what came to light on the way."""
+
+    partners: Sequence[int | None]
+    judged: Mapping[int, CallScore]
+    """By expected call, what some of the pairs were judged as already."""
+    approximate: bool
+
+
+def best_partners(
+    matches: Sequence[CallMatch], calls: Sequence[ToolCall], criterion: Criterion, batches: Sequence[int] | None
+) -> AlignedCalls:
+    """Align calls by what is known of them. `batches` replaces the batch numbers of the calls."""
+    judged: dict[int, CallScore] = {}
+    for index, (match, call) in enumerate(zip(matches, calls, strict=False)):
+        if match.expected.name != call.name:
+            break
+        found = match.judge(call)
+        if not match.is_perfect(call, found):
+            break
+        judged[index] = found
+    if len(judged) == len(matches):
+        return AlignedCalls(range(len(matches)), judged, approximate=False)
+    alignment = align_calls(matches, calls, lambda row, column: matches[row].pair(calls[column]), criterion, batches)
+    kept = {index: found for index, found in judged.items() if alignment.partners[index] == index}
+    return AlignedCalls(alignment.partners, kept, alignment.approximate)
+
+
+def align_calls(
+    matches: Sequence[CallMatch],
+    calls: Sequence[ToolCall],
+    judge: Judge,
+    criterion: Criterion,
+    batches: Sequence[int] | None,
+) -> Alignment:
+    """Align calls by what `judge` says of pairs. `batches` replaces the batch numbers of the calls."""
+    if criterion.parallel_calls == "in_order":
+        batches = None
+    elif batches is None:
+        batches = [call.batch for call in calls]
+    return align(
+        [match.expected.name for match in matches],
+        [call.name for call in calls],
+        judge,
+        ordered=criterion.ordered,
+        batches=batches,
+        groups=[match.expected.group for match in matches],
+        optional=[match.expected.optional for match in matches],
+    )
+
+
+# What a turn may still be worth where something in it is unknown.
+#
+# Calls are aligned by what is known of them. One that is unknown, and stands for none or for another expected call, may
+# turn out to be the right one: a turn fails only if it does so whatever that may be.
+
+
+def reason_of_unknown(matches: Sequence[CallMatch], calls: Sequence[ToolCall]) -> Reason | None:
+    """Return why the first call is unknown of those that could stand for an expected one, if one is."""
+    names = {match.expected.name for match in matches}
+    reasons = (why_hidden(call) for call in calls if call.name in names)
+    return next((why for why in reasons if why is not None), None)
+
+
+def most_of_each(
+    matches: Sequence[CallMatch], calls: Sequence[ToolCall], criterion: Criterion, batches: Sequence[int] | None
+) -> list[Fraction]:
+    """Return what the calls that are needed would be worth if all that is unknown were right, in the best alignment."""
+
+    def judge(row: int, column: int) -> Pair | None:
+        pair = matches[row].pair(calls[column])
+        return None if pair is None else Pair(pair.score + pair.room)
+
+    partners = align_calls(matches, calls, judge, criterion, batches).partners
+    pairs = [None if partner is None else judge(row, partner) for row, partner in enumerate(partners)]
+    return [
+        ZERO if pair is None else pair.score
+        for match, pair in zip(matches, pairs, strict=True)
+        if not match.expected.optional
+    ]
+
+
+# Forbidden calls: which actual ones are among them, and what that means for the turn.
+#
+# A forbidden call with arguments is violated by every call that has these, whatever else it stands for; one without, by
+# every call of its tool that stands for no expected one. A violation fails the turn and its session; scores stay as
+# they are.
+
+_KEPT = Verdict(None, Label.PASS)
+_VIOLATED = Verdict(None, Label.FAIL)
+
+
+def judge_forbidden(
+    forbidden: Sequence[CallMatch],
+    calls: Sequence[CallResult],
+    unexpected: Sequence[CallResult],
+    unseen: Reason | None,
+) -> tuple[list[CallResult], list[CallResult], Verdict]:
+    """Mark the calls that were made although they are forbidden, and say whether what is forbidden was left alone.
+
+    `unseen` is a reason why there may be calls that were not seen.
+    """
+    specific = [match for match in forbidden if match.expected.args]
+    kept = _KEPT if unseen is None else Verdict(None, Label.NOT_EVALUATED, unseen)
+    marked: list[CallResult] = []
+    for result in (*calls, *unexpected):
+        call = result.actual if result.aligned or result.unexpected else None
+        matches = specific if result.aligned else forbidden
+        violated, reason = (None, None) if call is None else _violated(matches, call)
+        if call is not None and result.aligned:
+            reason = reason or _why_unsure(forbidden, call)
+        if violated is not None:
+            kept = _VIOLATED
+            marked.append(replace(result, violates=violated, verdict=Verdict(result.verdict.exact, Label.FAIL)))
+            continue
+        if reason is not None and kept is not _VIOLATED:
+            kept = Verdict(None, Label.NOT_EVALUATED, kept.reason or reason)
+        unknown = reason is not None and result.unexpected
+        marked.append(replace(result, verdict=Verdict(None, Label.NOT_EVALUATED, reason)) if unknown else result)
+    return marked[: len(calls)], marked[len(calls) :], kept
+
+
+def with_forbidden(verdict: Verdict, kept: Verdict | None) -> Verdict:
+    """Return a verdict on what is expected together with that on what is forbidden."""
+    if kept is None:
+        return verdict
+    nothing = verdict.reason is Reason.NOTHING_EXPECTED
+    if kept.label is Label.FAIL:
+        return Verdict(verdict.exact, Label.FAIL)
+    if kept.label is Label.PASS:
+        return _KEPT if nothing else verdict
+    if verdict.label is Label.PASS or nothing:
+        return Verdict(verdict.exact, Label.NOT_EVALUATED, kept.reason)
+    return verdict
+
+
+def all_kept(parts: Iterable[Verdict | None]) -> Verdict | None:
+    """Return whether what is forbidden in several turns was left alone in all of them; none where nothing is."""
+    some = [part for part in parts if part is not None]
+    order = (Label.FAIL, Label.NOT_EVALUATED, Label.PASS)
+    return min(some, key=lambda part: order.index(part.label), default=None)
+
+
+def _violated(forbidden: Sequence[CallMatch], call: ToolCall) -> tuple[ExpectedCall | None, Reason | None]:
+    """Return the first forbidden call that a call is, else why that cannot be told of one, if it cannot."""
+    unknown: Reason | None = None
+    for match in forbidden:
+        if match.expected.name not in (ANY_TOOL, call.name):
+            continue
+        reason = _unknown(match, call)
+        if reason is None and match.may_be(call):
+            return match.expected, None
+        unknown = unknown or reason
+    return None, unknown
+
+
+def _why_unsure(forbidden: Sequence[CallMatch], call: ToolCall) -> Reason | None:
+    """Say why a call may yet turn out to stand for no expected one, where that would be a violation."""
+    if not any(not match.expected.args and match.expected.name in (ANY_TOOL, call.name) for match in forbidden):
+        return None
+    return why_hidden(call)
+
+
+def _unknown(match: CallMatch, call: ToolCall) -> Reason | None:
+    """Say why it is not known whether a call has the forbidden arguments, if that depends on what is not known."""
+    wanted = match.expected.args
+    if not wanted:
+        return None
+    actual, hidden = arguments_of(call), call.argument_captures
+    if actual is None:
+        return why_not_known(call)
+    secret = [name for name in wanted if is_hidden(hidden, name)]
+    if not secret or not match.may_be(call):
+        return None
+    return REASONS[hidden[secret[0]]]
+
 
 NOT_EXPECTED = Verdict(None, Label.NOT_EVALUATED, Reason.NOTHING_EXPECTED)
 """Of calls that stand for no expected one, and of turns of which nothing is expected."""
@@ -43,7 +223,7 @@ class TurnScore(NamedTuple):
     """A turn's result, and what the score may be once everything unknown were known."""
 
     result: TurnResult
-    bounds: Bounds = ANYTHING
+    bounds: ScoreBounds = ANYTHING
     kept: Verdict | None = None
     """Whether what is forbidden was left alone; none where nothing is."""
     counts: bool = True
@@ -57,7 +237,7 @@ def score_calls(
     turn_index: int | None = None,
     unseen: Reason | None = None,
     batches: Sequence[int] | None = None,
-    history: History | None = None,
+    history: CallHistory | None = None,
 ) -> TurnScore:
     """Score a turn; without one, every expected call is missing.
 
@@ -72,12 +252,12 @@ def score_calls(
             partners, verdict, bounds = found
 
             def whole() -> TurnResult:
-                matches = _matches(golden, Surroundings(None, DeclaredDefaults(turn.tool_definitions)))
+                matches = _matches(golden, CallContext(None, DeclaredDefaults(turn.tool_definitions)))
                 scored = _Scored(matches, golden.places, turn.calls, partners, {}, None)
                 return _result(golden, scored, verdict, turn, turn_index)
 
             return TurnScore(TurnResult.later(whole, verdict=verdict), bounds)
-    around = Surroundings(history, None if turn is None else DeclaredDefaults(turn.tool_definitions))
+    around = CallContext(history, None if turn is None else DeclaredDefaults(turn.tool_definitions))
     matches = _matches(golden, around)
     calls = turn.calls if turn is not None else ()
     partners, known, approximate = best_partners(matches, calls, golden.criterion, batches)
@@ -113,13 +293,13 @@ class _Scored:
         places: Sequence[int],
         calls: Sequence[ToolCall],
         partners: Sequence[int | None],
-        judged: Mapping[int, Judged],
+        judged: Mapping[int, CallScore],
         unseen: Reason | None,
     ) -> None:
         self.calls: list[CallResult] = []
         self.counted: list[CallResult] = []
         """Those that count towards the mean, with their bounds."""
-        self.bounds: list[Bounds] = []
+        self.bounds: list[ScoreBounds] = []
         taken = {partner for partner in partners if partner is not None}
         left = [index for index in range(len(calls)) if index not in taken] if len(taken) < len(calls) else []
         self.unexpected = [
@@ -153,7 +333,7 @@ class _Scored:
                 self.bounds.append(within)
 
 
-def _matches(golden: ExpectedTurn, around: Surroundings) -> list[CallMatch]:
+def _matches(golden: ExpectedTurn, around: CallContext) -> list[CallMatch]:
     return [CallMatch(golden.calls[place], golden.criteria[place], around) for place in golden.places]
 
 
@@ -194,7 +374,7 @@ def best_of(scored: Sequence[TurnScore]) -> TurnScore:
     alike = [one.bounds for one in scored if (one.kept and one.kept.label) == (kept and kept.label)]
     return TurnScore(
         replace(scored[best].result, alternative=best),
-        Bounds(max(one.least for one in alike), max(one.most for one in alike)),
+        ScoreBounds(max(one.least for one in alike), max(one.most for one in alike)),
         kept,
         scored[best].counts,
     )
@@ -231,7 +411,7 @@ def verdict_of(exact: Fraction, threshold: Fraction) -> Verdict:
     return judged(*exact.as_integer_ratio(), *threshold.as_integer_ratio())[0]
 
 
-def label_of(bounds: Bounds, threshold: Fraction) -> Label:
+def label_of(bounds: ScoreBounds, threshold: Fraction) -> Label:
     """Judge by what the score may be: it passes or fails only if it does so whatever the unknown turns out to be."""
     if bounds.most < threshold:
         return Label.FAIL
@@ -239,8 +419,12 @@ def label_of(bounds: Bounds, threshold: Fraction) -> Label:
 
 
 def _verdict(
-    results: Sequence[CallResult], bounds: Sequence[Bounds], criterion: Criterion, extra: int, unseen: Reason | None
-) -> tuple[Verdict, Bounds]:
+    results: Sequence[CallResult],
+    bounds: Sequence[ScoreBounds],
+    criterion: Criterion,
+    extra: int,
+    unseen: Reason | None,
+) -> tuple[Verdict, ScoreBounds]:
     how = criterion.turn_score
     if not extra and unseen is None and all(one is RIGHT for one in bounds):
         return PASSED, RIGHT
@@ -251,7 +435,7 @@ def _verdict(
     least = _score_of([one.least for one in bounds], extra, how)
     if unseen is not None and criterion.extra_calls == "penalize":
         least = ZERO
-    within = Bounds(least, _score_of([one.most for one in bounds], extra, how))
+    within = ScoreBounds(least, _score_of([one.most for one in bounds], extra, how))
     scores = [result.verdict.exact for result in results if result.verdict.exact is not None]
     exact = _score_of(scores, extra, how) if scores else None
     label = label_of(within, threshold)
@@ -263,10 +447,10 @@ def _verdict(
 
 
 def _with_room(
-    verdict: Verdict, within: Bounds, most: Sequence[Fraction], criterion: Criterion, why: Reason
-) -> tuple[Verdict, Bounds]:
+    verdict: Verdict, within: ScoreBounds, most: Sequence[Fraction], criterion: Criterion, why: Reason
+) -> tuple[Verdict, ScoreBounds]:
     """Widen bounds by what another alignment may be worth once everything unknown were known."""
-    within = Bounds(within.least, max(within.most, _score_of(most, 0, criterion.turn_score)))
+    within = ScoreBounds(within.least, max(within.most, _score_of(most, 0, criterion.turn_score)))
     if verdict.label is Label.FAIL and within.most >= criterion.exact_threshold:
         verdict = Verdict(verdict.exact, Label.NOT_EVALUATED, why)
     return verdict, within

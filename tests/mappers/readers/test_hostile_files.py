@@ -174,8 +174,8 @@ def test_numbers_that_no_machine_has(tmp_path: Path) -> None:
 def test_a_line_without_an_end_takes_no_memory_and_no_other_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("goldspan.mappers.readers.json_text._MAX_TEXT", len(as_line(TURN)))
-    monkeypatch.setattr("goldspan.mappers.readers.json_text._CHUNK", 100)
+    monkeypatch.setattr("goldspan.mappers.readers.json_documents._MAX_TEXT", len(as_line(TURN)))
+    monkeypatch.setattr("goldspan.mappers.readers.json_documents._CHUNK", 100)
     for endless in (b"x", b"[", b'{"a":'):
         content = as_line(TURN) + endless * 9_999 + b"\n" + as_line(TURN)
         read, problems = read_bytes(tmp_path, content)
@@ -186,7 +186,7 @@ def test_a_line_without_an_end_takes_no_memory_and_no_other_line(
 
 def test_a_document_without_an_end_is_read_as_far_as_it_may_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = json.dumps([TURN, TURN, TURN], indent=1)
-    monkeypatch.setattr("goldspan.mappers.readers.json_text._MAX_TEXT", len(text) // 2)
+    monkeypatch.setattr("goldspan.mappers.readers.json_documents._MAX_TEXT", len(text) // 2)
     read, problems = read_bytes(tmp_path, text.encode())
     assert 2 <= len(read) < 6
     assert [problem.code for problem in problems] == ["bad_json", "bad_json"]

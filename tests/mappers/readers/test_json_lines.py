@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from goldspan.mappers.dialects import DialectRegistry
 from goldspan.mappers.readers import read_files
-from goldspan.mappers.readers.containers import as_otlp
+from goldspan.mappers.readers.json_documents import as_otlp
 from goldspan.mappers.readers.otlp_json import JsonReader
 from goldspan.mappers.readers.otlp_json_lazy import LazyRequest, loads
 from goldspan.scoring.errors import Problem, TraceFileError

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from goldspan.collector_processor.replay import replay
+from goldspan.collector_processor.replay.replay import replay
 from goldspan.mappers.dialects import DialectRegistry
 from goldspan.mappers.readers import read_files
-from goldspan.mappers.readers.side_by_side import starts_with_logs
+from goldspan.mappers.readers.files import starts_with_logs
 from goldspan.mappers.spans import LogView
 from goldspan.scoring import load_goldens
 from goldspan.scoring.results import Label

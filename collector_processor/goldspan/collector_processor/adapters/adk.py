@@ -20,8 +20,8 @@ from typing import Any
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.errors import CriterionError
 from goldspan.scoring.explanation import explain
-from goldspan.scoring.goldens.adk import HAND_OFFS
-from goldspan.scoring.goldens.models import ExpectedCall, Golden, GoldenTurn
+from goldspan.scoring.goldens.adk_eval_set import HAND_OFFS
+from goldspan.scoring.goldens.golden import ExpectedCall, Golden, GoldenTurn
 from goldspan.scoring.results import CallResult, Label, SessionResult, TurnResult, Verdict
 from goldspan.scoring.score import score_session
 from goldspan.scoring.sessions import Capture, Content, Session, ToolCall, Turn

@@ -10,25 +10,23 @@ import click
 
 from goldspan.collector_processor.cli.options import COLOR, TRACES
 from goldspan.collector_processor.cli.output import complain, end, plain_errors, write_json
-from goldspan.collector_processor.golden_tools.change_text import Line, as_markdown, as_text
-from goldspan.collector_processor.golden_tools.changes import Change
 from goldspan.collector_processor.golden_tools.checking import check_goldens
-from goldspan.collector_processor.golden_tools.files import (
+from goldspan.collector_processor.golden_tools.difference_text import Line, as_markdown, as_text
+from goldspan.collector_processor.golden_tools.differences import Change, set_changes, trace_difference
+from goldspan.collector_processor.golden_tools.importing import SOURCES, import_file
+from goldspan.collector_processor.golden_tools.recording import record as record_sessions
+from goldspan.collector_processor.golden_tools.updating import Decision, GoldenFile, decisions
+from goldspan.collector_processor.golden_tools.writing import (
     RECORDED,
+    Comments,
     golden_set_text,
     is_golden_file,
     name_of,
     write_text,
 )
-from goldspan.collector_processor.golden_tools.importing import SOURCES, import_file
-from goldspan.collector_processor.golden_tools.recording import record as record_sessions
-from goldspan.collector_processor.golden_tools.set_difference import set_changes
-from goldspan.collector_processor.golden_tools.trace_difference import trace_difference
-from goldspan.collector_processor.golden_tools.updating import Decision, GoldenFile, decisions
-from goldspan.collector_processor.golden_tools.yaml_writing import Comments
+from goldspan.collector_processor.replay.trace_files import TraceFiles, trace_files
 from goldspan.collector_processor.report.progress import reading
 from goldspan.collector_processor.report.values import printable
-from goldspan.collector_processor.trace_files import TraceFiles, trace_files
 from goldspan.mappers.assembly import assemble
 from goldspan.mappers.dialects import DialectRegistry
 from goldspan.scoring.explanation import counted

@@ -8,9 +8,8 @@ import sys
 
 import click
 
-from goldspan.collector_processor.cli.dialects import dialects
 from goldspan.collector_processor.cli.goldens import goldens
-from goldspan.collector_processor.cli.inspect import inspect
+from goldspan.collector_processor.cli.inspect import dialects, inspect
 from goldspan.collector_processor.cli.score import score
 from goldspan.collector_processor.cli.serve import serve
 

@@ -6,10 +6,11 @@ import click
 
 from goldspan.collector_processor.cli.options import COLOR, FORMAT, TRACES, VERBOSE
 from goldspan.collector_processor.cli.output import end, plain_errors, show, write_json
-from goldspan.collector_processor.inspection import inspect_spans
+from goldspan.collector_processor.replay.inspection import inspect_spans
+from goldspan.collector_processor.replay.trace_files import trace_files
+from goldspan.collector_processor.report.dialects_page import dialects_json, dialects_page
 from goldspan.collector_processor.report.inspect_page import inspect_page
 from goldspan.collector_processor.report.progress import reading
-from goldspan.collector_processor.trace_files import trace_files
 from goldspan.mappers.dialects import DialectRegistry
 
 
@@ -31,3 +32,19 @@ def inspect(traces: tuple[str, ...], *, as_format: str, verbose: bool, color: st
         else:
             show(color, lambda page: inspect_page(page, found, verbose=verbose))
         end(files.mistakes, 0)
+
+
+# `goldspan dialects`: what is read, and what to switch on.
+
+
+@click.command()
+@FORMAT
+@COLOR
+def dialects(*, as_format: str, color: str) -> None:
+    """List the dialects that are read, and what to switch on in each."""
+    with plain_errors():
+        registry = DialectRegistry()
+        if as_format == "json":
+            write_json(dialects_json(registry))
+        else:
+            show(color, lambda page: dialects_page(page, registry))

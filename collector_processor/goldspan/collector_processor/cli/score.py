@@ -12,7 +12,6 @@ from typing import Any
 
 import click
 
-from goldspan.collector_processor.baseline import judge_against, load_baseline
 from goldspan.collector_processor.cli.options import (
     COLOR,
     FORMAT,
@@ -24,25 +23,26 @@ from goldspan.collector_processor.cli.options import (
 )
 from goldspan.collector_processor.cli.output import complain, end, plain_errors, show, write_json
 from goldspan.collector_processor.cli.sinks import Sink, SinkType, scoring_in
-from goldspan.collector_processor.enriched import Stamps, write_enriched
-from goldspan.collector_processor.hints import argument_advice
+from goldspan.collector_processor.emit.enriched_traces import ScoreAttributes, write_enriched
 from goldspan.collector_processor.metric_workers import MetricWorkers
-from goldspan.collector_processor.replay import Outlet, replay
+from goldspan.collector_processor.replay.baseline import judge_against, load_baseline
+from goldspan.collector_processor.replay.hints import argument_advice
+from goldspan.collector_processor.replay.replay import Outlet, replay
+from goldspan.collector_processor.replay.trace_files import TraceFiles, trace_files
 from goldspan.collector_processor.report.files import KINDS, ReportFile, write_reports
 from goldspan.collector_processor.report.progress import reading
 from goldspan.collector_processor.report.score_page import score_page
 from goldspan.collector_processor.report.scored import Scored
 from goldspan.collector_processor.report.totals import Coverage, judge
-from goldspan.collector_processor.trace_files import TraceFiles, trace_files
+from goldspan.mappers.dialect_registry import JOIN_ATTRIBUTES
 from goldspan.mappers.dialects import DialectRegistry
-from goldspan.mappers.dialects.registry import JOIN_ATTRIBUTES
 from goldspan.scoring.errors import FileError, Mistake
 from goldspan.scoring.goldens import load_criterion, load_goldens
 from goldspan.scoring.goldens.loading import load_metrics
-from goldspan.scoring.metrics.judging import ChosenMetric, MetricSource
 from goldspan.scoring.metrics.registry import find_metric
-from goldspan.scoring.presets.judging import choose_preset
-from goldspan.scoring.scorer import Scorer, scorer_of
+from goldspan.scoring.metrics.session_metrics import ChosenMetric, MetricSource
+from goldspan.scoring.presets.session_preset import choose_preset
+from goldspan.scoring.run import Scorer, scorer_of
 
 
 @click.command()
@@ -144,7 +144,7 @@ def score(
             definitions=True,
             on_problem=files.problems.append,
         )
-        stamps = Stamps()
+        stamps = ScoreAttributes()
         outlets: list[Outlet] = []
         complaints: list[str] = []
         for report in reports:
@@ -198,7 +198,7 @@ def _refuse_input_as_output(option: str, output: Path, files: TraceFiles) -> Non
         raise click.UsageError(f"{option} {output} is one of the traces that are read; name another file")
 
 
-def _write_enriched(name: str, files: TraceFiles, stamps: Stamps) -> None:
+def _write_enriched(name: str, files: TraceFiles, stamps: ScoreAttributes) -> None:
     try:
         write_enriched(Path(name), files.documents(), stamps)
     except OSError as error:
@@ -212,7 +212,7 @@ def _sending(endpoint: str | None, outlets: list[Outlet], complaints: list[str],
         yield
         return
     # Imported when asked for: the exporters take longer to import than most traces take to score.
-    from goldspan.collector_processor.otlp_results import OtlpResults  # noqa: PLC0415
+    from goldspan.collector_processor.replay.otlp_results import OtlpResults  # noqa: PLC0415
 
     results = OtlpResults(endpoint, metrics=metrics)
     outlets.append(results.take)

@@ -33,9 +33,9 @@ def serve(*, config: Path | None, check: bool) -> None:
 
         keep_freed_memory()  # before gRPC is imported, whose first threads would have arenas already
         # Imported when asked for: no other command needs servers and settings.
-        from goldspan.collector_processor.gateway.logs import configure_logs  # noqa: PLC0415
+        from goldspan.collector_processor.gateway.process import configure_logs  # noqa: PLC0415
         from goldspan.collector_processor.gateway.server import check_gateway, run_gateway  # noqa: PLC0415
-        from goldspan.collector_processor.gateway.settings_file import load_settings  # noqa: PLC0415
+        from goldspan.collector_processor.gateway.settings.loading import load_settings  # noqa: PLC0415
 
         settings = load_settings(config, os.environ)
         if check:

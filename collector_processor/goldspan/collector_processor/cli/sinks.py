@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from goldspan.collector_processor.evaluation import Evaluation
-from goldspan.collector_processor.replay import Outlet
+from goldspan.collector_processor.emit.evaluation import Evaluation
+from goldspan.collector_processor.replay.replay import Outlet
 from goldspan.scoring.errors import SettingsError
 
 if TYPE_CHECKING:
-    from goldspan.collector_processor.sinks.exporter import ScoreExporter
+    from goldspan.collector_processor.sinks.score_exporter import ScoreExporter
 
 KINDS = ("phoenix", "mlflow", "langfuse")
 _PATIENCE, _FAREWELL = 15.0, 30.0
@@ -58,7 +58,7 @@ def scoring_in(sinks: tuple[Sink, ...], outlets: list[Outlet], complaints: list[
     if find_spec("urllib3") is None:
         raise SettingsError("--sink needs urllib3: pip install 'goldspan[sinks]'")
     # Imported when asked for, as all that talks to a network.
-    from goldspan.collector_processor.sinks.feed import Feed  # noqa: PLC0415
+    from goldspan.collector_processor.sinks.score_exporter import Feed  # noqa: PLC0415
 
     feeds = [(sink, Feed({sink.kind: _exporter(sink)})) for sink in sinks]
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from goldspan.collector_processor.emit import names
-from goldspan.collector_processor.evaluation import Evaluation, Remembered
-from goldspan.scoring.metrics.results import MetricResult, MetricTurn
-from goldspan.scoring.results import CallResult, Outcome, SessionResult, TurnResult
+from goldspan.collector_processor.emit.evaluation import DetailDigest, Evaluation
+from goldspan.scoring.results import CallResult, MetricResult, MetricTurn, Outcome, SessionResult, TurnResult
 from goldspan.scoring.sessions import ToolCall, Turn
 
 AttributeValue = str | bool | int | float | tuple[str, ...]
@@ -78,7 +77,7 @@ def event_attributes(evaluation: Evaluation) -> Attributes:
             attributes |= _turn(metric, detail)
         case SessionResult():
             attributes |= _session(metric, detail)
-        case MetricTurn() | MetricResult() | Remembered():
+        case MetricTurn() | MetricResult() | DetailDigest():
             pass
     return attributes
 

@@ -7,8 +7,8 @@ from opentelemetry._logs import LoggerProvider, SeverityNumber, get_logger
 
 from goldspan.collector_processor.emit import names
 from goldspan.collector_processor.emit.attributes import event_attributes
-from goldspan.collector_processor.emit.scope import SCOPE, judged_span, scope_version
-from goldspan.collector_processor.evaluation import Evaluation
+from goldspan.collector_processor.emit.evaluation import Evaluation
+from goldspan.collector_processor.emit.instrumentation import SCOPE, judged_span, scope_version
 
 
 class EventEmitter:

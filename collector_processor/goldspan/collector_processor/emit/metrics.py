@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Sequence
 from math import isfinite
 
 from opentelemetry.context import Context
-from opentelemetry.metrics import Counter, Histogram, Meter, MeterProvider, get_meter
+from opentelemetry.metrics import Counter, Histogram, Meter, MeterProvider, UpDownCounter, get_meter
 
 from goldspan.collector_processor.emit import names
 from goldspan.collector_processor.emit.attributes import tool_name
-from goldspan.collector_processor.emit.scope import NO_SPAN, SCOPE, judged_span, scope_version
-from goldspan.collector_processor.evaluation import Evaluation, Level
+from goldspan.collector_processor.emit.evaluation import Evaluation, Level
+from goldspan.collector_processor.emit.instrumentation import NO_SPAN, SCOPE, judged_span, scope_version
 from goldspan.mappers.facts import ResourceFacts
-from goldspan.scoring.metrics.results import Range
-from goldspan.scoring.results import CallResult, Outcome, Reason
+from goldspan.scoring.errors import GoldspanError
+from goldspan.scoring.results import CallResult, Outcome, Range, Reason
 
 PointAttributes = dict[str, str]
 
@@ -150,3 +151,71 @@ class _FirstNames:
             return False
         self._known.add(name)
         return True
+
+
+# What goldspan says of itself: how much it holds, what it let go early, and what it contained.
+
+_logger = logging.getLogger("goldspan")
+_CAUSES = 100
+"""Different failures that are logged; the rest are only counted."""
+
+
+class SelfTelemetry:
+    """The `goldspan.*` instruments of a door, and its log. Nothing here raises.
+
+    Points are recorded without a span: they are about the process, not about what is traced.
+    """
+
+    def __init__(self, meter_provider: MeterProvider | None = None) -> None:
+        meter = get_meter(SCOPE, scope_version(), meter_provider)
+        held, size = names.HELD_SPANS, names.HELD_BYTES
+        self._held = meter.create_up_down_counter(held.name, unit=held.unit, description=held.meaning)
+        self._held_bytes = meter.create_up_down_counter(size.name, unit=size.unit, description=size.meaning)
+        self._released_early = _counter_self_telemetry(meter, names.RELEASED_EARLY)
+        self._dropped = _counter_self_telemetry(meter, names.DROPPED_SPANS)
+        self._problems = _counter_self_telemetry(meter, names.PROBLEMS)
+        self._failures = _counter_self_telemetry(meter, names.FAILURES)
+        self._logged: set[tuple[str, str]] = set()
+
+    def held(self, spans: int, size: int) -> None:
+        """Say by how much the number of held spans and their estimated bytes changed."""
+        self._add(self._held, spans)
+        self._add(self._held_bytes, size)
+
+    def released_early(self, spans: int, reason: str) -> None:
+        """Count held spans that left without waiting for their result."""
+        self._add(self._released_early, spans, reason)
+
+    def dropped(self, spans: int, reason: str) -> None:
+        """Count spans that the inner exporter did not take."""
+        self._add(self._dropped, spans, reason)
+
+    def problems(self, count: int, code: str) -> None:
+        """Count what the engine could not use."""
+        self._add(self._problems, count, code)
+
+    def failure(self, where: str, error: BaseException) -> None:
+        """Count a contained exception; the first of each kind and place is logged with its traceback."""
+        cause = (where, type(error).__qualname__)
+        if cause not in self._logged and len(self._logged) < _CAUSES:
+            self._logged.add(cause)
+            _logger.warning("%s failed; later failures of this kind are counted only", where, exc_info=error)
+        self._add(self._failures, 1, where)
+
+    def unusable_goldens(self, error: BaseException) -> None:
+        """Log why nothing will be scored, and count it."""
+        unexpected = None if isinstance(error, GoldspanError) else error
+        _logger.warning("the goldens cannot be used, so nothing is scored: %s", error, exc_info=unexpected)
+        self._add(self._failures, 1, "goldens")
+
+    def _add(self, counter: Counter | UpDownCounter, amount: int, reason: str | None = None) -> None:
+        if not amount:
+            return
+        try:  # a meter must not break the door that it measures
+            counter.add(amount, None if reason is None else {names.SELF_REASON.name: reason}, NO_SPAN)
+        except Exception:
+            _logger.debug("a point about goldspan itself could not be recorded", exc_info=True)
+
+
+def _counter_self_telemetry(meter: Meter, instrument: names.Instrument) -> Counter:
+    return meter.create_counter(instrument.name, unit=instrument.unit, description=instrument.meaning)

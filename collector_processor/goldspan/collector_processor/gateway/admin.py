@@ -7,9 +7,9 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from goldspan.collector_processor.gateway.access import Tokens
-from goldspan.collector_processor.gateway.exposition import CONTENT_TYPE, Exposition
-from goldspan.collector_processor.gateway.http_receiver import Receive, Send, headers_of, send_response
+from goldspan.collector_processor.gateway.prometheus import CONTENT_TYPE, MetricsPage
+from goldspan.collector_processor.gateway.receive.auth import BearerTokens
+from goldspan.collector_processor.gateway.receive.http_receiver import Receive, Send, headers_of, send_response
 
 _JSON, _TEXT = "application/json", "text/plain; charset=utf-8"
 _OPEN = frozenset({"/healthz", "/readyz"})
@@ -22,8 +22,8 @@ class Admin:
     def __init__(
         self,
         *,
-        tokens: Tokens,
-        exposition: Exposition,
+        tokens: BearerTokens,
+        exposition: MetricsPage,
         coverage: Callable[[], Mapping[str, Any]],
         unready: Callable[[], str | None],
     ) -> None:

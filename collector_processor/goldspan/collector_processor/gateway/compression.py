@@ -26,16 +26,16 @@ _LARGEST_ZSTD_WINDOW = 8 << 20
 """What RFC 8878 (section 3.1.1.1.2) asks decoders to support; a larger window is memory for the sender to claim."""
 
 
-class UnfoldsTooFar(ValueError):  # noqa: N818 - it becomes an answer
+class DecompressedTooLarge(ValueError):  # noqa: N818 - it becomes an answer
     """The body would be larger than is allowed."""
 
 
-class Undecodable(ValueError):  # noqa: N818 - likewise
+class CorruptBody(ValueError):  # noqa: N818 - likewise
     """The body is not what its encoding says, or ends in the middle."""
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class DecompressionLimits:
     """How far a body may unfold."""
 
     max_bytes: int
@@ -46,27 +46,27 @@ class Bounds:
         return min(self.max_bytes, max(_FREE_OF_RATIO, int(compressed * self.max_ratio)))
 
 
-def inflate(body: bytes, encoding: str, bounds: Bounds) -> bytes:
+def decompress(body: bytes, encoding: str, bounds: DecompressionLimits) -> bytes:
     """Return the body without its content encoding, one of `ENCODINGS`. Raises UnfoldsTooFar, Undecodable."""
     if encoding == "identity" or not body:
         if len(body) > bounds.max_bytes:
-            raise UnfoldsTooFar(f"{len(body):,} bytes, expected at most {bounds.max_bytes:,}")
+            raise DecompressedTooLarge(f"{len(body):,} bytes, expected at most {bounds.max_bytes:,}")
         return body
     unfold = {"gzip": _gunzip, "deflate": _unzlib, "zstd": _unzstd}[encoding]
     return unfold(body, bounds.ceiling(len(body)))
 
 
-def inflate_by_magic(body: bytes, bounds: Bounds) -> bytes:
+def decompress_by_magic(body: bytes, bounds: DecompressionLimits) -> bytes:
     """Return a gRPC message without compression, whose encoding its first bytes tell.
 
     No protobuf message begins like gzip (0x1f is wire type 7, which there is not), and no OTLP request like zlib
     (0x78 is field 15, which they do not have). Raises as `inflate` does.
     """
     if body[:2] == _GZIP_MAGIC:
-        return inflate(body, "gzip", bounds)
+        return decompress(body, "gzip", bounds)
     if body[:1] == b"\x78" and int.from_bytes(body[:2], "big") % 31 == 0:
-        return inflate(body, "deflate", bounds)
-    return inflate(body, "identity", bounds)
+        return decompress(body, "deflate", bounds)
+    return decompress(body, "identity", bounds)
 
 
 def gzip(body: bytes, level: int = GZIP_LEVEL) -> bytes:
@@ -74,7 +74,7 @@ def gzip(body: bytes, level: int = GZIP_LEVEL) -> bytes:
     return cast("bytes", _deflater().compress(body, level, _GZIP))
 
 
-def deflated(data: bytes) -> bytes:
+def zlib_compress(data: bytes) -> bytes:
     """Compress as zlib does, by its first level or one like it."""
     return cast("bytes", _deflater().compress(data, 1))
 
@@ -111,13 +111,13 @@ def _unfold(body: bytes, ceiling: int, wbits: int) -> bytes:
             try:
                 part = member.decompress(body, ceiling + 1 - len(unfolded))
             except (zlib.error, cast("type[Exception]", engine.error)) as error:
-                raise Undecodable(f"damaged: {error}") from None
+                raise CorruptBody(f"damaged: {error}") from None
             unfolded += part
             if len(unfolded) > ceiling:
                 raise _too_far(ceiling)
             body = member.unconsumed_tail
             if not member.eof and not body and not part:
-                raise Undecodable("ends in the middle")
+                raise CorruptBody("ends in the middle")
         body = member.unused_data
     return bytes(unfolded)
 
@@ -135,7 +135,7 @@ def _unzstd(body: bytes, ceiling: int) -> bytes:
                 if len(unfolded) > ceiling:
                     raise _too_far(ceiling)
     except zstandard.ZstdError as error:
-        raise Undecodable(f"damaged: {error}") from None
+        raise CorruptBody(f"damaged: {error}") from None
     return bytes(unfolded)
 
 
@@ -148,7 +148,7 @@ def _check_zstd_is_whole(body: bytes) -> None:
             at += 8 + int.from_bytes(body[at + 4 : at + 8], "little")
             continue
         if magic != 0xFD2FB528 or at + 5 > len(body):
-            raise Undecodable("not zstd")
+            raise CorruptBody("not zstd")
         descriptor = body[at + 4]
         single_segment = descriptor >> 5 & 1
         size_of_content = (1 if single_segment else 0, 2, 4, 8)[descriptor >> 6]
@@ -156,18 +156,18 @@ def _check_zstd_is_whole(body: bytes) -> None:
         last = False
         while not last:
             if at + 3 > len(body):
-                raise Undecodable("ends in the middle")
+                raise CorruptBody("ends in the middle")
             header = int.from_bytes(body[at : at + 3], "little")
             last = bool(header & 1)
             repeated = header >> 1 & 3 == 1
             at += 3 + (1 if repeated else header >> 3)
         at += 4 if descriptor >> 2 & 1 else 0
     if at > len(body):
-        raise Undecodable("ends in the middle")
+        raise CorruptBody("ends in the middle")
 
 
-def _too_far(ceiling: int) -> UnfoldsTooFar:
-    return UnfoldsTooFar(f"unfolds to more than {ceiling:,} bytes")
+def _too_far(ceiling: int) -> DecompressedTooLarge:
+    return DecompressedTooLarge(f"unfolds to more than {ceiling:,} bytes")
 
 
 crc32: Callable[[bytes, int], int] = _deflater().crc32

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator
 
-from goldspan.collector_processor.gateway.contract import Sample
+from goldspan.collector_processor.gateway.interfaces import Sample
 
 _BOUNDS = (0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0, 60.0, 300.0, 3600.0)
 """Seconds: what a good network takes, one retry or two, a receiver that is away."""

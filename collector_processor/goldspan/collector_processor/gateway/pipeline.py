@@ -15,30 +15,89 @@ import queue
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from random import Random
 from typing import Any
 
-from goldspan.collector_processor.gateway.body_log import Entry, LogFullError
-from goldspan.collector_processor.gateway.contract import (
+from goldspan.collector_processor.gateway.deliver.dispatcher import Dispatcher, PendingRequest
+from goldspan.collector_processor.gateway.encoded_spans import SpanGroup, split_request
+from goldspan.collector_processor.gateway.interfaces import (
     Accepted,
+    AcceptResult,
     Busy,
-    Delivery,
-    Outlet,
-    Receipt,
+    DeliveryResult,
+    Exporter,
     Rejected,
     Request,
     Sample,
     Signal,
 )
-from goldspan.collector_processor.gateway.delivery import Dispatcher, Parcel
-from goldspan.collector_processor.gateway.journal import Journal, Recovered
-from goldspan.collector_processor.gateway.pipeline_metrics import samples
-from goldspan.collector_processor.gateway.pipeline_settings import PipelineSettings
-from goldspan.collector_processor.gateway.splitting import Group, take_apart
-from goldspan.collector_processor.gateway.stage import Stage, registry_for
-from goldspan.collector_processor.sinks.feed import Feed
+from goldspan.collector_processor.gateway.journal.body_log import LogEntry, LogFullError
+from goldspan.collector_processor.gateway.journal.journal import Journal, RecoveredState
+from goldspan.collector_processor.gateway.settings.pipeline_settings import PipelineSettings
+from goldspan.collector_processor.gateway.worker import Worker, registry_for
+from goldspan.collector_processor.sinks.score_exporter import Feed
 from goldspan.scoring.goldens import GoldenIndex
+
+# What the inside of the gateway counts, as samples for `/metrics`.
+
+_NONE: Mapping[str, str] = {}
+
+
+def samples(pipeline: GatewayPipeline) -> Iterator[Sample]:
+    """Yield one sample after another; each name begins with `goldspan_`."""
+    stage, dispatcher = pipeline.stage, pipeline.dispatcher
+    for name, label, counter in (
+        ("received_requests", "signal", pipeline.received),
+        ("received_bytes", "signal", pipeline.received_bytes),
+        ("turned_away_requests", "reason", pipeline.turned_away),
+        ("delivered_requests", "signal", stage.outbox.delivered),
+        ("refused_requests", "signal", stage.outbox.refused),
+        ("rejected_items", "signal", stage.outbox.rejected),
+        ("delivery_retries", "signal", dispatcher.retries),
+        ("released_early_spans", "reason", stage.released_early),
+        ("calls_not_evaluated", "reason", stage.coverage.reasons),
+        ("problems", "code", stage.problems),
+        ("failures", "where", pipeline.failures),
+    ):
+        for value, count in list(counter.items()):
+            yield f"goldspan_{name}_total", {label: str(value)}, count
+    for (level, result), count in list(stage.coverage.results.items()):
+        yield "goldspan_results_total", {"level": level, "label": result}, count
+    tenants = stage.tenants
+    stats = [tenant.engine.stats for tenant in tenants]
+    seen, never_seen = stage.coverage.counts()
+    letters = stage.outbox.dead_letters
+    for name, amount in (
+        ("delivery_attempts_total", dispatcher.attempts),
+        ("waiting_requests", dispatcher.waiting),
+        ("waiting_bytes", dispatcher.waiting_bytes),
+        ("backlog_bytes", pipeline.backlog),
+        ("journal_bytes", pipeline.journal_bytes),
+        ("journal_max_bytes", 0 if pipeline.settings.journal is None else pipeline.settings.journal_max_bytes),
+        ("open_bodies", len(stage.ledger)),
+        ("held_spans", sum(tenant.held_spans for tenant in tenants)),
+        ("held_bytes", sum(tenant.held_bytes for tenant in tenants)),
+        ("shelf_bytes", stage.shelf_bytes),
+        ("tenants", len(tenants)),
+        ("evicted_tenants_total", stage.evicted_tenants),
+        ("read_spans_total", sum(one.spans for one in stats)),
+        ("repeated_spans_total", sum(one.repeated for one in stats)),
+        ("late_records_total", sum(one.late for one in stats)),
+        ("evicted_sessions_total", sum(one.evicted_sessions for one in stats)),
+        ("sessions_without_golden_total", stage.sessions_without_golden),
+        ("goldens_seen", seen),
+        ("goldens_never_seen", never_seen),
+        ("dead_letters_total", 0 if letters is None else letters.written),
+        ("dead_letters_dropped_total", 0 if letters is None else letters.dropped),
+    ):
+        yield f"goldspan_{name}", _NONE, amount
+    for sink, exporter in pipeline.feed.exporters.items():
+        yield "goldspan_sink_waiting_scores", {"sink": sink}, exporter.waiting
+        yield "goldspan_sink_scores_total", {"sink": sink, "outcome": "delivered"}, exporter.delivered
+        yield "goldspan_sink_scores_total", {"sink": sink, "outcome": "dropped"}, exporter.dropped
+    yield from dispatcher.delays.samples("goldspan_delivery_delay_seconds")
+
 
 _logger = logging.getLogger("goldspan.gateway")
 _LONGEST_FAREWELL = 5.0
@@ -61,7 +120,7 @@ class GatewayPipeline:
     def __init__(
         self,
         goldens: GoldenIndex,
-        outlet: Outlet,
+        outlet: Exporter,
         settings: PipelineSettings | None = None,
         *,
         feed: Feed | None = None,
@@ -77,7 +136,7 @@ class GatewayPipeline:
         self._now = now or steady_clock()
         random = random or Random()
         self._journal: Journal | None = None
-        recovered: Recovered | None = None
+        recovered: RecoveredState | None = None
         if self.settings.journal is not None:
             self._journal = Journal(
                 self.settings.journal,
@@ -97,7 +156,7 @@ class GatewayPipeline:
         self._closing = False
         self._stopped = threading.Event()
         self._queue = queue.SimpleQueue[Callable[[float], object] | None]()
-        self._outcomes = deque[tuple[Parcel, Delivery]]()
+        self._outcomes = deque[tuple[PendingRequest, DeliveryResult]]()
         """Looked at beside other work and at each tick: nothing waits for them, so that nobody is woken for them."""
         self._logged: set[tuple[str, str]] = set()
         self.dispatcher = Dispatcher(
@@ -109,7 +168,7 @@ class GatewayPipeline:
             now=time.monotonic,
             random=random,
         )
-        self.stage = Stage(
+        self.stage = Worker(
             goldens,
             self.settings,
             registry_for(goldens, self.settings),
@@ -126,11 +185,11 @@ class GatewayPipeline:
         self.dispatcher.start()
         self._thread.start()
 
-    def accept(self, request: Request) -> Receipt:
+    def accept(self, request: Request) -> AcceptResult:
         """Keep a request; returns once that is durable."""
         if self._closing:
             return self._away("shutting_down", _SOON, "the gateway is shutting down")
-        groups = take_apart(request.body)
+        groups = split_request(request.body)
         if groups is None:
             self.turned_away["broken"] += 1
             return Rejected(f"found no {request.signal.value} request in the {len(request.body):,} bytes of the body")
@@ -200,7 +259,7 @@ class GatewayPipeline:
         """Bytes on disk."""
         return 0 if self._journal is None else self._journal.size
 
-    def _keep(self, request: Request) -> tuple[Receipt, Entry | None]:
+    def _keep(self, request: Request) -> tuple[AcceptResult, LogEntry | None]:
         if self._journal is None:
             waiting = self.dispatcher.waiting_bytes
             if waiting and waiting + len(request.body) > self.settings.max_memory:
@@ -218,7 +277,9 @@ class GatewayPipeline:
         self.turned_away[why] += 1
         return Busy(seconds, reason)
 
-    def _take(self, number: int, request: Request, groups: Sequence[Group], entry: Entry | None, now: float) -> None:
+    def _take(
+        self, number: int, request: Request, groups: Sequence[SpanGroup], entry: LogEntry | None, now: float
+    ) -> None:
         try:
             self.stage.take(number, request, groups, entry, now)
         except Exception as error:  # noqa: BLE001 - what cannot be scored is forwarded all the same
@@ -228,7 +289,7 @@ class GatewayPipeline:
             with self._lock:
                 self._backlog -= len(request.body)
 
-    def _recover(self, found: Recovered, now: float) -> None:
+    def _recover(self, found: RecoveredState, now: float) -> None:
         journal = self._journal
         assert journal is not None
         for _ in self.stage.restore(found, now):
@@ -241,13 +302,13 @@ class GatewayPipeline:
                 continue
             request = Request(entry.signal, body, entry.headers)
             try:
-                groups = take_apart(body) or []
+                groups = split_request(body) or []
                 self.stage.take(entry.number, request, groups, entry, now, found.parts.get(entry.number))
             except Exception as error:  # noqa: BLE001 - as in `_take`
                 self._failed("engine", error)
                 self.stage.pass_on(entry.number, request, entry, now)
 
-    def _came_of(self, parcel: Parcel, delivery: Delivery) -> None:
+    def _came_of(self, parcel: PendingRequest, delivery: DeliveryResult) -> None:
         self._outcomes.append((parcel, delivery))
 
     def _run(self) -> None:

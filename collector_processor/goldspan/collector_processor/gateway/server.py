@@ -12,24 +12,32 @@ from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from typing import Protocol
 
-from goldspan.collector_processor.gateway.access import Tokens
 from goldspan.collector_processor.gateway.admin import Admin
-from goldspan.collector_processor.gateway.contract import Intake, Outlet, Sample, Signal
-from goldspan.collector_processor.gateway.exposition import Exposition
-from goldspan.collector_processor.gateway.golden_files import GoldenFiles, GoldenReloader
-from goldspan.collector_processor.gateway.http_receiver import HttpReceiver
-from goldspan.collector_processor.gateway.http_server import HttpServer
-from goldspan.collector_processor.gateway.outlets import DroppingOutlet, RoutedOutlet, open_outlet
+from goldspan.collector_processor.gateway.deliver.destinations import (
+    DiscardingExporter,
+    ExporterBySignal,
+    open_exporter,
+)
+from goldspan.collector_processor.gateway.interfaces import Exporter, Pipeline, Sample, Signal
 from goldspan.collector_processor.gateway.pipeline import GatewayPipeline
 from goldspan.collector_processor.gateway.process import (
     notify_systemd,
     raise_open_files,
     warn_of_slow_protobuf,
 )
-from goldspan.collector_processor.gateway.reception import Reception
-from goldspan.collector_processor.gateway.renewal import Renewal, secret_files
-from goldspan.collector_processor.gateway.settings import GatewaySettings
-from goldspan.collector_processor.gateway.settings_fields import Secret
+from goldspan.collector_processor.gateway.prometheus import MetricsPage
+from goldspan.collector_processor.gateway.receive.auth import BearerTokens
+from goldspan.collector_processor.gateway.receive.http_receiver import HttpReceiver
+from goldspan.collector_processor.gateway.receive.http_server import HttpServer
+from goldspan.collector_processor.gateway.receive.request_handler import RequestHandler
+from goldspan.collector_processor.gateway.reload import (
+    CredentialReloader,
+    GoldenFiles,
+    GoldenReloader,
+    credential_files,
+)
+from goldspan.collector_processor.gateway.settings.field_types import Secret
+from goldspan.collector_processor.gateway.settings.sections import GatewaySettings
 from goldspan.scoring.errors import SettingsError
 from goldspan.scoring.goldens import GoldenIndex
 
@@ -40,11 +48,11 @@ _WORKERS = 16
 _GRACE_SECONDS = 5.0
 """How long requests that are under way at a shutdown may take."""
 
-NewIntake = Callable[[GatewaySettings, Mapping[str, str], Outlet, GoldenIndex], Intake]
+NewPipeline = Callable[[GatewaySettings, Mapping[str, str], Exporter, GoldenIndex], Pipeline]
 """Makes the inside of the gateway."""
 
 
-class _Door(Protocol):
+class _Listener(Protocol):
     port: int
 
     async def start(self) -> None: ...
@@ -60,20 +68,20 @@ class GatewayServer:
     Raises, when it is made: FileError, SettingsError.
     """
 
-    def __init__(self, settings: GatewaySettings, environ: Mapping[str, str], new_intake: NewIntake) -> None:
+    def __init__(self, settings: GatewaySettings, environ: Mapping[str, str], new_intake: NewPipeline) -> None:
         self._settings = settings
         self._workers = ThreadPoolExecutor(
             min(_WORKERS, settings.limits.max_concurrent_requests), thread_name_prefix="goldspan-receive"
         )
         self._environ = environ
-        self._tokens = Tokens(_read(settings.receivers.tokens, environ))
-        self._admin_tokens = Tokens(_admin_secrets(settings, environ))
+        self._tokens = BearerTokens(_read(settings.receivers.tokens, environ))
+        self._admin_tokens = BearerTokens(_admin_secrets(settings, environ))
         files = GoldenFiles(settings.goldens, settings.criterion)
         goldens = files.load()
-        self._outlet = RoutedOutlet(_open_outlets(settings, environ))
+        self._outlet = ExporterBySignal(_open_outlets(settings, environ))
         self._intake = new_intake(settings, environ, self._outlet, goldens)
         self._reloader = GoldenReloader(files, self._intake.reload_goldens, loaded_at=time.time(), now=time.time)
-        self._reception = Reception(
+        self._reception = RequestHandler(
             self._intake,
             settings.limits,
             self._workers,
@@ -85,7 +93,7 @@ class GatewayServer:
         self._stop = asyncio.Event()
         self._receivers = self._make_receivers()
         self._admin = self._make_admin()
-        self._renewal = Renewal(tuple(secret_files(settings)), self._renew)
+        self._renewal = CredentialReloader(tuple(credential_files(settings)), self._renew)
         self.addresses: dict[str, str] = {}
         """Where each receiver and the admin pages can be reached, once it runs."""
         _logger.info("goldens were read", extra={"goldens": len(goldens.goldens)})
@@ -137,13 +145,13 @@ class GatewayServer:
         else:
             _logger.error("shut down: what could not be delivered in time is lost, since there is no journal")
 
-    def _make_receivers(self) -> dict[str, _Door]:
+    def _make_receivers(self) -> dict[str, _Listener]:
         said, limits = self._settings.receivers, self._settings.limits
         tls = None if said.tls is None else said.tls.tls()
-        made: dict[str, _Door] = {}
+        made: dict[str, _Listener] = {}
         if said.grpc is not None:
             # Imported when asked for: the library takes 15 MiB.
-            from goldspan.collector_processor.gateway.grpc_receiver import GrpcReceiver  # noqa: PLC0415
+            from goldspan.collector_processor.gateway.receive.grpc_receiver import GrpcReceiver  # noqa: PLC0415
 
             made["grpc"] = GrpcReceiver(self._reception, said.grpc, tls)
         if said.http is not None:
@@ -156,7 +164,9 @@ class GatewayServer:
             return None
         application = Admin(
             tokens=self._admin_tokens,
-            exposition=Exposition(self._intake.metrics, self._reception.metrics, self._reloader.metrics, self._metrics),
+            exposition=MetricsPage(
+                self._intake.metrics, self._reception.metrics, self._reloader.metrics, self._metrics
+            ),
             coverage=self._intake.coverage,
             unready=lambda: None if self._ready else "starting or shutting down",
         )
@@ -191,7 +201,7 @@ class GatewayServer:
         for use in uses:
             use()
 
-    def _doors(self) -> dict[str, _Door]:
+    def _doors(self) -> dict[str, _Listener]:
         return {**self._receivers, **({} if self._admin is None else {"admin": self._admin})}
 
 
@@ -219,12 +229,12 @@ def check_gateway(settings: GatewaySettings, environ: Mapping[str, str]) -> None
     for certificate in (settings.receivers.tls, settings.admin.tls):
         if certificate is not None:
             certificate.tls().context()
-    RoutedOutlet(_open_outlets(settings, environ)).close()
+    ExporterBySignal(_open_outlets(settings, environ)).close()
 
 
 def open_pipeline(
-    settings: GatewaySettings, environ: Mapping[str, str], outlet: Outlet, goldens: GoldenIndex
-) -> Intake:
+    settings: GatewaySettings, environ: Mapping[str, str], outlet: Exporter, goldens: GoldenIndex
+) -> Pipeline:
     """Make the inside, which begins with what the journal holds. Raises SettingsError."""
     inside = settings.pipeline(environ)
     try:
@@ -246,15 +256,15 @@ def _admin_secrets(settings: GatewaySettings, environ: Mapping[str, str]) -> lis
     return _read(own or (settings.receivers.tokens if beyond else ()), environ)
 
 
-def _open_outlets(settings: GatewaySettings, environ: Mapping[str, str]) -> dict[Signal, Outlet]:
+def _open_outlets(settings: GatewaySettings, environ: Mapping[str, str]) -> dict[Signal, Exporter]:
     """Make an outlet for each signal; signals that go to the same place share one."""
-    made: dict[str, Outlet] = {}
-    outlets: dict[Signal, Outlet] = {}
+    made: dict[str, Exporter] = {}
+    outlets: dict[Signal, Exporter] = {}
     for one in Signal:
         destination = settings.export.destination(one, environ)
         key = repr(destination)
         if key not in made:
-            made[key] = DroppingOutlet() if destination is None else open_outlet(destination)
+            made[key] = DiscardingExporter() if destination is None else open_exporter(destination)
         outlets[one] = made[key]
     return outlets
 

@@ -13,20 +13,20 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from goldspan.collector_processor.emit.attributes import Attributes, span_attributes
-from goldspan.collector_processor.engine import Engine
-from goldspan.collector_processor.engine_settings import EngineSettings
-from goldspan.collector_processor.evaluation import Evaluation, Handout
-from goldspan.collector_processor.gateway.needles import Needles
-from goldspan.collector_processor.gateway.open_traces import OpenTraces
-from goldspan.collector_processor.gateway.shelf import EncodedSpans
-from goldspan.collector_processor.gateway.splitting import (
+from goldspan.collector_processor.emit.evaluation import EngineOutput, Evaluation
+from goldspan.collector_processor.engine.engine import Engine
+from goldspan.collector_processor.engine.settings import EngineSettings
+from goldspan.collector_processor.gateway.compressed_store import CompressedStore
+from goldspan.collector_processor.gateway.encoded_spans import (
+    EncodedSpanBuffer,
     Envelope,
-    Group,
+    SpanGroup,
     by_trace,
-    put_together,
+    join_request,
     traces_at,
     with_attributes,
 )
+from goldspan.collector_processor.gateway.key_scanner import KeyScanner
 from goldspan.mappers.dialects import DialectRegistry
 from goldspan.mappers.facts import LogFacts, Record, SpanFacts
 from goldspan.mappers.readers.otlp_protobuf import ProtobufReader
@@ -41,7 +41,7 @@ _REMEMBERED = 10_000
 
 
 @dataclass(slots=True)
-class Held:
+class HeldSpan:
     """A span that waits for its result, as it came, and what it will carry."""
 
     ref: SpanRef
@@ -57,13 +57,13 @@ class Held:
         """Bytes that it takes, about."""
         return len(self.span) + 600
 
-    def leave(self) -> Group:
+    def leave(self) -> SpanGroup:
         """Return the span to forward."""
-        return Group(self.envelope, [with_attributes(self.span, self.attributes) if self.attributes else self.span])
+        return SpanGroup(self.envelope, [with_attributes(self.span, self.attributes) if self.attributes else self.span])
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class SplitSpans:
     """What became of the spans of one request."""
 
     held: frozenset[SpanRef] = frozenset()
@@ -74,11 +74,11 @@ class Taken:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class TenantOutput:
     """What the engine handed out in one step."""
 
-    handout: Handout
-    released: Sequence[Held] = ()
+    handout: EngineOutput
+    released: Sequence[HeldSpan] = ()
     past_timeout: int = 0
     """How many of the released ones leave without having been judged, only because they waited so long."""
 
@@ -90,10 +90,10 @@ class Tenant:
         self,
         goldens: GoldenIndex,
         registry: DialectRegistry,
-        needles: Needles,
+        needles: KeyScanner,
         settings: EngineSettings,
         *,
-        shelf: EncodedSpans,
+        shelf: EncodedSpanBuffer,
         hold: bool,
         on_problem: Callable[[Problem], object],
         on_buried: Callable[[str, float, bytes | None], object],
@@ -107,7 +107,7 @@ class Tenant:
         self._shelf = shelf
         self._on_problem = on_problem
         self._on_closed = on_closed
-        self.store = OpenTraces(self._closed, on_buried, settings.assembly)
+        self.store = CompressedStore(self._closed, on_buried, settings.assembly)
         self.engine = Engine(goldens, settings, self.store)
         self._reader = ProtobufReader(on_problem)
         self._open: set[bytes] = set()
@@ -115,7 +115,7 @@ class Tenant:
         self._resources: dict[bytes, tuple[str, ...]] = {}
         self._without_golden: dict[str, None] = {}
         self._agents_scopes: set[bytes] = set()
-        self._held: dict[SpanRef, Held] = {}
+        self._held: dict[SpanRef, HeldSpan] = {}
         self.held_bytes = 0
         self.sessions_without_golden = 0
         """Those that the engine was not even told of."""
@@ -126,8 +126,8 @@ class Tenant:
         return len(self._held)
 
     def take_traces(
-        self, body: bytes, groups: Sequence[Group], number: int, now: float, *, leave: bool = True
-    ) -> Taken:
+        self, body: bytes, groups: Sequence[SpanGroup], number: int, now: float, *, leave: bool = True
+    ) -> SplitSpans:
         """Take in the spans of a request. Without `leave` they have left before and are only learnt of."""
         self._shelf.expire(now)
         bare = [self._needles.bare(group.envelope.scope) for group in groups]
@@ -159,7 +159,7 @@ class Tenant:
         for trace_id in self.store.pack(now):
             self._open.discard(bytes.fromhex(trace_id))
 
-    def poll(self, now: float) -> Judged | None:
+    def poll(self, now: float) -> TenantOutput | None:
         """Hand out what is due; none where nothing is."""
         deadline = self.engine.deadline()
         if deadline is None or deadline > now:
@@ -167,12 +167,12 @@ class Tenant:
         late = self.engine.stats.held_past_timeout
         return self._judged(self.engine.poll(now), self.engine.stats.held_past_timeout - late)
 
-    def flush(self, now: float, *, end_of_input: bool) -> Judged:
+    def flush(self, now: float, *, end_of_input: bool) -> TenantOutput:
         """Hand out every turn that is ready, and let go of every span."""
         judged = self._judged(self.engine.flush(now, end_of_input=end_of_input), 0)
         return replace(judged, released=(*judged.released, *self._leaving(list(self._held))))
 
-    def let_go(self, max_bytes: int) -> Sequence[Held]:
+    def let_go(self, max_bytes: int) -> Sequence[HeldSpan]:
         """Let go of those spans that have waited longest, until so many bytes are left."""
         refs: list[SpanRef] = []
         left = self.held_bytes
@@ -183,7 +183,7 @@ class Tenant:
             left -= held.size
         return self._leaving(refs)
 
-    def use_goldens(self, goldens: GoldenIndex, registry: DialectRegistry, needles: Needles) -> None:
+    def use_goldens(self, goldens: GoldenIndex, registry: DialectRegistry, needles: KeyScanner) -> None:
         """Judge by these from now on, and read what they join on."""
         self.engine.use_goldens(goldens)
         self._registry, self._needles = registry, needles
@@ -203,19 +203,19 @@ class Tenant:
         """Tell whether the engine still keeps a trace."""
         return self.store.has(trace_id)
 
-    def _take_plain(self, groups: Sequence[Group], number: int, now: float, *, leave: bool) -> Taken:
+    def _take_plain(self, groups: Sequence[SpanGroup], number: int, now: float, *, leave: bool) -> SplitSpans:
         """Put spans that no dialect marks on the shelf, except those of traces that the engine knows."""
         facts: list[Record] = []
         held: dict[int, SpanRef] = {}
         for group in groups:
             traces = by_trace(group.spans)
             for trace in traces.keys() & self._shelf.unwanted:
-                part = Group(group.envelope, traces[trace])
+                part = SpanGroup(group.envelope, traces[trace])
                 if self._is_for_engine(trace, [(part, False)], of_interest=True):
                     facts += self._promote(trace, now)
             for trace in traces.keys() & self._open | traces.keys() & self.store.packed.keys():
                 spans = traces.pop(trace)
-                fed, waiting = self._feed(Group(group.envelope, spans), number, now, hold=leave)
+                fed, waiting = self._feed(SpanGroup(group.envelope, spans), number, now, hold=leave)
                 facts += fed
                 held |= waiting
             if traces:
@@ -223,8 +223,8 @@ class Tenant:
         return self._taken(groups, held, facts)
 
     def _take_marked(
-        self, body: bytes, groups: Sequence[Group], bare: Sequence[bool], number: int, now: float, *, leave: bool
-    ) -> Taken:
+        self, body: bytes, groups: Sequence[SpanGroup], bare: Sequence[bool], number: int, now: float, *, leave: bool
+    ) -> SplitSpans:
         by_group = [by_trace(group.spans) for group in groups]
         of_interest = self._of_interest(body, groups)
         where: dict[bytes, list[int]] = {}
@@ -234,7 +234,7 @@ class Tenant:
         facts: list[Record] = []
         held: dict[int, SpanRef] = {}
         for trace, indexes in where.items():
-            mine = [(Group(groups[index].envelope, by_group[index][trace]), bare[index]) for index in indexes]
+            mine = [(SpanGroup(groups[index].envelope, by_group[index][trace]), bare[index]) for index in indexes]
             if self._is_for_engine(trace, mine, of_interest=of_interest is None or trace in of_interest):
                 facts += self._promote(trace, now)
                 for index, (group, _) in zip(indexes, mine, strict=True):
@@ -247,7 +247,7 @@ class Tenant:
                 self._shelf.put(group.envelope, traces, now)
         return self._taken(groups, held, facts)
 
-    def _of_interest(self, body: bytes, groups: Sequence[Group]) -> Container[bytes] | None:
+    def _of_interest(self, body: bytes, groups: Sequence[SpanGroup]) -> Container[bytes] | None:
         """Return the traces that a golden may want by what stands in their spans; none where that is not to be told."""
         goldens = self.engine.goldens
         if not goldens.goldens:
@@ -257,7 +257,7 @@ class Tenant:
                 return None
         return traces_at(body, groups, self._needles.of_interest(body, goldens.wants))
 
-    def _is_for_engine(self, trace: bytes, mine: Sequence[tuple[Group, bool]], *, of_interest: bool) -> bool:
+    def _is_for_engine(self, trace: bytes, mine: Sequence[tuple[SpanGroup, bool]], *, of_interest: bool) -> bool:
         """Decide about a trace by these spans of it and those on the shelf.
 
         `of_interest` says that a wanted session, or a marker of a dialect that tells session ids in its own way, may be
@@ -288,7 +288,7 @@ class Tenant:
             self._count_without_golden(found[0], groups)
         return False
 
-    def _session_ids(self, groups: Iterable[Group]) -> Iterator[str]:
+    def _session_ids(self, groups: Iterable[SpanGroup]) -> Iterator[str]:
         for group in groups:
             yield from self._session_ids_of(group.envelope.resource)
             for span in group.spans:
@@ -302,7 +302,7 @@ class Tenant:
             ids = self._resources[resource] = tuple(self._needles.session_ids(resource))
         return ids
 
-    def _count_without_golden(self, session_id: str, groups: Iterable[Group]) -> None:
+    def _count_without_golden(self, session_id: str, groups: Iterable[SpanGroup]) -> None:
         """Count a session that no golden wants, once, if any of these spans really is an agent's, model's or tool's."""
         if session_id in self._without_golden:
             return
@@ -312,7 +312,8 @@ class Tenant:
                     continue
                 known = group.envelope.scope in self._agents_scopes
                 if known or any(
-                    fact is not None and fact.role is not None for fact in self._facts(Group(group.envelope, [span]))
+                    fact is not None and fact.role is not None
+                    for fact in self._facts(SpanGroup(group.envelope, [span]))
                 ):
                     self._remember_scope(group.envelope.scope)
                     self._without_golden[session_id] = None
@@ -338,7 +339,9 @@ class Tenant:
             facts += self._feed(group, 0, now, hold=False)[0]
         return facts
 
-    def _feed(self, group: Group, number: int, now: float, *, hold: bool) -> tuple[list[SpanFacts], dict[int, SpanRef]]:
+    def _feed(
+        self, group: SpanGroup, number: int, now: float, *, hold: bool
+    ) -> tuple[list[SpanFacts], dict[int, SpanRef]]:
         """Feed spans to the engine; return what it was told, and those that wait, by their identity in memory."""
         facts: list[SpanFacts] = []
         waiting: dict[int, SpanRef] = {}
@@ -349,14 +352,14 @@ class Tenant:
             wanted = self.engine.feed(fact, now)
             ref = fact.ref
             if wanted and hold and self._hold and fact.span_id and ref not in self._held:
-                held = self._held[ref] = Held(ref, span, group.envelope, number, now)
+                held = self._held[ref] = HeldSpan(ref, span, group.envelope, number, now)
                 self.held_bytes += held.size
                 waiting[id(span)] = ref
         return facts, waiting
 
-    def _facts(self, group: Group) -> list[SpanFacts | None]:
+    def _facts(self, group: SpanGroup) -> list[SpanFacts | None]:
         """Read spans, one after another; none for what is no span at all."""
-        body = put_together([group])
+        body = join_request([group])
         try:
             views = list(self._reader.views(self._reader.parse(body, "traces"), "traces"))
         except Exception as error:  # noqa: BLE001 - whatever a span is, its neighbours go on
@@ -367,24 +370,24 @@ class Tenant:
             return [None if isinstance(view, LogView) else read(view, content=content) for view in views]
         if len(group.spans) == 1:
             return [None]
-        return [fact for span in group.spans for fact in self._facts(Group(group.envelope, [span]))]
+        return [fact for span in group.spans for fact in self._facts(SpanGroup(group.envelope, [span]))]
 
-    def _taken(self, groups: Sequence[Group], held: Mapping[int, SpanRef], facts: Sequence[Record]) -> Taken:
+    def _taken(self, groups: Sequence[SpanGroup], held: Mapping[int, SpanRef], facts: Sequence[Record]) -> SplitSpans:
         if not held:
-            return Taken(facts=tuple(facts))
-        rest = [Group(group.envelope, [span for span in group.spans if id(span) not in held]) for group in groups]
-        return Taken(frozenset(held.values()), put_together(rest), tuple(facts))
+            return SplitSpans(facts=tuple(facts))
+        rest = [SpanGroup(group.envelope, [span for span in group.spans if id(span) not in held]) for group in groups]
+        return SplitSpans(frozenset(held.values()), join_request(rest), tuple(facts))
 
-    def _judged(self, handout: Handout, past_timeout: int) -> Judged:
+    def _judged(self, handout: EngineOutput, past_timeout: int) -> TenantOutput:
         for evaluation in handout.evaluations:
             self._annotate(evaluation)
-        return Judged(handout, self._leaving(handout.released), past_timeout)
+        return TenantOutput(handout, self._leaving(handout.released), past_timeout)
 
     def _annotate(self, evaluation: Evaluation) -> None:
         if evaluation.target is not None and (held := self._held.get(evaluation.target)) is not None:
             held.attributes.update(span_attributes(evaluation))
 
-    def _leaving(self, refs: Iterable[SpanRef]) -> list[Held]:
+    def _leaving(self, refs: Iterable[SpanRef]) -> list[HeldSpan]:
         leaving = [held for ref in refs if (held := self._held.pop(ref, None)) is not None]
         self.held_bytes -= sum(held.size for held in leaving)
         return sorted(leaving, key=lambda held: held.since)

@@ -4,21 +4,91 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
 from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from goldspan.collector_processor.golden_tools.glob_overlap import common_text
 from goldspan.scoring.comparison import is_list, is_object
-from goldspan.scoring.declared_defaults import declared_parameters
 from goldspan.scoring.goldens import Ambiguous, Golden, GoldenIndex
-from goldspan.scoring.goldens.documents import Notes, Unreadable, Where, nearest, path_text, read_text
+from goldspan.scoring.goldens.documents import MistakeCollector, Unreadable, ValuePath, nearest, path_text, read_text
+from goldspan.scoring.goldens.golden import ANY_TOOL, ExpectedCall
 from goldspan.scoring.goldens.loading import READERS
-from goldspan.scoring.goldens.models import ANY_TOOL, ExpectedCall
-from goldspan.scoring.matchers.escaping import LITERAL, dollar_keys
-from goldspan.scoring.rendering import shown, shown_name
+from goldspan.scoring.json_values import shown, shown_name
+from goldspan.scoring.matchers.kinds.literal import LITERAL, dollar_keys
 from goldspan.scoring.score import score_turn
 from goldspan.scoring.sessions import JsonValue, Session
+from goldspan.scoring.tool_definitions import declared_parameters
+
+# Whether two globs can match the same text, and which: what makes two patterns of a golden set ambiguous.
+
+_ANY = "*"
+_EXAMPLES = "x0aZ-_.~1b"
+"""Characters tried where a pattern leaves one open."""
+
+
+def common_text(one: str, other: str) -> str | None:
+    """Return some short text that both globs match, or None where there is none."""
+    left, right = _tokens(one), _tokens(other)
+    # What the rest of both globs has in common, from their ends: places in both, and a text that starts there.
+    found: list[list[str | None]] = [[None] * (len(right) + 1) for _ in range(len(left) + 1)]
+    found[len(left)][len(right)] = ""
+    for first in range(len(left), -1, -1):
+        for second in range(len(right), -1, -1):
+            if found[first][second] is None:
+                found[first][second] = _shortest(_ways(left, right, first, second, found))
+    return found[0][0]
+
+
+def _ways(
+    left: Sequence[str], right: Sequence[str], first: int, second: int, found: Sequence[Sequence[str | None]]
+) -> list[str]:
+    mine = left[first] if first < len(left) else None
+    its = right[second] if second < len(right) else None
+    ways: list[str | None] = []
+    if mine == _ANY:
+        ways.append(found[first + 1][second])
+        if its is not None and its != _ANY:
+            ways.append(_before(_character(its), found[first][second + 1]))
+    if its == _ANY:
+        ways.append(found[first][second + 1])
+        if mine is not None and mine != _ANY:
+            ways.append(_before(_character(mine), found[first + 1][second]))
+    if mine is not None and its is not None and _ANY not in {mine, its}:
+        ways.append(_before(_character(mine, its), found[first + 1][second + 1]))
+    return [way for way in ways if way is not None]
+
+
+def _before(character: str | None, rest: str | None) -> str | None:
+    return None if character is None or rest is None else character + rest
+
+
+def _shortest(texts: Sequence[str]) -> str | None:
+    return min(texts, key=lambda text: (len(text), text), default=None)
+
+
+def _character(*tokens: str) -> str | None:
+    """Return a character that all of these match."""
+    own = "".join(token for token in tokens) + _EXAMPLES
+    return next((one for one in own if all(fnmatchcase(one, token) for token in tokens)), None)
+
+
+def _tokens(glob: str) -> list[str]:
+    """Cut a glob into parts that match one character each, and `*`."""
+    tokens: list[str] = []
+    place = 0
+    while place < len(glob):
+        end = place + 1
+        if glob[place] == "[":
+            # As fnmatch reads it: a bracket right at the start, also behind `!`, is a member.
+            close = glob.find("]", place + 2 + (glob[place + 1 : place + 2] == "!"))
+            end = close + 1 if close > 0 else end
+        token = glob[place:end]
+        if not (token == _ANY and tokens and tokens[-1] == _ANY):
+            tokens.append(token)
+        place = end
+    return tokens
+
 
 _TRACE_ID = re.compile(r"[0-9a-f]{32}")
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -119,7 +189,7 @@ def _in_file(source: str) -> Iterator[Finding]:
     read = READERS.get(Path(source).suffix.lower())
     if read is None:
         return
-    notes = Notes(source)
+    notes = MistakeCollector(source)
     try:
         document = read(read_text(Path(source), notes), notes)
     except Unreadable:
@@ -133,16 +203,16 @@ def _in_file(source: str) -> Iterator[Finding]:
 class _File:
     """One document, whose values know their lines."""
 
-    def __init__(self, notes: Notes) -> None:
+    def __init__(self, notes: MistakeCollector) -> None:
         self.notes = notes
 
-    def golden(self, golden: Mapping[str, Any], where: Where) -> Iterator[Finding]:
+    def golden(self, golden: Mapping[str, Any], where: ValuePath) -> Iterator[Finding]:
         yield from self.lists(golden, where)
         for index, turn in enumerate(golden.get("turns") or ()):
             if is_object(turn):
                 yield from self.lists(turn, (*where, "turns", index))
 
-    def lists(self, fields: Mapping[str, Any], where: Where) -> Iterator[Finding]:
+    def lists(self, fields: Mapping[str, Any], where: ValuePath) -> Iterator[Finding]:
         calls = fields.get("calls")
         if is_list(calls) and not calls:
             message = (
@@ -155,14 +225,14 @@ class _File:
             for place, call in self.calls(one, (*where, "any_of", number)):
                 yield from self.call(call, place)
 
-    def calls(self, calls: JsonValue, where: Where) -> Iterator[tuple[Where, Mapping[str, Any]]]:
+    def calls(self, calls: JsonValue, where: ValuePath) -> Iterator[tuple[ValuePath, Mapping[str, Any]]]:
         for index, item in enumerate(calls if is_list(calls) else ()):
             if is_object(item) and "parallel" in item:
                 yield from self.calls(item["parallel"], (*where, index, "parallel"))
             elif is_object(item):
                 yield (*where, index), item
 
-    def call(self, call: Mapping[str, Any], where: Where) -> Iterator[Finding]:
+    def call(self, call: Mapping[str, Any], where: ValuePath) -> Iterator[Finding]:
         args = call.get("args")
         if not is_object(args):
             return
@@ -172,7 +242,7 @@ class _File:
             message = "every argument is ignored, so nothing of the call but its name is judged: leave `args` out"
             yield self.finding("nothing_judged", (*where, "args"), message)
 
-    def value(self, value: JsonValue, where: Where) -> Iterator[Finding]:
+    def value(self, value: JsonValue, where: ValuePath) -> Iterator[Finding]:
         if is_list(value):
             for index, item in enumerate(value):
                 yield from self.value(item, (*where, index))
@@ -184,7 +254,7 @@ class _File:
             for name, item in value.items():
                 yield from self.value(item, (*where, name))
 
-    def finding(self, code: str, where: Where, message: str) -> Finding:
+    def finding(self, code: str, where: ValuePath, message: str) -> Finding:
         line = self.notes.line(where)
         source = f"{self.notes.file}:{line}" if line else self.notes.file
         return Finding(code, source, path_text(where), message)

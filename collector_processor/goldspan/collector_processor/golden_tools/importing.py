@@ -7,10 +7,8 @@ import zlib
 from pathlib import Path
 
 from goldspan.scoring.errors import FileError, GoldenFileError, Mistake
-from goldspan.scoring.goldens.bfcl import import_bfcl
-from goldspan.scoring.goldens.documents import Notes, Unreadable
-from goldspan.scoring.goldens.importing import Imported, read_records
-from goldspan.scoring.goldens.tau2 import import_tau2
+from goldspan.scoring.goldens.benchmarks import Imported, import_bfcl, import_tau2, read_records
+from goldspan.scoring.goldens.documents import MistakeCollector, Unreadable
 
 SOURCES = ("bfcl", "tau2")
 """Whose files can be imported."""
@@ -25,7 +23,7 @@ def import_file(file: str, source: str, name: str, *, prefix: str = "", user_cal
         FileError: it cannot be read.
 
     """
-    notes = Notes(file)
+    notes = MistakeCollector(file)
     imported = Imported({})
     try:
         records = read_records(_text(file), notes)

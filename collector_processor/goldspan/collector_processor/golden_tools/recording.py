@@ -2,18 +2,312 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeVar
 
-from goldspan.collector_processor.golden_tools.agreement import agree_on_golden
-from goldspan.collector_processor.golden_tools.seen import SeenTurn, seen_turn, seen_turns
-from goldspan.collector_processor.golden_tools.yaml_writing import Where
-from goldspan.collector_processor.inspection import NO_SESSION_ID
-from goldspan.scoring.comparison import is_list, is_object
+from goldspan.collector_processor.golden_tools.writing import Comments, Where
+from goldspan.collector_processor.replay.inspection import NO_SESSION_ID, user_text
+from goldspan.scoring.comparison import equal, is_list, is_object
 from goldspan.scoring.explanation import counted
-from goldspan.scoring.rendering import shown_name
-from goldspan.scoring.sessions import JsonValue, Session
+from goldspan.scoring.goldens.documents import MAX_DEPTH
+from goldspan.scoring.goldens.golden import MOST_ALTERNATIVES
+from goldspan.scoring.json_values import shown, shown_name
+from goldspan.scoring.matchers import escape_literal
+from goldspan.scoring.matchers.kinds.literal import LITERAL, dollar_keys
+from goldspan.scoring.sessions import Capture, JsonValue, Session, ToolCall, Turn
+
+# Sessions as golden files can say them: turns of groups of calls, with arguments that mean nothing but themselves.
+
+PRESENT: JsonValue = {"$present": True}
+"""What stands for a value that is not to be written: the argument is there, whatever its value."""
+_MAX_DIGITS = 4_000
+_DEEPEST = MAX_DEPTH - 20
+"""Arguments stand some levels deep themselves."""
+_NOT_JSON = "not a value that JSON can hold"
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedCall:
+    """One call: what a golden should expect of it, and what is not known."""
+
+    name: str
+    args: Mapping[str, JsonValue] | None
+    """As a golden writes them: what looks like a matcher is escaped. None where none were captured."""
+    unknown: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Arguments that were passed, but cannot be written, and why."""
+    capture: Capture = Capture.CAPTURED
+    failed: bool = False
+
+
+Group = tuple[RecordedCall, ...]
+"""Calls that were asked for at once; most groups are of one call."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedTurn:
+    """One turn."""
+
+    user: str | None
+    groups: tuple[Group, ...]
+    visible: bool = True
+
+    @property
+    def calls(self) -> Iterator[RecordedCall]:
+        """Every call, in order."""
+        return (call for group in self.groups for call in group)
+
+
+def recorded_turns(session: Session, redact: frozenset[str] = frozenset()) -> tuple[RecordedTurn, ...]:
+    """Return the turns of a session without refused requests; arguments in `redact` are only said to be present."""
+    return tuple(recorded_turn(turn, redact) for turn in session.turns)
+
+
+def recorded_turn(turn: Turn, redact: frozenset[str] = frozenset()) -> RecordedTurn:
+    """Return one turn: see `seen_turns`."""
+    groups: list[list[RecordedCall]] = []
+    batch = 0
+    for call in turn.calls:
+        if call.rejected:
+            continue
+        if not (batch and call.batch == batch):
+            groups.append([])
+        batch = call.batch
+        groups[-1].append(recorded_call(call, redact))
+    text = user_text(turn.user_text)
+    return RecordedTurn(text if text and text.strip() else None, tuple(map(tuple, groups)), turn.calls_visible)
+
+
+def recorded_call(call: ToolCall, redact: frozenset[str] = frozenset()) -> RecordedCall:
+    """Return one call: see `seen_turns`."""
+    failed = call.error is not None
+    if call.capture is not Capture.CAPTURED or call.arguments is None:
+        return RecordedCall(call.name, None, capture=call.capture, failed=failed)
+    args: dict[str, JsonValue] = {}
+    unknown: dict[str, str] = {}
+    for name, value in call.arguments.items():
+        if name in redact:
+            args[name] = PRESENT
+        elif name in call.argument_captures:
+            unknown[name] = call.argument_captures[name].value.replace("_", " ")
+        elif not _is_json(value):
+            unknown[name] = _NOT_JSON
+        else:
+            args[name] = _without(escape_literal(value), redact)
+    return RecordedCall(call.name, args, unknown, failed=failed)
+
+
+def _without(value: JsonValue, redact: frozenset[str]) -> JsonValue:
+    """Replace what is not to be written, however deep; nothing can be replaced within what is literal."""
+    if not redact:
+        return value
+    if is_list(value):
+        return [_without(item, redact) for item in value]
+    if not is_object(value):
+        return value
+    if LITERAL in value:
+        return PRESENT if _mentions(value, redact) else value
+    return {name: PRESENT if name in redact else _without(item, redact) for name, item in value.items()}
+
+
+def _mentions(value: JsonValue, names: frozenset[str]) -> bool:
+    if is_list(value):
+        return any(_mentions(item, names) for item in value)
+    return is_object(value) and (not names.isdisjoint(value) or any(_mentions(item, names) for item in value.values()))
+
+
+def _is_json(value: Any, depth: int = 0) -> bool:
+    """Whether a golden file can hold the value."""
+    if value is None or isinstance(value, bool | str):
+        return True
+    if isinstance(value, int):
+        return value.bit_length() < _MAX_DIGITS * 3
+    if isinstance(value, float):
+        return math.isfinite(value)
+    if depth >= _DEEPEST:
+        return False
+    if is_object(value):
+        return all(_is_json(item, depth + 1) for item in value.values())
+    return is_list(value) and all(_is_json(item, depth + 1) for item in value)
+
+
+# One golden from several recordings of what should be the same session: what they agree on, and where they do not.
+#
+# Nothing is left out to make them agree. Arguments that differ become `$any_of` of the values that were
+# seen, turns that
+# called other tools become alternatives, calls that only some recordings have become optional: and each is said.
+
+ABSENT: JsonValue = {"$absent": True}
+_T = TypeVar("_T")
+
+
+class MergedPart(NamedTuple):
+    """Part of a golden file, lines to write above values in it, and what the recordings disagree about."""
+
+    value: JsonValue
+    comments: Comments
+    disagreements: Sequence[str]
+
+
+def merge_sessions(recordings: Sequence[Sequence[RecordedTurn]]) -> MergedPart:
+    """Return `turns`, or `any_of` for the whole session where recordings differ in the number of their turns."""
+    counts = [len(turns) for turns in recordings]
+    if len(set(counts)) == 1:
+        turns = [merge_turns([turns[index] for turns in recordings]) for index in range(counts[0])]
+        said = [f"turn {number}: {text}" for number, turn in enumerate(turns, 1) for text in turn.disagreements]
+        return MergedPart({"turns": [turn.value for turn in turns]}, _under("turns", turns), said)
+    flat = [RecordedTurn(None, tuple(group for turn in turns for group in turn.groups)) for turns in recordings]
+    whole = merge_turns(flat)
+    lengths = " and ".join(map(str, sorted(set(counts))))
+    said = [f"recorded with {lengths} turns: written as calls of the whole session", *whole.disagreements]
+    return MergedPart(whole.value, whole.comments, said)
+
+
+def merge_turns(recordings: Sequence[RecordedTurn]) -> MergedPart:
+    """Return one turn of a golden."""
+    fields: dict[str, JsonValue] = {}
+    said: list[str] = []
+    users = _distinct(" ".join(turn.user.split()) for turn in recordings if turn.user is not None)
+    if len(users) == 1 and all(turn.user is not None for turn in recordings):
+        fields["user"] = next(turn.user for turn in recordings)
+    elif len(users) > 1:
+        said.append(f"the user's text differs ({', '.join(shown(text, 40) for text in users)}): left out")
+    shapes = _distinct(_shape(turn.groups) for turn in recordings)
+    called = [shape for shape in shapes if shape]
+    if not called:
+        return MergedPart(fields, {}, said)
+    lists = [merge_call_lists([turn.groups for turn in recordings if _shape(turn.groups) == one]) for one in called]
+    said += [text for one in lists for text in one.disagreements]
+    if len(lists) == 1:
+        calls = lists[0].value
+        if len(called) < len(shapes):
+            said.append("called nothing in some recordings: its calls are optional")
+            calls = list(_optional(calls))
+        comments = {("calls", *where): lines for where, lines in lists[0].comments.items()}
+        return MergedPart({**fields, "calls": calls}, comments, said)
+    if len(called) < len(shapes) or len(lists) > MOST_ALTERNATIVES:
+        # An alternative without calls would always do, so that there can be none: what is left is to need none.
+        said.append(f"{len(shapes)} different lists of calls: one after the other, all optional")
+        merged = [call for one in lists for call in _optional(one.value)]
+        return MergedPart({**fields, "calls": merged}, {}, said)
+    said.append(f"{len(lists)} different lists of calls: written as alternatives")
+    return MergedPart({**fields, "any_of": [one.value for one in lists]}, _under("any_of", lists), said)
+
+
+def merge_call_lists(recordings: Sequence[tuple[Group, ...]]) -> MergedPart:
+    """Return the list of calls of recordings that called the same tools, group by group."""
+    items: list[MergedPart] = []
+    for groups in zip(*recordings, strict=True):
+        first = groups[0]
+        partners = [_in_order_of(first, group) for group in groups]
+        calls = [merge_calls([group[index] for group in partners]) for index in range(len(first))]
+        if len(calls) == 1:
+            items += calls
+            continue
+        said = [text for call in calls for text in call.disagreements]
+        items.append(MergedPart({"parallel": [call.value for call in calls]}, _under("parallel", calls), said))
+    comments = {(index, *where): lines for index, one in enumerate(items) for where, lines in one.comments.items()}
+    return MergedPart([item.value for item in items], comments, [text for item in items for text in item.disagreements])
+
+
+def merge_calls(recordings: Sequence[RecordedCall]) -> MergedPart:
+    """Return one expected call."""
+    name = recordings[0].name
+    known = [call for call in recordings if call.args is not None]
+    if not known:
+        states = _distinct(_WORDS[call.capture] for call in recordings)
+        return MergedPart({"name": name}, {(): [f"arguments {' or '.join(states)} when this was recorded"]}, [])
+    args: dict[str, JsonValue] = {}
+    comments: list[str] = []
+    said: list[str] = []
+    for argument in dict.fromkeys(key for call in known for key in (*(call.args or {}), *call.unknown)):
+        values = [call.args[argument] for call in known if call.args is not None and argument in call.args]
+        hidden = [call.unknown[argument] for call in known if argument in call.unknown]
+        if not values:
+            comments.append(f"{shown_name(argument)}: {' or '.join(_distinct(hidden))} when this was recorded")
+            continue
+        value, differing = _agree_on_value(values, (argument,))
+        said += [f"{shown_name(name)}: {text}" for text in differing]
+        if len(values) + len(hidden) < len(known):
+            said.append(f"{shown_name(name)}: {shown_name(argument)} was left out in some recordings")
+            value = {"$any_of": [*choices(value), ABSENT]}
+        args[argument] = value
+    return MergedPart(
+        {"name": name, "args": args} if args else {"name": name}, {(): comments} if comments else {}, said
+    )
+
+
+_WORDS = {
+    Capture.CAPTURED: "not captured",
+    Capture.NOT_CAPTURED: "not captured",
+    Capture.REDACTED: "redacted",
+    Capture.TRUNCATED: "cut off",
+    Capture.UNPARSABLE: "not readable",
+}
+
+
+def _agree_on_value(values: Sequence[JsonValue], way: tuple[str, ...]) -> tuple[JsonValue, list[str]]:
+    """Return one expected value for those seen, differing as deep inside as they do."""
+    seen = any_of(values)
+    if len(seen) == 1:
+        return seen[0], []
+    if all(is_object(value) and not dollar_keys(value) and value.keys() == seen[0].keys() for value in seen):
+        said: list[str] = []
+        merged: dict[str, JsonValue] = {}
+        for key in seen[0]:
+            merged[key], differing = _agree_on_value([value[key] for value in values], (*way, key))
+            said += differing
+        return merged, said
+    return {"$any_of": seen}, [f"{'.'.join(map(shown_name, way))} was {' and '.join(shown(one, 40) for one in seen)}"]
+
+
+def any_of(values: Iterable[JsonValue]) -> list[JsonValue]:
+    """Return the values that differ as JSON, in the order they came."""
+    seen: list[JsonValue] = []
+    for value in values:
+        if not any(equal(one, value) for one in seen):
+            seen.append(value)
+    return seen
+
+
+def choices(value: JsonValue) -> list[JsonValue]:
+    """Return what an expected value chooses from; another one than `$any_of` is its only choice."""
+    return list(value["$any_of"]) if is_object(value) and "$any_of" in value else [value]
+
+
+def _in_order_of(first: Group, group: Group) -> list[RecordedCall]:
+    """Put the calls of a group, whose order means nothing, beside those of another that they resemble most."""
+    left = list(group)
+    ordered: list[RecordedCall] = []
+    for call in first:
+        partner = max((one for one in left if one.name == call.name), key=lambda one: _likeness(call, one))
+        left.remove(partner)
+        ordered.append(partner)
+    return ordered
+
+
+def _likeness(one: RecordedCall, other: RecordedCall) -> int:
+    args, others = one.args or {}, other.args or {}
+    return sum(name in others and equal(value, others[name]) for name, value in args.items())
+
+
+def _shape(groups: Sequence[Group]) -> tuple[tuple[str, ...], ...]:
+    return tuple(tuple(sorted(call.name for call in group)) for group in groups)
+
+
+def _optional(calls: list[Any]) -> Iterator[JsonValue]:
+    for call in calls:
+        yield {"parallel": list(_optional(call["parallel"]))} if "parallel" in call else {**call, "optional": True}
+
+
+def _under(field: str, parts: Sequence[MergedPart]) -> dict[Where, Sequence[str]]:
+    return {(field, index, *where): lines for index, part in enumerate(parts) for where, lines in part.comments.items()}
+
+
+def _distinct(values: Iterable[_T]) -> list[_T]:
+    return list(dict.fromkeys(values))
+
 
 _TELLING = 4
 """Shorter values stand in any text."""
@@ -59,7 +353,7 @@ def record(
     notices: list[Notice] = []
     goldens: list[JsonValue] = []
     comments: dict[Where, Sequence[str]] = {}
-    for (field, key), recordings in _by_key(sessions, pattern, by_user_text=by_user_text).items():
+    for (key_field, key), recordings in _by_key(sessions, pattern, by_user_text=by_user_text).items():
         turns = [_turns(session, hidden, user_texts=user_texts) for session in recordings]
         if not key.strip():
             notices.append(Notice("", "spans without any session or trace id: nothing to call their golden by"))
@@ -67,11 +361,11 @@ def record(
         if not any(turn.groups for one in turns for turn in one):
             notices.append(Notice(key, "no tool was called: left out"))
             continue
-        agreed = agree_on_golden(turns)
+        agreed = merge_sessions(turns)
         for where, lines in agreed.comments.items():
             comments["goldens", len(goldens), *where] = lines
-        goldens.append({field: key, **agreed.value})
-        said = [*_said(recordings, turns, field), *agreed.disagreements, *_leaks(recordings, hidden, goldens[-1])]
+        goldens.append({key_field: key, **agreed.value})
+        said = [*_said(recordings, turns, key_field), *agreed.disagreements, *_leaks(recordings, hidden, goldens[-1])]
         notices += [Notice(key, text) for text in said]
     return Recorded({"golden_set": name, "goldens": goldens}, comments, tuple(notices))
 
@@ -83,7 +377,7 @@ def _by_key(
     found: dict[tuple[str, str], list[Session]] = {}
     for session in sessions:
         key = ("session", session.id) if pattern is None else ("session_pattern", pattern)
-        if by_user_text and session.turns and (text := seen_turn(session.turns[0]).user):
+        if by_user_text and session.turns and (text := recorded_turn(session.turns[0]).user):
             key = ("first_user_text", text)
         found.setdefault(key, []).append(session)
     return found
@@ -123,12 +417,12 @@ def _texts(value: JsonValue) -> Iterator[str]:
         yield str(value)
 
 
-def _turns(session: Session, redact: frozenset[str], *, user_texts: bool) -> tuple[SeenTurn, ...]:
-    turns = seen_turns(session, redact)
-    return turns if user_texts else tuple(SeenTurn(None, turn.groups, turn.visible) for turn in turns)
+def _turns(session: Session, redact: frozenset[str], *, user_texts: bool) -> tuple[RecordedTurn, ...]:
+    turns = recorded_turns(session, redact)
+    return turns if user_texts else tuple(RecordedTurn(None, turn.groups, turn.visible) for turn in turns)
 
 
-def _said(sessions: Sequence[Session], recordings: Sequence[Sequence[SeenTurn]], field: str) -> Iterator[str]:
+def _said(sessions: Sequence[Session], recordings: Sequence[Sequence[RecordedTurn]], field: str) -> Iterator[str]:
     """Say what was not written because it was not there, and what is worth a second look."""
     if field == "session" and any(session.id_source in NO_SESSION_ID for session in sessions):
         yield (

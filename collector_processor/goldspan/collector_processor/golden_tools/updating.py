@@ -9,17 +9,15 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from goldspan.collector_processor.golden_tools.agreement import ABSENT, any_of, choices
-from goldspan.collector_processor.golden_tools.changes import NOTHING, Change, Way
-from goldspan.collector_processor.golden_tools.edits import Edit, edits_for
-from goldspan.collector_processor.golden_tools.files import golden_set_text
-from goldspan.collector_processor.golden_tools.trace_difference import TraceDifference
-from goldspan.collector_processor.golden_tools.yaml_editing import edit_yaml
+from goldspan.collector_processor.golden_tools.differences import NOTHING, Change, TraceDifference, Way
+from goldspan.collector_processor.golden_tools.recording import ABSENT, any_of, choices
+from goldspan.collector_processor.golden_tools.writing import golden_set_text
+from goldspan.collector_processor.golden_tools.yaml_editing import Edit, edit_yaml, edits_for
 from goldspan.scoring.comparison import is_object
 from goldspan.scoring.errors import FileError, Mistake
 from goldspan.scoring.goldens import GoldenIndex
-from goldspan.scoring.goldens.adk import is_eval_set
-from goldspan.scoring.goldens.documents import Notes, path_text, read_text
+from goldspan.scoring.goldens.adk_eval_set import is_eval_set
+from goldspan.scoring.goldens.documents import MistakeCollector, path_text, read_text
 from goldspan.scoring.goldens.loading import READERS
 from goldspan.scoring.goldens.yaml_text import read_yaml
 from goldspan.scoring.sessions import JsonValue
@@ -126,7 +124,7 @@ class GoldenFile:
     def __init__(self, file: str) -> None:
         self.file = file
         self.suffix = Path(file).suffix.lower()
-        notes = Notes(file)
+        notes = MistakeCollector(file)
         if self.suffix not in READERS:
             raise FileError(Mistake(file, "", "expected a file whose name ends in .json, .jsonl, .yaml or .yml"))
         self.text = read_text(Path(file), notes)
@@ -152,7 +150,7 @@ class GoldenFile:
         return text if self.suffix in {".yaml", ".yml"} else self._rewritten(document)
 
     def _edited(self, text: str, edit: Edit, expected: JsonValue) -> str:
-        notes = Notes(self.file)
+        notes = MistakeCollector(self.file)
         try:
             text = edit_yaml(text, edit)
             fine = read_yaml(text, notes) == expected and not notes.mistakes

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from rich.cells import cell_len
 
-from goldspan.collector_processor.hints import CAPTURE_WORDS, WORDS
+from goldspan.collector_processor.replay.hints import CAPTURE_WORDS, WORDS
 from goldspan.collector_processor.report.layout import (
     EXTRA,
     MARKS,

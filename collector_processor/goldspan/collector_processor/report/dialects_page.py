@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from goldspan.collector_processor.hints import advice_of
+from goldspan.collector_processor.replay.hints import advice_of
 from goldspan.collector_processor.report.layout import Page, counted
 from goldspan.mappers.assembly import DEFAULT_SESSION_KEYS
 from goldspan.mappers.dialects import Dialect, DialectRegistry, DialectTable, Source

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from rich.cells import cell_len
 
-from goldspan.collector_processor.inspection import Inspection, user_text
+from goldspan.collector_processor.replay.inspection import Inspection, user_text
 from goldspan.collector_processor.report.call_lines import known_arguments
 from goldspan.collector_processor.report.closing import advice_rows, problem_rows
 from goldspan.collector_processor.report.layout import Page, counted

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from xml.etree import ElementTree
 
-from goldspan.collector_processor.hints import HELP, WORDS
+from goldspan.collector_processor.replay.hints import HELP, WORDS
 from goldspan.collector_processor.report.layout import Page
 from goldspan.collector_processor.report.metric_lines import metric_note, number_text
 from goldspan.collector_processor.report.score_page import session_lines
@@ -21,10 +21,9 @@ from goldspan.collector_processor.report.session_names import has_golden, run_nu
 from goldspan.collector_processor.report.totals import Coverage
 from goldspan.collector_processor.report.values import printable
 from goldspan.scoring.explanation import explain
-from goldspan.scoring.goldens.chosen import MAIN
-from goldspan.scoring.metrics.results import MetricResult
-from goldspan.scoring.repeats import RepeatResult
-from goldspan.scoring.results import Label, Reason, SessionResult
+from goldspan.scoring.goldens.golden import MAIN_METRIC
+from goldspan.scoring.results import Label, MetricResult, Reason, SessionResult
+from goldspan.scoring.run import RepeatResult
 
 NO_SINGLE_GOLDEN = "no single golden"
 """The suite of sessions that are wanted by several goldens, or by none that could be told."""
@@ -45,7 +44,7 @@ def junit(scored: Scored) -> str:
         set_name = set_name or NO_SINGLE_GOLDEN
         suite = suites.setdefault(set_name, _suite(set_name))
         name = printable(result.session.id) + (f" (run {run})" if runs > 1 else "")
-        name += f" [{result.metric}]" if result.metric != MAIN else ""
+        name += f" [{result.metric}]" if result.metric != MAIN_METRIC else ""
         name = _unused(name, names.setdefault(set_name, set()))
         begun, ended = _times(result)
         case = _case(suite, name, (ended - begun) / 1e9)

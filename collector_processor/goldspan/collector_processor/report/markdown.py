@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from goldspan.collector_processor.hints import WORDS
+from goldspan.collector_processor.replay.hints import WORDS
 from goldspan.collector_processor.report.layout import BAD, GOOD, MARKS, Page, counted, score_text
 from goldspan.collector_processor.report.metric_lines import mark_of, number_text
 from goldspan.collector_processor.report.score_page import session_lines

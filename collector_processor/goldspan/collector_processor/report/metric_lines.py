@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 
-from goldspan.collector_processor.hints import WORDS
+from goldspan.collector_processor.replay.hints import WORDS
 from goldspan.collector_processor.report.layout import MARKS, STYLES, Page, counted
 from goldspan.collector_processor.report.values import printable
-from goldspan.scoring.metrics.results import MetricResult, MetricVerdict
-from goldspan.scoring.results import Label, Reason, RunResult, SessionResult
+from goldspan.scoring.results import Label, MetricResult, MetricVerdict, Reason, RunResult, SessionResult
 
 NEUTRAL = "·"
 """The mark of a metric that only informs."""

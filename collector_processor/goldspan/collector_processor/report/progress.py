@@ -9,7 +9,7 @@ from typing import Any, overload
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-from goldspan.collector_processor.trace_files import TraceFiles
+from goldspan.collector_processor.replay.trace_files import TraceFiles
 from goldspan.mappers.spans import MarkedView, Markers, RecordView
 
 _WORTH_A_BAR = 4_000_000

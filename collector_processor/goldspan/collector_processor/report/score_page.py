@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from rich.cells import cell_len
 
-from goldspan.collector_processor.hints import WORDS
+from goldspan.collector_processor.replay.hints import WORDS
 from goldspan.collector_processor.report.call_lines import (
     CALL_INDENT,
     arguments_text,
@@ -30,9 +30,8 @@ from goldspan.collector_processor.report.score_summary import summary
 from goldspan.collector_processor.report.session_names import sessions_with_golden
 from goldspan.collector_processor.report.totals import Judgement, totals
 from goldspan.collector_processor.report.values import printable, shorten
-from goldspan.scoring.goldens.models import ExpectedCall
-from goldspan.scoring.presets.result import PresetResult
-from goldspan.scoring.results import Label, Reason, RunResult, SessionResult, TurnResult
+from goldspan.scoring.goldens.golden import ExpectedCall
+from goldspan.scoring.results import Label, PresetResult, Reason, RunResult, SessionResult, TurnResult
 
 _MOST_IN_DETAIL = 20
 _MOST_IN_BRIEF = 10

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from goldspan.collector_processor.hints import HELP, WORDS
+from goldspan.collector_processor.replay.hints import HELP, WORDS
 from goldspan.collector_processor.report.closing import advice_rows, problem_rows
 from goldspan.collector_processor.report.layout import BAD, GOOD, STYLES, Page, counted, listed, score_text
 from goldspan.collector_processor.report.metric_lines import metric_sums

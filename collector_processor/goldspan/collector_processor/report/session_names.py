@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from goldspan.collector_processor.report.values import printable
-from goldspan.scoring.goldens.models import Golden
+from goldspan.scoring.goldens.golden import Golden
 from goldspan.scoring.results import Reason, RunResult, SessionResult
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
 
-from goldspan.collector_processor.hints import WORDS
+from goldspan.collector_processor.replay.hints import WORDS
 from goldspan.collector_processor.report.layout import counted, listed
 from goldspan.collector_processor.report.metric_lines import metric_failures
 from goldspan.collector_processor.report.session_names import has_golden, unseen_goldens

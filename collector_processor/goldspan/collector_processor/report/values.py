@@ -10,10 +10,10 @@ from typing import Any
 from rich.cells import cell_len, set_cell_size
 
 from goldspan.mappers.json_shapes import is_list, is_object
-from goldspan.scoring.matchers import matching
-from goldspan.scoring.matchers.escaping import dollar_keys
-from goldspan.scoring.matchers.matching import matches
-from goldspan.scoring.rendering import plain
+from goldspan.scoring.json_values import plain
+from goldspan.scoring.matchers import reading
+from goldspan.scoring.matchers.kinds.literal import dollar_keys
+from goldspan.scoring.matchers.reading import matches
 from goldspan.scoring.sessions import JsonValue
 
 _DEEPEST = 12
@@ -95,7 +95,7 @@ def _differences(expected: Any, actual: Any, path: str, depth: int, *, casefold:
 
 def may_be_absent(expected: JsonValue) -> bool:
     """Whether an expected value is a matcher that is satisfied where there is nothing."""
-    return bool(dollar_keys(expected)) and matches(expected, matching.ABSENT)
+    return bool(dollar_keys(expected)) and matches(expected, reading.ABSENT)
 
 
 def _same(expected: Any, actual: Any, *, casefold: bool) -> bool:

@@ -9,9 +9,8 @@ from typing import Any, cast
 
 from urllib3.util import make_headers
 
-from goldspan.collector_processor.sinks.backend import AGAIN, Answer, JsonApi, Response
-from goldspan.collector_processor.sinks.exporter import ScoreExporter
 from goldspan.collector_processor.sinks.score import CALL, SESSION, Score
+from goldspan.collector_processor.sinks.score_exporter import AGAIN, Answer, JsonApi, Response, ScoreExporter
 
 _CLOUD = "https://cloud.langfuse.com"
 

@@ -10,9 +10,8 @@ from typing import Any
 
 from urllib3.util import make_headers
 
-from goldspan.collector_processor.sinks.backend import AGAIN, Answer, JsonApi, Response
-from goldspan.collector_processor.sinks.exporter import ScoreExporter
 from goldspan.collector_processor.sinks.score import CALL, Score
+from goldspan.collector_processor.sinks.score_exporter import AGAIN, Answer, JsonApi, Response, ScoreExporter
 
 _UNKNOWN = 404
 _CHANGEABLE: Sequence[str] = ("feedback", "rationale", "metadata")

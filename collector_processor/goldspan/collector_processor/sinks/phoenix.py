@@ -6,9 +6,8 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from goldspan.collector_processor.sinks.backend import AGAIN, Answer, JsonApi
-from goldspan.collector_processor.sinks.exporter import ScoreExporter
 from goldspan.collector_processor.sinks.score import CALL, SESSION, TURN, Score
+from goldspan.collector_processor.sinks.score_exporter import AGAIN, Answer, JsonApi, ScoreExporter
 
 _UNKNOWN = 404
 _PLACES: Mapping[str, tuple[str, str]] = {

@@ -10,7 +10,7 @@ from opentelemetry.trace import format_span_id, format_trace_id
 
 from goldspan.collector_processor.emit import names
 from goldspan.collector_processor.emit.attributes import event_attributes
-from goldspan.collector_processor.evaluation import Evaluation, Level
+from goldspan.collector_processor.emit.evaluation import Evaluation, Level
 
 CALL, TURN, SESSION = Level.CALL.value, Level.TURN.value, Level.SESSION.value
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from goldspan.mappers.assembly.fragments import Fragment, fragment_without_ids, fragments_of
-from goldspan.mappers.assembly.logs import session_keys_of, with_logs
+from goldspan.mappers.assembly.joined_logs import session_keys_of, with_logs
 from goldspan.mappers.assembly.runs import (
     TurnFragments,
     build_session,
@@ -19,9 +19,8 @@ from goldspan.mappers.assembly.runs import (
     turns_of,
 )
 from goldspan.mappers.assembly.settings import DEFAULT_ASSEMBLY, DEFAULT_SESSION_KEYS, PSEUDO_TOOLS, AssemblySettings
-from goldspan.mappers.assembly.skeletons import with_those_above
-from goldspan.mappers.assembly.trace_tree import TraceTree
-from goldspan.mappers.facts import LogFacts, Record, Skeletons, SpanFacts, newer
+from goldspan.mappers.assembly.trace_tree import TraceTree, with_ancestors
+from goldspan.mappers.facts import LogFacts, PlainSpanFacts, Record, SpanFacts, newer
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.sessions import Session
 
@@ -47,13 +46,13 @@ def read_trace(
     spans: Mapping[str, SpanFacts],
     settings: AssemblySettings = DEFAULT_ASSEMBLY,
     logs: Iterable[LogFacts] = (),
-    plain: Sequence[Skeletons] = (),
+    plain: Sequence[PlainSpanFacts] = (),
 ) -> tuple[list[Fragment], list[Problem]]:
     """Cut one trace, given by span id, into fragments. The trace with the id `""` holds the spans without ids."""
     records = list(logs)
     trace_id = next(iter(spans.values())).trace_id if spans else ""
     if trace_id or plain:
-        spans = with_those_above(spans, plain, [log.span_id for log in records])
+        spans = with_ancestors(spans, plain, [log.span_id for log in records])
         trace_id = next(iter(spans.values())).trace_id if spans else trace_id
     tree = TraceTree(with_logs(spans, records) if records else spans, session_keys_of(records))
     problems = [

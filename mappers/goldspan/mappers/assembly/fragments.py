@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from goldspan.mappers.assembly.session_lookup import FoundSession, find_session
+from goldspan.mappers.assembly.session_id import FoundSession, find_session
 from goldspan.mappers.assembly.trace_tree import TraceTree, is_agent, time_order
 from goldspan.mappers.facts import NO_RESOURCE, ResourceFacts, Role, SpanFacts
 from goldspan.scoring.sessions import SpanRef

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from goldspan.mappers.assembly.calls import calls_of
 from goldspan.mappers.assembly.fragments import Fragment
 from goldspan.mappers.assembly.settings import AssemblySettings
+from goldspan.mappers.assembly.tool_calls import calls_of
 from goldspan.mappers.assembly.trace_tree import TraceTree, time_order
-from goldspan.mappers.facts import Role, SpanFacts, best_of
+from goldspan.mappers.facts import Role, SpanFacts, first_captured
 from goldspan.scoring.sessions import Session, Turn
 
 TurnFragments = tuple[Fragment, ...]
@@ -131,10 +131,10 @@ def build_turn(fragments: TurnFragments, settings: AssemblySettings) -> Turn:
         turn_id=next((fragment.turn_id for fragment in fragments if fragment.turn_id), None),
         agent=next((span.agent for span in [*roots, *spans] if span.agent), None),
         calls_visible=not (any(span.hides_calls for span in [*roots, *spans]) or _unseen(spans)),
-        user_text=best_of(one.user_text for one in context),
-        answer=best_of(one.answer for one in [*(span.context for span in reversed(roots)), *reversed(context)]),
-        messages=best_of(one.messages for one in reversed(context)),
-        tool_definitions=best_of(one.tool_definitions for one in context),
+        user_text=first_captured(one.user_text for one in context),
+        answer=first_captured(one.answer for one in [*(span.context for span in reversed(roots)), *reversed(context)]),
+        messages=first_captured(one.messages for one in reversed(context)),
+        tool_definitions=first_captured(one.tool_definitions for one in context),
     )
 
 

@@ -7,11 +7,10 @@ Most dialects are a `DialectTable`; any object with a name, markers and `read(sp
 
 from __future__ import annotations
 
-from goldspan.mappers.dialects.dialect import Advice, Dialect, Reading
-from goldspan.mappers.dialects.registry import DialectRegistry, default_dialects
-from goldspan.mappers.dialects.rules import Rule
-from goldspan.mappers.dialects.sources import Source
-from goldspan.mappers.dialects.table import Affixes, DialectTable, Elision
+from goldspan.mappers.dialect_registry import DialectRegistry, default_dialects
+from goldspan.mappers.dialects.reading.dialect_table import Affixes, DialectTable, Elision
+from goldspan.mappers.dialects.reading.protocol import Advice, Dialect, Reading
+from goldspan.mappers.dialects.reading.rules import Rule, Source
 
 __all__ = [
     "Advice",

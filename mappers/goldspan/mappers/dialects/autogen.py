@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from goldspan.mappers.dialects.capture import read_arguments, read_content
-from goldspan.mappers.dialects.dialect import Advice, Reading
-from goldspan.mappers.dialects.taking import decoded
+from goldspan.mappers.dialects.reading.arguments import read_arguments, read_content
+from goldspan.mappers.dialects.reading.protocol import Advice, Reading
+from goldspan.mappers.dialects.reading.recorded_values import decoded
 from goldspan.mappers.facts import LogFacts, ToolFacts
 from goldspan.mappers.json_shapes import is_list, is_mapping
 from goldspan.mappers.spans import SpanView

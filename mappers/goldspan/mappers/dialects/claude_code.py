@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from goldspan.mappers.dialects.dialect import Advice
-from goldspan.mappers.dialects.identifiers import identifier
-from goldspan.mappers.dialects.rules import Attributes, Rule
-from goldspan.mappers.dialects.sources import Source, first_text
-from goldspan.mappers.dialects.table import DialectTable
-from goldspan.mappers.dialects.taking import text_at
+from goldspan.mappers.dialects.reading.dialect_table import DialectTable
+from goldspan.mappers.dialects.reading.protocol import Advice
+from goldspan.mappers.dialects.reading.recorded_values import identifier, text_at
+from goldspan.mappers.dialects.reading.rules import Attributes, Rule, Source, first_text
 from goldspan.mappers.facts import Role, ToolFacts
 from goldspan.mappers.json_shapes import is_object
 from goldspan.mappers.spans import SpanView

@@ -11,11 +11,10 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from goldspan.mappers.dialects.dialect import Advice
-from goldspan.mappers.dialects.rules import Attributes, Rule
-from goldspan.mappers.dialects.sources import Source
-from goldspan.mappers.dialects.table import Affixes, DialectTable, Elision
-from goldspan.mappers.dialects.taking import at
+from goldspan.mappers.dialects.reading.dialect_table import Affixes, DialectTable, Elision
+from goldspan.mappers.dialects.reading.protocol import Advice
+from goldspan.mappers.dialects.reading.recorded_values import at
+from goldspan.mappers.dialects.reading.rules import Attributes, Rule, Source
 from goldspan.mappers.facts import Role, ToolFacts
 from goldspan.mappers.json_shapes import is_object
 from goldspan.mappers.spans import SpanView

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from goldspan.mappers.dialects.dialect import Advice
-from goldspan.mappers.dialects.messages import last_user_text
-from goldspan.mappers.dialects.rules import Rule
-from goldspan.mappers.dialects.sources import Source
-from goldspan.mappers.dialects.table import DialectTable
-from goldspan.mappers.dialects.taking import at
+from goldspan.mappers.dialects.reading.dialect_table import DialectTable
+from goldspan.mappers.dialects.reading.messages import last_user_text
+from goldspan.mappers.dialects.reading.protocol import Advice
+from goldspan.mappers.dialects.reading.recorded_values import at
+from goldspan.mappers.dialects.reading.rules import Rule, Source
 from goldspan.mappers.facts import Role
 
 

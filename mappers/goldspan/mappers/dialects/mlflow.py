@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from goldspan.mappers.dialects.dialect import Advice
-from goldspan.mappers.dialects.rules import Attributes, Rule
-from goldspan.mappers.dialects.sources import Source
-from goldspan.mappers.dialects.table import DialectTable
-from goldspan.mappers.dialects.taking import at, only_text, plain_text
+from goldspan.mappers.dialects.reading.dialect_table import DialectTable
+from goldspan.mappers.dialects.reading.protocol import Advice
+from goldspan.mappers.dialects.reading.recorded_values import at, only_text, plain_text
+from goldspan.mappers.dialects.reading.rules import Attributes, Rule, Source
 from goldspan.mappers.facts import Role, ToolFacts
 from goldspan.mappers.spans import SpanView
 

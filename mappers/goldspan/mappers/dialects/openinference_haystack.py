@@ -8,12 +8,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from goldspan.mappers.dialects.dialect import Advice
-from goldspan.mappers.dialects.python_reprs import literal_at
-from goldspan.mappers.dialects.rules import Attributes, Rule
-from goldspan.mappers.dialects.sources import Source
-from goldspan.mappers.dialects.table import DialectTable
-from goldspan.mappers.dialects.taking import at
+from goldspan.mappers.dialects.reading.dialect_table import DialectTable
+from goldspan.mappers.dialects.reading.protocol import Advice
+from goldspan.mappers.dialects.reading.recorded_values import at, literal_at
+from goldspan.mappers.dialects.reading.rules import Attributes, Rule, Source
 from goldspan.mappers.facts import Role
 from goldspan.mappers.json_shapes import is_object, is_sequence
 from goldspan.mappers.spans import SpanView

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from goldspan.mappers.dialects.dialect import Advice
-from goldspan.mappers.dialects.rules import Attributes, Rule
-from goldspan.mappers.dialects.sources import Source
-from goldspan.mappers.dialects.table import DialectTable
-from goldspan.mappers.dialects.taking import plain_text
+from goldspan.mappers.dialects.reading.dialect_table import DialectTable
+from goldspan.mappers.dialects.reading.protocol import Advice
+from goldspan.mappers.dialects.reading.recorded_values import plain_text
+from goldspan.mappers.dialects.reading.rules import Attributes, Rule, Source
 from goldspan.mappers.facts import Role
 from goldspan.mappers.spans import SpanView
 

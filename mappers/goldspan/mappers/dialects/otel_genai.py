@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from goldspan.mappers.dialects.attempts import undecided_without_result
-from goldspan.mappers.dialects.dialect import Advice
-from goldspan.mappers.dialects.event_messages import input_events, output_events
-from goldspan.mappers.dialects.messages import requests_in
-from goldspan.mappers.dialects.rules import Rule
-from goldspan.mappers.dialects.sources import Source
-from goldspan.mappers.dialects.table import Affixes, DialectTable
+from goldspan.mappers.dialects.reading.call_status import undecided_without_result
+from goldspan.mappers.dialects.reading.dialect_table import Affixes, DialectTable
+from goldspan.mappers.dialects.reading.message_encodings import input_events, output_events
+from goldspan.mappers.dialects.reading.messages import requests_in
+from goldspan.mappers.dialects.reading.protocol import Advice
+from goldspan.mappers.dialects.reading.rules import Rule, Source
 from goldspan.mappers.facts import Role
 from goldspan.mappers.json_shapes import is_list, is_object
 

@@ -10,12 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from goldspan.mappers.dialects.dialect import Advice
-from goldspan.mappers.dialects.envelopes import args_and_kwargs
-from goldspan.mappers.dialects.rules import Attributes, Rule
-from goldspan.mappers.dialects.sources import Source
-from goldspan.mappers.dialects.table import Affixes, DialectTable
-from goldspan.mappers.dialects.taking import decoded, plain_text
+from goldspan.mappers.dialects.reading.dialect_table import Affixes, DialectTable
+from goldspan.mappers.dialects.reading.protocol import Advice
+from goldspan.mappers.dialects.reading.recorded_values import args_and_kwargs, decoded, plain_text
+from goldspan.mappers.dialects.reading.rules import Attributes, Rule, Source
 from goldspan.mappers.facts import Role
 from goldspan.mappers.json_shapes import is_mapping
 from goldspan.mappers.spans import SpanView

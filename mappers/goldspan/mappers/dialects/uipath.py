@@ -5,11 +5,10 @@ https://uipath.github.io/uipath-python/core/traced/
 
 from __future__ import annotations
 
-from goldspan.mappers.dialects.dialect import Advice
-from goldspan.mappers.dialects.rules import Rule
-from goldspan.mappers.dialects.sources import Source
-from goldspan.mappers.dialects.table import DialectTable
-from goldspan.mappers.dialects.taking import only_text, plain_text
+from goldspan.mappers.dialects.reading.dialect_table import DialectTable
+from goldspan.mappers.dialects.reading.protocol import Advice
+from goldspan.mappers.dialects.reading.recorded_values import only_text, plain_text
+from goldspan.mappers.dialects.reading.rules import Rule, Source
 from goldspan.mappers.facts import Role
 
 UIPATH = DialectTable(

@@ -13,25 +13,75 @@ import contextlib
 import io
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, cast
 
 from goldspan.mappers.json_shapes import is_list
-from goldspan.mappers.readers.containers import as_otlp
-from goldspan.mappers.readers.framing import MAX_MESSAGE, Frames, Framing, framing_of
-from goldspan.mappers.readers.json_text import JsonText, Loads, may_be_json
+from goldspan.mappers.readers.decompression import OnBytes, ZstdMissingError, decompressed, opened_bytes
+from goldspan.mappers.readers.json_documents import JsonText, Loads, as_otlp, may_be_json
 from goldspan.mappers.readers.otlp_json import JsonReader
 from goldspan.mappers.readers.otlp_messages import is_message
 from goldspan.mappers.readers.problems import BAD_PROTOBUF, BAD_STREAM, NO_RECORD, OnProblem
-from goldspan.mappers.readers.side_by_side import Series, side_by_side, starts_with_logs
-from goldspan.mappers.readers.streams import OnBytes, ZstdMissingError, byte_source, decompressed
+from goldspan.mappers.readers.protobuf_framing import MAX_MESSAGE, Frames, Framing, framing_of
 from goldspan.mappers.spans import LogView, MarkedView, Markers, RecordView
 from goldspan.scoring.errors import Mistake, Problem, TraceFileError
 
 if TYPE_CHECKING:
     from goldspan.mappers.readers.otlp_protobuf import ProtobufReader
+
+
+# Two series of files read at one pace, so that what belongs together comes together: a span and its log records.
+#
+# Read one after the other, log records would come long after their spans, when a reader with bounded memory has
+# forgotten these, or be kept until their spans come.
+
+_LISTS = re.compile(
+    rb'"(resource_?spans|scope_?spans|spans|batches|resource_?logs|scope_?logs|log_?records)"\s*:', re.I
+)
+
+
+def starts_with_logs(head: bytes) -> bool:
+    """Tell by the first bytes of OTLP/JSON whether it holds log records."""
+    found = _LISTS.search(head)
+    return found is not None and b"log" in found[1].lower()
+
+
+class PacedFiles:
+    """The records of some files, and how much of them was read."""
+
+    def __init__(
+        self, read: Callable[[OnBytes], Iterator[MarkedView]], size: int, on_bytes: OnBytes | None = None
+    ) -> None:
+        """Take what yields the records and tells how many more bytes it read, and how many there are."""
+        self._size = size
+        self._on_bytes = on_bytes
+        self._read = 0
+        self.records = read(self._advance)
+
+    def _advance(self, count: int) -> None:
+        self._read += count
+        if self._on_bytes is not None:
+            self._on_bytes(count)
+
+    @property
+    def share(self) -> float:
+        """How much of it was read, from 0 to 1; 1 where nobody knows how much there is."""
+        return self._read / self._size if self._size else 1.0
+
+
+def side_by_side(one: PacedFiles, other: PacedFiles) -> Iterator[MarkedView]:
+    """Yield the records of both, always of the one of which less was read."""
+    while True:
+        ahead, behind = (other, one) if one.share <= other.share else (one, other)
+        record = next(behind.records, None)
+        if record is None:
+            yield from ahead.records
+            return
+        yield record
+
 
 STDIN = "-"
 _HEAD = 1 << 16
@@ -90,9 +140,9 @@ def read_marked(
 
 def _series(
     paths: Sequence[Path], read: Callable[[Iterable[Path], OnBytes], Iterator[MarkedView]], on_bytes: OnBytes | None
-) -> Series:
+) -> PacedFiles:
     size = sum(path.stat().st_size for path in paths if path.is_file())
-    return Series(lambda advance: read(paths, advance), size, on_bytes)
+    return PacedFiles(lambda advance: read(paths, advance), size, on_bytes)
 
 
 def _holds_logs(path: Path) -> bool:
@@ -101,7 +151,7 @@ def _holds_logs(path: Path) -> bool:
         return False
     try:
         with path.open("rb") as file:
-            head = byte_source(file, lambda _: None).ahead(_HEAD)
+            head = opened_bytes(file, lambda _: None).ahead(_HEAD)
     except (OSError, ZstdMissingError):
         return False
     if _framing(head) is None:
@@ -130,7 +180,7 @@ def _is_hidden(path: Path) -> bool:
 def _looks_like_traces(path: Path) -> bool:
     try:
         with path.open("rb") as file:
-            head = byte_source(file, lambda _: None).ahead(_HEAD)
+            head = opened_bytes(file, lambda _: None).ahead(_HEAD)
     except OSError:
         return False
     except ZstdMissingError:
@@ -184,7 +234,7 @@ class _File:
     def documents(self) -> Iterator[object]:
         for value, _ in self._values(json.loads):
             if self._protobuf is not None and is_message(value):
-                from goldspan.mappers.readers.otlp_documents import document_of  # noqa: PLC0415
+                from goldspan.mappers.readers.otlp_protobuf import document_of  # noqa: PLC0415
 
                 yield document_of(value)
                 continue
@@ -215,7 +265,7 @@ class _File:
         """Yield parsed JSON and parsed messages, each with its place."""
         try:
             with self._open() as file:
-                source = byte_source(file, self._broken, self._on_bytes)
+                source = opened_bytes(file, self._broken, self._on_bytes)
                 self._head = source.ahead(_HEAD)
                 framing = _framing(self._head)
                 if framing is not None:

@@ -13,8 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from goldspan.mappers.json_shapes import is_list, is_object
-from goldspan.mappers.readers.anyvalue import integer
-from goldspan.mappers.readers.foreign_values import OTEL_FIELDS, any_value, nanos, padded, scope_of, status_of
+from goldspan.mappers.readers.otlp_json import OTEL_FIELDS, any_value, integer, nanos, padded, scope_of, status_of
 
 _RESPONSE = frozenset({"data", "total", "limit", "offset", "errors"})
 _FORMAT = "internal.span.format"

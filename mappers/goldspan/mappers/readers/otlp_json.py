@@ -1,29 +1,227 @@
 """OTLP/JSON as parsed by any JSON parser: requests of spans, of log records or of both, parts of them, bare records."""
 
-# ruff: noqa: D102 - the members of a span view are described by SpanView
-
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import base64
+import binascii
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from goldspan.mappers.json_shapes import is_list, is_object
-from goldspan.mappers.readers.anyvalue import decode_attributes, decode_value
-from goldspan.mappers.readers.otlp_json_fields import (
-    event_views,
-    hex_id,
-    is_remote,
-    link_refs,
-    nanoseconds,
-    scope_name,
-    span_kind,
-    status_code,
-    status_message,
-)
 from goldspan.mappers.readers.problems import BAD_RECORD, BAD_SPAN, OnProblem, found
 from goldspan.mappers.spans import EventView, LogView, RecordView, ResourceView, SpanView
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.sessions import SpanRef
+
+# Attribute values of OTLP/JSON (`AnyValue`), decoded to plain Python without ever raising.
+#
+# The encoding is that of the OTLP specification, "JSON Protobuf Encoding": int64 as strings or numbers, bytes as
+# base64, an empty value for null. Values that a sloppy writer left bare are taken as they are.
+
+_MAX_DEPTH = 100
+"""Protobuf's own limit of nesting."""
+
+
+def decode_attributes(raw: object) -> dict[str, Any]:
+    """Decode a list of key-value pairs; of a key given twice the last wins, as in the SDK. Bare objects pass."""
+    if is_object(raw):
+        return raw
+    attributes: dict[str, Any] = {}
+    if not is_list(raw):
+        return attributes
+    for pair in raw:
+        if not is_object(pair):
+            continue
+        if type(key := pair.get("key")) is str:
+            attributes[key] = decode_value(pair.get("value"))
+    return attributes
+
+
+def decode_value(value: object, depth: int = 0) -> Any:
+    """Decode one `AnyValue`; an empty one, or one of no known kind, is null."""
+    if not is_object(value):
+        return value
+    text = value.get("stringValue")
+    if type(text) is str:
+        return text  # most values are
+    for kind, inner in value.items():
+        decode = _KINDS.get(kind)
+        if decode is not None:
+            return decode(inner, depth) if depth < _MAX_DEPTH else None
+    return None
+
+
+def _string(inner: Any, _: int) -> Any:
+    return inner
+
+
+def _integer(inner: Any, _: int) -> Any:
+    return integer(inner)
+
+
+def integer(inner: object) -> Any:
+    """Decode an int64, which JSON writers put as a string or as a number; anything else passes as it is.
+
+    Protobuf's JSON mapping accepts `1.0` and `1e3` for integers, in quotes and without.
+    """
+    if type(inner) is not str and type(inner) is not float:
+        return inner
+    try:
+        return int(inner)
+    except (ValueError, OverflowError):
+        pass
+    try:
+        number = float(inner)
+        return int(number) if number.is_integer() else inner
+    except (ValueError, OverflowError):
+        return inner
+
+
+def _double(inner: Any, _: int) -> Any:
+    # "NaN", "Infinity" and "-Infinity" are the protobuf spellings; float() knows all three.
+    if isinstance(inner, str | int) and not isinstance(inner, bool):
+        try:
+            return float(inner)
+        except (ValueError, OverflowError):
+            return inner
+    return inner
+
+
+def _bytes(inner: Any, _: int) -> Any:
+    if isinstance(inner, str):
+        try:
+            return base64.b64decode(inner.replace("-", "+").replace("_", "/"), validate=True)
+        except (binascii.Error, ValueError):
+            return inner
+    return inner
+
+
+def _array(inner: Any, depth: int) -> Any:
+    values = inner.get("values") if is_object(inner) else inner
+    return [decode_value(value, depth + 1) for value in values] if is_list(values) else []
+
+
+def _kvlist(inner: Any, depth: int) -> Any:
+    pairs = inner.get("values") if is_object(inner) else inner
+    decoded: dict[str, Any] = {}
+    for pair in pairs if is_list(pairs) else ():
+        if is_object(pair) and isinstance(key := pair.get("key"), str):
+            decoded[key] = decode_value(pair.get("value"), depth + 1)
+    return decoded
+
+
+_KINDS: dict[str, Callable[[Any, int], Any]] = {
+    "stringValue": _string,
+    "intValue": _integer,
+    "doubleValue": _double,
+    "boolValue": _string,
+    "arrayValue": _array,
+    "kvlistValue": _kvlist,
+    "bytesValue": _bytes,
+    # The proto spelling, which json_format writes when told to preserve field names.
+    "string_value": _string,
+    "int_value": _integer,
+    "double_value": _double,
+    "bool_value": _string,
+    "array_value": _array,
+    "kvlist_value": _kvlist,
+    "bytes_value": _bytes,
+}
+
+
+# Fields of OTLP/JSON records other than their values: ids, times, kinds, status, events. Never raises.
+
+_KINDS_OTLP_JSON_FIELDS = {"INTERNAL": 1, "SERVER": 2, "CLIENT": 3, "PRODUCER": 4, "CONSUMER": 5}
+_STATUS = {"OK": 1, "ERROR": 2}
+_IS_REMOTE = 0x200
+"""`SPAN_FLAGS_CONTEXT_IS_REMOTE_MASK` of trace.proto."""
+
+
+def hex_id(value: object, length: int) -> str:
+    """Return an id in lower case; `""` for none, for an invalid one of zeros only, and for what is no text.
+
+    Ids are hex in OTLP/JSON. `json_format` of protobuf, and Tempo with it, writes base64 all the same, recognised
+    here by its length.
+    """
+    if not isinstance(value, str):
+        return ""
+    text = value.strip().lower()
+    if len(text) == length:
+        return text if text[0] != "0" or text.strip("0") else ""
+    base64_length = (length // 2 + 2) // 3 * 4
+    if len(text) == base64_length and text.endswith("="):
+        try:
+            text = base64.b64decode(value.strip(), validate=True).hex()
+        except (binascii.Error, ValueError):
+            return text
+    return "" if text.strip("0") == "" else text
+
+
+def nanoseconds(value: object) -> int:
+    """Return a time in nanoseconds since the epoch, a number or a text of one; 0 for what is none."""
+    number = integer(value)
+    return number if isinstance(number, int) and number > 0 else 0
+
+
+def span_kind(value: object) -> int:
+    """Return a `SpanKind`, written as a number or by its name; 0 for what is none."""
+    return _enum(value, "SPAN_KIND_", _KINDS_OTLP_JSON_FIELDS)
+
+
+def is_remote(flags: object) -> bool:
+    """Tell whether a span's flags say that its parent is in another process."""
+    number = integer(flags)
+    return isinstance(number, int) and bool(number & _IS_REMOTE)
+
+
+def status_code(status: object) -> int:
+    """Return the `StatusCode` of a status, written as a number or by its name; 0 for what is none."""
+    return _enum(status.get("code"), "STATUS_CODE_", _STATUS) if is_object(status) else 0
+
+
+def status_message(status: object) -> str:
+    """Return the message of a status; `""` for what is no text."""
+    message = status.get("message") if is_object(status) else None
+    return message if isinstance(message, str) else ""
+
+
+def scope_name(scope: object) -> str:
+    """Return the name of an instrumentation scope; `""` for what is no text."""
+    name = scope.get("name") if is_object(scope) else None
+    return name if isinstance(name, str) else ""
+
+
+def event_views(events: object) -> list[EventView]:
+    """Return the events of a span; what is none is left out."""
+    return [
+        EventView(str(event.get("name") or ""), decode_attributes(event.get("attributes")))
+        for event in (events if is_list(events) else ())
+        if is_object(event)
+    ]
+
+
+def link_refs(links: object) -> list[SpanRef]:
+    """Return the spans that a span links to; what names none is left out."""
+    refs: list[SpanRef] = []
+    for link in links if is_list(links) else ():
+        if is_object(link):
+            trace_id = hex_id(link.get("traceId") or link.get("trace_id"), 32)
+            span_id = hex_id(link.get("spanId") or link.get("span_id"), 16)
+            refs.append(SpanRef(trace_id, span_id))
+    return [ref for ref in refs if ref.trace_id and ref.span_id]
+
+
+def _enum(value: object, prefix: str, names: Mapping[str, int]) -> int:
+    if type(value) is int:
+        return value
+    if isinstance(value, str):
+        if value.isdecimal() and len(value) < 4:
+            return int(value)
+        return names.get(value.upper().removeprefix(prefix), 0)
+    return value if isinstance(value, int) and not isinstance(value, bool) else 0
+
+
+# ruff: noqa: D102 - the members of a span view are described by SpanView
 
 
 class _Signal(NamedTuple):
@@ -244,3 +442,59 @@ def _first(item: Mapping[str, Any], keys: Sequence[str]) -> Any:
         if (value := item.get(key)) is not None:
             return value
     return None
+
+
+# What Jaeger and Zipkin have in common: microseconds, ids without leading zeros, and OTLP's fields put into tags.
+
+OTEL_FIELDS = frozenset(
+    {
+        "otel.status_code",
+        "otel.status_description",
+        "otel.scope.name",
+        "otel.scope.version",
+        "otel.library.name",
+        "otel.library.version",
+    }
+)
+"""Tags in which exporters of OpenTelemetry keep what the other format has no field for."""
+
+
+def nanos(microseconds: object) -> int:
+    """Return a time or a duration in nanoseconds; 0 for what is none."""
+    number = integer(microseconds)
+    return number * 1000 if isinstance(number, int) and not isinstance(number, bool) and number > 0 else 0
+
+
+def padded(identifier: object, length: int) -> str:
+    """Return an id in its full length; `""` for what is no text."""
+    if not isinstance(identifier, str) or not (text := identifier.strip()):
+        return ""
+    return text.zfill(length)
+
+
+def scope_of(tags: Mapping[str, Any]) -> dict[str, str]:
+    """Return the instrumentation scope that an exporter of OpenTelemetry put into tags."""
+    scope: dict[str, str] = {}
+    for field in ("name", "version"):
+        value = tags.get(f"otel.scope.{field}") or tags.get(f"otel.library.{field}")
+        if value:
+            scope[field] = str(value)
+    return scope
+
+
+def status_of(tags: Mapping[str, Any], *, failed: bool, message: str = "") -> dict[str, Any]:
+    """Return the status that an exporter of OpenTelemetry put into tags; `failed` is what other tags say."""
+    code = 2 if failed else _STATUS.get(str(tags.get("otel.status_code")).upper(), 0)
+    message = str(tags.get("otel.status_description") or message)
+    return ({"code": code} if code else {}) | ({"message": message} if message else {})
+
+
+def any_value(value: object) -> dict[str, Any]:
+    """Return a scalar as `AnyValue` of OTLP/JSON; null for anything else."""
+    if isinstance(value, bool):
+        return {"boolValue": value}
+    if isinstance(value, int):
+        return {"intValue": str(value)}
+    if isinstance(value, float):
+        return {"doubleValue": value}
+    return {"stringValue": value} if isinstance(value, str) else {}

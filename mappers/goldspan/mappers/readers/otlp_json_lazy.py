@@ -14,9 +14,9 @@ from typing import Any
 
 import msgspec
 
-from goldspan.mappers.readers.anyvalue import decode_value
-from goldspan.mappers.readers.otlp_json import JsonReader
-from goldspan.mappers.readers.otlp_json_fields import (
+from goldspan.mappers.readers.otlp_json import (
+    JsonReader,
+    decode_value,
     event_views,
     hex_id,
     is_remote,
@@ -25,7 +25,6 @@ from goldspan.mappers.readers.otlp_json_fields import (
     status_code,
     status_message,
 )
-from goldspan.mappers.readers.undecoded import UndecodedAttributes
 from goldspan.mappers.spans import (
     ENTRY_KINDS,
     Detachable,
@@ -33,8 +32,9 @@ from goldspan.mappers.spans import (
     Markers,
     PlainSpans,
     ResourceView,
-    Skeleton,
+    SpanOutline,
     SpanView,
+    UndecodedAttributes,
 )
 from goldspan.scoring.sessions import SpanRef
 
@@ -258,7 +258,7 @@ def _by_trace(plain: dict[str, list[_PlainSpan]]) -> dict[str, list[_PlainSpan]]
     return by_trace
 
 
-def _skeleton(span: _PlainSpan) -> Skeleton:
+def _skeleton(span: _PlainSpan) -> SpanOutline:
     span_id, parent_id, start, end, kind, flags = span
     return (
         span_id,

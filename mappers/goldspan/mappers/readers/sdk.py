@@ -9,7 +9,7 @@ from operator import attrgetter
 from typing import Any, cast
 
 from goldspan.mappers.json_shapes import is_mapping
-from goldspan.mappers.spans import ENTRY_KINDS, EventView, LogView, ResourceView, Skeleton, Undecoded
+from goldspan.mappers.spans import ENTRY_KINDS, EventView, LogView, ResourceView, SpanOutline, UndecodedSpan
 from goldspan.scoring.sessions import SpanRef
 
 _NO_ATTRIBUTES: Mapping[str, Any] = {}
@@ -108,12 +108,12 @@ plain_span: Callable[[Any], PlainSdkSpan] = attrgetter(
 """Takes of a span what is to be kept of it if it holds nothing of interest; not read before someone asks."""
 
 
-def undecoded(plain: PlainSdkSpan) -> Undecoded:
+def undecoded(plain: PlainSdkSpan) -> UndecodedSpan:
     """Return what `plain_span` took, with its id in front; `skeleton` reads the rest."""
     return (format(plain[1].span_id, "016x"), *plain[2:])
 
 
-def skeleton(span: Undecoded) -> Skeleton:
+def skeleton(span: UndecodedSpan) -> SpanOutline:
     """Return the place of a plain span."""
     span_id, parent, start, end, kind = span
     if parent is None or not parent.span_id:

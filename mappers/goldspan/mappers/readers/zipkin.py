@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from goldspan.mappers.json_shapes import is_list, is_object
-from goldspan.mappers.readers.foreign_values import OTEL_FIELDS, any_value, nanos, padded, scope_of, status_of
+from goldspan.mappers.readers.otlp_json import OTEL_FIELDS, any_value, nanos, padded, scope_of, status_of
 
 _KINDS = {"INTERNAL": 1, "SERVER": 2, "CLIENT": 3, "PRODUCER": 4, "CONSUMER": 5}
 _MARKS = frozenset({"timestamp", "localEndpoint", "tags", "kind", "duration", "annotations"})

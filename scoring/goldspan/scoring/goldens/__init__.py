@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from goldspan.scoring.goldens.golden import ExpectedCall, Golden, GoldenSet, GoldenTurn
+from goldspan.scoring.goldens.golden_index import Ambiguous, GoldenIndex, is_turn_of, split_runs
 from goldspan.scoring.goldens.loading import load_criterion, load_goldens
-from goldspan.scoring.goldens.matching import Ambiguous, GoldenIndex, is_turn_of, split_runs
-from goldspan.scoring.goldens.models import ExpectedCall, Golden, GoldenSet, GoldenTurn
 
 __all__ = [
     "Ambiguous",

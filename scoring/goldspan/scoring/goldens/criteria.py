@@ -12,15 +12,13 @@ from typing import Any
 
 from pydantic.alias_generators import to_camel, to_snake
 
-from goldspan.scoring.argument_rules import ArgumentRule
 from goldspan.scoring.criterion import Criterion
-from goldspan.scoring.criterion_fields import Block, is_mapping
 from goldspan.scoring.errors import CriterionError
-from goldspan.scoring.goldens.documents import Notes, Where
-from goldspan.scoring.goldens.shapes import JsonSchema, found
+from goldspan.scoring.goldens.documents import JsonSchema, MistakeCollector, ValuePath, found
+from goldspan.scoring.rules import ArgumentRule, Block, is_mapping
 from goldspan.scoring.sessions import JsonValue
 
-Said = Mapping[str, JsonValue]
+CriterionMapping = Mapping[str, JsonValue]
 """What a level and those above it say, in snake_case, without nulls: fields that are not there have their default."""
 
 _OF_A_CALL = (
@@ -48,7 +46,7 @@ class CriterionShape:
     fields: tuple[str, ...]
     """The criterion's fields that mean something there."""
 
-    def check(self, value: JsonValue, where: Where, notes: Notes) -> None:
+    def check(self, value: JsonValue, where: ValuePath, notes: MistakeCollector) -> None:
         """Note fields that mean nothing on this level; wrong values are found when levels are merged."""
         if value is None:
             return
@@ -84,7 +82,7 @@ OF_A_TURN = CriterionShape("a turn", _OF_A_TURN)
 OF_A_CALL = CriterionShape("a call", _OF_A_CALL)
 
 
-def check_turn_of_whole_session(own: JsonValue, where: Where, notes: Notes) -> None:
+def check_turn_of_whole_session(own: JsonValue, where: ValuePath, notes: MistakeCollector) -> None:
     """Note what a turn may not say where its golden is judged as a whole (`scope: session`): it has no turns."""
     if is_mapping(own):
         for name in own:
@@ -92,7 +90,7 @@ def check_turn_of_whole_session(own: JsonValue, where: Where, notes: Notes) -> N
                 notes.add((*where, name), "does not apply to a turn with `scope: session`: say it for the golden")
 
 
-def inherit(above: Said, own: JsonValue, where: Where, notes: Notes) -> Said:
+def inherit(above: CriterionMapping, own: JsonValue, where: ValuePath, notes: MistakeCollector) -> CriterionMapping:
     """Merge what a level says into what it inherits, noting what is wrong with its own part.
 
     A value may be right or wrong only beside an inherited one, so what is checked is the merged criterion.
@@ -109,12 +107,12 @@ def inherit(above: Said, own: JsonValue, where: Where, notes: Notes) -> Said:
     return merged
 
 
-def said_by(criterion: Criterion | Mapping[str, Any] | None) -> Said:
+def criterion_mapping(criterion: Criterion | Mapping[str, Any] | None) -> CriterionMapping:
     """Return what a criterion given in code says, for golden sets to inherit. Raises CriterionError."""
     return Criterion.parse(criterion).model_dump(exclude_unset=True)
 
 
-def _mistakes(said: Said) -> tuple[tuple[str, str], ...]:
+def _mistakes(said: CriterionMapping) -> tuple[tuple[str, str], ...]:
     try:
         Criterion.parse(said)
     except CriterionError as error:
@@ -122,7 +120,7 @@ def _mistakes(said: Said) -> tuple[tuple[str, str], ...]:
     return ()
 
 
-def _merged(above: Said, own: Said) -> Said:
+def _merged(above: CriterionMapping, own: CriterionMapping) -> CriterionMapping:
     result = dict(above)
     for name, value in own.items():
         inherited = result.pop(name, None)
@@ -133,7 +131,7 @@ def _merged(above: Said, own: Said) -> Said:
     return result
 
 
-def _in_full(given: Said) -> Said:
+def _in_full(given: CriterionMapping) -> CriterionMapping:
     """Spell every field in snake_case and every short rule in full, so that levels can be merged by key."""
     fields = _in_snake_case(given, Criterion)
     tools = fields.get("tools")
@@ -154,7 +152,7 @@ def _rule_in_full(rule: JsonValue) -> JsonValue:
     return _in_snake_case(rule, ArgumentRule) if is_mapping(rule) else rule
 
 
-def _in_snake_case(given: Said, block: type[Block]) -> dict[str, JsonValue]:
+def _in_snake_case(given: CriterionMapping, block: type[Block]) -> dict[str, JsonValue]:
     """Rename what is a field in camelCase; a field there in both spellings stays so, and is a mistake."""
 
     def name_of(key: str) -> str:
@@ -165,7 +163,7 @@ def _in_snake_case(given: Said, block: type[Block]) -> dict[str, JsonValue]:
     return {name_of(key): value for key, value in given.items()}
 
 
-def _steps(value: JsonValue, path: str) -> Where:
+def _steps(value: JsonValue, path: str) -> ValuePath:
     """Find a dotted path of snake_case names in the value as it was written; keys may hold dots themselves."""
     if is_mapping(value):
         for name in sorted(value, key=len, reverse=True):

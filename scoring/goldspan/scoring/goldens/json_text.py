@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import PurePath
 
-from goldspan.scoring.goldens.documents import MAX_DEPTH, Notes, Place, Where
+from goldspan.scoring.goldens.documents import MAX_DEPTH, MistakeCollector, Place, Unreadable, ValuePath
+from goldspan.scoring.rules import is_mapping
 from goldspan.scoring.sessions import JsonValue
 
 _TOKEN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[{}\[\]]|[^\s{}\[\],:"]++')
@@ -15,7 +18,7 @@ _Token = tuple[str, int]
 """Text and line."""
 
 
-def read_json(text: str, notes: Notes) -> JsonValue:
+def read_json(text: str, notes: MistakeCollector) -> JsonValue:
     """Read one JSON document. `NaN` and `Infinity`, which Python writes, are read: they may stand where nobody looks.
 
     Raises:
@@ -26,7 +29,7 @@ def read_json(text: str, notes: Notes) -> JsonValue:
     return value
 
 
-def read_value(text: str, notes: Notes, where: Where = (), line: int = 1) -> tuple[JsonValue, Place]:
+def read_value(text: str, notes: MistakeCollector, where: ValuePath = (), line: int = 1) -> tuple[JsonValue, Place]:
     """Read JSON text that begins on a line of the file, and stands at a place in its document.
 
     Raises:
@@ -56,7 +59,7 @@ def _tokens(text: str, line: int) -> Iterator[_Token]:
         yield found.group(), line
 
 
-def _place(token: _Token, tokens: Iterator[_Token], where: Where, notes: Notes, of: int = 0) -> Place:
+def _place(token: _Token, tokens: Iterator[_Token], where: ValuePath, notes: MistakeCollector, of: int = 0) -> Place:
     """Find the places in the value that begins with the token; `of` is the line of its key, if it has one."""
     opening, line = token
     if opening not in {"[", "{"}:
@@ -72,11 +75,50 @@ def _place(token: _Token, tokens: Iterator[_Token], where: Where, notes: Notes, 
             text, key_line = key
             name: str = json.loads(text) if "\\" in text else text[1:-1]
             if name in inner:
-                notes.add((*where, name), twice(inner[name].line), line=key_line)
+                notes.add((*where, name), duplicate_key_message(inner[name].line), line=key_line)
             inner[name] = _place(next(tokens), tokens, (*where, name), notes, key_line)
     return Place(of or line, inner)
 
 
-def twice(line: int) -> str:
+def duplicate_key_message(line: int) -> str:
     """Say what is wrong with a key that is already on `line`."""
     return f"this key stands twice in one object (first on line {line}): remove one of them"
+
+
+# JSON lines as a golden set: one golden a line, and before them, if wanted, a line with the fields of the set.
+#
+# A line that cannot be read is a mistake of its own and never hides those of the others.
+
+_OF_A_SET = frozenset({"golden_set", "format", "version"})
+
+
+def read_json_lines(text: str, notes: MistakeCollector) -> JsonValue:
+    """Read one golden set; without a line that names it, it is called like the file."""
+    header: dict[str, JsonValue] = {"golden_set": PurePath(notes.file).stem}
+    header_places: dict[str | int, Place] = {}
+    goldens: list[JsonValue] = []
+    places: dict[str | int, Place] = {}
+    first = True
+    for number, line in enumerate(text.split("\n"), start=1):
+        if not line.strip():
+            continue
+        with suppress(Unreadable):
+            where = () if first and _is_header(line) else ("goldens", len(goldens))
+            value, place = read_value(line, notes, where, number)
+            if where:
+                places[len(goldens)] = place
+                goldens.append(value)
+            else:
+                header |= value
+                header_places |= place.inner
+        first = False
+    notes.place = Place(1, {**header_places, "goldens": Place(1, places)})
+    return {**header, "goldens": goldens}
+
+
+def _is_header(line: str) -> bool:
+    """Whether a line has fields of a set, which no golden has."""
+    with suppress(Unreadable):
+        value, _ = read_value(line, MistakeCollector(""))
+        return is_mapping(value) and bool(_OF_A_SET & value.keys()) and "goldens" not in value
+    return False

@@ -8,20 +8,16 @@ from pathlib import Path
 from typing import Any
 
 from goldspan.scoring.criterion import Criterion
-from goldspan.scoring.criterion_fields import is_mapping
 from goldspan.scoring.errors import CriterionFileError, GoldenFileError, Mistake
-from goldspan.scoring.goldens.adk import is_eval_set, read_eval_set
-from goldspan.scoring.goldens.chosen import MAIN, MetricChoice
-from goldspan.scoring.goldens.chosen_shapes import ChosenMetrics, read_metrics
-from goldspan.scoring.goldens.criteria import OF_A_SET, Said, inherit, said_by
-from goldspan.scoring.goldens.documents import Notes, Unreadable, Where, plain, read_text
-from goldspan.scoring.goldens.golden_file import read_golden_set
-from goldspan.scoring.goldens.json_lines import read_json_lines
-from goldspan.scoring.goldens.json_text import read_json
-from goldspan.scoring.goldens.matching import GoldenIndex, twice_in
-from goldspan.scoring.goldens.models import GoldenSet
-from goldspan.scoring.goldens.shapes import found
+from goldspan.scoring.goldens.adk_eval_set import is_eval_set, read_eval_set
+from goldspan.scoring.goldens.criteria import OF_A_SET, CriterionMapping, criterion_mapping, inherit
+from goldspan.scoring.goldens.documents import MistakeCollector, Unreadable, ValuePath, found, json_copy, read_text
+from goldspan.scoring.goldens.golden import MAIN_METRIC, GoldenSet, MetricChoice
+from goldspan.scoring.goldens.golden_file import ChosenMetrics, read_golden_set, read_metrics
+from goldspan.scoring.goldens.golden_index import GoldenIndex, duplicates_in
+from goldspan.scoring.goldens.json_text import read_json, read_json_lines
 from goldspan.scoring.goldens.yaml_text import read_yaml
+from goldspan.scoring.rules import is_mapping
 from goldspan.scoring.sessions import JsonValue
 
 GIVEN_IN_CODE = "<in code>"
@@ -47,18 +43,18 @@ def load_goldens(*sources: Source, criterion: Criterion | Mapping[str, Any] | No
         CriterionError: `criterion` is wrong.
 
     """
-    defaults = said_by(criterion)
+    defaults = criterion_mapping(criterion)
     mistakes: list[Mistake] = []
     sets: list[GoldenSet] = []
     for source in _expanded(sources, mistakes):
         if isinstance(source, GoldenSet):
             sets.append(source)
             continue
-        notes = Notes(GIVEN_IN_CODE if isinstance(source, Mapping) else str(source))
+        notes = MistakeCollector(GIVEN_IN_CODE if isinstance(source, Mapping) else str(source))
         with suppress(Unreadable):
             sets.append(_golden_set(_document(source, notes), notes, defaults))
         mistakes += notes.in_order()
-    if mistakes := mistakes + twice_in(sets):
+    if mistakes := mistakes + duplicates_in(sets):
         raise GoldenFileError(*sorted(mistakes, key=lambda mistake: (mistake.file, mistake.line or 0)))
     return GoldenIndex(sets)
 
@@ -74,8 +70,8 @@ def load_criterion(source: str | Path | Mapping[str, Any]) -> Criterion:
         CriterionFileError: everything wrong with it, each mistake with file, line and field.
 
     """
-    notes = Notes(GIVEN_IN_CODE if isinstance(source, Mapping) else str(source))
-    said: Said = {}
+    notes = MistakeCollector(GIVEN_IN_CODE if isinstance(source, Mapping) else str(source))
+    said: CriterionMapping = {}
     with suppress(Unreadable):
         where, value = _criterion_in(_document(source, notes), notes)
         OF_A_SET.check(value, where, notes)
@@ -96,13 +92,13 @@ def load_metrics(source: str | Path | Mapping[str, Any]) -> tuple[MetricChoice, 
     """
     from goldspan.scoring.metrics.registry import metric_names  # noqa: PLC0415 - scores with goldens
 
-    notes = Notes(GIVEN_IN_CODE if isinstance(source, Mapping) else str(source))
+    notes = MistakeCollector(GIVEN_IN_CODE if isinstance(source, Mapping) else str(source))
     known: dict[str, JsonValue] = {}
     with suppress(Unreadable):
         document = _document(source, notes)
         metrics = document.get("criteria") if is_mapping(document) else None
         if is_mapping(metrics):
-            known = {name: metrics[name] for name in metrics if name in metric_names() and name != MAIN}
+            known = {name: metrics[name] for name in metrics if name in metric_names() and name != MAIN_METRIC}
         ChosenMetrics().check(known, ("criteria",), notes)
     if notes.mistakes:
         raise CriterionFileError(*notes.in_order())
@@ -128,9 +124,9 @@ def _is_golden_file(path: Path) -> bool:
     return path.suffix.lower() in READERS and path.name not in _COMPANIONS and not hidden
 
 
-def _document(source: str | Path | Mapping[str, Any], notes: Notes) -> JsonValue:
+def _document(source: str | Path | Mapping[str, Any], notes: MistakeCollector) -> JsonValue:
     if isinstance(source, Mapping):
-        return plain(source, notes)
+        return json_copy(source, notes)
     path = Path(source)
     read = READERS.get(path.suffix.lower())
     if read is None:
@@ -138,27 +134,27 @@ def _document(source: str | Path | Mapping[str, Any], notes: Notes) -> JsonValue
     return read(read_text(path, notes), notes)
 
 
-def _golden_set(document: JsonValue, notes: Notes, defaults: Said) -> GoldenSet:
+def _golden_set(document: JsonValue, notes: MistakeCollector, defaults: CriterionMapping) -> GoldenSet:
     if is_eval_set(document):
         return read_eval_set(document, notes, defaults)
     return read_golden_set(document, notes, defaults)
 
 
-def _criterion_in(document: JsonValue, notes: Notes) -> tuple[Where, JsonValue]:
+def _criterion_in(document: JsonValue, notes: MistakeCollector) -> tuple[ValuePath, JsonValue]:
     """Find the criterion itself in a document, and the way to it."""
     if not is_mapping(document):
         raise notes.unreadable(f"{found(document)}, expected an object with the fields of a criterion")
     if "criteria" in document:
         metrics = document["criteria"]
-        if not is_mapping(metrics) or MAIN not in metrics:
-            raise notes.unreadable(f"{found(metrics)}, expected an object with {MAIN}", where=("criteria",))
-        value = metrics[MAIN]
+        if not is_mapping(metrics) or MAIN_METRIC not in metrics:
+            raise notes.unreadable(f"{found(metrics)}, expected an object with {MAIN_METRIC}", where=("criteria",))
+        value = metrics[MAIN_METRIC]
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        return ("criteria", MAIN), {"threshold": value} if is_number else value
+        return ("criteria", MAIN_METRIC), {"threshold": value} if is_number else value
     if "metric" not in document:
         return (), document
-    if document["metric"] != MAIN:
-        notes.add(("metric",), f"{found(document['metric'])}, expected {MAIN}")
+    if document["metric"] != MAIN_METRIC:
+        notes.add(("metric",), f"{found(document['metric'])}, expected {MAIN_METRIC}")
     for name in document.keys() - {"metric", "criterion"}:
         notes.add((name,), "unknown field: beside `metric` stands `criterion` alone")
     return ("criterion",), document.get("criterion")

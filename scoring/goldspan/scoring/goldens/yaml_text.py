@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from goldspan.scoring.goldens.documents import MAX_DEPTH, MAX_VALUES, Notes, Place, Where
-from goldspan.scoring.goldens.json_text import twice
-from goldspan.scoring.rendering import shown
+from goldspan.scoring.goldens.documents import MAX_DEPTH, MAX_VALUES, MistakeCollector, Place, ValuePath
+from goldspan.scoring.goldens.json_text import duplicate_key_message
+from goldspan.scoring.json_values import shown
 from goldspan.scoring.sessions import JsonValue
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ _OLD_BREAK = re.compile("[\x85\u2028\u2029]")
 """Line breaks in YAML 1.1 and plain characters in 1.2; ruamel turns them into other white space."""
 
 
-def read_yaml(text: str, notes: Notes) -> JsonValue:
+def read_yaml(text: str, notes: MistakeCollector) -> JsonValue:
     """Read one YAML document; an empty one is null.
 
     Raises:
@@ -63,7 +63,7 @@ def core_value(text: str) -> JsonValue:
     return float(text) if _FLOAT.fullmatch(text) else text
 
 
-def _not_yaml(error: Any, notes: Notes) -> Exception:
+def _not_yaml(error: Any, notes: MistakeCollector) -> Exception:
     """Put what the parser says on one line; errors of some kinds know where they happened."""
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
     if mark is None:
@@ -75,7 +75,7 @@ def _not_yaml(error: Any, notes: Notes) -> Exception:
 class _Reader:
     """Builds values from the parser's events: ruamel's own constructors know more types than JSON has."""
 
-    def __init__(self, events: Iterator[Any], notes: Notes) -> None:
+    def __init__(self, events: Iterator[Any], notes: MistakeCollector) -> None:
         self.events = events
         self.notes = notes
         self.anchors: dict[str, tuple[JsonValue, Place, int] | None] = {}
@@ -95,7 +95,7 @@ class _Reader:
             raise self.notes.unreadable("found a second document, expected one in a file", line=_line(after))
         return value
 
-    def node(self, event: Any, where: Where) -> tuple[JsonValue, Place]:
+    def node(self, event: Any, where: ValuePath) -> tuple[JsonValue, Place]:
         if _is(event, "Alias"):
             return self.alias(event, where)
         if len(where) > MAX_DEPTH:
@@ -117,7 +117,7 @@ class _Reader:
             self.anchors[event.anchor] = (value, place, self.values - before)
         return value, place
 
-    def alias(self, event: Any, where: Where) -> tuple[JsonValue, Place]:
+    def alias(self, event: Any, where: ValuePath) -> tuple[JsonValue, Place]:
         target = self.anchors.get(event.anchor)
         if target is None:
             what = "stands within what it names" if event.anchor in self.anchors else "names no anchor above"
@@ -132,7 +132,7 @@ class _Reader:
             message = f"holds more than {MAX_VALUES} values, aliases counted: split the file"
             raise self.notes.unreadable(message, line=_line(event))
 
-    def scalar(self, event: Any, where: Where) -> JsonValue:
+    def scalar(self, event: Any, where: ValuePath) -> JsonValue:
         text = _whole_characters(event.value)
         if event.style:
             return text
@@ -142,7 +142,7 @@ class _Reader:
             self.notes.add(where, f"found a number that cannot be used ({error})", line=_line(event))
             return None
 
-    def sequence(self, start: Any, where: Where) -> tuple[JsonValue, Place]:
+    def sequence(self, start: Any, where: ValuePath) -> tuple[JsonValue, Place]:
         items: list[JsonValue] = []
         inner: dict[str | int, Place] = {}
         while not _is(event := self._next(), "SequenceEnd"):
@@ -151,7 +151,7 @@ class _Reader:
             items.append(item)
         return items, Place(_line(start), inner)
 
-    def mapping(self, start: Any, where: Where) -> tuple[JsonValue, Place]:
+    def mapping(self, start: Any, where: ValuePath) -> tuple[JsonValue, Place]:
         fields: dict[str, JsonValue] = {}
         inner: dict[str | int, Place] = {}
         while not _is(event := self._next(), "MappingEnd"):
@@ -160,12 +160,12 @@ class _Reader:
             if name is None:
                 continue
             if name in inner:
-                self.notes.add((*where, name), twice(inner[name].line), line=_line(event))
+                self.notes.add((*where, name), duplicate_key_message(inner[name].line), line=_line(event))
             inner[name] = place._replace(line=_line(event))
             fields[name] = value
         return fields, Place(_line(start), inner)
 
-    def key(self, event: Any, where: Where) -> str | None:
+    def key(self, event: Any, where: ValuePath) -> str | None:
         value, _ = self.node(event, where)
         if isinstance(value, str) and (value != "<<" or event.style):
             return value

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from goldspan.scoring.matchers.escaping import NAMES, escape_literal, is_matcher
+from goldspan.scoring.matchers.kinds.literal import NAMES, escape_literal, is_matcher
 
 __all__ = ["NAMES", "escape_literal", "is_matcher"]

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
-from goldspan.scoring.pointers import Steps
+from goldspan.scoring.json_values import Steps
 from goldspan.scoring.sessions import JsonValue
 
 if TYPE_CHECKING:
-    from goldspan.scoring.argument_rules import Rule
-    from goldspan.scoring.matchers.history import Earlier
+    from goldspan.scoring.call_history import EarlierCalls
+    from goldspan.scoring.rules import Rule
 
 Expected = Any
 """A JSON value, in which nothing is a matcher any more; a Matcher, a HoldingObject or a HoldingList."""
@@ -52,27 +52,27 @@ class Matcher:
         """Whether it is satisfied where nothing was passed."""
         return False
 
-    def score(self, actual: JsonValue, rule: Rule, earlier: Earlier | None) -> Fraction | None:
+    def score(self, actual: JsonValue, rule: Rule, earlier: EarlierCalls | None) -> Fraction | None:
         """Return how good an actual value, or `ABSENT`, is: 0 to 1, none where that is not known.
 
         `rule` holds at this place: plain values inside the matcher are compared by its strategy.
         """
         raise NotImplementedError
 
-    def parts(self, actual: JsonValue, rule: Rule, earlier: Earlier | None, place: Steps) -> Iterator[Part]:
+    def parts(self, actual: JsonValue, rule: Rule, earlier: EarlierCalls | None, place: Steps) -> Iterator[Part]:
         """List what counts by itself where an argument is scored by its parts; most matchers are one part."""
         yield Part(place, self.score(actual, rule, earlier))
 
 
 @dataclass(frozen=True, slots=True)
-class HoldingObject:
+class ObjectWithMatchers:
     """An object with a matcher somewhere in it."""
 
     fields: Mapping[str, Expected]
 
 
 @dataclass(frozen=True, slots=True)
-class HoldingList:
+class ListWithMatchers:
     """A list with a matcher somewhere in it."""
 
     items: tuple[Expected, ...]
@@ -80,4 +80,42 @@ class HoldingList:
 
 def holds_matchers(expected: Expected) -> bool:
     """Whether a value that was read is a matcher or holds one."""
-    return isinstance(expected, Matcher | HoldingObject | HoldingList)
+    return isinstance(expected, Matcher | ObjectWithMatchers | ListWithMatchers)
+
+
+# What every family of matchers declares: how it is written, what it means, and how it is read.
+
+ValuePath = tuple[str | int, ...]
+"""The way to a value: keys and indexes."""
+Options = Mapping[str, JsonValue]
+"""What stands beside the `$` key, by name."""
+JsonSchema = dict[str, Any]
+
+VALUE: JsonSchema = {"$ref": "#/$defs/value"}
+"""The JSON Schema of a value that may hold matchers."""
+
+
+class MatcherReader(Protocol):
+    """What a family is read with: it reads the values inside, and notes mistakes."""
+
+    def read(self, value: JsonValue, where: ValuePath) -> Expected:
+        """Return what a value inside the matcher means."""
+        ...
+
+    def mistake(self, where: ValuePath, message: str) -> None:
+        """Note one."""
+        ...
+
+
+class MatcherKind(NamedTuple):
+    """One matcher of the golden file."""
+
+    name: str
+    about: str
+    """What it matches: the description an editor shows."""
+    read: Callable[[JsonValue, Options, ValuePath, MatcherReader], Expected]
+    """Takes what stands under the `$` key, the options, and the way to the object; returns what is expected."""
+    schema: JsonSchema
+    """What may stand under the `$` key."""
+    options: Mapping[str, JsonSchema] = {}
+    """What may stand beside it, by name."""

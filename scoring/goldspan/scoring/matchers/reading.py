@@ -10,40 +10,49 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 
-from goldspan.scoring.comparison import is_list, is_object
+from goldspan.scoring.comparison import comparison, is_list, is_object
 from goldspan.scoring.errors import MatcherError
-from goldspan.scoring.matchers import (
-    alternatives,
+from goldspan.scoring.json_values import shown
+from goldspan.scoring.matchers.kinds import (
+    any_of,
+    approx,
+    contains,
     from_result,
+    json_type,
     literal,
-    numbers,
     presence,
-    regular_expressions,
-    strategies,
-    types,
+    regex,
     unordered,
 )
-from goldspan.scoring.matchers.escaping import dollar_keys, has_dollar_keys
-from goldspan.scoring.matchers.family import Family, Where
-from goldspan.scoring.matchers.matcher import Expected, HoldingList, HoldingObject, holds_matchers
-from goldspan.scoring.rendering import shown
+from goldspan.scoring.matchers.kinds.literal import dollar_keys, has_dollar_keys
+from goldspan.scoring.matchers.matcher import (
+    ABSENT,
+    Expected,
+    ListWithMatchers,
+    MatcherKind,
+    ObjectWithMatchers,
+    ValuePath,
+    holds_matchers,
+)
+from goldspan.scoring.matchers.value_score import score_of
+from goldspan.scoring.rules import Rule, Strategy
 from goldspan.scoring.sessions import JsonValue
 
-FAMILIES: Mapping[str, Family] = {
+MATCHER_KINDS: Mapping[str, MatcherKind] = {
     family.name: family
     for family in (
-        alternatives.ANY_OF,
-        regular_expressions.REGEX,
-        numbers.APPROX,
-        strategies.CONTAINS,
-        strategies.CASEFOLD,
-        types.TYPE,
+        any_of.ANY_OF,
+        regex.REGEX,
+        approx.APPROX,
+        contains.CONTAINS,
+        contains.CASEFOLD,
+        json_type.TYPE,
         presence.PRESENT,
         presence.ABSENT_,
         presence.IGNORE,
         unordered.UNORDERED,
         from_result.FROM_RESULT,
-        literal.LITERAL,
+        literal.LITERAL_KIND,
     )
 }
 """By name, in the order in which they are documented."""
@@ -53,19 +62,19 @@ _LITERAL = "write {$literal: ...} around what is to be passed as it is"
 
 
 @dataclass(slots=True)
-class Reader:
+class ValueReader:
     """Reads values and notes what is wrong with them."""
 
-    note: Callable[[Where, str], None]
+    note: Callable[[ValuePath, str], None]
     count: int = field(default=0, init=False)
     """How many mistakes were noted."""
 
-    def mistake(self, where: Where, message: str) -> None:
+    def mistake(self, where: ValuePath, message: str) -> None:
         """Note one."""
         self.count += 1
         self.note(where, message)
 
-    def read(self, value: JsonValue, where: Where) -> Expected:
+    def read(self, value: JsonValue, where: ValuePath) -> Expected:
         """Return what a value means; plain JSON is returned as it is, and None after a mistake."""
         if len(where) > DEEPEST:
             if has_dollar_keys(value):
@@ -74,7 +83,7 @@ class Reader:
         if is_list(value):
             items = tuple(self.read(item, (*where, index)) for index, item in enumerate(value))
             same = all(mine is its for mine, its in zip(items, value, strict=True))
-            return value if same else HoldingList(items) if any(map(holds_matchers, items)) else list(items)
+            return value if same else ListWithMatchers(items) if any(map(holds_matchers, items)) else list(items)
         if not is_object(value):
             return value
         if keys := dollar_keys(value):
@@ -82,18 +91,18 @@ class Reader:
         fields = {name: self.read(item, (*where, name)) for name, item in value.items()}
         if all(fields[name] is item for name, item in value.items()):
             return value
-        return HoldingObject(fields) if any(map(holds_matchers, fields.values())) else fields
+        return ObjectWithMatchers(fields) if any(map(holds_matchers, fields.values())) else fields
 
-    def _matcher(self, value: Mapping[str, JsonValue], keys: list[str], where: Where) -> Expected:
+    def _matcher(self, value: Mapping[str, JsonValue], keys: list[str], where: ValuePath) -> Expected:
         if len(keys) > 1:
             both = " and ".join(shown(key) for key in keys[:3])
             self.mistake(where, f"found the keys {both} in one object, expected one matcher: nest them, or {_LITERAL}")
             return None
         [name] = keys
-        family = FAMILIES.get(name)
+        family = MATCHER_KINDS.get(name)
         if family is None:
-            near = get_close_matches(name.casefold().replace("-", "_"), FAMILIES, n=1)
-            known = f"did you mean `{near[0]}`? Otherwise" if near else f"there are {', '.join(FAMILIES)};"
+            near = get_close_matches(name.casefold().replace("-", "_"), MATCHER_KINDS, n=1)
+            known = f"did you mean `{near[0]}`? Otherwise" if near else f"there are {', '.join(MATCHER_KINDS)};"
             self.mistake((*where, name), f"unknown matcher: {known} {_LITERAL}")
             return None
         options: dict[str, JsonValue] = {}
@@ -115,20 +124,36 @@ def read_arguments(tool: str, args: Mapping[str, JsonValue]) -> Mapping[str, Exp
     if not any(map(has_dollar_keys, args.values())):
         return args
     mistakes: list[str] = []
-    reader = Reader(lambda where, message: mistakes.append(f"{_path(where)}: {message}"))
+    reader = ValueReader(lambda where, message: mistakes.append(f"{_path(where)}: {message}"))
     values = {name: reader.read(value, (name,)) for name, value in args.items()}
     if mistakes:
         raise MatcherError("\n".join(f"args of {tool}: {mistake}" for mistake in mistakes))
     return values
 
 
-def _path(where: Where) -> str:
+def _path(where: ValuePath) -> str:
     return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in where).lstrip(".")
 
 
-def _unknown_option(option: str, family: Family) -> str:
+def _unknown_option(option: str, family: MatcherKind) -> str:
     near = get_close_matches(option, family.options, n=1)
     if near:
         return f"unknown option of {family.name}: did you mean `{near[0]}`?"
     allowed = f"only {', '.join(family.options)}" if family.options else "nothing"
     return f"found it beside {family.name}, which takes {allowed}: {_LITERAL}"
+
+
+# Whether a value matches a golden's value by itself, for those who show both and judge neither.
+
+__all__ = ["ABSENT", "matches"]
+
+
+def matches(value: JsonValue, actual: JsonValue, *, casefold: bool = False) -> bool:
+    """Return whether a golden's value, a matcher or plain, matches an actual one, or `ABSENT`, without a criterion.
+
+    What cannot be told, such as where a result is meant, and what is no right matcher, is no match.
+    """
+    reader = ValueReader(lambda _where, _message: None)
+    expected = reader.read(value, ())
+    strategy: Strategy = "casefold_exact" if casefold else "exact"
+    return not reader.count and score_of(expected, actual, Rule(strategy, comparison(strategy)), None) == 1

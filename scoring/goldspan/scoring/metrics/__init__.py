@@ -6,19 +6,19 @@ different metrics or criteria are never averaged.
 
 from __future__ import annotations
 
-from goldspan.scoring.metrics.metric import FunctionMetric, Measured, Metric, as_metric, import_metric, metric
+from goldspan.scoring.metrics.metric import FunctionMetric, Metric, MetricAnswer, as_metric, import_metric, metric
 from goldspan.scoring.metrics.registry import (
     ToolParameterMatch,
     find_metric,
     metric_names,
     register_metric,
 )
-from goldspan.scoring.metrics.results import MetricResult, MetricScore, MetricTurn, MetricVerdict, Range
+from goldspan.scoring.results import MetricResult, MetricScore, MetricTurn, MetricVerdict, Range
 
 __all__ = [
     "FunctionMetric",
-    "Measured",
     "Metric",
+    "MetricAnswer",
     "MetricResult",
     "MetricScore",
     "MetricTurn",

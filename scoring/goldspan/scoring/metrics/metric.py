@@ -10,16 +10,15 @@ from inspect import isawaitable
 from typing import Any, Protocol, TypeVar, cast
 
 from goldspan.scoring.errors import MetricError
-from goldspan.scoring.goldens.models import Golden
-from goldspan.scoring.metrics.results import MetricScore, Range
-from goldspan.scoring.results import SessionResult
+from goldspan.scoring.goldens.golden import Golden
+from goldspan.scoring.results import MetricScore, Range, SessionResult
 from goldspan.scoring.sessions import Session
 
-Measured = MetricScore | SessionResult | float | bool | None
+MetricAnswer = MetricScore | SessionResult | float | bool | None
 """What a metric may answer: a number, True for 1 and False for 0, None for not evaluated, or more in words."""
 
 _MetricT = TypeVar("_MetricT", bound="Metric")
-MetricFunction = Callable[[Session, Golden], Measured | Awaitable[Measured]]
+MetricFunction = Callable[[Session, Golden], MetricAnswer | Awaitable[MetricAnswer]]
 
 
 class Metric(Protocol):
@@ -40,14 +39,14 @@ class Metric(Protocol):
         """The scores it can give."""
         ...
 
-    def __call__(self, session: Session, golden: Golden) -> Measured | Awaitable[Measured]:
+    def __call__(self, session: Session, golden: Golden) -> MetricAnswer | Awaitable[MetricAnswer]:
         """Judge a run of a session that is over. What it raises is the reason `evaluator_error`, and stops nothing."""
         ...
 
 
 _WAITS = "it waits for something, which takes an event loop: `goldspan score` and the doors have one"
 
-Run = Callable[[Metric, Session, Golden], Measured]
+MetricRunner = Callable[[Metric, Session, Golden], MetricAnswer]
 """Runs a metric that is not goldspan's own and returns its answer; raises what it raises."""
 
 
@@ -60,7 +59,7 @@ class FunctionMetric:
     range: Range
     function: MetricFunction
 
-    def __call__(self, session: Session, golden: Golden) -> Measured | Awaitable[Measured]:
+    def __call__(self, session: Session, golden: Golden) -> MetricAnswer | Awaitable[MetricAnswer]:
         """Call the function."""
         return self.function(session, golden)
 
@@ -83,7 +82,7 @@ def metric(
     def decorate(function: MetricFunction) -> FunctionMetric:
         own = cast("str", getattr(function, "__name__", type(function).__name__))
         about = (getattr(function, "__doc__", None) or "").strip().partition("\n")[0]
-        return checked(
+        return checked_metric(
             FunctionMetric(name or own, about if description is None else description, Range(*range), function)
         )
 
@@ -98,7 +97,7 @@ def as_metric(given: Metric | MetricFunction) -> Metric:
 
     """
     if all(hasattr(given, name) for name in ("name", "description", "range")):
-        return checked(cast("Metric", given))
+        return checked_metric(cast("Metric", given))
     if not callable(given) or isinstance(given, type):
         raise MetricError(f"found {given!r}, expected a metric or a function of a session and its golden")
     return metric()(given)
@@ -128,7 +127,7 @@ def import_metric(path: str) -> Metric:
     return as_metric(found)
 
 
-def checked(one: _MetricT) -> _MetricT:
+def checked_metric(one: _MetricT) -> _MetricT:
     """Return a metric whose name and range can be emitted. Raises MetricError for another."""
     if not (one.name.isidentifier() and one.name.isascii()):
         raise MetricError(f"found the metric name {one.name!r}, expected letters, digits and _, as in `tools_known`")
@@ -138,7 +137,7 @@ def checked(one: _MetricT) -> _MetricT:
     return one
 
 
-def run_here(metric: Metric, session: Session, golden: Golden) -> Measured:
+def run_in_this_thread(metric: Metric, session: Session, golden: Golden) -> MetricAnswer:
     """Run a metric in this thread. One that is async may not wait for anything: doors run those in a loop.
 
     Raises:
@@ -149,11 +148,11 @@ def run_here(metric: Metric, session: Session, golden: Golden) -> Measured:
     answer = metric(session, golden)
     if not isawaitable(answer):
         return answer
-    steps = cast("Generator[Any, None, Measured]", answer.__await__())
+    steps = cast("Generator[Any, None, MetricAnswer]", answer.__await__())
     try:
         next(steps)
     except StopIteration as end:
-        return cast("Measured", end.value)
+        return cast("MetricAnswer", end.value)
     except RuntimeError as error:
         if "event loop" in str(error):
             raise RuntimeError(_WAITS) from error

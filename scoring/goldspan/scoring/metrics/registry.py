@@ -9,12 +9,10 @@ from difflib import get_close_matches
 from importlib.metadata import EntryPoint, entry_points
 
 from goldspan.scoring.errors import MetricError
-from goldspan.scoring.goldens.chosen import MAIN
-from goldspan.scoring.goldens.models import Golden
+from goldspan.scoring.goldens.golden import MAIN_METRIC, Golden
 from goldspan.scoring.metrics.metric import Metric, MetricFunction, as_metric
-from goldspan.scoring.metrics.results import Range
 from goldspan.scoring.metrics.trajectory import TRAJECTORY_METRICS
-from goldspan.scoring.results import SessionResult
+from goldspan.scoring.results import Range, SessionResult
 from goldspan.scoring.score import score_session
 from goldspan.scoring.sessions import Session
 
@@ -24,7 +22,7 @@ ENTRY_POINT_GROUP = "goldspan.metrics"
 class ToolParameterMatch:
     """How well the arguments of tool calls match those that were expected; judged by the golden's criterion."""
 
-    name = MAIN
+    name = MAIN_METRIC
     description = "The share of expected arguments that were passed as expected, over calls, turns and the session."
     range = Range(0.0, 1.0)
 
@@ -33,10 +31,10 @@ class ToolParameterMatch:
         return score_session(golden, session)
 
 
-OWN: dict[str, Metric] = {one.name: one for one in (ToolParameterMatch(), *TRAJECTORY_METRICS)}
+BUILT_IN_METRICS: dict[str, Metric] = {one.name: one for one in (ToolParameterMatch(), *TRAJECTORY_METRICS)}
 """goldspan's own metrics by name."""
 
-_METRICS: dict[str, Metric] = dict(OWN)
+_METRICS: dict[str, Metric] = dict(BUILT_IN_METRICS)
 
 
 def register_metric(metric: Metric | MetricFunction) -> Metric:

@@ -23,18 +23,16 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple
 
-from goldspan.scoring.alignment import Pair, align
-from goldspan.scoring.call_match import CallMatch, Surroundings
+from goldspan.scoring.align.alignment import Pair, align
+from goldspan.scoring.call_history import CallHistory
+from goldspan.scoring.call_match import CallContext, CallMatch
 from goldspan.scoring.comparison import ONE, ZERO
 from goldspan.scoring.criterion import Criterion
-from goldspan.scoring.declared_defaults import DeclaredDefaults
-from goldspan.scoring.goldens.models import Golden
-from goldspan.scoring.matchers.history import History
-from goldspan.scoring.metrics.results import MetricScore, Range
-from goldspan.scoring.results import Reason, SessionResult, TurnResult
+from goldspan.scoring.goldens.golden import Golden
+from goldspan.scoring.results import MetricScore, Range, Reason, SessionResult, TurnResult
 from goldspan.scoring.score import score_session
-from goldspan.scoring.sessions import Session, ToolCall
-from goldspan.scoring.whole_session import batches_of
+from goldspan.scoring.sessions import Session, ToolCall, batches_of
+from goldspan.scoring.tool_definitions import DeclaredDefaults
 
 _PAIR = Pair(ONE)
 _RANGE = Range(0.0, 1.0)
@@ -63,7 +61,7 @@ class TurnCalls:
     """The expected calls of a turn and those that were made; each pair is judged once, for all metrics."""
 
     def __init__(
-        self, turn: TurnResult, session: Session, golden: Golden, override: Criterion | None, history: History
+        self, turn: TurnResult, session: Session, golden: Golden, override: Criterion | None, history: CallHistory
     ) -> None:
         expected = [call.expected for call in turn.calls if call.expected is not None and not call.expected.optional]
         self.reason = _why_unsaid(turn, session) or (None if expected else Reason.NOTHING_EXPECTED)
@@ -72,7 +70,7 @@ class TurnCalls:
         self.unknown = next(reasons, Reason.ARGUMENTS_NOT_CAPTURED)
         """Why a score is not known, where it depends on what is not known."""
         judging = override or _criterion_of(turn, golden)
-        around = Surroundings(history, None if turn.turn is None else DeclaredDefaults(turn.turn.tool_definitions))
+        around = CallContext(history, None if turn.turn is None else DeclaredDefaults(turn.turn.tool_definitions))
         self._matches = [CallMatch(call, override or call.criterion or judging, around) for call in expected]
         self._calls, batches = _calls_of(turn, session, judging)
         self._batches = batches if judging.parallel_calls == "any_order" else None
@@ -147,10 +145,10 @@ def mean(turns: Sequence[MetricScore]) -> Fraction | None:
     return sum(scores, ZERO) / len(scores) if scores else None
 
 
-def _history_of(result: SessionResult, session: Session, golden: Golden) -> History:
+def _history_of(result: SessionResult, session: Session, golden: Golden) -> CallHistory:
     """Return what earlier calls returned, for expected values that come from there."""
     expected = [turn.calls for turn in golden.turns] if golden.calls is None else [golden.calls]
-    history = History(session.turns, expected, complete=not session.incomplete)
+    history = CallHistory(session.turns, expected, complete=not session.incomplete)
     for turn in result.turns:
         if turn.expected_index is not None and turn.turn_index is not None:
             history.judged(turn.expected_index, turn)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from goldspan.scoring.presets.options import PresetOptions
+from goldspan.scoring.presets.inputs import PresetOptions
 from goldspan.scoring.presets.registry import PRESETS, Preset, score_with_preset
-from goldspan.scoring.presets.result import PresetResult
+from goldspan.scoring.results import PresetResult
 
 __all__ = ["PRESETS", "Preset", "PresetOptions", "PresetResult", "score_with_preset"]

@@ -12,10 +12,9 @@ from typing import Any, Literal, NamedTuple
 
 from pydantic import Field
 
-from goldspan.scoring.presets.calls import named_call, plain_calls
-from goldspan.scoring.presets.options import PresetOptions
-from goldspan.scoring.presets.result import PresetResult, judged
-from goldspan.scoring.presets.shapes import is_dict
+from goldspan.scoring.presets.inputs import PresetOptions, named_call, plain_calls
+from goldspan.scoring.results import PresetResult, judged
+from goldspan.scoring.type_guards import is_dict
 
 NAME = "axion"
 

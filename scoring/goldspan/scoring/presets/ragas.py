@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from goldspan.scoring.presets.calls import named_call, plain_calls
-from goldspan.scoring.presets.options import PresetOptions
-from goldspan.scoring.presets.result import PresetResult
-from goldspan.scoring.presets.shapes import is_dict, is_sequence
+from goldspan.scoring.presets.inputs import PresetOptions, named_call, plain_calls
+from goldspan.scoring.results import PresetResult
+from goldspan.scoring.type_guards import is_dict, is_sequence
 
 NAME = "ragas"
 

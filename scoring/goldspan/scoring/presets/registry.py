@@ -7,20 +7,16 @@ from dataclasses import dataclass
 from typing import Any, Generic, NoReturn
 
 from goldspan.scoring.errors import CriterionError
-from goldspan.scoring.presets import (
-    adk_parameter_match,
-    adk_trajectory,
-    axion,
-    bfcl,
-    langchain,
-    ragas,
-    tau2,
-    uipath,
+from goldspan.scoring.presets import adk, axion, bfcl, langchain, ragas, tau2, uipath
+from goldspan.scoring.presets.inputs import (
+    InputMissingError,
+    OptionsT,
+    PresetOptions,
+    read_options,
+    unknown_arguments,
+    unknown_name,
 )
-from goldspan.scoring.presets.calls import InputMissingError, unknown_arguments
-from goldspan.scoring.presets.options import OptionsT, PresetOptions, read_options, unknown_name
-from goldspan.scoring.presets.result import PresetResult, not_evaluated, raised
-from goldspan.scoring.results import Reason
+from goldspan.scoring.results import PresetResult, Reason, not_evaluated, raised
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +70,7 @@ class Preset(Generic[OptionsT]):
             return raised(self.name, problem, self.raises)
 
 
-def _reads_arguments_of_adk(options: adk_trajectory.AdkTrajectoryOptions) -> bool:
+def _reads_arguments_of_adk(options: adk.AdkTrajectoryOptions) -> bool:
     return not options.ignore_args
 
 
@@ -98,17 +94,17 @@ PRESETS: Mapping[str, Preset[Any]] = {
     preset.name: preset
     for preset in (
         Preset(
-            adk_parameter_match.NAME,
+            adk.PARAMETER_MATCH_NAME,
             "google-adk tool_parameter_match, as in pull request 6726",
-            adk_parameter_match.AdkParameterMatchOptions,
-            adk_parameter_match.score,
+            adk.AdkParameterMatchOptions,
+            adk.score_parameter_match,
             by_turn=True,
         ),
         Preset(
-            adk_trajectory.NAME,
+            adk.TRAJECTORY_NAME,
             "google-adk 2.13.0 tool_trajectory_avg_score",
-            adk_trajectory.AdkTrajectoryOptions,
-            adk_trajectory.score,
+            adk.AdkTrajectoryOptions,
+            adk.score_trajectory,
             by_turn=True,
             reads_arguments=_reads_arguments_of_adk,
         ),

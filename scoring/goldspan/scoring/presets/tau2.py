@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from goldspan.scoring.presets.calls import PlainCall, named_call, plain_calls
-from goldspan.scoring.presets.options import PresetOptions
-from goldspan.scoring.presets.result import PresetResult, judged
+from goldspan.scoring.presets.inputs import PlainCall, PresetOptions, named_call, plain_calls
+from goldspan.scoring.results import PresetResult, judged
 
 NAME = "tau2"
 

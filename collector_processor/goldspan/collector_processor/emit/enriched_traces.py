@@ -1,0 +1,106 @@
+"""Trace files written again with what was found out about their spans, as OTLP/JSON, one request a line."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import IO, Any, cast
+
+from goldspan.collector_processor.emit.attributes import Attributes, AttributeValue, span_attributes
+from goldspan.collector_processor.emit.evaluation import Evaluation
+from goldspan.mappers.json_shapes import is_list, is_object
+from goldspan.mappers.readers.otlp_json import hex_id
+from goldspan.scoring.sessions import SpanRef
+
+_CONTAINERS = (
+    "resourceSpans",
+    "resource_spans",
+    "batches",
+    "scopeSpans",
+    "scope_spans",
+    "instrumentationLibrarySpans",
+    "spans",
+)
+
+
+class ScoreAttributes:
+    """What there is to say of each span."""
+
+    def __init__(self) -> None:
+        self._by_span: dict[SpanRef, Attributes] = {}
+
+    def take(self, evaluation: Evaluation) -> None:
+        """Keep what an evaluation says of the span it judges."""
+        if evaluation.target is not None and (attributes := span_attributes(evaluation)):
+            self._by_span.setdefault(evaluation.target, {}).update(attributes)
+
+    def of(self, span: Mapping[str, Any]) -> Attributes | None:
+        """Return the attributes for a span of OTLP/JSON."""
+        trace_id = hex_id(span.get("traceId") or span.get("trace_id"), 32)
+        return self._by_span.get(SpanRef(trace_id, hex_id(span.get("spanId") or span.get("span_id"), 16)))
+
+
+def write_enriched(path: Path, documents: Iterable[object], stamps: ScoreAttributes) -> int:
+    """Write every document, with what `stamps` says added to its spans; return how many spans that were.
+
+    Spans that nothing was found out about, and those that already carry a score, are written as they came. A name
+    that ends in `.gz` is compressed. The file appears under its name only when it is whole.
+    """
+    partial = path.with_name(f"{path.name}.partial")
+    stamped = 0
+    try:
+        with cast("IO[bytes]", gzip.open(partial, "wb")) if path.suffix == ".gz" else partial.open("wb") as file:
+            for document in documents:
+                stamped += _stamp(document, stamps)
+                text = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
+                # A lone surrogate cannot be written as UTF-8; escaped it is JSON again.
+                file.write(text.encode("utf-8", "backslashreplace") + b"\n")
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+    return stamped
+
+
+def _stamp(document: object, stamps: ScoreAttributes) -> int:
+    stamped = 0
+    waiting: list[object] = [document]
+    while waiting:
+        item = waiting.pop()
+        if is_list(item):
+            waiting += item
+        elif is_object(item):
+            inner = [item[key] for key in _CONTAINERS if is_list(item.get(key))]
+            waiting += inner
+            if not inner and (attributes := stamps.of(item)) is not None:
+                stamped += _add(item, attributes)
+    return stamped
+
+
+def _add(span: dict[str, Any], attributes: Attributes) -> bool:
+    present = span.setdefault("attributes", [])
+    if is_object(present):
+        if attributes.keys() & present.keys():
+            return False
+        present.update(attributes)
+    elif is_list(present):
+        if any(is_object(pair) and pair.get("key") in attributes for pair in present):
+            return False
+        present += [{"key": key, "value": _any_value(value)} for key, value in attributes.items()]
+    else:
+        return False
+    return True
+
+
+def _any_value(value: AttributeValue) -> dict[str, Any]:
+    """Encode as `AnyValue` of OTLP/JSON, where 64-bit integers are strings."""
+    if isinstance(value, bool):
+        return {"boolValue": value}
+    if isinstance(value, int):
+        return {"intValue": str(value)}
+    if isinstance(value, float):
+        return {"doubleValue": value}
+    if isinstance(value, str):
+        return {"stringValue": value}
+    return {"arrayValue": {"values": [{"stringValue": text} for text in value]}}

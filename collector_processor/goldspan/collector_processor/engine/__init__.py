@@ -1,0 +1,3 @@
+"""The engine: de-duplication, completion, joining and revisions, without I/O."""
+
+from __future__ import annotations

@@ -1,0 +1,194 @@
+"""The engine's memory in the gateway: it says what it forgets, and keeps what is quiet in few bytes.
+
+A trace of which everything was handed out is packed some seconds later: its facts as the journal writes them, and
+compressed. So is a session, down to what was said of it. Whoever asks for one gets it back as it was, since what is
+made of facts is always made again the same.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import Any
+
+import msgspec
+
+from goldspan.collector_processor.engine.store import MemoryStore, SessionState, TraceState
+from goldspan.collector_processor.gateway.journal.records import (
+    decode_record,
+    decode_session,
+    encode_record,
+    encode_session,
+)
+from goldspan.mappers.assembly import AssemblySettings, read_trace
+from goldspan.mappers.facts import LogFacts
+
+_QUIET = 5.0
+"""Seconds after which a trace that nothing came for is packed."""
+_AT_ONCE = 2048
+"""Traces and sessions that are looked at in one go."""
+
+
+class CompressedStore(MemoryStore):
+    """The engine's memory, which says what it forgets."""
+
+    def __init__(
+        self,
+        on_closed: Callable[[str], object],
+        on_buried: Callable[[str, float, bytes | None], object],
+        assembly: AssemblySettings,
+    ) -> None:
+        """Call `on_closed` with each dropped trace, `on_buried` with each tombstone: none for spans when it is gone."""
+        super().__init__()
+        self._on_closed = on_closed
+        self._on_buried = on_buried
+        self._assembly = assembly
+        self.packed: OrderedDict[bytes, bytes] = OrderedDict()
+        """Packed traces by the bytes of their ids, the least recently active first."""
+        self._packed_sessions: dict[str, bytes] = {}
+        self.touched: set[str] = set()
+        """Sessions that were looked at, and may have changed, since someone cleared this."""
+
+    def session(self, session_id: str) -> SessionState | None:
+        """Return a session."""
+        self.touched.add(session_id)
+        small = self._packed_sessions.pop(session_id, None)
+        if small is not None:
+            super().add_session(_unpacked_session(session_id, small))
+        return super().session(session_id)
+
+    def add_session(self, session: SessionState) -> None:
+        """Open a session."""
+        self.touched.add(session.id)
+        super().add_session(session)
+
+    def expire(self, before: float) -> None:
+        """Remove tombstones older than this."""
+        while self._tombstones and next(iter(self._tombstones.values()))[0] < before:
+            self._on_buried(self._tombstones.popitem(last=False)[0], 0.0, None)
+
+    def sessions(self) -> Iterator[SessionState]:
+        """Return the sessions one by one; a packed one is packed again when the next is asked for."""
+        for session_id in [*self._packed_sessions, *self._sessions]:
+            was_packed = session_id in self._packed_sessions
+            session = self.session(session_id)
+            if session is not None:
+                yield session
+                if was_packed and session_id in self._sessions:
+                    self._pack_session(session)
+
+    def drop_session(self, session_id: str) -> None:
+        """Forget a session altogether."""
+        self._packed_sessions.pop(session_id, None)
+        super().drop_session(session_id)
+
+    def has(self, trace_id: str) -> bool:
+        """Tell whether a trace is open, without unpacking it."""
+        return trace_id in self._traces or (len(trace_id) == 32 and bytes.fromhex(trace_id) in self.packed)
+
+    def trace(self, trace_id: str) -> TraceState | None:
+        """Return an open trace."""
+        found = super().trace(trace_id)
+        if found is None and len(trace_id) == 32:
+            small = self.packed.pop(bytes.fromhex(trace_id), None)
+            if small is not None:
+                found = self._unpacked(trace_id, small)
+                self.add_trace(found)
+        return found
+
+    def traces(self) -> Iterator[TraceState]:
+        """Return the open traces; a packed one is unpacked when it is asked for."""
+        given: set[str] = set()
+        while self.packed:
+            trace_id = next(iter(self.packed)).hex()
+            given.add(trace_id)
+            if (trace := self.trace(trace_id)) is not None:
+                yield trace
+        yield from (trace for trace in super().traces() if trace.trace_id not in given)
+
+    def unsettled(self) -> Iterator[TraceState]:
+        """Return the open traces that are not packed: those are settled."""
+        return super().traces()
+
+    def pack(self, now: float) -> list[str]:
+        """Pack traces that are quiet and settled, with their sessions; return which."""
+        done: list[TraceState] = []
+        for trace in islice(self._traces.values(), _AT_ONCE):
+            if trace.last + _QUIET > now:
+                break
+            settled = trace.fragments is not None and trace.ready == trace.fragments and trace.due is None
+            if settled and not trace.held and not trace.plain and len(trace.trace_id) == 32:
+                done.append(trace)
+        for trace in done:
+            del self._traces[trace.trace_id]
+            self.packed[bytes.fromhex(trace.trace_id)] = _packed(trace)
+        for session in list(islice(self._sessions.values(), _AT_ONCE)):
+            if session.last + _QUIET <= now and all(len(trace_id) == 32 for trace_id in session.traces):
+                self._pack_session(session)
+        return [trace.trace_id for trace in done]
+
+    def forget(self, trace_id: str) -> None:
+        """Drop a trace of which nothing was said."""
+        self.trace(trace_id)
+        super().forget(trace_id)
+        self._on_closed(trace_id)
+
+    def bury(self, trace_ids: Iterable[str], now: float) -> None:
+        """Drop traces and leave a tombstone for each."""
+        for trace_id in trace_ids:
+            trace = self.trace(trace_id)
+            super().bury([trace_id], now)
+            if trace is not None:
+                self._on_buried(trace_id, *self._tombstones[trace_id])
+                self._on_closed(trace_id)
+
+    def lay_to_rest(self, trace_id: str, at: float, known: bytes) -> None:
+        """Put back a tombstone of an earlier process."""
+        self._tombstones[trace_id] = (at, known)
+
+    def note_lost(self, trace_id: str, *, calls: bool) -> None:
+        """Note that spans of a trace were let go before it was opened."""
+        self._forgotten[trace_id] = calls
+
+    def _pack_session(self, session: SessionState) -> None:
+        self._packed_sessions[session.id] = _packed_session(session)
+        super().drop_session(session.id)
+
+    def _unpacked(self, trace_id: str, small: bytes) -> TraceState:
+        content: tuple[Any, ...] = msgspec.msgpack.decode(zlib.decompress(small))
+        last, recognised, session_ids, flags, records = content
+        trace = TraceState(trace_id, last, recognised=recognised, session_ids=dict.fromkeys(session_ids))
+        trace.rooted, trace.counted, trace.reopened, trace.lost_calls = flags
+        for record in records:
+            fact = decode_record(record)
+            if isinstance(fact, LogFacts):
+                trace.logs[fact.identity] = fact
+            else:
+                trace.spans[fact.span_id] = fact
+        trace.fragments, _ = read_trace(trace.spans, self._assembly, trace.logs.values())
+        trace.ready = trace.fragments
+        return trace
+
+
+def _packed(trace: TraceState) -> bytes:
+    flags = (trace.rooted, trace.counted, trace.reopened, trace.lost_calls)
+    records = [encode_record(fact) for fact in trace.spans.values()] + [
+        encode_record(fact) for fact in trace.logs.values()
+    ]
+    content = (trace.last, trace.recognised, list(trace.session_ids), flags, records)
+    return zlib.compress(msgspec.msgpack.encode(content), 1)
+
+
+def _packed_session(session: SessionState) -> bytes:
+    traces = b"".join(bytes.fromhex(trace_id) for trace_id in session.traces if len(trace_id) == 32)
+    return msgspec.msgpack.encode((session.last, session.due, session.judged, traces, encode_session(session)))
+
+
+def _unpacked_session(session_id: str, small: bytes) -> SessionState:
+    last, due, judged, traces, said = msgspec.msgpack.decode(small)
+    session = decode_session(session_id, said, last)
+    session.due, session.judged = due, judged
+    session.traces = {traces[at : at + 16].hex(): None for at in range(0, len(traces), 16)}
+    return session

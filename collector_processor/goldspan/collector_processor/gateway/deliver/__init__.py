@@ -1,0 +1,3 @@
+"""OTLP out: exporters, retries, dead letters."""
+
+from __future__ import annotations

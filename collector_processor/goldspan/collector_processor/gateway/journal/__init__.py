@@ -1,0 +1,3 @@
+"""What the gateway keeps on disk."""
+
+from __future__ import annotations

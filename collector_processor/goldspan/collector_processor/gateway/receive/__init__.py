@@ -1,0 +1,3 @@
+"""OTLP in: HTTP and gRPC receivers."""
+
+from __future__ import annotations

@@ -1,0 +1,248 @@
+"""An HTTP/1.1 server for ASGI applications that strangers may talk to: uvicorn's protocol, with bounds around it.
+
+uvicorn leaves to a proxy in front of it what this adds: how many connections there are, how long one may be idle, how
+long a request may take to arrive and how long its headers may be.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from enum import Enum, auto
+from typing import Any
+
+from uvicorn.config import Config
+from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.server import ServerState
+
+from goldspan.collector_processor.gateway.receive.limits import Limits
+from goldspan.collector_processor.gateway.settings.field_types import ListenAddress
+from goldspan.collector_processor.gateway.tls import ServerTls
+from goldspan.scoring.errors import SettingsError
+
+Application = Callable[[Any, Any, Any], Awaitable[None]]
+"""An ASGI application: scope, receive, send."""
+
+_SWEEP_SECONDS = 0.5
+_BACKLOG = 1024
+_HEADERS_TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+_NEVER = 1_000_000_000
+
+
+class _State(Enum):
+    IDLE = auto()
+    HEADERS = auto()
+    BODY = auto()
+    ANSWERING = auto()
+
+
+class HttpServer:
+    """Serves one application on one address, in the running event loop."""
+
+    def __init__(
+        self, application: Application, listen: ListenAddress, limits: Limits, tls: ServerTls | None = None
+    ) -> None:
+        self._config = Config(
+            application,
+            http=HttpToolsProtocol,
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            log_level="error",  # a warning for each bad request would be the sender's to flood
+            server_header=False,
+            date_header=False,
+            proxy_headers=False,
+            timeout_keep_alive=_NEVER,
+        )
+        self._listen = listen
+        self._limits = limits
+        self._tls = tls
+        self._state = ServerState()
+        self._connections = _Connections(limits)
+        self._context = None if tls is None else tls.context()
+        self._server: asyncio.Server | None = None
+        self._sweeping: asyncio.Task[None] | None = None
+        self.port = 0
+
+    async def start(self) -> None:
+        """Listen. Raises SettingsError where the address cannot be used."""
+        self._config.load()
+        loop = asyncio.get_running_loop()
+        context = self._context
+        try:
+            self._server = await loop.create_server(
+                lambda: _GuardedProtocol(self._config, self._state, self._connections),
+                self._listen.host,
+                self._listen.port,
+                ssl=context,
+                ssl_handshake_timeout=None if context is None else self._limits.handshake_timeout,
+                backlog=_BACKLOG,
+            )
+        except OSError as error:
+            raise SettingsError(f"cannot listen on {self._listen}: {error.strerror or error}") from None
+        self.port = self._server.sockets[0].getsockname()[1]
+        self._sweeping = loop.create_task(self._sweep())
+
+    def renew(self) -> Callable[[], None]:
+        """Read the certificate anew; what is returned puts it to use. Raises SettingsError."""
+        if self._tls is None or self._context is None:
+            return lambda: None
+        self._tls.context()
+        tls, context = self._tls, self._context
+        # New handshakes see it. An authority that is no longer named stays trusted until the next start.
+        return lambda: tls.load_into(context)
+
+    async def stop(self, grace_seconds: float) -> None:
+        """Take no new connections, let requests that are being answered end, and close the others."""
+        if self._server is None:
+            return
+        self._server.close()
+        for connection in list(self._state.connections):
+            connection.shutdown()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(grace_seconds):
+                while self._state.connections:
+                    await asyncio.sleep(0.01)
+        self._connections.abort_all()
+        if self._sweeping is not None:
+            self._sweeping.cancel()
+
+    @property
+    def connections(self) -> int:
+        """How many are open."""
+        return len(self._connections)
+
+    @property
+    def turned_away(self) -> int:
+        """Connections closed so far because they were too many, too slow, or idle for too long."""
+        return self._connections.turned_away
+
+    async def _sweep(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(_SWEEP_SECONDS)
+            self._connections.close_overdue(loop.time())
+
+
+class _Connections:
+    """All connections of a server, each with the time by which something must have happened."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self.turned_away = 0
+        self._all: set[_GuardedProtocol] = set()
+        self._idle: OrderedDict[_GuardedProtocol, None] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def admit(self, connection: _GuardedProtocol) -> bool:
+        """Add a connection; where there are too many, the one that is idle for longest makes room."""
+        if len(self._all) >= self.limits.max_connections:
+            self.turned_away += 1
+            if not self._idle:
+                return False
+            oldest = next(iter(self._idle))
+            self.remove(oldest)
+            oldest.abort()
+        self._all.add(connection)
+        return True
+
+    def remove(self, connection: _GuardedProtocol) -> None:
+        self._all.discard(connection)
+        self._idle.pop(connection, None)
+
+    def idle(self, connection: _GuardedProtocol, *, is_idle: bool) -> None:
+        """Note that a connection waits for its next request, or no longer does."""
+        self._idle.pop(connection, None)
+        if is_idle and connection in self._all:
+            self._idle[connection] = None
+
+    def close_overdue(self, now: float) -> None:
+        for connection in [one for one in self._all if one.deadline < now]:
+            self.turned_away += 1
+            connection.abort()
+
+    def abort_all(self) -> None:
+        for connection in list(self._all):
+            connection.abort()
+
+
+class _GuardedProtocol(HttpToolsProtocol):
+    """uvicorn's protocol, with a deadline in each state in which the client is to do something."""
+
+    def __init__(self, config: Config, state: ServerState, connections: _Connections) -> None:
+        super().__init__(config=config, server_state=state, app_state={})
+        self._connections = connections
+        self._reading = _State.IDLE
+        self._header_bytes = 0
+        self.deadline = float("inf")
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        if not self._connections.admit(self):
+            transport.abort()
+            return
+        self._enter(_State.IDLE)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._connections.remove(self)
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self._reading is _State.IDLE:
+            self._enter(_State.HEADERS)
+        super().data_received(data)
+        if self._reading is _State.HEADERS:
+            self._header_bytes += len(data)
+            if self._header_bytes > self._connections.limits.max_header_bytes and not self.transport.is_closing():
+                self.transport.write(_HEADERS_TOO_LARGE)
+                self.transport.close()
+
+    def on_headers_complete(self) -> None:
+        self._header_bytes = 0
+        if self._reading is _State.HEADERS:  # else the request before it is not answered yet
+            self._reading = _State.BODY
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        cycle = self.cycle
+        if cycle.body or cycle.response_complete:
+            super().on_body(body)
+            return
+        cycle.body = body  # type: ignore[assignment] # as it is: uvicorn would copy it into an array, and that again
+        if len(body) > HIGH_WATER_LIMIT:
+            self.flow.pause_reading()
+        cycle.message_event.set()
+
+    def on_message_complete(self) -> None:
+        super().on_message_complete()
+        self._enter(_State.ANSWERING)
+
+    def on_response_complete(self) -> None:
+        another_waits = bool(self.pipeline)
+        super().on_response_complete()
+        if not another_waits:
+            self._enter(_State.IDLE)
+        elif self.cycle.more_body:
+            self._enter(_State.BODY)
+
+    def abort(self) -> None:
+        """Close the connection without a word."""
+        self.deadline = float("inf")
+        self.transport.abort()
+
+    def _enter(self, state: _State) -> None:
+        self._reading = state
+        limits, now = self._connections.limits, asyncio.get_running_loop().time()
+        if state in {_State.HEADERS, _State.BODY}:
+            self.deadline = now + limits.read_timeout
+        elif state is _State.IDLE:
+            self.deadline = now + limits.idle_timeout
+        else:
+            self.deadline = float("inf")
+        self._connections.idle(self, is_idle=state is _State.IDLE)

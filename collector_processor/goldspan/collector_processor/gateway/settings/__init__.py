@@ -1,0 +1,3 @@
+"""The settings file of the gateway."""
+
+from __future__ import annotations

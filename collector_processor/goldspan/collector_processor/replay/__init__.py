@@ -1,0 +1,3 @@
+"""Recorded traces in, results out."""
+
+from __future__ import annotations

@@ -1,0 +1,294 @@
+"""An earlier run to compare with: what got worse since, and nothing else, is a failure.
+
+A session is found again by golden set (whatever its version), golden, metric, session id and run; where a golden names
+its sessions by pattern and their ids are new, in the order of time. A call is found again by its place in the golden,
+if the golden still expects the same tool and arguments there.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from goldspan.collector_processor.replay.hints import WORDS
+from goldspan.collector_processor.report.layout import counted, score_text
+from goldspan.collector_processor.report.metric_lines import is_lost
+from goldspan.collector_processor.report.session_names import has_golden, run_numbers, session_names, unseen_goldens
+from goldspan.collector_processor.report.totals import (
+    Coverage,
+    Judgement,
+    lost_reasons,
+    nothing_found,
+    too_low,
+    totals,
+)
+from goldspan.collector_processor.report.values import printable
+from goldspan.scoring.errors import FileError, Mistake
+from goldspan.scoring.json_values import plain
+from goldspan.scoring.results import CallResult, Label, Reason, RunResult, SessionResult, Verdict
+
+_MOST_MISTAKES = 10
+_HINT = "expected the document of an earlier `goldspan score --format json`"
+
+
+class _Part(BaseModel):
+    """The little of the document that is compared; what later versions add is ignored."""
+
+    model_config = ConfigDict(frozen=True, strict=True)
+
+
+class _Judged(_Part):
+    score: float | None
+    label: str
+    reason: str | None
+
+    @property
+    def words(self) -> str:
+        return _words(self.label, self.score, self.reason)
+
+
+class _Call(_Judged):
+    tool: str
+    expected_index: int | None
+    expected_arguments: dict[str, Any] | None
+
+
+class _Turn(_Part):
+    expected_index: int | None
+    calls: list[_Call]
+
+
+class _Metric(_Part):
+    name: str
+    threshold: float | None
+    score: float | None
+    label: str | None
+    reason: str | None
+
+    @property
+    def words(self) -> str:
+        return _words(self.label or "", self.score, self.reason)
+
+
+class _Session(_Judged):
+    id: str | None
+    golden: str | None
+    golden_set: str | None
+    metric: str
+    criterion: str
+    turns: list[_Turn]
+    metrics: list[_Metric] = []
+    """None in documents of versions that had no other metrics."""
+
+
+class _Golden(_Part):
+    golden: str
+    golden_set: str
+
+
+class _Document(_Part):
+    sessions: list[_Session]
+    never_seen: list[_Golden]
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """An earlier run, read from its JSON document."""
+
+    name: str
+    """The file, for people."""
+    document: _Document
+
+    @classmethod
+    def of(cls, name: str, document: object) -> Baseline:
+        """Take a document that was parsed already. Raises `FileError` with everything that is wrong with it."""
+        try:
+            return cls(name, _Document.model_validate(document))
+        except ValidationError as error:
+            places = [(".".join(map(str, one["loc"])), one["msg"]) for one in error.errors()[:_MOST_MISTAKES]]
+            raise FileError(*(Mistake(name, at, f"{message}; {_HINT}") for at, message in places)) from None
+
+
+_GoldenKey = tuple[str, str, str]
+"""Golden set without version, golden, metric."""
+
+
+def load_baseline(path: Path) -> Baseline:
+    """Read the document of an earlier run. Raises `FileError` with everything that is wrong with it."""
+    try:
+        # Whatever is not a number JSON knows must not pass for one.
+        document = json.loads(path.read_bytes(), parse_constant=_refuse)
+    except OSError as error:
+        raise FileError(Mistake(str(path), "", f"cannot be read: {error.strerror or error}; {_HINT}")) from None
+    except (ValueError, RecursionError):
+        raise FileError(Mistake(str(path), "", f"is not a JSON document; {_HINT}")) from None
+    return Baseline.of(str(path), document)
+
+
+def _refuse(constant: str) -> float:
+    raise ValueError(constant)
+
+
+def judge_against(
+    baseline: Baseline, result: RunResult, *, recognised: int, coverage: Coverage, fail_under: Fraction | None = None
+) -> Judgement:
+    """Decide what the result means for a build that only what got worse may break.
+
+    It still fails if nothing was recognised, or below `fail_under`, where that is asked for as well.
+    """
+    regressions = tuple(regressions_since(baseline, result, coverage))
+    because = list(nothing_found(result, recognised))
+    if regressions:
+        because.append(f"{counted(len(regressions), 'regression')} since {printable(baseline.name)}")
+    because += too_low(totals(result), fail_under)
+    return Judgement(1 if because else 0, tuple(because), regressions)
+
+
+def regressions_since(baseline: Baseline, result: RunResult, coverage: Coverage) -> Iterator[str]:
+    """Say what got worse, a sentence each.
+
+    That is a session or a call that passed, or scored higher by the same criterion, or was evaluated where it no longer
+    is; a new session that fails; and a golden that is not seen any more, or is new and not seen. What could not be
+    evaluated or seen only counts with strict coverage.
+    """
+    strict = coverage is Coverage.STRICT
+    for name, now, before in _pairs(baseline.document, result):
+        if before is None:
+            if now.verdict.label is Label.FAIL or (strict and lost_reasons(now)):
+                yield f"{name}: new, {_worst_words(now)}"
+            yield from (f"{name}, {line}" for line in _metrics((), now, strict=strict))
+            continue
+        comparable = before.criterion == now.criterion
+        if worse := _worse(before, now.verdict, comparable=comparable, strict=strict):
+            yield f"{name}: {worse}"
+        yield from (f"{name}, {line}" for line in _calls(before, now, comparable=comparable, strict=strict))
+        yield from (f"{name}, {line}" for line in _metrics(before.metrics, now, strict=strict))
+    if strict:
+        yield from _gone(baseline.document, result)
+
+
+def _pairs(document: _Document, result: RunResult) -> Iterator[tuple[str, SessionResult, _Session | None]]:
+    """Pair each session of now with its own of before."""
+    by_golden: defaultdict[_GoldenKey, list[_Session]] = defaultdict(list)
+    by_run: dict[tuple[_GoldenKey, str, int], _Session] = {}
+    runs: Counter[tuple[_GoldenKey, str]] = Counter()
+    for one in document.sessions:
+        if one.id is not None and one.reason != Reason.NO_GOLDEN:
+            key = (_set_name(one.golden_set or ""), one.golden or "", one.metric)
+            runs[key, one.id] += 1
+            by_golden[key].append(one)
+            by_run[key, one.id, runs[key, one.id]] = one
+    numbers = run_numbers(result.sessions)
+    found = [by_run.get((_key(now), _id(now), run)) for now, (run, _) in zip(result.sessions, numbers, strict=True)]
+    taken = {id(one) for one in found}
+    others = {key: iter([one for one in group if id(one) not in taken]) for key, group in by_golden.items()}
+    for name, now, before in zip(session_names(result.sessions), result.sessions, found, strict=True):
+        if not has_golden(now):
+            continue
+        by_pattern = now.golden is not None and now.golden.session is None
+        yield name, now, before or (next(others.get(_key(now), iter(())), None) if by_pattern else None)
+
+
+def _calls(before: _Session, now: SessionResult, *, comparable: bool, strict: bool) -> Iterator[str]:
+    known = {(turn.expected_index, call.expected_index): call for turn in before.turns for call in turn.calls}
+    for turn in now.turns:
+        for call in turn.calls:
+            was = known.get((turn.expected_index, call.expected_index))
+            if was is None or call.expected is None or not _same_call(was, call):
+                continue
+            if worse := _worse(was, call.verdict, comparable=comparable, strict=strict):
+                place = "" if turn.expected_index is None else f"turn {turn.expected_index + 1}, "
+                yield f"{place}{printable(call.expected.name)}: {worse}"
+
+
+def _metrics(before: Iterable[_Metric], now: SessionResult, *, strict: bool) -> Iterator[str]:
+    """Say which metrics with a threshold got worse; one that only informs breaks no build."""
+    known = {one.name: one for one in before}
+    for one in now.metrics:
+        if one.threshold is None:
+            continue
+        was, verdict = known.get(one.name), one.verdict
+        words = _words(verdict.label or "", verdict.score, verdict.reason)
+        lost = strict and is_lost(verdict)
+        if was is None or was.threshold is None:
+            if verdict.label is Label.FAIL or lost:
+                yield f"{one.name}: new, {words}"
+            continue
+        same = was.threshold == float(one.threshold)
+        failed = verdict.label is Label.FAIL and was.label != Label.FAIL
+        lower = same and was.score is not None and verdict.score is not None and verdict.score < was.score
+        if failed or lower or (lost and was.label != Label.NOT_EVALUATED):
+            yield f"{one.name}: {was.words} before, now {words}"
+
+
+def _same_call(was: _Call, call: CallResult) -> bool:
+    return (
+        call.expected is not None
+        and was.tool == plain(call.expected.name)
+        and was.expected_arguments == plain(dict(call.expected.args))
+    )
+
+
+def _worse(before: _Judged, now: Verdict, *, comparable: bool, strict: bool) -> str:
+    """Say how it is worse than before; nothing if it is not."""
+    if now.reason is Reason.NOTHING_EXPECTED or now.reason is Reason.NO_GOLDEN:
+        return ""
+    unknown = now.label is Label.NOT_EVALUATED
+    passed = before.label == Label.PASS and now.label is not Label.PASS and (strict or not unknown)
+    lost = strict and unknown and before.label != Label.NOT_EVALUATED
+    lower = comparable and before.score is not None and now.score is not None and now.score < before.score
+    if passed or lost or lower:
+        return f"{before.words} before, now {_words(now.label, now.score, now.reason)}"
+    return ""
+
+
+def _gone(document: _Document, result: RunResult) -> Iterator[str]:
+    unseen = {(_set_name(one.golden_set), one.golden) for one in document.never_seen}
+    seen = {(_set_name(one.golden_set or ""), one.golden) for one in document.sessions if one.id is not None}
+    goldens = unseen_goldens(result)
+    for key, name in dict.fromkeys(((_set_name(g.golden_set), plain(g.key)), printable(g.key)) for g in goldens):
+        if key not in unseen:
+            yield f"{name}: {'seen before' if key in seen else 'new'}, now {WORDS[Reason.GOLDEN_NEVER_SEEN]}"
+
+
+def _worst_words(now: SessionResult) -> str:
+    if now.verdict.label is Label.PASS:
+        reasons: Iterable[Reason] = dict.fromkeys(lost_reasons(now))
+        return f"parts of it not evaluated ({', '.join(WORDS[reason] for reason in reasons)})"
+    return _words(now.verdict.label, now.verdict.score, now.verdict.reason)
+
+
+def _words(label: str, score: float | None, reason: str | None) -> str:
+    if label == Label.NOT_EVALUATED:
+        known: Mapping[str, str] = {one.value: words for one, words in WORDS.items()}
+        return f"not evaluated ({known.get(reason or '', reason or 'no reason')})"
+    word = "passed" if label == Label.PASS else "failed"
+    return word if score is None else f"{word} with {_exactly(score)}"
+
+
+def _exactly(score: float) -> str:
+    """Two decimals, or as many as it takes to tell what differs."""
+    short = score_text(score)
+    return short if float(short) == score else f"{score:.6g}"
+
+
+def _key(result: SessionResult) -> _GoldenKey:
+    golden = result.golden
+    if golden is None:
+        return "", "", result.metric
+    return _set_name(golden.golden_set), str(plain(golden.key)), result.metric
+
+
+def _id(result: SessionResult) -> str:
+    return "" if result.session is None else str(plain(result.session.id))
+
+
+def _set_name(label: str) -> str:
+    return label.rpartition("@")[0] or label

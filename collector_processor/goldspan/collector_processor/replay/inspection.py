@@ -1,0 +1,192 @@
+"""What was recognised in traces, what was not, and what to switch on: the answer to "why is nothing scored?"."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, cast
+
+from goldspan.collector_processor.replay.hints import CAPTURE_WORDS, HELP, NAME_THE_SESSION, advice_of
+from goldspan.mappers.assembly import assemble
+from goldspan.mappers.dialects import DialectRegistry
+from goldspan.mappers.facts import Record
+from goldspan.mappers.spans import LogView, RecordView
+from goldspan.scoring.errors import Problem
+from goldspan.scoring.goldens.golden_index import user_texts
+from goldspan.scoring.json_values import plain
+from goldspan.scoring.results import Reason
+from goldspan.scoring.sessions import Capture, Content, Session, SpanRef, ToolCall, Turn
+from goldspan.scoring.verdict import REASONS
+
+NO_SCOPE = "(no scope)"
+NO_SESSION_ID = frozenset({"trace_id", "input"})
+"""Where the id of a session comes from that no span names."""
+
+
+class Hint(NamedTuple):
+    """Something that keeps calls from being scored, and what helps."""
+
+    seen: str
+    helps: str
+
+
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """Everything that was recognised in some traces, and counts of what was not."""
+
+    sessions: tuple[Session, ...]
+    problems: tuple[Problem, ...]
+    spans: int
+    """How many spans were read."""
+    dialects: Mapping[str, int]
+    """Recognised spans by dialect, most first."""
+    not_recognised: Mapping[str, int]
+    """The other spans by the name of their instrumentation scope, most first."""
+    hints: tuple[Hint, ...]
+
+    @property
+    def recognised(self) -> int:
+        """How many spans stand for an agent, a model call or a tool."""
+        return sum(self.dialects.values())
+
+    @property
+    def calls(self) -> tuple[ToolCall, ...]:
+        """Every tool call, in order."""
+        return tuple(call for session in self.sessions for turn in session.turns for call in turn.calls)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the document that `config/inspect.schema.json` describes."""
+        document = {
+            "sessions": [_session(session) for session in self.sessions],
+            "problems": [{"code": p.code, "message": p.message, "source": p.source} for p in self.problems],
+            "spans": {
+                "read": self.spans,
+                "dialects": dict(self.dialects),
+                "not_recognised": dict(self.not_recognised),
+            },
+            "advice": [hint._asdict() for hint in self.hints],
+        }
+        return cast("dict[str, Any]", plain(document))
+
+
+def inspect_spans(views: Iterable[RecordView], registry: DialectRegistry, problems: list[Problem]) -> Inspection:
+    """Rebuild the sessions of these spans and log records, counting spans that are not part of one.
+
+    `problems` is the list that the reader of `views` adds to; what assembly finds is added too.
+    """
+    dialects: Counter[str] = Counter()
+    others: Counter[str] = Counter()
+
+    def facts() -> Iterator[Record]:
+        for view in views:
+            if isinstance(view, LogView):
+                if (log := registry.read_log(view, content=False)) is not None:
+                    yield log
+                continue
+            fact = registry.read(view, content=False)
+            if fact.role is None:
+                others[view.scope_name or NO_SCOPE] += 1
+            else:
+                dialects[fact.dialect] += 1
+            yield fact
+
+    sessions = assemble(facts(), on_problem=problems.append)
+    return Inspection(
+        sessions=tuple(sessions),
+        problems=tuple(problems),
+        spans=dialects.total() + others.total(),
+        dialects=dict(dialects.most_common()),
+        not_recognised=dict(others.most_common()),
+        hints=tuple(_hints(sessions, dialects, registry)),
+    )
+
+
+def _hints(sessions: Sequence[Session], dialects: Counter[str], registry: DialectRegistry) -> Iterator[Hint]:
+    turns = [turn for session in sessions for turn in session.turns]
+    calls = [call for turn in turns for call in turn.calls]
+    known = {dialect.name: dialect for dialect in registry.dialects}
+    if not dialects:
+        yield Hint(
+            "no span was recognised as an agent's, a model's or a tool's",
+            "`goldspan dialects` lists what can be read; the framework may have to be instrumented first.",
+        )
+    elif not calls:
+        yield Hint("agents or models were seen, but no tool call", HELP[Reason.CALLS_NOT_VISIBLE])
+    for (capture, dialect), count in _unknown_arguments(calls).items():
+        helps = advice_of(known.get(dialect)).arguments if capture is Capture.NOT_CAPTURED else ""
+        seen = f"arguments {CAPTURE_WORDS[capture]} in {count} of {len(calls)} calls ({dialect})"
+        yield Hint(seen, helps or HELP[REASONS[capture]])
+    hidden = sum(not turn.calls_visible for turn in turns)
+    if hidden:
+        yield Hint(f"tools ran unseen in {hidden} of {len(turns)} turns", HELP[Reason.CALLS_NOT_VISIBLE])
+    if any(session.ambiguous for session in sessions):
+        count = sum(session.ambiguous for session in sessions)
+        yield Hint(f"several session ids where one belongs in {count} of {len(sessions)} sessions", NAME_THE_SESSION)
+    nameless = [session for session in sessions if session.id_source in NO_SESSION_ID and not session.ambiguous]
+    if nameless:
+        seen = f"no session id in {len(nameless)} of {len(sessions)} sessions"
+        theirs = dict.fromkeys(call.dialect for session in nameless for turn in session.turns for call in turn.calls)
+        for name in theirs or dialects:
+            if text := advice_of(known.get(name)).session:
+                yield Hint(f"{seen} ({name})", text)
+        yield Hint(f"{seen} (any framework)", NAME_THE_SESSION)
+
+
+def _unknown_arguments(calls: Sequence[ToolCall]) -> Counter[tuple[Capture, str]]:
+    """Count calls by each way in which arguments of theirs are unknown."""
+    found: Counter[tuple[Capture, str]] = Counter()
+    for call in calls:
+        states = {call.capture, *call.argument_captures.values()} - {Capture.CAPTURED}
+        found.update((capture, call.dialect) for capture in sorted(states))
+    return found
+
+
+def _session(session: Session) -> dict[str, Any]:
+    return {
+        "id": session.id,
+        "id_source": session.id_source,
+        "run": session.run,
+        "ambiguous": session.ambiguous,
+        "incomplete": session.incomplete,
+        "turns": [_turn(turn) for turn in session.turns],
+    }
+
+
+def _turn(turn: Turn) -> dict[str, Any]:
+    return {
+        "trace_ids": list(turn.trace_ids),
+        "root": _ref(turn.root),
+        "turn_id": turn.turn_id,
+        "agent": turn.agent,
+        "user_text": user_text(turn.user_text),
+        "calls_visible": turn.calls_visible,
+        "calls": [_call(call) for call in turn.calls],
+    }
+
+
+def _call(call: ToolCall) -> dict[str, Any]:
+    captured = call.capture is Capture.CAPTURED and call.arguments is not None
+    return {
+        "name": call.name,
+        "arguments": dict(call.arguments or {}) if captured else None,
+        "capture": call.capture.value,
+        "argument_captures": {name: capture.value for name, capture in call.argument_captures.items()},
+        "call_id": call.call_id,
+        "error": call.error,
+        "requested": call.requested,
+        "rejected": call.rejected,
+        "batch": call.batch,
+        "agent": call.agent,
+        "dialect": call.dialect,
+        "spans": [_ref(ref) for ref in call.evidence],
+    }
+
+
+def _ref(ref: SpanRef | None) -> dict[str, str] | None:
+    return None if ref is None else {"trace_id": ref.trace_id, "span_id": ref.span_id}
+
+
+def user_text(content: Content) -> str | None:
+    """Return what the user said where it is known."""
+    return next(reversed(user_texts(content)), None)

@@ -1,0 +1,162 @@
+"""Door 3: recorded spans through the engine, as fast as they can be read, and one result at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from goldspan.collector_processor.emit.evaluation import EngineOutput, Evaluation
+from goldspan.collector_processor.engine.engine import Engine
+from goldspan.collector_processor.engine.settings import EngineSettings
+from goldspan.collector_processor.metric_workers import MetricWorkers
+from goldspan.mappers.dialects import DialectRegistry
+from goldspan.mappers.spans import LogView, MarkedView, PlainSpans
+from goldspan.scoring.errors import Problem
+from goldspan.scoring.goldens import Ambiguous, Golden, GoldenIndex
+from goldspan.scoring.results import Reason, RunResult, SessionResult
+from goldspan.scoring.run import Scorer
+from goldspan.scoring.sessions import Session, Turn
+
+SPANS_A_SECOND = 1_000.0
+"""How the clock of a replay runs: by spans read, so that the same files give the same results on any machine."""
+QUIET_SPANS = 100_000
+"""A session is judged, and its spans are forgotten, when so many spans in a row belonged to others."""
+
+Outlet = Callable[[Evaluation], object]
+"""Takes evaluations somewhere else than to the result."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """What a replay found."""
+
+    result: RunResult
+    spans: int
+    """How many spans were read."""
+    recognised: int
+    """How many of them stand for an agent, a model call or a tool."""
+
+
+def replay(
+    views: Iterable[MarkedView],
+    goldens: GoldenIndex,
+    registry: DialectRegistry,
+    *,
+    problems: list[Problem],
+    outlets: Sequence[Outlet] = (),
+    quiet_spans: int = QUIET_SPANS,
+    scorer: Scorer | None = None,
+) -> Replay:
+    """Score recorded spans, and the log records beside them, in the order they come.
+
+    Memory is bounded by the spans of sessions that are still active and by the results. `problems` is the list that the
+    reader of `views` adds to; what the engine finds is added too. Every outlet is given each evaluation as it is
+    handed out. `scorer` says what is asked for beside the goldens: a preset, metrics.
+    """
+    scorer = scorer or Scorer(run=MetricWorkers())
+    engine = Engine(goldens, _settings(quiet_spans, scorer))
+    content = scorer.reads_content(goldens.goldens)
+    poll_every = next_poll = max(quiet_spans // 10, 1)
+    results: dict[tuple[str, str], SessionResult] = {}
+    read = recognised = 0
+
+    def take(handout: EngineOutput) -> None:
+        for result in handout.sessions:
+            if result.session is not None:
+                results[result.session.id, result.session.run] = _slim(result, result.session)
+        problems.extend(handout.problems)
+        for evaluation in handout.evaluations:
+            for outlet in outlets:
+                outlet(evaluation)
+
+    for view in views:
+        if isinstance(view, LogView):
+            if (log := registry.read_log(view, content=content)) is not None:
+                engine.feed_log(log, read / SPANS_A_SECOND)
+            continue
+        if isinstance(view, PlainSpans):
+            read += len(view)
+            for plain in registry.skeletons(view):
+                engine.feed_plain(plain, read / SPANS_A_SECOND)
+        else:
+            read += 1
+            fact = registry.read(view, content=content)
+            recognised += fact.role is not None
+            engine.feed(fact, read / SPANS_A_SECOND)
+        if read >= next_poll:
+            take(engine.poll(read / SPANS_A_SECOND))
+            next_poll = read + poll_every
+    take(engine.flush(read / SPANS_A_SECOND, end_of_input=True))
+    problems.extend(_bounds(engine, quiet_spans))
+    return Replay(_run_result(list(results.values()), goldens, problems), read, recognised)
+
+
+def _slim(result: SessionResult, session: Session) -> SessionResult:
+    """Keep of a session without a golden that it was there, and when: there may be any number of them."""
+    if result.golden is not None or result.verdict.reason is not Reason.NO_GOLDEN:
+        return result
+    return replace(result, session=replace(session, turns=(Turn(start=_started(session)),), attributes={}))
+
+
+def _started(session: Session) -> int:
+    return min((turn.start for turn in session.turns if turn.start), default=0)
+
+
+def _settings(quiet_spans: int, scorer: Scorer) -> EngineSettings:
+    quiet = quiet_spans / SPANS_A_SECOND
+    return EngineSettings(
+        settle=quiet,
+        hold_timeout=quiet,
+        caller_timeout=quiet,
+        run_idle=quiet,
+        retention=quiet,
+        trace_retention=quiet,
+        tombstone_ttl=100 * quiet,
+        max_spans=5 * quiet_spans,
+        holds=False,
+        report_unmatched=True,
+        scorer=scorer,
+    )
+
+
+def _bounds(engine: Engine, quiet_spans: int) -> Iterable[Problem]:
+    stats = engine.stats
+    if stats.evicted_sessions:
+        message = (
+            f"{stats.evicted_sessions} sessions were judged before all of their spans were read, since more than "
+            f"{engine.settings.max_spans:,} spans were open at once; sort the input by time, or score it in parts"
+        )
+        yield Problem("evicted", message)
+    if stats.late:
+        message = (
+            f"{stats.late} records came more than {quiet_spans:,} spans after the rest of their session and were left "
+            "out; sort the input by time"
+        )
+        yield Problem("late", message)
+
+
+def _run_result(results: Sequence[SessionResult], goldens: GoldenIndex, problems: Sequence[Problem]) -> RunResult:
+    seen = [golden for result in results for golden in _goldens_of(result, goldens)]
+    ordered = sorted(results, key=_place)
+    return RunResult(
+        sessions=tuple(ordered),
+        never_seen=goldens.never_seen(seen),
+        problems=tuple(problems),
+        golden_sets={one.label: one.digest for one in goldens.sets},
+    )
+
+
+def _goldens_of(result: SessionResult, goldens: GoldenIndex) -> tuple[Golden, ...]:
+    """Return the goldens that wanted this session, also where none of several could be chosen."""
+    if result.golden is not None:
+        return (result.golden,)
+    found = None if result.session is None else goldens.find(result.session)
+    return found.goldens if isinstance(found, Ambiguous) else ()
+
+
+def _place(result: SessionResult) -> tuple[bool, int, str, str]:
+    """Put sessions with a golden first, each part in the order of time, whatever the order of the files."""
+    session = result.session
+    if session is None:
+        return True, 0, "", ""
+    return result.golden is None, _started(session), session.id, session.run

@@ -1,0 +1,163 @@
+"""Log records joined to the spans they belong to, by span id and by call id (R11).
+
+What a span holds itself is believed first: instrumentations write the same content to both. Records that hold one
+message each are put in order by their times. Where those do not tell, only what is true in any order is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from goldspan.mappers.facts import (
+    NO_CONTEXT,
+    ContextFacts,
+    LogFacts,
+    ModelFacts,
+    Request,
+    Role,
+    SpanFacts,
+    ToolFacts,
+    first_captured,
+)
+from goldspan.mappers.json_shapes import is_list
+from goldspan.scoring.sessions import NO_CONTENT, Capture, Content, SpanRef
+
+
+def with_logs(spans: Mapping[str, SpanFacts], logs: Iterable[LogFacts]) -> dict[str, SpanFacts]:
+    """Return the spans of one trace with what its log records add to them."""
+    by_span: dict[str, list[LogFacts]] = {}
+    for log in sorted(logs, key=lambda log: (log.time, log.identity)):
+        by_span.setdefault(log.span_id, []).append(log)
+    joined = dict(spans)
+    by_call_id: dict[str, list[str]] = {}
+    for span in spans.values():
+        if span.tool is not None and span.tool.call_id:
+            by_call_id.setdefault(span.tool.call_id, []).append(span.span_id)
+    current = {span_id: _since_the_model_spoke(records) for span_id, records in by_span.items()}
+    for span_id, records in by_span.items():
+        if (target := spans.get(span_id)) is not None:
+            joined[span_id] = _with_records(target, records, current[span_id])
+    for log in (log for records in current.values() for log in records):
+        for tool in log.tools:
+            for span_id in _executions(log, by_call_id.get(tool.call_id or "", ()), spans):
+                span = joined[span_id]
+                if span.tool is not None:
+                    joined[span_id] = replace(span, tool=_filled(span.tool, tool, log.evidence))
+    return joined
+
+
+def session_keys_of(logs: Iterable[LogFacts]) -> list[tuple[str, tuple[tuple[str, str], ...]]]:
+    """Return the session attributes of log records, each with the span it was written in."""
+    return [(log.span_id, log.session_keys) for log in logs if log.session_keys]
+
+
+def _with_records(span: SpanFacts, records: Sequence[LogFacts], current: Sequence[LogFacts]) -> SpanFacts:
+    model = span.model
+    if span.role in (Role.MODEL, None) and any(log.model is not None for log in records):
+        model = _model(span.model or ModelFacts(), records, current)
+    recognised = span.role is None and model is not None
+    return replace(
+        span,
+        role=Role.MODEL if recognised else span.role,
+        dialect=next(log.dialect for log in records if log.model is not None) if recognised else span.dialect,
+        model=model,
+        context=_context(span.context, records, current),
+        turn_id=span.turn_id or next((log.turn_id for log in records if log.turn_id), None),
+    )
+
+
+def _since_the_model_spoke(records: Sequence[LogFacts]) -> list[LogFacts]:
+    """Leave out the history: what the input holds before the model's own last message."""
+    last = max((log.time for log in records if log.own_message), default=0)
+    return [log for log in records if log.time >= last and not log.own_message]
+
+
+def _model(own: ModelFacts, records: Sequence[LogFacts], current: Sequence[LogFacts]) -> ModelFacts:
+    answered = dict(own.answered or {})
+    for log in current:
+        for call_id, failed in ((log.model and log.model.answered) or {}).items():
+            answered[call_id] = answered.get(call_id, False) or failed  # of several answers to one id an error wins
+    asks = _ends_with_user(current) if own.new_user_message is None else own.new_user_message
+    requests = own.requests or _requests(records)
+    return ModelFacts(requests, answered or None, asks, own.unseen_requests and not requests)
+
+
+def _requests(records: Sequence[LogFacts]) -> tuple[Request, ...]:
+    """Return what the records say the model asked for; some writers say it once in one piece and once in parts."""
+    said = [log for log in records if log.model is not None and log.model.requests]
+    found: list[tuple[Request, ...]] = []
+    for log in [log for log in said if log.whole] or said:
+        if log.model is not None and log.model.requests not in found:
+            found.append(log.model.requests)
+    return tuple(request for requests in found for request in requests)
+
+
+def _ends_with_user(current: Sequence[LogFacts]) -> bool | None:
+    """Say whether the input ends with a user message rather than with tool results; none where nothing tells."""
+    ends = [(log.time, log.model.new_user_message) for log in current if log.model is not None]
+    ends = [end for end in ends if end[1] is not None]
+    if not ends:
+        return None
+    last = {by_user for time, by_user in ends if time == ends[-1][0]}
+    if len(last) == 1:
+        return last.pop()
+    # At one time there are both. The results answer what the model asked for after a user message: an only one.
+    return False if sum(by_user is True for _, by_user in ends) == 1 else None
+
+
+def _context(own: ContextFacts, records: Sequence[LogFacts], current: Sequence[LogFacts]) -> ContextFacts:
+    if all(log.context is NO_CONTEXT for log in records):
+        return own
+    return ContextFacts(
+        first_captured((own.user_text, _user_text(current))),
+        first_captured((own.answer, *(log.context.answer for log in records))),
+        first_captured((own.messages, _messages(records))),
+        first_captured((own.tool_definitions, *(log.context.tool_definitions for log in records))),
+    )
+
+
+def _user_text(current: Sequence[LogFacts]) -> Content:
+    """Return the newest user message; none where several share its time, or tool results came after it."""
+    said = [log for log in current if log.context.user_text is not NO_CONTENT]
+    if not said or _ends_with_user(current) is False:
+        return NO_CONTENT
+    newest = [log.context.user_text for log in said if log.time == said[-1].time]
+    return newest[0] if all(text == newest[0] for text in newest) else NO_CONTENT
+
+
+def _messages(records: Sequence[LogFacts]) -> Content:
+    """Return the input in one piece, or put together from single messages whose times order them."""
+    said = [log for log in records if log.context.messages is not NO_CONTENT]
+    if whole := [log.context.messages for log in said if log.whole]:
+        return first_captured(whole)
+    if len({log.time for log in said}) < len(said):
+        return NO_CONTENT
+    raw = [log.context.messages.raw for log in said if log.context.messages.capture is Capture.CAPTURED]
+    together = [message for messages in raw if is_list(messages) for message in messages]
+    return Content(together, Capture.CAPTURED) if together else NO_CONTENT
+
+
+def _executions(log: LogFacts, named: Sequence[str], spans: Mapping[str, SpanFacts]) -> Sequence[str]:
+    """Return which of the executions with one call id a record tells of: the last that had started by then."""
+    if log.span_id in named:
+        return (log.span_id,)
+    started = [span_id for span_id in named if spans[span_id].start <= log.time]
+    if len(named) < 2 or not started:
+        return named
+    return (max(started, key=lambda span_id: (spans[span_id].start, span_id)),)
+
+
+def _filled(tool: ToolFacts, more: ToolFacts, said_in: tuple[SpanRef, ...]) -> ToolFacts:
+    arguments = first_captured((tool.arguments, more.arguments))
+    lends = arguments is not tool.arguments
+    # Results are no part of the evidence: most doors do not keep them.
+    told = lends or (tool.error is None and more.error is not None)
+    return replace(
+        tool,
+        arguments=arguments,
+        argument_captures=more.argument_captures if lends else tool.argument_captures,
+        result=first_captured((tool.result, more.result)),
+        error=tool.error or more.error,
+        evidence=(*tool.evidence, *said_in) if told else tool.evidence,
+    )

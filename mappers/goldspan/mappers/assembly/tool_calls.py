@@ -1,0 +1,337 @@
+"""The tool calls of one turn, from its executions and from what its models asked for (R3, R4, R5, R8, R10)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import cast
+
+from goldspan.mappers.assembly.trace_tree import TraceTree, time_order
+from goldspan.mappers.facts import ModelFacts, Request, Role, SpanFacts, ToolFacts, first_captured
+from goldspan.scoring.sessions import Capture, Content, SpanRef, ToolCall
+
+
+@dataclass(slots=True)
+class _Execution:
+    """One execution of a tool, read from the outermost span and from those nested in it."""
+
+    span: SpanFacts
+    layers: list[SpanFacts]
+    """Outermost first."""
+    response: int | None = None
+    """Which model response asked for it, by position among the turn's model calls."""
+    position: int = 0
+    """Which of that response's requests it is."""
+    asked: _Asked | None = None
+
+    @property
+    def tool(self) -> ToolFacts:
+        return _tool(self.span)
+
+    @property
+    def call_id(self) -> str | None:
+        return next((_tool(layer).call_id for layer in self.layers if _tool(layer).call_id), None)
+
+    @property
+    def arguments(self) -> Content:
+        return first_captured(_tool(layer).arguments for layer in self.layers)
+
+    @property
+    def error(self) -> str | None:
+        return next((_tool(layer).error for layer in self.layers if _tool(layer).error), None)
+
+    @property
+    def executed(self) -> bool:
+        return all(_tool(layer).executed for layer in self.layers)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """One request, with the response it stands in."""
+
+    response: int
+    position: int
+    request: Request
+    model: SpanFacts
+    until: int | None
+    """Start of the next model call of the turn: what this response asked for started before it."""
+
+
+@dataclass(slots=True)
+class _Batch:
+    order: tuple[int, int, str]
+    calls: list[tuple[int, ToolCall]] = field(default_factory=list[tuple[int, ToolCall]])
+
+
+def calls_of(
+    spans: Sequence[SpanFacts],
+    tree_of: Callable[[SpanFacts], TraceTree],
+    pseudo_tools: Collection[str],
+) -> tuple[ToolCall, ...]:
+    """Return the calls of a turn in the order they were asked for.
+
+    `spans` are the turn's recognised spans in the order of time, `tree_of` gives the trace of each.
+    """
+    executions = _without_attempts_at_others(_executions(spans, tree_of))
+    asked = _requests(spans, tree_of)
+    left = _join(executions, asked)
+    answered = _answers(spans)
+    executed_names = {execution.tool.name for execution in executions if execution.executed}
+
+    batches: dict[object, _Batch] = {}
+    overlaps = _overlaps([execution for execution in executions if execution.response is None], tree_of)
+    for execution in executions:
+        if execution.tool.pseudo or execution.tool.name in pseudo_tools:
+            continue
+        key = overlaps[execution.span.ref] if execution.response is None else execution.response
+        call = _executed_call(execution)
+        if not execution.executed:
+            counts = call.name not in executed_names or call.error is not None or (call.call_id or "") in answered
+            call = replace(
+                call, requested=True, rejected=not counts, error=call.error or answered.get(call.call_id or "")
+            )
+        _put(batches, key, time_order(execution.span), execution.position, call)
+    for ask in left:
+        if ask.request.pseudo or ask.request.name in pseudo_tools:
+            continue
+        counts = ask.request.name not in executed_names or (ask.request.call_id or "") in answered
+        error = answered.get(ask.request.call_id or "")
+        call = _requested_call(ask, rejected=not counts, error=error)
+        moment = (ask.model.end, ask.model.end, ask.model.span_id)
+        _put(batches, ask.response, moment, ask.position, call, only_requested=True)
+
+    ordered = sorted(batches.values(), key=lambda batch: batch.order)
+    return tuple(
+        replace(call, batch=number)
+        for number, batch in enumerate(ordered, start=1)
+        for _, call in sorted(batch.calls, key=lambda item: item[0])
+    )
+
+
+def _put(
+    batches: dict[object, _Batch],
+    key: object,
+    moment: tuple[int, int, str],
+    position: int,
+    call: ToolCall,
+    *,
+    only_requested: bool = False,
+) -> None:
+    batch = batches.get(key)
+    if batch is None:
+        batches[key] = batch = _Batch(moment)
+    elif not only_requested:
+        batch.order = min(batch.order, moment)
+    batch.calls.append((position, call))
+
+
+def _tool(span: SpanFacts) -> ToolFacts:
+    assert span.tool is not None
+    return span.tool
+
+
+def _executions(spans: Sequence[SpanFacts], tree_of: Callable[[SpanFacts], TraceTree]) -> list[_Execution]:
+    """Collapse nested spans of one execution along a direct chain, one descendant for each wrapper (R4)."""
+    tools = [span for span in spans if span.tool is not None and not span.tool.merged]
+    by_ref = {span.ref: span for span in tools}
+    inner_of: dict[SpanRef, list[SpanFacts]] = {}
+    for span in tools:
+        outer = _tool_directly_above(span, tree_of(span))
+        if outer is not None and outer.ref in by_ref:
+            inner_of.setdefault(outer.ref, []).append(span)
+    inside: set[SpanRef] = set()
+    for outer_ref, inner in inner_of.items():
+        if len(inner) == 1 and _same_execution(_tool(by_ref[outer_ref]), _tool(inner[0])):
+            inside.add(inner[0].ref)
+    executions: list[_Execution] = []
+    for span in tools:
+        if span.ref in inside:
+            continue
+        layers = [span]
+        while (nested := inner_of.get(layers[-1].ref)) and nested[0].ref in inside:
+            layers.append(nested[0])
+        executions.append(_Execution(span, layers))
+    return executions
+
+
+def _without_attempts_at_others(executions: list[_Execution]) -> list[_Execution]:
+    """Drop attempts that came to an execution, or to another attempt, later: a person's decision makes a second span.
+
+    They are told by their call id; where there is none, by the tool's name and equal arguments.
+    """
+    kept = [one for one in executions if one.executed]
+    free = list(kept)
+    for attempt in sorted((one for one in executions if not one.executed), key=lambda one: -one.span.start):
+        later = next((one for one in free if _comes_to(attempt, one)), None)
+        if later is None:
+            kept.append(attempt)
+            free.append(attempt)
+        elif attempt.call_id is None:
+            free.remove(later)
+    return sorted(kept, key=lambda one: time_order(one.span))
+
+
+def _comes_to(attempt: _Execution, later: _Execution) -> bool:
+    if later.span.start < attempt.span.end:
+        return False
+    if attempt.call_id and later.call_id:
+        return attempt.call_id == later.call_id
+    equal = attempt.arguments.capture is Capture.CAPTURED and attempt.arguments.raw == later.arguments.raw
+    return equal and _same_tool(attempt.tool.name, later.tool.name)
+
+
+def _tool_directly_above(span: SpanFacts, tree: TraceTree) -> SpanFacts | None:
+    for above in tree.ancestors(span.span_id):
+        if above.role is Role.TOOL:
+            return above
+        if above.role is not None:
+            return None
+    return None
+
+
+def _same_execution(outer: ToolFacts, inner: ToolFacts) -> bool:
+    if outer.call_id and inner.call_id:
+        return outer.call_id == inner.call_id
+    return _same_tool(outer.name, inner.name)
+
+
+def _same_tool(one: str, other: str) -> bool:
+    """Compare names as layers write them: a server's or plugin's prefix may stand before one of them."""
+    if one == other:
+        return True
+    longer, shorter = (one, other) if len(one) > len(other) else (other, one)
+    return bool(shorter) and longer.endswith(shorter) and not longer[: -len(shorter)][-1].isalnum()
+
+
+def _requests(spans: Sequence[SpanFacts], tree_of: Callable[[SpanFacts], TraceTree]) -> list[_Asked]:
+    """List what the turn's models asked for; of model spans nested in each other the outermost speaks."""
+    models = [
+        span
+        for span in spans
+        if span.model is not None and span.model.requests and not _inside_speaking_model(span, tree_of(span))
+    ]
+    asked: list[_Asked] = []
+    for number, span in enumerate(models):
+        until = models[number + 1].start if number + 1 < len(models) else None
+        requests = span.model.requests if span.model is not None else ()
+        asked += [_Asked(number, position, request, span, until) for position, request in enumerate(requests)]
+    return asked
+
+
+def _inside_speaking_model(span: SpanFacts, tree: TraceTree) -> bool:
+    return any(above.model is not None and above.model.requests for above in tree.ancestors(span.span_id))
+
+
+def _join(executions: list[_Execution], asked: list[_Asked]) -> list[_Asked]:
+    """Give each request its execution, by call id, else by name, arguments and order; return those without one."""
+    free = list(executions)
+
+    def pass_over(asks: list[_Asked], fits: Callable[[_Asked, _Execution], bool]) -> list[_Asked]:
+        left: list[_Asked] = []
+        for ask in asks:
+            for execution in free:
+                if fits(ask, execution):
+                    execution.response, execution.position = ask.response, ask.position
+                    execution.asked = ask
+                    free.remove(execution)
+                    break
+            else:
+                left.append(ask)
+        return left
+
+    left = pass_over(asked, lambda ask, run: ask.request.call_id is not None and ask.request.call_id == run.call_id)
+    left = pass_over(left, lambda ask, run: _may_be(ask, run) and _equal_arguments(ask, run))
+    return pass_over(left, lambda ask, run: _may_be(ask, run) and (ask.until is None or run.span.start < ask.until))
+
+
+def _may_be(ask: _Asked, run: _Execution) -> bool:
+    return _same_tool(ask.request.name, run.tool.name) and run.span.start >= ask.model.start
+
+
+def _equal_arguments(ask: _Asked, run: _Execution) -> bool:
+    mine, theirs = ask.request.arguments, run.arguments
+    both = mine.capture is Capture.CAPTURED and theirs.capture is Capture.CAPTURED
+    return both and mine.raw == theirs.raw
+
+
+def _answers(spans: Iterable[SpanFacts]) -> dict[str, str | None]:
+    """Call ids that a later model input holds a result for; the value names an error."""
+    answered: dict[str, str | None] = {}
+    for span in spans:
+        model: ModelFacts | None = span.model
+        for call_id, failed in (model.answered or {}).items() if model is not None else ():
+            answered[call_id] = "error" if failed else None
+    return answered
+
+
+def _overlaps(executions: list[_Execution], tree_of: Callable[[SpanFacts], TraceTree]) -> dict[SpanRef, object]:
+    """Name the batch of executions without a visible request: siblings that overlap in time, transitively (R8)."""
+    batches: dict[SpanRef, object] = {}
+    open_until: dict[object, tuple[int, object]] = {}
+    for execution in sorted(executions, key=lambda execution: time_order(execution.span)):
+        span = execution.span
+        parent = tree_of(span).parent(span.span_id)
+        siblings: object = (span.trace_id, parent.span_id if parent is not None else span.parent_id or span.span_id)
+        until, batch = open_until.get(siblings, (0, None))
+        if batch is None or span.start >= until:
+            batch = span.ref
+        open_until[siblings] = (max(until, span.end), batch)
+        batches[span.ref] = batch
+    return batches
+
+
+def _executed_call(execution: _Execution) -> ToolCall:
+    span, arguments, call_id = execution.span, execution.arguments, execution.call_id
+    evidence = [layer.ref for layer in execution.layers]
+    evidence += [ref for layer in execution.layers for ref in _tool(layer).evidence]
+    captures = (_tool(layer).argument_captures for layer in execution.layers)
+    hidden = next((one for one in captures if one), None)
+    if execution.asked is not None:
+        model, request = execution.asked.model, execution.asked.request
+        lends = arguments.capture is not Capture.CAPTURED and request.arguments.capture is not Capture.NOT_CAPTURED
+        if lends:
+            arguments, hidden = request.arguments, request.argument_captures
+        if lends or (call_id is None and request.call_id):
+            evidence.append(model.ref)
+        call_id = call_id or request.call_id
+    return ToolCall(
+        name=execution.tool.name,
+        arguments=_mapping(arguments),
+        capture=arguments.capture,
+        argument_captures=hidden or {},
+        call_id=call_id,
+        start=span.start,
+        end=span.end,
+        error=execution.error,
+        span=span.ref,
+        evidence=tuple(dict.fromkeys(evidence)),
+        dialect=span.dialect,
+        agent=span.agent,
+        result=first_captured(_tool(layer).result for layer in execution.layers),
+        raw_arguments=arguments,
+    )
+
+
+def _requested_call(ask: _Asked, *, rejected: bool, error: str | None) -> ToolCall:
+    arguments = ask.request.arguments
+    return ToolCall(
+        name=ask.request.name,
+        arguments=_mapping(arguments),
+        capture=arguments.capture,
+        argument_captures=ask.request.argument_captures or {},
+        call_id=ask.request.call_id,
+        start=ask.model.end,
+        end=ask.model.end,
+        error=error,
+        requested=True,
+        rejected=rejected,
+        evidence=(ask.model.ref,),
+        dialect=ask.model.dialect,
+        agent=ask.model.agent,
+        raw_arguments=arguments,
+    )
+
+
+def _mapping(arguments: Content) -> dict[str, object] | None:
+    """Return captured arguments, which are a dict: the registry of dialects sees to it."""
+    return cast("dict[str, object]", arguments.raw) if arguments.capture is Capture.CAPTURED else None

@@ -1,0 +1,464 @@
+"""Several dialects on one span: the first that recognises the role speaks, the others fill what it lacks (R1, R4)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple
+
+from goldspan.mappers.assembly.settings import DEFAULT_SESSION_KEYS
+from goldspan.mappers.dialects.reading.dialect_table import DialectTable
+from goldspan.mappers.dialects.reading.log_records import LogRegistry
+from goldspan.mappers.dialects.reading.protocol import Dialect, Reading
+from goldspan.mappers.dialects.reading.recorded_values import first_identifier, identifier
+from goldspan.mappers.facts import (
+    NO_CONTEXT,
+    NO_RESOURCE,
+    ContextFacts,
+    LogFacts,
+    ModelFacts,
+    PlainSpanFacts,
+    Record,
+    ResourceFacts,
+    Role,
+    SpanFacts,
+    ToolFacts,
+    first_captured,
+    unread,
+)
+from goldspan.mappers.installed_dialects import built_in_dialects, third_party_dialects
+from goldspan.mappers.quick import quick_constructor
+from goldspan.mappers.spans import (
+    ENTRY_KINDS,
+    Detachable,
+    LogView,
+    Markers,
+    PlainSpans,
+    RecordView,
+    ResourceView,
+    SpanView,
+)
+from goldspan.scoring.errors import DialectError, Problem
+from goldspan.scoring.sessions import NO_CONTENT, Content, SpanRef
+
+_tool_facts = quick_constructor(ToolFacts)
+_reading = quick_constructor(Reading)
+_NOTHING = Reading()
+
+SessionKeys = tuple[tuple[str, str], ...]
+
+
+def merged(readings: Sequence[tuple[str, Reading]], *, content: bool) -> tuple[str, Reading, SessionKeys, str | None]:
+    """Return the dialect's name, one reading made of all, every dialect's own session keys, and the turn id.
+
+    Without `content` results are left out.
+    """
+    if len(readings) == 1:
+        name, only = readings[0]
+        result = only if content or only.tool is None else _with(only, only.tool, NO_CONTENT)
+        return (name if only.role is not None else ""), result, only.session_keys, only.turn_id
+    session_keys = tuple(dict.fromkeys(pair for _, reading in readings for pair in reading.session_keys))
+    turn_id = next((reading.turn_id for _, reading in readings if reading.turn_id), None)
+    name, first = next((pair for pair in readings if pair[1].role is not None), ("", _NOTHING))
+    same = [reading for _, reading in readings if reading.role is not None and reading.role is first.role]
+    if len(same) < 2:
+        result = first if content or first.tool is None else _with(first, first.tool, NO_CONTENT)
+        return name, result, session_keys, turn_id
+    user_text = first_captured([reading.user_text for reading in same])
+    whole = Reading(
+        first.role,
+        next((reading.agent for reading in same if reading.agent), None),
+        _tool([reading.tool for reading in same if reading.tool is not None], content=content),
+        _model([reading.model for reading in same if reading.model is not None]),
+        user_text,
+        _context([reading.context for reading in same if reading.context is not None], user_text),
+        no_turn=first.no_turn,
+        hides_calls=any(reading.hides_calls for reading in same),
+    )
+    return name, whole, session_keys, turn_id
+
+
+def _with(reading: Reading, tool: ToolFacts, result: Content) -> Reading:
+    tool = _tool_facts(
+        tool.name,
+        tool.arguments,
+        tool.argument_captures,
+        tool.call_id,
+        result,
+        tool.error,
+        tool.pseudo,
+        tool.merged,
+        executed=tool.executed,
+    )
+    return _reading(reading.role, reading.agent, tool, no_turn=reading.no_turn)
+
+
+def _tool(tools: Sequence[ToolFacts], *, content: bool) -> ToolFacts | None:
+    if not tools:
+        return None
+    arguments = first_captured([tool.arguments for tool in tools])
+    return _tool_facts(
+        tools[0].name,
+        arguments,
+        next((tool.argument_captures for tool in tools if tool.arguments is arguments), None),
+        next((tool.call_id for tool in tools if tool.call_id), None),
+        first_captured([tool.result for tool in tools]) if content else NO_CONTENT,
+        next((tool.error for tool in tools if tool.error), None),
+        any(tool.pseudo for tool in tools),
+        any(tool.merged for tool in tools),
+        executed=all(tool.executed for tool in tools),
+    )
+
+
+def _model(models: Sequence[ModelFacts]) -> ModelFacts | None:
+    if len(models) < 2:
+        return models[0] if models else None
+    requests = next((model.requests for model in models if model.requests), ())
+    return ModelFacts(
+        requests,
+        next((model.answered for model in models if model.answered), None),
+        next((model.new_user_message for model in models if model.new_user_message is not None), None),
+        not requests and any(model.unseen_requests for model in models),
+    )
+
+
+def _context(readers: Sequence[Callable[[], ContextFacts]], user_text: Content) -> Callable[[], ContextFacts] | None:
+    def read() -> ContextFacts:
+        found = [reader() for reader in readers]
+        return ContextFacts(
+            user_text,
+            first_captured([one.answer for one in found]),
+            first_captured([one.messages for one in found]),
+            first_captured([one.tool_definitions for one in found]),
+        )
+
+    return read if readers else None
+
+
+# All dialects behind one door: a span in, its facts out (R1). Never raises, whatever the span holds.
+
+RUN_ID_KEYS = ("goldspan.run.id", "cicd.pipeline.run.id")
+"""Attributes of a span or a resource that declare a run."""
+JOIN_ATTRIBUTES = ("test.case.name", "test.suite.name")
+"""Attributes that goldens join on, unless others are named."""
+_SCORED = frozenset(
+    f"tool_parameter_match.{level}{what}" for level in ("", "turn.", "session.") for what in ("score", "label")
+)
+_SCALARS = (str, int, float)
+_MAX_RESOURCES = 256
+_MAX_PLANS = 4096
+_OWN = frozenset(id(one) for one in built_in_dialects() if type(one) is DialectTable)
+"""Those that are known never to raise, so that it makes no difference when they read."""
+_span_facts = quick_constructor(SpanFacts)
+_skeletons = quick_constructor(PlainSpanFacts)
+
+
+class _Plan(NamedTuple):
+    """What to read of the spans that have the same known attributes."""
+
+    readers: tuple[tuple[str, Callable[[SpanView], Reading | None]], ...]
+    session_keys: tuple[str, ...]
+    run_keys: tuple[str, ...]
+    join_keys: tuple[str, ...]
+    scored: bool
+    tables: tuple[DialectTable, ...] = ()
+    """The same readers, where they can tell what a span is without reading what it holds, and never raise."""
+
+
+def _ignore(_: Problem) -> None:
+    pass
+
+
+class DialectRegistry:
+    """Reads spans by every dialect that knows them and puts together what they say.
+
+    The order of `dialects` is their precedence: the first that recognises a span's role names the dialect, and what
+    it lacks is filled from the others. Default: those of the entry-point group `goldspan.dialects`, then goldspan's.
+    """
+
+    def __init__(
+        self,
+        dialects: Iterable[Dialect] | None = None,
+        *,
+        session_keys: Iterable[str] = DEFAULT_SESSION_KEYS,
+        join_attributes: Iterable[str] = JOIN_ATTRIBUTES,
+        definitions: bool = False,
+        on_problem: Callable[[Problem], object] = _ignore,
+    ) -> None:
+        """Take the dialects in their order; an object that is none raises `DialectError`.
+
+        With `definitions`, those of tools are read even where other content is left out: they declare defaults.
+        """
+        self._definitions = definitions
+        self._on_problem = on_problem
+        self.failures: Counter[str] = Counter()
+        """How often each dialect raised."""
+        self.dialects = tuple(dialects) if dialects is not None else default_dialects(on_problem)
+        for dialect in self.dialects:
+            if not isinstance(dialect, Dialect):  # pyright: ignore[reportUnnecessaryIsInstance] - callers may err
+                raise DialectError(f"found a {type(dialect).__name__}; a dialect has a name, markers and read(span)")
+        self._session_keys = tuple(session_keys)
+        self._join_attributes = tuple(dict.fromkeys(join_attributes))
+        known = {*self._session_keys, *self._join_attributes, *RUN_ID_KEYS, *_SCORED}
+        self._keys = frozenset(known.union(*(dialect.markers for dialect in self.dialects)))
+        self._bare_scopes = frozenset[str]().union(*(_bare_scopes(dialect) for dialect in self.dialects))
+        self.markers = Markers(self._keys, self._bare_scopes)
+        """What a span must hold for `read` to find more than its skeleton."""
+        own = (getattr(dialect, "session_keys", ()) for dialect in self.dialects)
+        self.session_keys = frozenset(self._session_keys).union(*own)
+        """Under which of them session ids stand."""
+        opaque = (dialect.markers for dialect in self.dialects if not hasattr(dialect, "session_keys"))
+        self.opaque_markers = frozenset[str]().union(*opaque)
+        """Markers of dialects that have ways of their own to tell session ids, or speak of other traces."""
+        self._plans: dict[tuple[frozenset[str], str], _Plan] = {}
+        self._resources: dict[int, tuple[ResourceView, ResourceFacts]] = {}
+        """By identity; the view is kept too, so that its identity stays its own."""
+        self._logs = LogRegistry(self.dialects, self._session_keys, self._failed)
+
+    def read(self, view: SpanView, *, content: bool = True) -> SpanFacts:
+        """Return what is known of a span; a skeleton, if nothing is.
+
+        Without `content`, results, answers, messages and tool definitions are left out: they are what costs memory,
+        and scoring arguments needs none of them.
+        """
+        try:
+            attributes = view.attributes
+            hits = self._keys.intersection(attributes)
+            if not hits and (attributes or view.scope_name not in self._bare_scopes):
+                return self._skeleton(view)
+            if not content and hits and isinstance(view, Detachable):
+                return self._unread(view, hits, view.detach)
+            return self._facts(view, hits, content=content)
+        except Exception as error:  # noqa: BLE001 - a broken view must never reach the agent
+            self._failed("reader", error, view)
+            return SpanFacts("", "", "", 0, 0)
+
+    def outline(self, view: SpanView) -> tuple[Role | None, bool]:
+        """Tell what a span stands for, and whether it carries a score of ours: a fraction of what reading it costs."""
+        try:
+            hits = self._keys.intersection(view.attributes)
+            plan = self._plan(hits, view.scope_name)
+            if plan.tables:
+                outlines = (table.outline(view) for table in plan.tables)
+                return next(
+                    (one.role for one in outlines if one is not None and one.role is not None), None
+                ), plan.scored
+            facts = self._facts(view, hits, content=False)
+        except Exception as error:  # noqa: BLE001 - as above
+            self._failed("reader", error, view)
+            return None, False
+        return facts.role, facts.scored
+
+    def skeletons(self, plain: PlainSpans) -> Iterator[PlainSpanFacts]:
+        """Yield what is known of spans without any of the `markers`, trace by trace."""
+        resource = self.resource(plain.resource)
+        for trace_id, undecoded in plain.by_trace.items():
+            yield _skeletons(trace_id, undecoded, plain.skeleton, resource)
+
+    def read_log(self, view: LogView, *, content: bool = True) -> LogFacts | None:
+        """Return what a log record adds to the span it was written in; none where it says nothing of interest."""
+        try:
+            return self._logs.read(view, content=content)
+        except Exception as error:  # noqa: BLE001 - as above
+            self._failed("reader", error, view)
+            return None
+
+    def resource(self, view: ResourceView) -> ResourceFacts:
+        """Return what is known of a resource."""
+        known = self._resources.get(id(view))
+        if known is not None:
+            return known[1]
+        facts = self._resource_facts(view.attributes)
+        if len(self._resources) >= _MAX_RESOURCES:
+            self._resources.clear()
+        self._resources[id(view)] = (view, facts)
+        return facts
+
+    def facts(self, views: Iterable[RecordView], *, content: bool = True) -> Iterator[Record]:
+        """Yield what is known of each span, and of each log record that says something of interest."""
+        for view in views:
+            if not isinstance(view, LogView):
+                yield self.read(view, content=content)
+            elif (fact := self.read_log(view, content=content)) is not None:
+                yield fact
+
+    def may_tell(self, event_name: str, attributes: Mapping[str, Any]) -> bool:
+        """Say, at little cost, whether a log record of this event name is worth a `read_log`."""
+        return self._logs.may_tell(event_name, attributes)
+
+    def _skeleton(self, view: SpanView) -> SpanFacts:
+        end = view.end
+        return _span_facts(
+            view.trace_id,
+            view.span_id,
+            view.parent_id,
+            view.start,
+            end,
+            (end, 0, ""),
+            entry=view.parent_is_remote or view.kind in ENTRY_KINDS,
+            resource=self.resource(view.resource),
+        )
+
+    def _facts(self, view: SpanView, hits: frozenset[str], *, content: bool) -> SpanFacts:
+        attributes = view.attributes
+        plan = self._plan(hits, view.scope_name) if hits else self._bare_plan(view.scope_name)
+        if hits and not plan.readers and view.scope_name in self._bare_scopes and all(map(_is_ours, attributes)):
+            # What goldspan wrote on a bare span, a session or a score, does not make it another span.
+            plan = plan._replace(readers=self._bare_plan(view.scope_name).readers)
+        readings = [
+            (name, reading) for name, read in plan.readers if (reading := self._reading(name, read, view)) is not None
+        ]
+        name, first, session_keys, turn_id = merged(readings, content=content)
+        if plan.session_keys:
+            present = ((key, identifier(attributes[key])) for key in plan.session_keys)
+            session_keys = (*((key, value) for key, value in present if value is not None), *session_keys)
+        end = view.end
+        return _span_facts(
+            view.trace_id,
+            view.span_id,
+            view.parent_id,
+            view.start,
+            end,
+            (end, len(attributes), ""),
+            first.role,
+            name,
+            first.agent,
+            first.tool,
+            first.model,
+            self._context(name, first, view, content=content),
+            session_keys,
+            turn_id,
+            first_identifier(attributes, plan.run_keys) if plan.run_keys else None,
+            {key: attributes[key] for key in plan.join_keys} if plan.join_keys else None,
+            first.no_turn,
+            first.hides_calls,
+            view.parent_is_remote or view.kind in ENTRY_KINDS,
+            plan.scored,
+            self.resource(view.resource),
+            _notes(readings, view) if readings else (),
+        )
+
+    def _unread(self, view: SpanView, hits: frozenset[str], detach: Callable[[], bool]) -> SpanFacts:
+        """Read what a span is, and leave what it holds until someone asks, unless that is too much to be kept."""
+        plan = self._plan(hits, view.scope_name)
+        outlines = [(table.name, outline) for table in plan.tables if (outline := table.outline(view)) is not None]
+        name, first = next((one for one in outlines if one[1].role is not None), ("", None))
+        if first is None or first.role is Role.AGENT or not detach():  # an agent's span holds little
+            return self._facts(view, hits, content=False)
+        attributes = view.attributes
+        session_keys = dict.fromkeys(pair for _, outline in outlines for pair in outline.session_keys)
+        present = ((key, identifier(attributes[key])) for key in plan.session_keys)
+        end = view.end
+        facts = _span_facts(
+            view.trace_id,
+            view.span_id,
+            view.parent_id,
+            view.start,
+            end,
+            (end, len(attributes), ""),
+            first.role,
+            name,
+            session_keys=(*((key, value) for key, value in present if value is not None), *session_keys),
+            turn_id=next((outline.turn_id for _, outline in outlines if outline.turn_id), None),
+            run_id=first_identifier(attributes, plan.run_keys) if plan.run_keys else None,
+            join_attributes={key: attributes[key] for key in plan.join_keys} if plan.join_keys else None,
+            no_turn=first.no_turn,
+            entry=view.parent_is_remote or view.kind in ENTRY_KINDS,
+            scored=plan.scored,
+            resource=self.resource(view.resource),
+        )
+        return unread(facts, partial(self._facts, view, hits, content=False))
+
+    def _plan(self, hits: frozenset[str], scope: str) -> _Plan:
+        plan = self._plans.get((hits, scope))
+        if plan is not None:
+            return plan
+        knowing = [one for one in self.dialects if not one.markers.isdisjoint(hits)]
+        narrowed = [one.narrowed(hits, scope) if isinstance(one, DialectTable) else one for one in knowing]
+        readers = [one for one in narrowed if one is not None]
+        plan = _Plan(
+            tuple((one.name, one.read) for one in readers),
+            tuple(key for key in self._session_keys if key in hits),
+            tuple(key for key in RUN_ID_KEYS if key in hits),
+            tuple(key for key in self._join_attributes if key in hits),
+            not _SCORED.isdisjoint(hits),
+            tuple(one for one in readers if isinstance(one, DialectTable)) if _OWN.issuperset(map(id, knowing)) else (),
+        )
+        if len(self._plans) >= _MAX_PLANS:
+            self._plans.clear()
+        self._plans[hits, scope] = plan
+        return plan
+
+    def _bare_plan(self, scope: str) -> _Plan:
+        """Plan for a span without attributes: those dialects that know its scope are all there is to go by."""
+        readers = tuple((one.name, one.read) for one in self.dialects if scope in _bare_scopes(one))
+        return _Plan(readers, (), (), (), scored=False)
+
+    def _reading(self, name: str, read: Callable[[SpanView], Reading | None], view: SpanView) -> Reading | None:
+        try:
+            reading = read(view)
+            if reading is not None:
+                _check(reading)
+        except Exception as error:  # noqa: BLE001 - a dialect must not stop its neighbours, nor the agent
+            self._failed(name, error, view)
+            return None
+        return reading
+
+    def _context(self, name: str, reading: Reading, view: SpanView, *, content: bool) -> ContextFacts:
+        if (content or self._definitions) and reading.context is not None:
+            try:
+                context = reading.context()
+                if content:
+                    return context
+                return ContextFacts(reading.user_text, tool_definitions=context.tool_definitions)
+            except Exception as error:  # noqa: BLE001 - as above
+                self._failed(name, error, view)
+        return NO_CONTEXT if reading.user_text is NO_CONTEXT.user_text else ContextFacts(reading.user_text)
+
+    def _failed(self, dialect: str, error: Exception, view: SpanView | LogView) -> None:
+        self.failures[dialect] += 1
+        try:
+            source = f"{view.trace_id}/{view.span_id}"
+        except Exception:  # noqa: BLE001 - the view itself may be what is broken
+            source = ""
+        message = f"the dialect {dialect!r} raised {type(error).__name__}: {error}"
+        self._on_problem(Problem("dialect_failed", message, source))
+
+    def _resource_facts(self, attributes: Mapping[str, Any]) -> ResourceFacts:
+        found = ((key, identifier(attributes.get(key))) for key in self._session_keys)
+        facts = ResourceFacts(
+            first_identifier(attributes, ("service.name",)),
+            first_identifier(attributes, ("deployment.environment.name", "deployment.environment")),
+            tuple((key, value) for key, value in found if value is not None),
+            first_identifier(attributes, RUN_ID_KEYS),
+            tuple((key, value) for key in self._join_attributes if isinstance(value := attributes.get(key), _SCALARS)),
+        )
+        return NO_RESOURCE if facts == NO_RESOURCE else facts
+
+
+def default_dialects(on_problem: Callable[[Problem], object] = _ignore) -> tuple[Dialect, ...]:
+    """Return the installed dialects in their order of precedence: third parties' first, then goldspan's."""
+    return (*third_party_dialects(on_problem), *built_in_dialects())
+
+
+def _notes(readings: list[tuple[str, Reading]], view: SpanView) -> tuple[LogFacts, ...]:
+    notes = [note for _, reading in readings for note in reading.notes]
+    return tuple(replace(note, said_by=SpanRef(view.trace_id, view.span_id)) for note in notes)
+
+
+def _is_ours(key: object) -> bool:
+    return isinstance(key, str) and key.startswith(("goldspan.", "tool_parameter_match."))
+
+
+def _bare_scopes(dialect: Dialect) -> frozenset[str]:
+    scopes = getattr(dialect, "bare_scopes", None)
+    return scopes if isinstance(scopes, frozenset) else frozenset()  # pyright: ignore[reportUnknownVariableType]
+
+
+def _check(reading: Reading) -> None:
+    if not isinstance(reading, Reading):  # pyright: ignore[reportUnnecessaryIsInstance] - third parties may err
+        raise DialectError(f"read() returned a {type(reading).__name__}; expected a Reading or none")
+    if (reading.role is Role.TOOL) is not (reading.tool is not None):
+        raise DialectError("read() must return tool facts with the role `tool`, and only with it")

@@ -1,0 +1,3 @@
+"""What dialects are made of: rules, places of facts, messages, arguments."""
+
+from __future__ import annotations

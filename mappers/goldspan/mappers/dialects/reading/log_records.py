@@ -1,0 +1,211 @@
+"""What log records say of the span they were written in: what a span event of that name would say (R11).
+
+`gen_ai.client.inference.operation.details` holds a whole model call in its attributes; the older events, one message
+each in the record's body: structured, or as JSON text.
+https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-events/
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from goldspan.mappers.dialects.reading.arguments import plain, read_content
+from goldspan.mappers.dialects.reading.message_encodings import CHOICE, INPUT_EVENTS, event_message
+from goldspan.mappers.dialects.reading.messages import answers_in, last_answer, newest_first, role_of
+from goldspan.mappers.dialects.reading.protocol import LogDialect, LogReading
+from goldspan.mappers.dialects.reading.recorded_values import decoded, identifier
+from goldspan.mappers.facts import NO_CONTEXT, ContextFacts, LogFacts, ToolFacts
+from goldspan.mappers.json_shapes import is_mapping
+from goldspan.mappers.spans import EventView, LogView, ResourceView
+from goldspan.scoring.errors import DialectError
+from goldspan.scoring.sessions import NO_CONTENT, Content, SpanRef
+
+DETAILS = "gen_ai.client.inference.operation.details"
+MESSAGE_EVENTS = frozenset({DETAILS, CHOICE, *INPUT_EVENTS})
+"""Events that hold messages of a model call."""
+_ELIDED = "<elided>"
+"""What google-adk writes for any message, a user's, the model's own or a tool's, where content is off."""
+
+
+class LogMessages(NamedTuple):
+    """The messages in one record."""
+
+    output: Any = None
+    given: Any = None
+    tool_definitions: Any = None
+    whole: bool = False
+    own_message: bool = False
+
+    def context(self, user_text: Content) -> ContextFacts:
+        """Return what other metrics read."""
+        definitions = read_content(self.tool_definitions)
+        return ContextFacts(user_text, last_answer(self.output), read_content(self.given), definitions)
+
+    def results(self) -> tuple[ToolFacts, ...]:
+        """Return what the tools returned that the input answers for since the model last spoke, by call id."""
+        return tuple(_results(self.given))
+
+
+def event_name(log: LogView) -> str:
+    """Return the event's name, of which older writers make an attribute."""
+    name = log.event_name or log.attributes.get("event.name")
+    return name if isinstance(name, str) else ""
+
+
+def messages_in_log(log: LogView, name: str) -> LogMessages | None:
+    """Return the messages in a record of this event name; none where it holds none."""
+    held = _held(log)
+    if name == DETAILS:
+        output, given = held.get("gen_ai.output.messages"), held.get("gen_ai.input.messages")
+        return LogMessages(output, given, held.get("gen_ai.tool.definitions"), whole=True)
+    if name not in MESSAGE_EVENTS or held.get("content") == _ELIDED:
+        return None
+    message = event_message(EventView(name, held))
+    if name == CHOICE:
+        return LogMessages(output=[message])
+    return LogMessages(given=[message], own_message=role_of(message) == "assistant")
+
+
+class LogAsSpan:
+    """A log record where the tables of dialects read a span."""
+
+    def __init__(self, log: LogView) -> None:
+        self.trace_id = log.trace_id
+        self.span_id = log.span_id
+        self.parent_id = ""
+        self.name = event_name(log)
+        self.start = self.end = log.time
+        self.kind = self.status_code = 0
+        self.parent_is_remote = False
+        self.status_message = ""
+        self.attributes: Mapping[str, Any] = log.attributes
+        self.events: Sequence[EventView] = ()
+        self.links: Sequence[SpanRef] = ()
+        self.scope_name = log.scope_name
+        self.resource: ResourceView = log.resource
+
+
+def _held(log: LogView) -> Mapping[str, Any]:
+    body = decoded(log.body) if isinstance(log.body, str) and log.body[:1] == "{" else log.body
+    if is_mapping(body):
+        return {**log.attributes, **body}
+    return {**log.attributes, "content": body} if isinstance(body, str) and body else log.attributes
+
+
+def _results(messages: object) -> Iterator[ToolFacts]:
+    for message in newest_first(messages):
+        role = role_of(message)
+        if role == "assistant":
+            return
+        for call_id, answer in answers_in(message, role):
+            returned = (answer[key] for key in ("response", "result", "output", "content") if key in answer)
+            if call_id and (result := next(returned, None)) is not None:
+                yield ToolFacts("", call_id=call_id, result=read_content(result))
+
+
+# Log records behind the same door as spans: a record in, its facts out, or none where it says nothing (R11).
+
+_EVALUATIONS = "gen_ai.evaluation.result"
+"""Events, goldspan's own among them, that judge a span: no evidence of what ran."""
+_NOTHING = LogReading()
+
+OnFailure = Callable[[str, Exception, LogView], object]
+"""Is told of a dialect that raised, and on what."""
+
+
+class LogRegistry:
+    """Reads log records by the dialects that know their events, and the session attributes of any record."""
+
+    def __init__(self, dialects: Iterable[object], session_keys: Iterable[str], on_failure: OnFailure) -> None:
+        """Take those of the dialects that read log records."""
+        self._on_failure = on_failure
+        self._readers: dict[str, tuple[LogDialect, ...]] = {}
+        for dialect in dialects:
+            if isinstance(dialect, LogDialect):
+                for name in dialect.log_events:
+                    self._readers[name] = (*self._readers.get(name, ()), dialect)
+        self._session_keys = dict.fromkeys(session_keys)
+
+    def may_tell(self, name: str, attributes: Mapping[str, Any]) -> bool:
+        """Say, at little cost, whether a record of this event name is worth reading."""
+        older = attributes.get("event.name")
+        if name in self._readers or (isinstance(older, str) and older in self._readers):
+            return True
+        return name != _EVALUATIONS and not self._session_keys.keys().isdisjoint(attributes)
+
+    def read(self, log: LogView, *, content: bool) -> LogFacts | None:
+        """Return what is known of a record, or none. May raise whatever a broken view raises."""
+        name = event_name(log)
+        if not log.trace_id or name == _EVALUATIONS:
+            return None
+        dialect, reading = self._reading(name, log)
+        found = ((key, identifier(log.attributes.get(key))) for key in self._session_keys)
+        session_keys = (*((key, value) for key, value in found if value is not None), *reading.session_keys)
+        context, results = self._content(dialect, reading, log, content=content)
+        tools = (*reading.tools, *results)
+        if reading.model is None and not tools and context == NO_CONTEXT and not reading.own_message:
+            # All that is left is whose the span is, which many records repeat: they are one.
+            if not session_keys and reading.turn_id is None:
+                return None
+            time: int = 0
+            said: Sequence[object] = [*session_keys, reading.turn_id]
+        else:
+            time = log.time
+            said = [name, log.scope_name, log.body, log.attributes]
+        return LogFacts(
+            log.trace_id,
+            log.span_id,
+            _digest((log.trace_id, log.span_id, time), said),
+            time,
+            dialect,
+            reading.model,
+            reading.whole,
+            reading.own_message,
+            tools,
+            context,
+            session_keys,
+            reading.turn_id,
+        )
+
+    def _reading(self, name: str, log: LogView) -> tuple[str, LogReading]:
+        for dialect in self._readers.get(name, ()):
+            try:
+                reading = dialect.read_log(log)
+                if reading is not None and not isinstance(reading, LogReading):  # pyright: ignore[reportUnnecessaryIsInstance]
+                    raise DialectError(f"read_log() returned a {type(reading).__name__}; expected a LogReading or none")
+            except Exception as error:  # noqa: BLE001 - a dialect must not stop its neighbours, nor the agent
+                self._on_failure(dialect.name, error, log)
+                continue
+            if reading is not None:
+                return dialect.name, reading
+        return "", _NOTHING
+
+    def _content(
+        self, dialect: str, reading: LogReading, log: LogView, *, content: bool
+    ) -> tuple[ContextFacts, tuple[ToolFacts, ...]]:
+        if content:
+            try:
+                results = reading.results() if reading.results is not None else ()
+                if reading.context is not None:
+                    return reading.context(), results
+            except Exception as error:  # noqa: BLE001 - as above
+                self._on_failure(dialect, error, log)
+            else:
+                return _only(reading.user_text), results
+        return _only(reading.user_text), ()
+
+
+def _only(user_text: Content) -> ContextFacts:
+    return NO_CONTEXT if user_text is NO_CONTENT else ContextFacts(user_text)
+
+
+def _digest(place: tuple[str, str, int], said: Sequence[object]) -> str:
+    """Return what is the same for one record in any container, and differs between two."""
+    try:
+        text = json.dumps(plain((place, said)), sort_keys=True, default=repr)
+    except (ValueError, RecursionError):  # a number of thousands of digits
+        text = repr(place)
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()

@@ -1,0 +1,257 @@
+"""Messages of models, in any provider's shape: what was asked for, what was answered, what was said.
+
+Known shapes: OpenTelemetry's parts, OpenAI's `tool_calls` and Responses items, Anthropic's and Bedrock's content
+blocks, Gemini's `function_call`, Vercel's `tool-call`. They are told by their own keys, so that one reader serves
+every dialect that carries them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from goldspan.mappers.dialects.reading.arguments import REDACTION_TOKENS, read_arguments
+from goldspan.mappers.dialects.reading.recorded_values import loads
+from goldspan.mappers.facts import Request
+from goldspan.mappers.json_shapes import is_mapping, is_object, is_sequence
+from goldspan.scoring.sessions import NO_CONTENT, Capture, Content
+
+_ROLES = {"human": "user", "ai": "assistant", "model": "assistant", "developer": "system", "function": "tool"}
+_REQUEST_MARKS = ("tool_call", "toolUse", "tool_use", "function_call", "functionCall", "tool-call", "toolName")
+_OPENING = re.compile(r'\[\s*(\{"\w+")')
+"""How the first message begins; one writer begins them all alike."""
+_decode = json.JSONDecoder().raw_decode
+
+
+class InputEnd(NamedTuple):
+    """What stands after the model's own last message in its input."""
+
+    new_user_message: bool | None = None
+    """The input ends with a user message rather than with tool results; none where it holds neither."""
+    answered: Mapping[str, bool] | None = None
+    """Ids of the calls answered there, with whether the answer is an error."""
+    user_text: Content = NO_CONTENT
+    """The text of the user message it ends with."""
+
+
+def parsed_if_asking(output: object) -> object:
+    """Parse JSON text of output that may ask for tools; other text stays text, and is cheap."""
+    if isinstance(output, str) and any(mark in output for mark in _REQUEST_MARKS):
+        return _parsed(output)
+    return output
+
+
+def requests_in(output: object) -> tuple[Request, ...]:
+    """Return the tool calls that a model's output asks for, in its order."""
+    if isinstance(output, str):
+        output = parsed_if_asking(output)
+    if isinstance(output, str):
+        return ()
+    found: list[Request] = []
+    for message in _messages(output):
+        if role_of(message) in {"assistant", ""}:
+            asked = map(_request, (*parts_of(message), *_tool_calls(message)))
+            found.extend(request for request in asked if request is not None)
+    return tuple(found)
+
+
+def end_of_input(messages: object) -> InputEnd:
+    """Read the messages since the model's last one; of a long history only the end is parsed."""
+    new_user_message: bool | None = None
+    user_text = NO_CONTENT
+    answered: dict[str, bool] = {}
+    for message in newest_first(messages):
+        role = role_of(message)
+        if role == "assistant":
+            break
+        answers = list(answers_in(message, role))
+        for call_id, answer in answers:
+            if call_id:
+                answered.setdefault(call_id, _failed(answer))
+        if new_user_message is None and (answers or role == "tool"):
+            new_user_message = False
+        elif new_user_message is None and role == "user":
+            new_user_message = True
+            user_text = _captured(text_of(message))
+    return InputEnd(new_user_message, answered or None, user_text)
+
+
+def last_user_text(messages: object) -> Content:
+    """Return the text of the last message that a user wrote, answers of tools aside."""
+    if isinstance(messages, str) and messages in REDACTION_TOKENS:
+        return Content(messages, Capture.REDACTED)
+    for message in newest_first(messages):
+        role = role_of(message)
+        if role == "user" and not any(True for _ in answers_in(message, role)) and (text := text_of(message)):
+            return _captured(text)
+    return NO_CONTENT
+
+
+def last_answer(messages: object) -> Content:
+    """Return the text that the model's last message says, if that is what it does."""
+    if isinstance(messages, str) and messages in REDACTION_TOKENS:
+        return Content(messages, Capture.REDACTED)
+    for message in newest_first(messages):
+        if role_of(message) in {"assistant", ""}:
+            return _captured(text_of(message))
+    return NO_CONTENT
+
+
+def _captured(text: str) -> Content:
+    return Content(text, Capture.CAPTURED) if text else NO_CONTENT
+
+
+def newest_first(messages: object) -> Iterator[Mapping[str, Any]]:
+    """Yield messages from the last to the first; JSON text is parsed from its end, as far as it is asked for."""
+    count = 0
+    if isinstance(messages, str):
+        text = messages.rstrip()
+        stop = len(text) - 1
+        opening = _OPENING.match(text)
+        while opening is not None and (start := text.rfind(opening[1], 0, stop)) >= 0:
+            try:
+                message, end = _decode(text, start)
+            except (ValueError, RecursionError):
+                break
+            # Only where nothing but a comma or the last bracket follows is this an element of the outermost array.
+            follows = text[end : stop + (count == 0)].strip()
+            if follows != ("," if count else "]") or not is_object(message):
+                break
+            yield _unwrapped(message)
+            count += 1
+            stop = start
+            if start == opening.start(1):
+                return
+        messages = _parsed(text)
+    if is_sequence(messages):
+        for position in range(len(messages) - 1 - count, -1, -1):
+            if (message := _message(messages[position])) is not None:
+                yield message
+    elif is_mapping(messages):
+        yield _unwrapped(messages)
+
+
+def _messages(messages: object) -> Iterator[Mapping[str, Any]]:
+    if isinstance(messages, str):
+        messages = _parsed(messages)
+    if is_mapping(messages):
+        yield _unwrapped(messages)
+    elif is_sequence(messages):
+        for item in messages:
+            if (message := _message(item)) is not None:
+                yield message
+
+
+def _message(item: object) -> Mapping[str, Any] | None:
+    if isinstance(item, str) and item[:1] == "{":
+        item = _parsed(item)
+    return _unwrapped(item) if is_mapping(item) else None
+
+
+def _unwrapped(message: Mapping[str, Any]) -> Mapping[str, Any]:
+    inner = message.get("message")
+    return inner if is_mapping(inner) else message
+
+
+def _parsed(text: str) -> object:
+    try:
+        return loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def role_of(message: Mapping[str, Any]) -> str:
+    """Return user, assistant, tool or system in one spelling; `""` where nothing says."""
+    role = message.get("role") or message.get("type")
+    if not isinstance(role, str):
+        return ""
+    role = role.lower()
+    return _ROLES.get(role, role if role in {"user", "assistant", "tool", "system"} else "")
+
+
+def parts_of(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the parts of a message, whatever they are kept in; a bare item is its own part."""
+    for key in ("parts", "content", "contents"):
+        parts = message.get(key)
+        if isinstance(parts, str):
+            return [{"type": "text", "content": parts}]
+        if is_sequence(parts):
+            return [part for part in parts if is_mapping(part)]
+        if is_mapping(parts):
+            return parts_of(parts) if "parts" in parts else [parts]
+    return [message]
+
+
+def text_of(message: Mapping[str, Any]) -> str:
+    """Return what a message says, its text parts joined by line ends."""
+    texts = [_text(part) for part in parts_of(message)]
+    return "\n".join(text for text in texts if text)
+
+
+def _text(part: Mapping[str, Any]) -> str:
+    if part.get("type") in (None, "text", "input_text", "output_text"):
+        for key in ("content", "text"):
+            if isinstance(text := part.get(key), str):
+                return text
+    return ""
+
+
+def _tool_calls(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    calls = message.get("tool_calls") or message.get("toolCalls")
+    return [call for call in calls if is_mapping(call)] if is_sequence(calls) else []
+
+
+def _request(part: Mapping[str, Any]) -> Request | None:
+    """Read one request in any of the shapes, told by the key that names the tool."""
+    for key in ("toolUse", "function_call", "functionCall", "tool_call", "function"):
+        inner = part.get(key)
+        if is_mapping(inner):
+            call_id = inner.get("toolUseId") or inner.get("id") or part.get("id")
+            return _made(inner.get("name") or inner.get("tool_name"), inner, call_id)
+    if part.get("type") in ("tool_call", "tool_use", "function_call", "tool-call", "function") or "toolName" in part:
+        call_id = part.get("call_id") or part.get("toolCallId") or part.get("id")
+        return _made(part.get("name") or part.get("toolName") or part.get("tool_name"), part, call_id)
+    if "arguments" in part:
+        return _made(part.get("tool_name") or part.get("name"), part, part.get("id"))
+    return None
+
+
+def _made(name: object, holder: Mapping[str, Any], call_id: object) -> Request | None:
+    if not isinstance(name, str) or not name:
+        return None
+    raw = next((holder[key] for key in ("arguments", "input", "args") if holder.get(key) is not None), None)
+    arguments = read_arguments(raw, {})
+    named = call_id if isinstance(call_id, str) and call_id else None
+    return Request(name, arguments.content, named, arguments.captures)
+
+
+def answers_in(message: Mapping[str, Any], role: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the ids of the calls that a message answers, `""` for an unnamed one, each with what holds the answer."""
+    named = message.get("tool_call_id") or message.get("toolCallId")
+    if role == "tool" and isinstance(named, str):
+        yield named, message
+        return
+    for part in parts_of(message):
+        for key in ("toolResult", "function_response", "functionResponse", "tool_call_result"):
+            if is_mapping(inner := part.get(key)):
+                yield _id(inner), inner
+        if part.get("type") in ("tool_call_response", "tool_result", "function_call_output", "tool-result"):
+            yield _id(part), part
+
+
+def _id(part: Mapping[str, Any]) -> str:
+    for key in ("toolUseId", "tool_use_id", "tool_call_id", "toolCallId", "call_id", "id"):
+        if isinstance(call_id := part.get(key), str):
+            return call_id
+    origin = part.get("origin")
+    return _id(origin) if is_mapping(origin) and "origin" not in origin else ""
+
+
+def _failed(answer: Mapping[str, Any]) -> bool:
+    if any(answer.get(key) is True for key in ("is_error", "isError", "error")):
+        return True
+    output = answer.get("output")
+    kind = output.get("type") if is_mapping(output) else None
+    return answer.get("status") == "error" or (isinstance(kind, str) and kind.startswith("error"))

@@ -1,0 +1,201 @@
+"""JSON out of recorded text: what `json.loads` makes of it, in a third of the time."""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from typing import Any
+
+from goldspan.mappers.json_shapes import is_list, is_mapping, is_object, is_sequence
+
+
+def loads(text: str) -> Any:
+    """Parse JSON like `json.loads`, with the same values and errors: `ValueError`, `RecursionError`."""
+    decode, refusals = _decoder()
+    try:
+        return decode(text)
+    except refusals:
+        return json.loads(text)  # it knows more: NaN, lone surrogates, numbers of any size
+
+
+@cache
+def _decoder() -> tuple[Callable[[str], Any], tuple[type[Exception], ...]]:
+    # Imported when something is parsed: a process that never does pays nothing for it.
+    import msgspec  # noqa: PLC0415
+
+    return msgspec.json.Decoder().decode, (msgspec.DecodeError, UnicodeError, RecursionError)
+
+
+# Taking what is wanted out of a recorded value: the steps that dialect tables name. None means "not here".
+
+Take = Callable[[Any], Any]
+
+
+def decoded(value: Any) -> Any:
+    """Decode JSON text; none where it is none."""
+    if isinstance(value, str):
+        try:
+            return loads(value)
+        except (ValueError, RecursionError):
+            return None
+    return value
+
+
+def at(*path: str | int) -> Take:
+    """Return a step down a path of keys and positions, through JSON text where it is written as such."""
+
+    def take(value: Any) -> Any:
+        for step in path:
+            value = decoded(value)
+            if isinstance(step, str):
+                value = value.get(step) if is_mapping(value) else None
+            else:
+                value = value[step] if is_sequence(value) and -len(value) <= step < len(value) else None
+        return value
+
+    return take
+
+
+def text_at(*path: str | int) -> Take:
+    """Return a step down a path to a text; anything else there is none."""
+    down = at(*path)
+
+    def take(value: Any) -> Any:
+        found = down(value)
+        return found if isinstance(found, str) else None
+
+    return take
+
+
+def plain_text(value: Any) -> Any:
+    """Take text as it is, and JSON text of a string as that string; objects and arrays are no text."""
+    if not isinstance(value, str) or value[:1] in {"{", "["}:
+        return None
+    inner = decoded(value) if value[:1] == '"' else value
+    return inner if isinstance(inner, str) else value
+
+
+def only_text(value: Any) -> Any:
+    """Take the one text among the arguments of a call that was given a question: plain, by name or by position."""
+    if (text := plain_text(value)) is not None:
+        return text
+    found = decoded(value)
+    if not is_mapping(found):
+        return None
+    args, kwargs = found.get("args"), found.get("kwargs")
+    values = list(found.values())
+    if is_sequence(args) and is_mapping(kwargs):
+        values = [*args, *kwargs.values()]
+    texts = [text for text in values if isinstance(text, str)]
+    return texts[0] if len(texts) == 1 else None
+
+
+def first_of(*steps: Take) -> Take:
+    """Return the first of several steps that finds something."""
+
+    def take(value: Any) -> Any:
+        for step in steps:
+            if (found := step(value)) is not None:
+                return found
+        return None
+
+    return take
+
+
+# Ids as senders write them.
+
+_MAX_DIGITS_BITS = 512
+
+
+def identifier(value: object) -> str | None:
+    """Return an id as text: whole numbers count as ids, blank texts and other types do not."""
+    if isinstance(value, str):
+        return value if value and not value.isspace() else None
+    if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() <= _MAX_DIGITS_BITS:
+        return str(value)
+    return None
+
+
+def first_identifier(attributes: Mapping[str, Any], keys: Iterable[str]) -> str | None:
+    """Return the first id that stands under one of these keys."""
+    for key in keys:
+        if (found := identifier(attributes.get(key))) is not None:
+            return found
+    return None
+
+
+# Python reprs, where an instrumentation leaves nothing else: literals are read, never evaluated.
+
+_MAX_LENGTH = 1_000_000
+_CLOSING = {"[": "]", "{": "}", "(": ")"}
+
+
+def literal(text: str) -> Any:
+    """Return the value of a Python literal; none where the text is none, or is too long to be worth it."""
+    if len(text) > _MAX_LENGTH:
+        return None
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
+        return None
+
+
+def literal_at(text: str, start: int) -> tuple[Any, int]:
+    """Return the value of the list, dict or tuple literal at this position of a longer repr, and where it ends."""
+    end = _end_of_bracket(text, start)
+    return (literal(text[start:end]), end) if end else (None, start)
+
+
+def _end_of_bracket(text: str, start: int) -> int:
+    """Find where the bracket at `start` is closed, minding quoted text; 0 where it is not."""
+    open_brackets: list[str] = []
+    quote = ""
+    position = start
+    while position < min(len(text), start + _MAX_LENGTH):
+        character = text[position]
+        if quote:
+            if character == "\\":
+                position += 1
+            elif character == quote:
+                quote = ""
+        elif character in {"'", '"'}:
+            quote = character
+        elif character in _CLOSING:
+            open_brackets.append(_CLOSING[character])
+        elif open_brackets and character == open_brackets[-1]:
+            open_brackets.pop()
+            if not open_brackets:
+                return position + 1
+        position += 1
+    return 0
+
+
+# Wrappings that instrumentations put around arguments. A dialect names the one it uses; nothing is guessed (R2).
+#
+# Each takes the decoded value and returns what is inside, or none where the value is not that envelope.
+
+
+def kwargs_only(value: Any) -> Any:
+    """`{"kwargs": {...}}`, as of a bound Python call."""
+    return value["kwargs"] if is_object(value) and set(value) == {"kwargs"} and is_object(value["kwargs"]) else None
+
+
+def args_and_kwargs(value: Any) -> Any:
+    """`{"args": [], "kwargs": {...}}`; positional arguments have no names, so that they stay a list."""
+    if not is_object(value) or not is_list(value.get("args")) or not is_object(value.get("kwargs")):
+        return None
+    return [*value["args"], value["kwargs"]] if value["args"] else value["kwargs"]
+
+
+def name_and_arguments(value: Any) -> Any:
+    """`{"tool_name": ..., "arguments": {...}}`, as in an MCP request."""
+    if is_object(value) and is_object(value.get("arguments")):
+        return value["arguments"]
+    return None
+
+
+def inputs(value: Any) -> Any:
+    """`{"input_str": ..., "inputs": {...}}`, as LangChain's callbacks hand a tool run over."""
+    return value["inputs"] if is_object(value) and is_object(value.get("inputs")) else None

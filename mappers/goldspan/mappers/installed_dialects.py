@@ -1,0 +1,78 @@
+"""Which dialects there are: goldspan's own, in order, and those of other packages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from importlib.metadata import entry_points
+
+from goldspan.mappers.dialects.autogen import AUTOGEN
+from goldspan.mappers.dialects.claude_code import CLAUDE_CODE
+from goldspan.mappers.dialects.google_adk import GOOGLE_ADK
+from goldspan.mappers.dialects.haystack import HAYSTACK
+from goldspan.mappers.dialects.langfuse import LANGFUSE
+from goldspan.mappers.dialects.langsmith import LANGSMITH
+from goldspan.mappers.dialects.logfire import LOGFIRE
+from goldspan.mappers.dialects.mcp import MCP
+from goldspan.mappers.dialects.mlflow import MLFLOW
+from goldspan.mappers.dialects.openinference import OPENINFERENCE
+from goldspan.mappers.dialects.openinference_haystack import OPENINFERENCE_HAYSTACK
+from goldspan.mappers.dialects.openlit import OPENLIT
+from goldspan.mappers.dialects.openllmetry import OPENLLMETRY
+from goldspan.mappers.dialects.otel_genai import OTEL_GENAI
+from goldspan.mappers.dialects.pydantic_ai import PYDANTIC_AI
+from goldspan.mappers.dialects.reading.protocol import Dialect
+from goldspan.mappers.dialects.semantic_kernel import SEMANTIC_KERNEL
+from goldspan.mappers.dialects.tool_like import TOOL_LIKE
+from goldspan.mappers.dialects.uipath import UIPATH
+from goldspan.mappers.dialects.vercel_ai import VERCEL_AI
+from goldspan.scoring.errors import Problem
+
+ENTRY_POINT_GROUP = "goldspan.dialects"
+
+_BUILT_IN: tuple[Dialect, ...] = (
+    GOOGLE_ADK,
+    PYDANTIC_AI,
+    OPENLLMETRY,
+    LANGSMITH,
+    VERCEL_AI,
+    LOGFIRE,
+    LANGFUSE,
+    MLFLOW,
+    HAYSTACK,
+    CLAUDE_CODE,
+    SEMANTIC_KERNEL,
+    UIPATH,
+    AUTOGEN,
+    OPENLIT,
+    MCP,
+    OPENINFERENCE_HAYSTACK,
+    OPENINFERENCE,
+    OTEL_GENAI,
+    TOOL_LIKE,
+)
+"""The more particular before the more general: the first that recognises a span's role names the dialect."""
+
+
+def built_in_dialects() -> tuple[Dialect, ...]:
+    """Return goldspan's own dialects in their order of precedence."""
+    return _BUILT_IN
+
+
+def third_party_dialects(on_problem: Callable[[Problem], object]) -> Iterator[Dialect]:
+    """Yield the dialects that other packages registered: an object each, or a callable that makes one.
+
+    A registration that does not load, or loads no dialect, is a problem and nothing more.
+    """
+    for entry_point in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda point: point.name):
+        try:
+            loaded = entry_point.load()
+            made = loaded if isinstance(loaded, Dialect) and not isinstance(loaded, type) else loaded()
+        except Exception as error:  # noqa: BLE001 - another package's code
+            message = f"the dialect {entry_point.name!r} ({entry_point.value}) does not load: {error}"
+            on_problem(Problem("bad_dialect", message, entry_point.name))
+            continue
+        if isinstance(made, Dialect):
+            yield made
+        else:
+            message = f"{entry_point.value} makes a {type(made).__name__}; a dialect has a name, markers and read(span)"
+            on_problem(Problem("bad_dialect", message, entry_point.name))

@@ -1,0 +1,261 @@
+"""Whole spans out of a JSON text that is cut off or broken somewhere: bad input never loses good data beside it."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from collections.abc import Callable, Iterator
+from typing import IO, Any, cast
+
+from goldspan.mappers.json_shapes import is_list, is_object
+from goldspan.mappers.readers.jaeger import is_jaeger_span, otlp_from_jaeger
+from goldspan.mappers.readers.problems import BAD_JSON, OnProblem
+from goldspan.mappers.readers.zipkin import is_zipkin_span, otlp_from_zipkin
+from goldspan.scoring.errors import Problem
+
+_FIELD = re.compile(r'"(resource|scope|spans|logRecords)"\s*:\s*(\[?)')
+_BETWEEN = re.compile(r"[\s,]*")
+_decode = json.JSONDecoder().raw_decode
+
+
+def salvage(text: str) -> Iterator[object]:
+    """Yield a request for each list of spans or log records, with those records of it that are whole.
+
+    Of a text that is a list, whole elements are yielded first. The rest is walked by its `resource`, `scope`, `spans`
+    and `logRecords` fields. A field that parses is stepped over as a whole, so that nothing inside an attribute value
+    is ever taken for a field.
+    """
+    resource: object = None
+    scope: object = None
+    position = 0
+    if (start := text.lstrip()).startswith("["):
+        text = start
+        elements, position = _elements(text, 1)
+        if elements:
+            yield elements
+    while (field := _FIELD.search(text, position)) is not None:
+        name, opening = field.groups()
+        position = field.end()
+        if name in ("spans", "logRecords") and opening:
+            records, position = _elements(text, position)
+            if records and is_jaeger_span(records[0]):
+                yield {"spans": records}
+            elif records and name == "spans":
+                yield {"resourceSpans": [{"resource": resource, "scopeSpans": [{"scope": scope, name: records}]}]}
+            elif records:
+                yield {"resourceLogs": [{"resource": resource, "scopeLogs": [{"scope": scope, name: records}]}]}
+        elif not opening:
+            value, position = _value(text, position)
+            if name == "resource":
+                resource, scope = value, None
+            else:
+                scope = value
+
+
+def _elements(text: str, position: int) -> tuple[list[object], int]:
+    elements: list[object] = []
+    while True:
+        start = cast("re.Match[str]", _BETWEEN.match(text, position)).end()
+        value, end = _value(text, start)
+        if end == start:
+            return elements, start
+        elements.append(value)
+        position = end
+
+
+def _value(text: str, position: int) -> tuple[object, int]:
+    """Return the value at a position and where it ends, which is the position itself where there is none."""
+    try:
+        return _decode(text, position)
+    except (ValueError, RecursionError):
+        return None, position
+
+
+# JSON values out of a text: one document, several one after another, or one a line, told apart by content.
+#
+# Lines are read one at a time, so that memory is bounded by the longest line; a document that spans several lines is
+# read as a whole. What cannot be read is a problem with its line, and everything good beside it is read.
+
+Loads = Callable[[bytes], object]
+"""`json.loads`, or something that raises like it and tells lists and scalars as it does."""
+
+_MAX_TEXT = 512 << 20
+"""The longest line, and the longest document, that is read: so much memory a text may take, and no more."""
+_CHUNK = 1 << 20
+_BOM = b"\xef\xbb\xbf"
+_OPENINGS = (b"{", b"[")
+_NO_OBJECT = (str, int, float, list, type(None))
+_TORN = (ValueError, RecursionError)
+
+_Line = tuple[int, bytes]
+
+
+def may_be_json(start: bytes) -> bool:
+    """Tell by its first bytes whether a text may be JSON that holds spans."""
+    return start.removeprefix(_BOM).lstrip()[:1] in (b"{", b"[", b'"')
+
+
+class JsonText:
+    """Reads the values of one file; `place` names it in problems."""
+
+    def __init__(self, place: str, on_problem: OnProblem, loads: Loads = json.loads) -> None:
+        self._place = place
+        self._on_problem = on_problem
+        self._loads = loads
+        self.first_problem = ""
+
+    def values(self, stream: IO[bytes]) -> Iterator[tuple[object, str]]:
+        """Yield each value with its file and line, and what can be saved of values that are not whole."""
+        lines = self._lines(stream)
+        first = next(lines, None)
+        if first is None:
+            return
+        try:
+            value = self._loads(first[1])
+        except _TORN:
+            yield from self._after_bad_first_line(first, lines)
+            return
+        yield value, f"{self._place}:{first[0]}"
+        yield from self._further_lines(lines)
+
+    def _lines(self, stream: IO[bytes]) -> Iterator[_Line]:
+        """Yield each line that is not blank with its number."""
+        number = 0
+        while line := stream.readline(_MAX_TEXT):
+            number += 1
+            if len(line) == _MAX_TEXT and not line.endswith(b"\n"):
+                self._problem(number, f"is longer than {_MAX_TEXT:,} bytes; the line is not read")
+                while (rest := stream.readline(_CHUNK)) and not rest.endswith(b"\n"):
+                    pass
+            elif text := line.strip():
+                yield number, text
+
+    def _after_bad_first_line(self, first: _Line, lines: Iterator[_Line]) -> Iterator[tuple[object, str]]:
+        """Tell a torn line from the first line of a document over several lines, by the line after it."""
+        second = next(lines, None)
+        if second is not None and first[1] not in _OPENINGS:
+            try:
+                value = self._loads(second[1])
+            except _TORN:
+                value = None
+            if not isinstance(value, _NO_OBJECT):
+                yield from self._torn_line(*first)
+                yield value, f"{self._place}:{second[0]}"
+                yield from self._further_lines(lines)
+                return
+        if not may_be_json(first[1]):
+            # Neither a document nor a line of JSON: lines that follow may still be.
+            yield from self._torn_line(*first)
+            if second is not None:
+                yield from self._torn_line(*second)
+            yield from self._further_lines(lines)
+            return
+        whole: list[bytes] = [first[1]]
+        last, size = first[0], len(first[1])
+        for number, line in lines if second is None else itertools.chain([second], lines):
+            whole.append(b"\n" * (number - last) + line)
+            last = number
+            size += len(line)
+            if size > _MAX_TEXT:
+                self._problem(number, f"the document is longer than {_MAX_TEXT:,} bytes; what follows is not read")
+                break
+        yield from self._document(b"".join(whole), first[0])
+
+    def _document(self, text: bytes, line: int) -> Iterator[tuple[object, str]]:
+        try:
+            value = self._loads(text)
+        except _TORN:
+            yield from self._documents(text.decode("utf-8-sig", errors="replace"), line)
+        else:
+            yield value, self._place
+
+    def _documents(self, text: str, line: int) -> Iterator[tuple[object, str]]:
+        """Read several documents one after another, or as much as can be read of one."""
+        position = 0
+        while position < len(text):
+            try:
+                value, end = _decode(text, position)
+            except _TORN as error:
+                at = getattr(error, "pos", position)
+                self._problem(line + text.count("\n", 0, at), f"is not whole JSON: {_reason(error)}")
+                for saved in salvage(text[position:]):
+                    yield saved, self._place
+                return
+            yield value, self._place
+            position = end
+            while position < len(text) and text[position] in " \t\r\n,":
+                position += 1
+
+    def _further_lines(self, lines: Iterator[_Line]) -> Iterator[tuple[object, str]]:
+        for number, line in lines:
+            try:
+                value = self._loads(line)
+            except _TORN:
+                yield from self._torn_line(number, line)
+            else:
+                yield value, f"{self._place}:{number}"
+
+    def _torn_line(self, number: int, line: bytes) -> Iterator[tuple[object, str]]:
+        text = line.decode("utf-8-sig", errors="replace")
+        try:
+            json.loads(text)
+            reason = "holds bytes that are not UTF-8"
+        except _TORN as error:
+            reason = f"is not whole JSON: {_reason(error)}"
+        self._problem(number, reason)
+        for saved in salvage(text):
+            yield saved, f"{self._place}:{number}"
+
+    def _problem(self, line: int, message: str) -> None:
+        self.first_problem = self.first_problem or message
+        self._on_problem(Problem(BAD_JSON, message, f"{self._place}:{line}"))
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, json.JSONDecodeError):
+        return f"{error.msg} at character {error.colno}"
+    return "nested too deeply" if isinstance(error, RecursionError) else str(error)
+
+
+# Parsed JSON of any format that holds spans, turned into what the reader of OTLP/JSON reads.
+
+_OTLP = frozenset({"resourceSpans", "resource_spans", "batches", "scopeSpans"})
+_WRAPPERS = ("trace", "result")
+"""What Tempo's API (v2) and Jaeger's (v3) put around a trace request; Tempo's v1 has `batches` for `resourceSpans`."""
+
+
+def as_otlp(parsed: object) -> object:
+    """Return OTLP/JSON for Jaeger's, Tempo's and Zipkin's JSON; everything else as it is."""
+    if is_object(parsed):
+        return _from_object(parsed)
+    if not is_list(parsed):
+        return parsed
+    items = list(_from_list(parsed))
+    return items[0] if len(items) == 1 else items
+
+
+def _from_object(item: dict[str, Any]) -> object:
+    if not _OTLP.isdisjoint(item):
+        return item
+    for name in _WRAPPERS:
+        if is_object(inner := item.get(name)) and not _OTLP.isdisjoint(inner):
+            return inner
+    if is_zipkin_span(item):
+        return otlp_from_zipkin([item])
+    request = otlp_from_jaeger(item)
+    return item if request is None else request
+
+
+def _from_list(items: list[Any], *, inner: bool = False) -> Iterator[object]:
+    for of_zipkin, run in itertools.groupby(items, is_zipkin_span):
+        if of_zipkin:
+            yield otlp_from_zipkin(list(run))
+            continue
+        for item in run:
+            if is_object(item):
+                yield _from_object(item)
+            elif is_list(item) and not inner:
+                yield from _from_list(item, inner=True)  # Zipkin writes several traces as lists in a list
+            else:
+                yield item

@@ -1,0 +1,315 @@
+"""What readers of other systems' files share: records with their places, and the golden set that is made of them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from goldspan.scoring.comparison import is_object
+from goldspan.scoring.explanation import counted
+from goldspan.scoring.goldens.documents import (
+    MistakeCollector,
+    Place,
+    Unreadable,
+    ValuePath,
+    check_finite,
+    found,
+    is_list,
+)
+from goldspan.scoring.goldens.json_text import read_json, read_value
+from goldspan.scoring.matchers import escape_literal
+from goldspan.scoring.rules import is_mapping
+from goldspan.scoring.sessions import JsonValue
+
+
+@dataclass(slots=True)
+class Imported:
+    """A golden set as a document of goldspan's own format, and what could not be taken over."""
+
+    document: dict[str, JsonValue]
+    notices: list[str] = field(default_factory=list[str])
+
+
+def read_records(text: str, notes: MistakeCollector) -> JsonValue:
+    """Read JSON lines, or one JSON document, as a list; a line that cannot be read hides no other.
+
+    Raises:
+        Unreadable: it is one document, and not JSON.
+
+    """
+    if text.lstrip().startswith("["):
+        return read_json(text, notes)
+    with suppress(Unreadable):
+        whole = MistakeCollector(notes.file)
+        value = read_json(text, whole)
+        notes.place = Place(1, {0: whole.place})
+        notes.mistakes += whole.mistakes
+        return [value]
+    records: list[JsonValue] = []
+    places: dict[str | int, Place] = {}
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.strip():
+            with suppress(Unreadable):
+                value, places[len(records)] = read_value(line, notes, (len(records),), number)
+                records.append(value)
+    notes.place = Place(1, places)
+    return records
+
+
+def objects(value: JsonValue, where: ValuePath, notes: MistakeCollector) -> Iterator[tuple[ValuePath, dict[str, Any]]]:
+    """Yield the objects of a list with their places, and note what is none."""
+    if not is_list(value):
+        notes.add(where, f"{found(value)}, expected a list")
+        return
+    for index, item in enumerate(value):
+        if is_mapping(item):
+            yield (*where, index), dict(item)
+        else:
+            notes.add((*where, index), f"{found(item)}, expected an object")
+
+
+def text_of(given: dict[str, Any], names: tuple[str, ...], where: ValuePath, notes: MistakeCollector) -> str:
+    """Return the text of the first of these fields that is there; a number stands for its digits."""
+    for name in names:
+        value = given.get(name)
+        if isinstance(value, str) and value.strip():
+            return value
+        if isinstance(value, int) and not isinstance(value, bool):
+            return str(value)
+    notes.add(where, f"`{names[0]}` is missing, or no text")
+    return ""
+
+
+def arguments_of(
+    given: dict[str, Any], names: tuple[str, ...], where: ValuePath, notes: MistakeCollector
+) -> dict[str, Any]:
+    """Return the arguments in the first of these fields that is there; null is none."""
+    for name in names:
+        value = given.get(name)
+        if is_mapping(value):
+            check_finite(value, (*where, name), notes)
+            return dict(value)
+        if value is not None:
+            notes.add((*where, name), f"{found(value)}, expected an object of arguments by name")
+    return {}
+
+
+# BFCL's possible answers as a golden set: any of the values that an answer lists, arguments that may be left out.
+#
+# Read are BFCL's own files, `{id, ground_truth: [{function: {argument: [alternatives]}}]}` a line, those of several
+# turns, where `ground_truth` holds Python calls as text, turn by turn, and lines of `{session_id, expected: [{name,
+# any_of}]}`. Everything is literal.
+#
+# `""` among the alternatives marks an argument that may be left out (BFCL's `ast_checker`); where it is the only one,
+# nothing is expected of the argument. That BFCL ignores spaces and some punctuation in text, and tells integers from
+# floats, only its preset reproduces.
+
+CRITERION: dict[str, JsonValue] = {
+    "default_strategy": "casefold_exact",
+    "ordered": False,
+    "extra_calls": "penalize",
+    "extra_arguments": "penalize",
+}
+"""Nearest to what BFCL's checker does: calls in any order, none too many, letters of either case."""
+ABSENT: dict[str, JsonValue] = {"$absent": True}
+MAY_BE_LEFT_OUT = ""
+
+
+def import_bfcl(records: JsonValue, name: str, notes: MistakeCollector, *, prefix: str = "") -> Imported:
+    """Make a golden set of possible answers; what is wrong with them is noted, and the result then of no use.
+
+    `prefix` stands before each answer's id in its session id.
+    """
+    goldens: list[JsonValue] = []
+    imported = Imported({"golden_set": name, "criterion": dict(CRITERION), "goldens": goldens})
+    reader = _Reader(notes)
+    for where, record in objects(records, (), notes):
+        expected = reader.expected(record, where)
+        session = prefix + text_of(record, ("id", "session_id"), where, notes)
+        if expected is None:
+            reader.without_calls += 1
+        else:
+            goldens.append({"session": session, **expected})
+    if reader.without_calls:
+        imported.notices.append(f"{counted(reader.without_calls, 'answer')} without calls left out")
+    if reader.unnamed:
+        unnamed = counted(reader.unnamed, "argument")
+        imported.notices.append(f"{unnamed} passed by position left out: the answers do not name them")
+    if reader.unreadable:
+        imported.notices.append(f"{counted(reader.unreadable, 'argument')} left out, since no plain value")
+    return imported
+
+
+class _Reader:
+    def __init__(self, notes: MistakeCollector) -> None:
+        self.notes = notes
+        self.without_calls = self.unnamed = self.unreadable = 0
+
+    def expected(self, record: dict[str, Any], where: ValuePath) -> dict[str, JsonValue] | None:
+        """Return `calls` or `turns`; None where the answer is text for people."""
+        if "expected" in record:
+            given = objects(record["expected"], (*where, "expected"), self.notes)
+            calls = [
+                self.call(text_of(one, ("name",), place, self.notes), *self.alternatives(one, place))
+                for place, one in given
+            ]
+            return {"calls": calls} if calls else None
+        answers, inside = record.get("ground_truth"), (*where, "ground_truth")
+        if is_list(answers) and answers and all(map(is_list, answers)):
+            turns = [[self.call_in_text(one, (*inside, index)) for one in turn] for index, turn in enumerate(answers)]
+            return {"turns": [{"calls": calls} if calls else {} for calls in turns]} if any(turns) else None
+        if is_list(answers) and all(isinstance(one, str) for one in answers):
+            return None
+        calls = [
+            self.call(name, alternatives, (*place, name))
+            for place, one in objects(answers, inside, self.notes)
+            for name, alternatives in one.items()
+        ]
+        return {"calls": calls} if calls else None
+
+    def alternatives(self, given: dict[str, Any], where: ValuePath) -> tuple[JsonValue, ValuePath]:
+        if "any_of" in given:
+            return given["any_of"], (*where, "any_of")
+        args = arguments_of(given, ("args", "arguments"), where, self.notes)
+        return {name: [value] for name, value in args.items()}, where
+
+    def call(self, name: str, alternatives: JsonValue, where: ValuePath) -> dict[str, JsonValue]:
+        if not is_object(alternatives):
+            self.notes.add(where, f"{found(alternatives)}, expected an object of alternatives by argument")
+            return {"name": name}
+        check_finite(alternatives, where, self.notes)
+        args: dict[str, JsonValue] = {}
+        for argument, values in alternatives.items():
+            if not is_list(values):
+                self.notes.add((*where, argument), f"{found(values)}, expected a list of alternatives")
+            elif any(value != MAY_BE_LEFT_OUT for value in values):
+                args[argument] = _any_of(values, _value)
+        return {"name": name, "args": args} if args else {"name": name}
+
+    def call_in_text(self, text: JsonValue, where: ValuePath) -> dict[str, JsonValue]:
+        try:
+            parsed = ast.parse(str(text).strip(), mode="eval").body
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            parsed = None
+        if not isinstance(parsed, ast.Call):
+            self.notes.add(where, f"{found(text)}, expected a call such as get_weather(city='Paris')")
+            return {"name": str(text)}
+        self.unnamed += len(parsed.args)
+        args: dict[str, JsonValue] = {}
+        for keyword in parsed.keywords:
+            try:
+                value = _as_json(ast.literal_eval(keyword.value))
+            except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
+                self.unreadable += 1
+                continue
+            if keyword.arg is not None:
+                args[keyword.arg] = escape_literal(value)
+        name = ast.unparse(parsed.func)
+        return {"name": name, "args": args} if args else {"name": name}
+
+
+def _any_of(values: Any, write: Callable[[JsonValue], JsonValue]) -> JsonValue:
+    """Return what a golden expects for alternatives, at least one; `write` says how it writes a value."""
+    expected = [write(value) for value in values if value != MAY_BE_LEFT_OUT]
+    if MAY_BE_LEFT_OUT in values:
+        expected += [MAY_BE_LEFT_OUT, ABSENT]
+    return expected[0] if len(expected) == 1 else {"$any_of": expected}
+
+
+def _value(value: JsonValue) -> JsonValue:
+    """Return one alternative; objects, also those in lists, have alternatives of their own for each key."""
+    if is_list(value):
+        return [_value(item) if is_object(item) else escape_literal(item) for item in value]
+    if not (is_object(value) and value and all(map(is_list, value.values()))):
+        return escape_literal(value)
+    return {name: _any_of(alternatives, escape_literal) for name, alternatives in value.items() if alternatives}
+
+
+def _as_json(value: Any) -> JsonValue:
+    """Return Python's value as JSON. Raises TypeError for what JSON does not have."""
+    match value:
+        case None | bool() | int() | float() | str():
+            return value
+        case list() | tuple():
+            return [_as_json(item) for item in value]  # pyright: ignore[reportUnknownVariableType]
+        case dict():
+            return {str(name): _as_json(item) for name, item in value.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+        case _:
+            raise TypeError(type(value).__name__)
+
+
+# tau2-bench's tasks as a golden set: the actions of each task, as the calls of one session in any order.
+#
+# Read are tau2's own `tasks.json`, `[{id, evaluation_criteria: {actions: [{name, arguments, compare_args,
+# requestor}]}}]`, and lines of `{session_id, expected: [{name, args, compare_args, requestor}]}`. Everything
+# is literal.
+#
+# `compare_args` names the arguments that count (tau2's `Action.compare_with_tool_call`); an empty list means that the
+# name alone does. What tau2 decides by the arguments that were passed, and that one call may stand for several actions,
+# only its preset reproduces.
+
+_USER = "user"
+
+
+def import_tau2(
+    records: JsonValue, name: str, notes: MistakeCollector, *, prefix: str = "", user_calls: bool = False
+) -> Imported:
+    """Make a golden set of tasks; what is wrong with them is noted, and the result then of no use.
+
+    `prefix` stands before each task's id in its session id. The calls of tau2's simulated user are no calls of the
+    agent and left out, unless `user_calls`.
+    """
+    goldens: list[JsonValue] = []
+    imported = Imported({"golden_set": name, "criterion": {"ordered": False}, "goldens": goldens})
+    empty = of_users = 0
+    for where, task in objects(records, (), notes):
+        calls: list[JsonValue] = []
+        for place, action in _actions(task, where, notes):
+            if action.get("requestor") == _USER and not user_calls:
+                of_users += 1
+                continue
+            calls.append(_call(action, place, notes))
+        session = prefix + text_of(task, ("id", "session_id"), where, notes)
+        if calls:
+            goldens.append({"session": session, **_description(task), "calls": calls})
+        else:
+            empty += 1
+    if of_users:
+        imported.notices.append(f"{counted(of_users, 'call')} of the simulated user left out")
+    if empty:
+        imported.notices.append(f"{counted(empty, 'task')} without calls left out")
+    return imported
+
+
+def _actions(task: dict[str, Any], where: ValuePath, notes: MistakeCollector) -> list[tuple[ValuePath, dict[str, Any]]]:
+    if "expected" in task:
+        return list(objects(task["expected"], (*where, "expected"), notes))
+    criteria = task.get("evaluation_criteria")
+    if criteria is None:
+        return []
+    inside = (*where, "evaluation_criteria")
+    if not is_mapping(criteria):
+        notes.add(inside, f"{found(criteria)}, expected an object")
+        return []
+    actions = criteria.get("actions")
+    return [] if actions is None else list(objects(actions, (*inside, "actions"), notes))
+
+
+def _call(action: dict[str, Any], where: ValuePath, notes: MistakeCollector) -> JsonValue:
+    args = arguments_of(action, ("arguments", "args"), where, notes)
+    compared = action.get("compare_args")
+    if is_list(compared):
+        args = {name: value for name, value in args.items() if name in compared}
+    elif compared is not None:
+        notes.add((*where, "compare_args"), f"{found(compared)}, expected a list of names")
+    call: dict[str, JsonValue] = {"name": text_of(action, ("name",), where, notes)}
+    return {**call, "args": {name: escape_literal(value) for name, value in args.items()}} if args else call
+
+
+def _description(task: dict[str, Any]) -> dict[str, JsonValue]:
+    about = task.get("description")
+    purpose = about.get("purpose") if is_mapping(about) else about
+    return {"description": purpose} if isinstance(purpose, str) and purpose.strip() else {}

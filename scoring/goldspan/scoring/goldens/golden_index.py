@@ -1,0 +1,225 @@
+"""Sessions and goldens find each other; runs are cut where a golden starts again.
+
+What says most about a session comes first: its id, then attributes of its spans or resource, then what the user said
+first, then a pattern of its id.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import translate
+from typing import Any, cast
+
+from goldspan.scoring.errors import GoldenFileError, Mistake
+from goldspan.scoring.goldens.golden import Golden, GoldenSet, GoldenTurn
+from goldspan.scoring.sessions import Capture, Content, JsonValue, Session, Turn
+
+
+@dataclass(frozen=True, slots=True)
+class Ambiguous:
+    """Several goldens want one session, and none has more right to it: reason `ambiguous_golden`."""
+
+    goldens: tuple[Golden, ...]
+
+
+class GoldenIndex:
+    """The goldens of some sets, found by session.
+
+    An exact session id beats attributes, these the first text of the user, and that every pattern. Two goldens with
+    one and the same join are refused (GoldenFileError names both places), as are two sets with one name and version;
+    different patterns or attributes that fit one session are found out when that session comes.
+    """
+
+    def __init__(self, sets: Iterable[GoldenSet] = ()) -> None:
+        self.sets = tuple(sets)
+        self.goldens = tuple(golden for one in self.sets for golden in one.goldens)
+        if mistakes := duplicates_in(self.sets):
+            raise GoldenFileError(*mistakes)
+        joins = [(_join(golden), golden) for golden in self.goldens]
+        self._exact = {key: golden for (how, key), golden in joins if how == "session"}
+        self._texts = {key: golden for (how, key), golden in joins if how == "first user text" and key}
+        self._by_attribute: dict[str, dict[tuple[type, Any], list[Golden]]] = {}
+        for golden in (golden for (how, _), golden in joins if how == "attributes"):
+            name, value = next(iter(golden.attribute.items()))
+            self._by_attribute.setdefault(name, {}).setdefault(_scalar(value), []).append(golden)
+        patterns = [(key, golden) for (how, key), golden in joins if how == "session pattern"]
+        self._patterns = [(re.compile(translate(pattern)), golden) for pattern, golden in patterns]
+        self._any_pattern = re.compile("|".join(pattern.pattern for pattern, _ in self._patterns) or "(?!)")
+        self.join_attributes = tuple(sorted({name for golden in self.goldens for name in golden.attribute}))
+        """Attributes that goldens join by: what reads spans should keep them."""
+
+    def find(self, session: Session) -> Golden | Ambiguous | None:
+        """Return the golden of a session, every golden that wants it where none has more right, or None."""
+        if (golden := self._exact.get(session.id)) is not None:
+            return golden
+        wanting = self._by_attributes(session) or self._by_text(session) or self._by_pattern(session)
+        return Ambiguous(wanting) if len(wanting) > 1 else next(iter(wanting), None)
+
+    def wants(self, session_id: str) -> bool:
+        """Return whether a golden may belong to a session with this id: one look-up and one regular expression.
+
+        Any session may be wanted for its attributes or its first text, where goldens have these.
+        """
+        return (
+            session_id in self._exact
+            or bool(self._texts or self._by_attribute)
+            or self._any_pattern.match(session_id) is not None
+        )
+
+    def _by_attributes(self, session: Session) -> tuple[Golden, ...]:
+        has = {name: _scalar(value) for name, value in session.attributes.items() if name in self.join_attributes}
+        first = (self._by_attribute.get(name, {}).get(value, ()) for name, value in has.items())
+        return tuple(
+            golden
+            for candidates in first
+            for golden in candidates
+            if all(has.get(name) == _scalar(value) for name, value in golden.attribute.items())
+        )
+
+    def _by_pattern(self, session: Session) -> tuple[Golden, ...]:
+        return tuple(golden for pattern, golden in self._patterns if pattern.match(session.id))
+
+    def _by_text(self, session: Session) -> tuple[Golden, ...]:
+        if not self._texts or not session.turns:
+            return ()
+        texts = dict.fromkeys(map(_folded, user_texts(session.turns[0].user_text)))
+        return tuple(self._texts[text] for text in texts if text in self._texts)
+
+    def never_seen(self, seen: Iterable[Golden]) -> tuple[Golden, ...]:
+        """Return the goldens that are not among those seen, in the order of the files."""
+        met = {(golden.golden_set, golden.key) for golden in seen}
+        return tuple(golden for golden in self.goldens if (golden.golden_set, golden.key) not in met)
+
+
+def duplicates_in(sets: Sequence[GoldenSet]) -> list[Mistake]:
+    """List what there may be only once: a session or a pattern among all goldens, a set's name and version."""
+    goldens = [golden for one in sets for golden in one.goldens]
+    named: list[tuple[str, object, str]] = [("golden set", one.label, one.source) for one in sets]
+    for one in goldens:
+        how, key = _join(one)
+        named.append((f"golden for the {how}", key, one.source))
+    first: dict[tuple[str, str], str] = {}
+    mistakes: list[Mistake] = []
+    for what, name, source in named:
+        if not name or not isinstance(name, str):
+            continue
+        if (what, name) in first:
+            file, _, line = source.rpartition(":")
+            place = (file, int(line)) if file and line.isdigit() else (source, None)
+            message = f"a second {what} {name}, the first is {first[what, name]}: remove or rename one of them"
+            mistakes.append(Mistake(place[0], "", message, place[1]))
+        first.setdefault((what, name), source)
+    return mistakes
+
+
+def _join(golden: Golden) -> tuple[str, str]:
+    """Return how a golden finds its sessions, in words, and by what."""
+    if golden.session is not None:
+        return "session", golden.session
+    if golden.session_pattern is not None:
+        return "session pattern", golden.session_pattern
+    if golden.attribute:
+        attributes = sorted(golden.attribute.items())
+        return "attributes", ", ".join(f"{name}={json.dumps(value)}" for name, value in attributes)
+    return "first user text", "" if golden.first_user_text is None else _folded(golden.first_user_text)
+
+
+def _scalar(value: object) -> tuple[type, Any]:
+    """Return what is equal exactly where two attributes are: 1 equals 1.0, and true does not equal 1."""
+    if isinstance(value, bool | str):
+        return type(value), value
+    return (float, value) if isinstance(value, int | float) else (object, str(value))
+
+
+def is_turn_of(expected: GoldenTurn, turn: Turn) -> bool:
+    """Return whether a turn carries the golden turn's key: its turn id, else its user text. No key matches nothing.
+
+    User texts are equal when they differ in white space only.
+    """
+    if expected.turn_id is not None:
+        return turn.turn_id == expected.turn_id
+    if expected.user is None:
+        return False
+    return _folded(expected.user) in map(_folded, user_texts(turn.user_text))
+
+
+def user_texts(content: Content) -> tuple[str, ...]:
+    """Return what may be the text of a user's message: as it was written, and as far as that is JSON, the text in it.
+
+    Of a list of messages, in the shapes of OpenTelemetry, OpenAI and Gemini, the last one of a user counts.
+    """
+    if content.capture is not Capture.CAPTURED:
+        return ()
+    texts = (content.raw if isinstance(content.raw, str) else None, _text_in(content.value))
+    return tuple(text for text in texts if text is not None)
+
+
+def _text_in(value: JsonValue) -> str | None:
+    if isinstance(value, Mapping):
+        message = cast("Mapping[str, Any]", value)
+        return next((text for key in ("text", "content", "parts") if (text := _text_in(message.get(key)))), None)
+    if isinstance(value, list | tuple):
+        items = cast("Sequence[Any]", value)
+        for item in reversed(items):
+            if isinstance(item, Mapping) and cast("Mapping[str, Any]", item).get("role") == "user":
+                return _text_in(item)
+        return " ".join(filter(None, map(_text_in, items))) or None
+    return value if isinstance(value, str) else None
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.split())
+
+
+def with_golden_tool_names(session: Session, golden: Golden) -> Session:
+    """Call tools by the names they have in the golden, where they went by an alias."""
+    names = golden.aliases
+    if not names or not any(call.name in names for turn in session.turns for call in turn.calls):
+        return session
+    turns = (
+        replace(
+            turn,
+            calls=tuple(replace(call, name=names[call.name]) if call.name in names else call for call in turn.calls),
+        )
+        for turn in session.turns
+    )
+    return replace(session, turns=tuple(turns))
+
+
+def split_runs(session: Session, golden: Golden) -> list[Session]:
+    """Cut the turns of a session where its golden starts again: at a repeat of the first key after the last.
+
+    Only a golden whose first and last turns carry keys can cut. A key that several of its turns carry must have come as
+    often before it counts as the last. The first part keeps the session's `run`; the others add their first turn to it.
+    """
+    first, last = (golden.turns[0], golden.turns[-1]) if golden.turns else (None, None)
+    if first is None or last is None or not (first.has_key and last.has_key):
+        return [session]
+    needed = sum(_key(turn) == _key(last) for turn in golden.turns)
+    parts: list[list[Turn]] = [[]]
+    lasts = 0
+    for turn in session.turns:
+        if lasts >= needed and is_turn_of(first, turn):
+            parts.append([])
+            lasts = 0
+        parts[-1].append(turn)
+        lasts += is_turn_of(last, turn)
+    if len(parts) == 1:
+        return [session]
+    return [
+        replace(session, turns=tuple(part), run=session.run if index == 0 else f"{session.run}/{_name(part[0], index)}")
+        for index, part in enumerate(parts)
+    ]
+
+
+def _key(turn: GoldenTurn) -> tuple[str | None, str | None]:
+    if turn.turn_id is not None:
+        return turn.turn_id, None
+    return None, None if turn.user is None else _folded(turn.user)
+
+
+def _name(turn: Turn, index: int) -> str:
+    return f"{turn.root.trace_id}-{turn.root.span_id}" if turn.root and turn.root.span_id else str(index)

@@ -1,0 +1,86 @@
+"""Values for people and for documents: whatever a sender wrote becomes text or JSON that can be printed.
+
+Nothing here raises: nesting is cut at `DEEPEST`, numbers JSON cannot hold become strings that say so.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from math import isfinite
+from typing import cast
+
+from goldspan.scoring.comparison import is_list, is_object
+from goldspan.scoring.sessions import JsonValue
+
+DEEPEST = 64
+_ELLIPSIS = "…"
+_LARGEST_BITS = 4_096
+
+
+def plain(value: JsonValue, depth: int = DEEPEST) -> JsonValue:
+    """Return the value as JSON that any parser reads."""
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, int):
+        return value if value.bit_length() <= _LARGEST_BITS else f"<integer of {value.bit_length()} bits>"
+    if isinstance(value, float):
+        return value if isfinite(value) else {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}[str(value)]
+    if depth <= 0:
+        return _ELLIPSIS
+    if isinstance(value, list | tuple):
+        elements = cast("Sequence[JsonValue]", value)
+        return [plain(element, depth - 1) for element in elements]
+    if isinstance(value, Mapping):
+        items = cast("Mapping[object, JsonValue]", value)
+        return {key if isinstance(key, str) else shown(key): plain(item, depth - 1) for key, item in items.items()}
+    return f"<{type(value).__name__}>"
+
+
+def shown(value: JsonValue, longest: int = 80) -> str:
+    """Return the value as JSON text on one line, cut where it is long."""
+    text = json.dumps(plain(value), ensure_ascii=False)
+    return text if len(text) <= longest else text[: longest - 1] + _ELLIPSIS
+
+
+def shown_name(name: str, longest: int = 80) -> str:
+    """Return a name as it is where it can be printed on one line, else as JSON text."""
+    text = name if name and name.isprintable() else json.dumps(plain(name))
+    return text if len(text) <= longest else text[: longest - 1] + _ELLIPSIS
+
+
+# JSON Pointers (RFC 6901): `/address/zip`, with `~1` for a `/` and `~0` for a `~` in a key.
+
+Steps = tuple[str, ...]
+"""The keys and indexes of a way into a value, as text."""
+
+_STRAY = re.compile(r"~(?![01])")
+_INDEX = re.compile(r"0|[1-9][0-9]{0,9}", re.ASCII)
+
+
+def steps_of(pointer: str) -> Steps:
+    """Return the steps of a pointer; the empty one has none. Raises ValueError for what is no pointer."""
+    if pointer and (not pointer.startswith("/") or _STRAY.search(pointer)):
+        wanted = "a JSON Pointer such as /address/zip, with ~1 for a / and ~0 for a ~ in a key"
+        raise ValueError(f"found {shown(pointer)}, expected {wanted}")
+    return tuple(step.replace("~1", "/").replace("~0", "~") for step in pointer.split("/")[1:])
+
+
+def pointer_to(steps: Sequence[str]) -> str:
+    """Return the pointer with these steps."""
+    return "".join(f"/{step.replace('~', '~0').replace('/', '~1')}" for step in steps)
+
+
+def value_at(value: JsonValue, steps: Sequence[str]) -> JsonValue:
+    """Return what stands there. Raises LookupError if nothing does."""
+    for step in steps:
+        if is_object(value):
+            value = value[step]
+        elif is_list(value) and _INDEX.fullmatch(step):
+            value = value[int(step)]
+        else:
+            raise LookupError(step)
+    return value

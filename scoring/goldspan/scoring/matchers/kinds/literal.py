@@ -1,0 +1,83 @@
+"""Which values of a golden are matchers, and how to write one that only looks like it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, cast
+
+from goldspan.scoring.comparison import is_list, is_object
+from goldspan.scoring.matchers.matcher import Expected, MatcherKind, MatcherReader, Options, ValuePath
+from goldspan.scoring.sessions import JsonValue
+
+LITERAL = "$literal"
+NAMES = (
+    "$absent",
+    "$any_of",
+    "$approx",
+    "$casefold",
+    "$contains",
+    "$from_result",
+    "$ignore",
+    LITERAL,
+    "$present",
+    "$regex",
+    "$type",
+    "$unordered",
+)
+"""Every matcher there is."""
+
+
+def is_matcher(value: JsonValue) -> bool:
+    """Whether a value of a golden is a matcher: an object with exactly one key that begins with `$`, a known one.
+
+    Its other keys are options of the matcher, such as `tolerance` beside `$approx`.
+    """
+    keys = dollar_keys(value)
+    return len(keys) == 1 and keys[0] in NAMES
+
+
+def dollar_keys(value: JsonValue) -> list[str]:
+    """Return the keys of an object that begin with `$`; a golden means a matcher by them, rightly or wrongly."""
+    keys = cast("Iterable[object]", value) if is_object(value) else ()
+    return [key for key in keys if isinstance(key, str) and key.startswith("$")]
+
+
+def escape_literal(value: JsonValue) -> JsonValue:
+    """Return what to write in a golden for a value that an argument should have, so that nothing in it is a matcher.
+
+    Every outermost object with a key that begins with `$` is wrapped in `{$literal: ...}`; other values stay as they
+    are. The value is JSON, not nested deeper than Python can recurse.
+    """
+    if is_list(value):
+        return [escape_literal(item) for item in value]
+    if not is_object(value):
+        return value
+    if dollar_keys(value):
+        return {LITERAL: value}
+    return {key: escape_literal(item) for key, item in value.items()}
+
+
+def has_dollar_keys(value: JsonValue) -> bool:
+    """Whether an object with a key that begins with `$` stands anywhere in a value."""
+    if value is None or isinstance(value, str | int | float):
+        return False
+    waiting: list[Any] = [value]
+    while waiting:
+        item = waiting.pop()
+        if is_list(item):
+            waiting.extend(item)
+        elif is_object(item):
+            if dollar_keys(item):
+                return True
+            waiting.extend(item.values())
+    return False
+
+
+# `{$literal: {$regex: ^a}}`: the value itself, in which nothing is a matcher, however deep.
+
+
+def _read(value: JsonValue, _: Options, where: ValuePath, reader: MatcherReader) -> Expected:  # noqa: ARG001 - a family's reader
+    return value
+
+
+LITERAL_KIND = MatcherKind("$literal", "exactly this value: nothing in it is a matcher", _read, {})

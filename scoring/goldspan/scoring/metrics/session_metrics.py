@@ -1,0 +1,235 @@
+"""Metrics at work: those chosen beside the main result of a session, each contained and judged by its threshold."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+
+from goldspan.scoring.criterion import Criterion
+from goldspan.scoring.errors import MetricError
+from goldspan.scoring.explanation import explain
+from goldspan.scoring.goldens.golden import MAIN_METRIC, Golden, MetricChoice
+from goldspan.scoring.metrics.metric import (
+    Metric,
+    MetricFunction,
+    MetricRunner,
+    as_metric,
+    import_metric,
+    run_in_this_thread,
+)
+from goldspan.scoring.metrics.registry import find_metric
+from goldspan.scoring.metrics.trajectory import TrajectoryMetric, TurnCalls, calls_by_turn, mean
+from goldspan.scoring.results import (
+    Label,
+    MetricResult,
+    MetricScore,
+    MetricTurn,
+    MetricVerdict,
+    Range,
+    Reason,
+    SessionResult,
+    TurnResult,
+)
+from goldspan.scoring.sessions import Session
+
+_LONGEST = 500
+"""Characters of what a metric raised."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenMetric:
+    """A metric that somebody asked for."""
+
+    metric: Metric
+    threshold: Fraction | None = None
+    """The least score that passes; None: it only informs."""
+
+
+MetricSource = ChosenMetric | Metric | MetricFunction | str
+"""A metric, a function of session and golden, or `NAME`, `pkg.module:function`, each with `=THRESHOLD` or without."""
+
+
+def choose_metric(given: MetricSource) -> ChosenMetric:
+    """Return what is asked for. An import path runs code: never pass on what a golden file says.
+
+    Raises:
+        MetricError: there is no such metric, or the threshold is no number in its range.
+
+    """
+    if isinstance(given, ChosenMetric):
+        return given
+    if isinstance(given, str):
+        name, equals, written = given.partition("=")
+        metric = import_metric(name) if ":" in name else find_metric(name)
+        threshold = threshold_of(metric, written) if equals else None
+    else:
+        metric, threshold = as_metric(given), None
+    if metric.name == MAIN_METRIC:
+        raise MetricError(f"`{MAIN_METRIC}` is judged whatever else is: choose what stands beside it")
+    return ChosenMetric(metric, threshold)
+
+
+def choose_metrics(given: Iterable[MetricSource]) -> tuple[ChosenMetric, ...]:
+    """Return what is asked for, each name once.
+
+    Raises:
+        MetricError: as `choose_metric`, or two different metrics have one name.
+
+    """
+    chosen: dict[str, ChosenMetric] = {}
+    for one in map(choose_metric, given):
+        before = chosen.setdefault(one.metric.name, one)
+        if before.metric is not one.metric and before.metric != one.metric:
+            raise MetricError(f"two metrics are called `{one.metric.name}`: give one of them another name")
+        if one.threshold is not None:
+            chosen[one.metric.name] = one
+    return tuple(chosen.values())
+
+
+def threshold_of(metric: Metric, written: str) -> Fraction:
+    """Read a threshold exactly as it is written. Raises MetricError if it is no number in the metric's range."""
+    least, most = metric.range
+    try:
+        number = Fraction(Decimal(written.strip()))
+    except (InvalidOperation, ValueError, OverflowError):
+        raise MetricError(f"{metric.name}: found the threshold {written!r}, expected a number") from None
+    if not least <= number <= most:
+        raise MetricError(f"{metric.name}: found the threshold {written}, expected {least:g} to {most:g}")
+    return number
+
+
+def chosen_for(golden: Golden, everywhere: Sequence[ChosenMetric]) -> Iterator[ChosenMetric | MetricChoice]:
+    """List the metrics for a session: those chosen for all, and those its golden names; its threshold wins."""
+    named = {choice.name: choice for choice in golden.metrics}
+    for one in everywhere:
+        choice = named.pop(one.metric.name, None)
+        yield one if choice is None or choice.threshold is None else ChosenMetric(one.metric, choice.threshold)
+    for choice in named.values():
+        try:
+            yield ChosenMetric(find_metric(choice.name), choice.threshold)
+        except MetricError:
+            yield choice
+
+
+def score_metrics(
+    own: SessionResult,
+    everywhere: Sequence[ChosenMetric],
+    *,
+    override: Criterion | None = None,
+    run: MetricRunner = run_in_this_thread,
+    final: bool = True,
+) -> tuple[MetricResult, ...]:
+    """Judge a session that `tool_parameter_match` has judged (`own`) by each metric chosen for it.
+
+    `override` replaces the golden's criteria. `run` runs metrics that are not goldspan's own. `final=False`: more turns
+    may come, so that only metrics of single turns are judged. What a metric raises, and an answer that is no score in
+    its range, is the reason `evaluator_error` of that metric alone.
+    """
+    session, golden = own.session, own.golden
+    if session is None or golden is None:
+        return ()
+    results: list[MetricResult] = []
+    calls: list[TurnCalls] | None = None
+    for chosen in chosen_for(golden, everywhere):
+        if isinstance(chosen, MetricChoice):
+            results.append(_unknown(chosen))
+        elif isinstance(chosen.metric, TrajectoryMetric):
+            calls = calls_by_turn(own, override) if calls is None else calls
+            results.append(_of_trajectory(chosen.metric, chosen.threshold, own, calls))
+        elif final:
+            results.append(_measured(chosen, session, golden, own, run))
+    return tuple(results)
+
+
+def _of_trajectory(
+    metric: TrajectoryMetric, threshold: Fraction | None, own: SessionResult, calls: Sequence[TurnCalls]
+) -> MetricResult:
+    scores = metric.of_turns(calls)
+    exact, evaluated = mean(scores), sum(score.score is not None for score in scores)
+    reason = next((one.reason for one in scores if one.reason), own.verdict.reason or Reason.NOTHING_EXPECTED)
+    several = f"mean of {evaluated} turn{'' if evaluated == 1 else 's'}"
+    words = scores[0].explanation if len(scores) == 1 else several if evaluated else ""
+    turns = [_turn(turn, _verdict(score, metric, threshold)) for turn, score in zip(own.turns, scores, strict=True)]
+    return _result(metric, threshold, _verdict(MetricScore(exact, words, reason), metric, threshold), turns)
+
+
+def _measured(
+    chosen: ChosenMetric, session: Session, golden: Golden, own: SessionResult, run: MetricRunner
+) -> MetricResult:
+    metric, threshold = chosen.metric, chosen.threshold
+    try:
+        answer = run(metric, session, golden)
+        score = _read(answer)
+        turns = [_read(one) for one in score.turns]
+        if turns and len(turns) != len(session.turns):
+            raise ValueError(f"{len(turns)} turns were scored, and the session has {len(session.turns)}")
+        verdict = _verdict(score, metric, threshold)
+        judged = [_verdict(turn, metric, threshold) for turn in turns]
+    except Exception as error:  # noqa: BLE001 - whatever a metric raises is its own failure
+        text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        return _result(metric, threshold, _failed(text), [])
+    places = {turn.turn_index: turn.expected_index for turn in own.turns}
+    return _result(
+        metric,
+        threshold,
+        verdict,
+        [
+            MetricTurn(verdict, turn, index, places.get(index))
+            for index, (turn, verdict) in enumerate(zip(session.turns, judged, strict=False))
+        ],
+    )
+
+
+def _read(answer: object) -> MetricScore:
+    """Understand what a metric answered. Raises TypeError for what says nothing."""
+    if isinstance(answer, MetricScore):
+        return answer if answer.score is None else replace(answer, score=_number(answer.score))
+    if isinstance(answer, SessionResult):
+        verdict = answer.verdict
+        return MetricScore(verdict.exact, explain(answer), verdict.reason)
+    if answer is None:
+        return MetricScore(None)
+    return MetricScore(_number(answer))
+
+
+def _number(answer: object) -> float | Fraction:
+    if isinstance(answer, bool | int | float | Fraction):
+        return answer
+    raise TypeError(f"found a {type(answer).__name__}, expected a number, a MetricScore or None")
+
+
+def _verdict(score: MetricScore, metric: Metric, threshold: Fraction | None) -> MetricVerdict:
+    """Judge a score. Raises ValueError for one outside of the metric's range."""
+    words = str(score.explanation)
+    if score.score is None:
+        return MetricVerdict(None, Label.NOT_EVALUATED, score.reason or Reason.NOTHING_EXPECTED, words)
+    if not math.isfinite(score.score) or not metric.range.least <= score.score <= metric.range.most:
+        least, most = metric.range
+        raise ValueError(f"found the score {score.score}, expected {least:g} to {most:g}")
+    # A float stands for the decimal it is written as: 0.7 passes a threshold of 0.7.
+    exact = Fraction(Decimal(repr(score.score))) if isinstance(score.score, float) else Fraction(score.score)
+    label = None if threshold is None else Label.PASS if exact >= threshold else Label.FAIL
+    return MetricVerdict(exact, label, None, words)
+
+
+def _failed(text: str) -> MetricVerdict:
+    return MetricVerdict(None, Label.NOT_EVALUATED, Reason.EVALUATOR_ERROR, text[:_LONGEST])
+
+
+def _unknown(choice: MetricChoice) -> MetricResult:
+    return MetricResult(
+        choice.name, "", Range(0.0, 1.0), _failed(f"no metric is called {choice.name}"), (), choice.threshold
+    )
+
+
+def _turn(turn: TurnResult, verdict: MetricVerdict) -> MetricTurn:
+    return MetricTurn(verdict, turn.turn, turn.turn_index, turn.expected_index)
+
+
+def _result(
+    metric: Metric, threshold: Fraction | None, verdict: MetricVerdict, turns: Sequence[MetricTurn]
+) -> MetricResult:
+    return MetricResult(metric.name, metric.description, metric.range, verdict, tuple(turns), threshold)

@@ -1,0 +1,242 @@
+"""Presets at work: a session and its golden as another system would score them, told as a session's result.
+
+ADK's presets take turns, paired as goldspan joins them; a turn that never came has no calls, and one that the golden
+does not have is left out. The others take all calls of a session as one list, as their systems do.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+from pydantic.alias_generators import to_camel
+
+from goldspan.scoring.goldens.golden import ExpectedCall, Golden
+from goldspan.scoring.presets.registry import Preset, find_preset
+from goldspan.scoring.results import Label, PresetResult, Reason, SessionResult, TurnResult, Verdict
+from goldspan.scoring.sessions import Session, ToolCall, Turn, as_one_turn
+from goldspan.scoring.type_guards import is_list, is_mapping
+
+# Tool definitions that a trace holds, in the form BFCL documents functions.
+
+_TYPES = {
+    "string": "string",
+    "integer": "integer",
+    "number": "float",
+    "boolean": "boolean",
+    "array": "array",
+    "object": "dict",
+}
+_SCHEMAS = ("parameters", "input_schema", "inputSchema", "parameters_json_schema", "parametersJsonSchema")
+
+
+def described_functions(session: Session) -> list[Mapping[str, Any]]:
+    """Return the functions whose parameters the session's traces describe well enough, each name once."""
+    found: dict[str, Mapping[str, Any]] = {}
+    for turn in session.turns:
+        definitions = turn.tool_definitions.value
+        for definition in definitions if is_list(definitions) else []:
+            for name, schema in _functions(definition):
+                properties = _properties(schema)
+                if properties is not None:
+                    required = schema.get("required")
+                    parameters = {
+                        "type": "dict",
+                        "properties": properties,
+                        "required": list(required) if is_list(required) else [],
+                    }
+                    found.setdefault(name, {"name": name, "parameters": parameters})
+    return list(found.values())
+
+
+def _functions(definition: object) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Find name and schema in OpenAI's, Anthropic's and the semantic conventions' ways of writing them."""
+    if not is_mapping(definition):
+        return
+    inner = definition.get("function", definition)
+    name = inner.get("name") if is_mapping(inner) else None
+    if isinstance(name, str):
+        schema = next((inner[key] for key in _SCHEMAS if is_mapping(inner.get(key))), None)
+        if schema is not None:
+            yield name, schema
+
+
+def _properties(schema: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return what is declared of each parameter; None where a type cannot be told, since BFCL checks every type."""
+    properties: dict[str, Any] = {}
+    declared = schema.get("properties", {})
+    for name, one in declared.items() if is_mapping(declared) else ():
+        kind = _TYPES.get(str(one.get("type"))) if is_mapping(one) else None
+        if kind is None:
+            return None
+        properties[name] = {"type": kind}
+        if kind == "array":
+            items = one.get("items")
+            inner = _TYPES.get(str(items.get("type"))) if is_mapping(items) else None
+            if inner is None:
+                return None
+            properties[name]["items"] = {"type": inner}
+    return properties
+
+
+_UNSEEN = frozenset({Reason.CALLS_NOT_VISIBLE, Reason.INCOMPLETE, Reason.GOLDEN_NEVER_SEEN, Reason.INPUT_MISSING})
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenPreset:
+    """A preset with options that were checked."""
+
+    preset: Preset[Any]
+    options: Mapping[str, Any]
+    checked: Any = field(compare=False, repr=False)
+    """The options as the preset understands them."""
+
+    @property
+    def name(self) -> str:
+        """The preset's name."""
+        return self.preset.name
+
+    @property
+    def criterion(self) -> str:
+        """The name, and a digest of the options where there are some: scores of different ones are never averaged."""
+        if not self.options:
+            return self.name
+        written = json.dumps(dict(self.options), sort_keys=True, default=repr)
+        return f"{self.name}:{hashlib.sha256(written.encode()).hexdigest()[:8]}"
+
+
+def choose_preset(name: str, options: Mapping[str, Any] | None = None) -> ChosenPreset:
+    """Return a preset with its options.
+
+    Raises:
+        CriterionError: there is no such preset, or an option is unknown or has a wrong value.
+
+    """
+    preset, given = find_preset(name), dict(options or {})
+    return ChosenPreset(preset, given, preset.check(given))
+
+
+def score_by_preset(chosen: ChosenPreset, own: SessionResult, *, final: bool = True) -> SessionResult:
+    """Judge a session that `tool_parameter_match` has judged (`own`) as another system would.
+
+    A score passes where the system says so; where it draws no line, from the golden's own threshold on. `final=False`:
+    more turns may come, so that nothing is said of the whole.
+    """
+    session, golden = own.session, own.golden
+    named = replace(own, preset=chosen.name, criterion=chosen.criterion)
+    if session is None or golden is None:
+        return named
+    if chosen.preset.by_turn and golden.calls is None:
+        return _by_turn(chosen, named, golden, final=final)
+    return _as_one(chosen, named, session, golden, final=final)
+
+
+def _by_turn(chosen: ChosenPreset, own: SessionResult, golden: Golden, *, final: bool) -> SessionResult:
+    turns: list[TurnResult] = []
+    wanted: list[Sequence[ExpectedCall]] = []
+    made: list[Sequence[ToolCall]] = []
+    unseen: Reason | None = None
+    for turn in own.turns:
+        if turn.expected_index is None:
+            turns.append(_blank(turn, turn.verdict))
+            continue
+        if (why := _unseen(turn)) is not None:
+            unseen = unseen or why
+            turns.append(_blank(turn, Verdict(None, Label.NOT_EVALUATED, why)))
+            continue
+        expected, actual = golden.turns[turn.expected_index].calls, _made(turn.turn)
+        answer = chosen.preset.score(expected, actual, chosen.options)
+        wanted.append(expected)
+        made.append(actual)
+        turns.append(replace(_blank(turn, _verdict(answer, golden)), answer=answer))
+    evaluated = sum(turn.verdict.exact is not None for turn in turns)
+    counted = replace(own, turns=tuple(turns), expected=len(wanted), evaluated=evaluated)
+    if unseen is not None or not final:
+        return replace(counted, verdict=Verdict(None, Label.NOT_EVALUATED, unseen or Reason.INCOMPLETE))
+    answer = chosen.preset.score({"invocations": wanted}, {"invocations": made}, chosen.options)
+    return replace(counted, verdict=_verdict(answer, golden), answer=answer)
+
+
+def _as_one(
+    chosen: ChosenPreset, own: SessionResult, session: Session, golden: Golden, *, final: bool
+) -> SessionResult:
+    if not final:
+        return replace(own, turns=(), verdict=Verdict(None, Label.NOT_EVALUATED, Reason.INCOMPLETE))
+    expected = _expected(chosen, golden)
+    whole = as_one_turn(session)
+    blank = _blank(TurnResult(own.verdict, turn=whole, expected_index=0), own.verdict)
+    unseen = next(filter(None, map(_unseen, own.turns)), None)
+    if session.incomplete or unseen is not None:
+        verdict = Verdict(None, Label.NOT_EVALUATED, unseen or Reason.INCOMPLETE)
+        return replace(own, turns=(replace(blank, verdict=verdict),), expected=1, evaluated=0, verdict=verdict)
+    answer = chosen.preset.score(expected, _actual(chosen, session, whole), _options(chosen, session))
+    verdict = _verdict(answer, golden)
+    turn = replace(blank, verdict=verdict, answer=answer)
+    evaluated = int(verdict.exact is not None)
+    return replace(own, turns=(turn,), expected=1, evaluated=evaluated, verdict=verdict, answer=answer)
+
+
+def _expected(chosen: ChosenPreset, golden: Golden) -> object:
+    """Return how often tools should be called, where the system counts and the golden says so; expected calls else."""
+    if chosen.preset.reads_counts(chosen.checked):
+        counts = golden.call_counts or (golden.turns[0].call_counts if len(golden.turns) == 1 else {})
+        if counts:
+            return {tool: (count.operator, count.number) for tool, count in counts.items()}
+    if golden.calls is not None:
+        return golden.calls
+    return [call for turn in golden.turns for call in turn.calls]
+
+
+def _actual(chosen: ChosenPreset, session: Session, whole: Turn | None) -> object:
+    """Return messages where the system compares messages and all of them were recorded, calls else."""
+    if chosen.preset.reads_messages(chosen.checked):
+        recorded = [turn.messages.value for turn in session.turns]
+        if recorded and all(isinstance(one, list) for one in recorded):
+            return [message for one in recorded for message in one]
+    return _made(whole)
+
+
+def _options(chosen: ChosenPreset, session: Session) -> Mapping[str, Any]:
+    """Add what the trace says of tools, where the system wants it and nobody else said it."""
+    option = chosen.preset.functions_option
+    if option is None or {option, to_camel(option)} & chosen.options.keys():
+        return chosen.options
+    functions = described_functions(session)
+    return {**chosen.options, option: functions} if functions else chosen.options
+
+
+def _made(turn: Turn | None) -> list[ToolCall]:
+    return [] if turn is None else [call for call in turn.calls if not call.rejected]
+
+
+def _unseen(turn: TurnResult) -> Reason | None:
+    """Say why the calls that are known of a turn are perhaps not all of them, if so."""
+    if turn.turn is not None and not turn.turn.calls_visible:
+        return Reason.CALLS_NOT_VISIBLE
+    reason = turn.verdict.reason
+    return reason if reason in _UNSEEN else None
+
+
+def _blank(turn: TurnResult, verdict: Verdict) -> TurnResult:
+    """Return a turn of which no call was judged."""
+    return TurnResult(
+        verdict,
+        rejected=turn.rejected,
+        turn=turn.turn,
+        turn_index=turn.turn_index,
+        expected_index=turn.expected_index,
+    )
+
+
+def _verdict(answer: PresetResult, golden: Golden) -> Verdict:
+    if answer.score is None:
+        return Verdict(None, Label.NOT_EVALUATED, answer.reason or Reason.EVALUATOR_ERROR)
+    label = answer.label
+    if label is None:
+        label = Label.PASS if answer.score >= float(golden.criterion.exact_threshold) else Label.FAIL
+    return Verdict(Fraction(Decimal(repr(float(answer.score)))), label)

@@ -1,0 +1,321 @@
+"""What the blocks of a criterion are made of: numbers as written, two spellings of a name, errors that help."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from difflib import get_close_matches
+from fractions import Fraction
+from types import MappingProxyType
+from typing import Annotated, Any, Literal, NamedTuple, TypeGuard, TypeVar, get_args
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetJsonSchemaHandler,
+    PlainSerializer,
+    StrictBool,
+    ValidationError,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
+from pydantic.alias_generators import to_camel, to_snake
+from pydantic.fields import FieldInfo
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, ErrorDetails
+
+from goldspan.scoring.comparison import Comparison, comparison
+from goldspan.scoring.json_values import Steps, shown, steps_of
+
+_T = TypeVar("_T")
+_LARGEST_EXPONENT = 1_000
+
+
+def _as_written(value: object) -> Decimal:
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
+        raise ValueError(f"found {shown(value)}, expected a number")  # noqa: TRY004 - pydantic collects ValueErrors
+    number = value if isinstance(value, Decimal) else Decimal(value if isinstance(value, int) else str(value))
+    if not number.is_finite() or abs(number.adjusted()) > _LARGEST_EXPONENT:
+        raise ValueError(f"found {number}, expected a finite number")
+    return number
+
+
+def _at_least_zero(value: Decimal) -> Decimal:
+    if value < 0:
+        raise ValueError(f"found {value}, expected 0 or more")
+    return value
+
+
+def _above_zero(value: Decimal) -> Decimal:
+    if value <= 0:
+        raise ValueError(f"found {value}, expected more than 0")
+    return value
+
+
+def _share(value: Decimal) -> Decimal:
+    if not 0 <= value <= 1:
+        raise ValueError(f"found {value}, expected a number from 0 to 1")
+    return value
+
+
+def _frozen(value: Mapping[str, _T]) -> Mapping[str, _T]:
+    return MappingProxyType(dict(value))
+
+
+FrozenMapping = Annotated[Mapping[str, _T], AfterValidator(_frozen), PlainSerializer(dict)]
+"""A mapping by name that nobody changes."""
+
+
+def nothing() -> Mapping[str, Any]:
+    """Return an empty one."""
+    return MappingProxyType({})
+
+
+_Number = PlainSerializer(float, return_type=float, when_used="json")
+Tolerance = Annotated[
+    Decimal,
+    AfterValidator(_at_least_zero),
+    BeforeValidator(_as_written),
+    _Number,
+    WithJsonSchema({"type": "number", "minimum": 0}),
+]
+"""A decimal as written, 0 or more."""
+Weight = Annotated[
+    Decimal,
+    AfterValidator(_above_zero),
+    BeforeValidator(_as_written),
+    _Number,
+    WithJsonSchema({"type": "number", "exclusiveMinimum": 0}),
+]
+"""A decimal as written, more than 0."""
+Threshold = Annotated[
+    Decimal,
+    AfterValidator(_share),
+    BeforeValidator(_as_written),
+    _Number,
+    WithJsonSchema({"type": "number", "minimum": 0, "maximum": 1}),
+]
+"""A decimal as written, from 0 to 1."""
+
+
+def _with_numbers_for_defaults(schema: dict[str, Any]) -> None:
+    for field in schema.get("properties", {}).values():
+        if field.get("type") == "number" and "default" in field:
+            field["default"] = float(field["default"])
+
+
+class Block(BaseModel):
+    """A frozen mapping of known fields, each in snake_case or camelCase."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", use_attribute_docstrings=True, json_schema_extra=_with_numbers_for_defaults
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _accept_camel_case(cls, value: object) -> object:
+        return _in_snake_case(value, cls.model_fields) if is_mapping(value) else value
+
+
+def is_mapping(value: object) -> TypeGuard[Mapping[Any, Any]]:
+    """Whether a value is a mapping, for type checkers too."""
+    return isinstance(value, Mapping)
+
+
+def _in_snake_case(value: Mapping[Any, Any], fields: Mapping[str, object]) -> dict[Any, Any]:
+    """Return the mapping with those keys in snake_case that are camelCase names of `fields`.
+
+    Raises ValueError if a field is there in both spellings.
+    """
+    named: dict[Any, Any] = {}
+    for key, item in value.items():
+        snake = to_snake(key) if isinstance(key, str) else key
+        field = snake if snake in fields and to_camel(snake) == key else key
+        if field in named:
+            raise ValueError(f"`{field}` is given twice, also as `{to_camel(field)}`: leave one")
+        named[field] = item
+    return named
+
+
+def mistakes(error: ValidationError, fields_at: Mapping[int, Mapping[str, FieldInfo]]) -> tuple[tuple[str, str], ...]:
+    """Return path and message of everything pydantic found; `fields_at` knows the fields of the blocks by depth."""
+    return tuple((".".join(map(str, detail["loc"])), _explained(detail, fields_at)) for detail in error.errors())
+
+
+def _explained(detail: ErrorDetails, fields_at: Mapping[int, Mapping[str, FieldInfo]]) -> str:
+    found, context = shown(detail["input"]), detail.get("ctx", {})
+    match detail["type"]:
+        case "extra_forbidden":
+            return _unknown_field(str(detail["loc"][-1]), fields_at[len(detail["loc"])])
+        case "literal_error":
+            return f"found {found}, expected {str(context.get('expected')).replace(chr(39), '`')}"
+        case "value_error":
+            return str(context.get("error"))
+        case "mapping_type" | "model_type" | "dict_type":
+            return f"found {found}, expected a mapping"
+        case "bool_type":
+            return f"found {found}, expected true or false"
+        case _:
+            return f"found {found}: {detail['msg']}"
+
+
+def _unknown_field(name: str, fields: Mapping[str, FieldInfo]) -> str:
+    near = get_close_matches(to_snake(name), fields, n=1)
+    if not near:
+        return f"unknown field; known are {', '.join(f'`{field}`' for field in fields)}"
+    values = " or ".join(f"`{value}`" for value in get_args(fields[near[0]].annotation) if isinstance(value, str))
+    return f"unknown field; did you mean `{near[0]}`{f' ({values})' if values else ''}?"
+
+
+# Rules for arguments: what a criterion says of one tool's arguments and of parts of them, and what then holds.
+#
+# A rule is for a whole argument (`unit`) or, by a JSON Pointer, for a part of one (`/address/zip`). The more specific
+# one wins: a part's own rule, then that of the nearest part around it, then that of its argument.
+
+Strategy = Literal["exact", "casefold_exact", "numeric", "contains", "similarity"]
+"""How an expected value is compared with an actual one."""
+
+
+class ArgumentRule(Block):
+    """How one argument of one tool, or a part of it, is judged; a strategy's name alone is `{strategy: name}`."""
+
+    strategy: Strategy | None = None
+    """None: that of the nearest rule around a part, else `per_arg_strategies`, else `default_strategy`."""
+    tolerance: Tolerance | None = None
+    """Absolute and inclusive, for `numeric`; None: as around a part, else the criterion's `numeric_tolerance`."""
+    relative_tolerance: Tolerance | None = None
+    """For `numeric`: a share of the expected number. The wider of the two tolerances holds."""
+    weight: Weight | None = None
+    """How much an argument counts in the mean of its call; None: 1. A part that has a weight counts for so much in its
+    argument, the rest of which counts 1."""
+    required: StrictBool | None = None
+    """Whether `match_mode: name_and_required_args` asks for it. None: for arguments, not for parts of them."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_name(cls, value: object) -> object:
+        return {"strategy": value} if isinstance(value, str) else value
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return {"anyOf": [{"enum": list(get_args(Strategy))}, handler(schema)]}
+
+
+class ToolRules(Block):
+    """How the arguments of one tool are judged."""
+
+    args: FrozenMapping[ArgumentRule] = Field(default_factory=nothing)
+    """By argument name, or by the JSON Pointer of a part: `/address/zip`, `/stops/0`."""
+
+    @field_validator("args")
+    @classmethod
+    def _paths_can_be_read(cls, value: Mapping[str, ArgumentRule]) -> Mapping[str, ArgumentRule]:
+        written: dict[Steps, str] = {}
+        for name in value:
+            other = written.setdefault(place_of(name), name)
+            if other != name:
+                raise ValueError(f"{shown(other)} and {shown(name)} are one argument: leave one of them")
+        return value
+
+
+NO_RULE = ArgumentRule()
+
+
+def place_of(name: str) -> Steps:
+    """Return the argument and the way into it that a rule is for. Raises ValueError for what is no JSON Pointer."""
+    return steps_of(name) if name.startswith("/") else (name,)
+
+
+class Rule(NamedTuple):
+    """What holds for one argument of one tool, or for a part of it, once the criterion is resolved."""
+
+    strategy: Strategy
+    compare: Comparison
+    weight: Fraction = Fraction(1)
+    points: int | Fraction = 1
+    """The weight, as an integer where it is one: sums of these are quick."""
+    required: bool = True
+    tolerance: Fraction = Fraction(0)
+    relative_tolerance: Fraction = Fraction(0)
+    parts: Mapping[str, Rule] = {}
+    """By key or index: rules for parts, and for what lies on the way to them."""
+    counts: bool = False
+    """Of a part: it has a weight of its own."""
+    by_leaf: bool = False
+    """The criterion's `argument_score` is `mean`: every part counts by itself."""
+    needed: tuple[Steps, ...] = ()
+    """The ways to parts without which a call may not be aligned."""
+
+    def by(self, strategy: Strategy) -> Rule:
+        """Return the same for another strategy, for all parts alike."""
+        if strategy == self.strategy and not (self.parts or self.counts):
+            return self
+        compare = comparison(strategy, tolerance=self.tolerance, relative_tolerance=self.relative_tolerance)
+        return self._replace(strategy=strategy, compare=compare, parts={}, counts=False, needed=())
+
+    def inside(self) -> Rule:
+        """Return what holds for parts without a rule of their own: numbers and texts in a value compare exactly."""
+        return self.by("exact" if self.strategy in ("numeric", "similarity") else self.strategy)
+
+    def element(self) -> Rule:
+        """Return what holds for elements of a list that are looked for in another: equality, under `contains` too."""
+        return self.by("casefold_exact" if self.strategy == "casefold_exact" else "exact")
+
+
+class Around(NamedTuple):
+    """What the nearest rule around says, or the criterion where there is none."""
+
+    strategy: Strategy
+    tolerance: Fraction
+    relative_tolerance: Fraction = Fraction(0)
+
+    def within(self, rule: ArgumentRule) -> Around:
+        """Return what a rule makes of it."""
+        tolerance, relative = rule.tolerance, rule.relative_tolerance
+        return Around(
+            rule.strategy or self.strategy,
+            self.tolerance if tolerance is None else Fraction(tolerance),
+            self.relative_tolerance if relative is None else Fraction(relative),
+        )
+
+
+Beneath = Sequence[tuple[Steps, ArgumentRule]]
+"""Rules for parts, each with the way that is left to go to its part."""
+
+
+def resolved(own: ArgumentRule, beneath: Beneath, around: Around, *, by_leaf: bool = False) -> Rule:
+    """Resolve the rule for an argument, and those for its parts."""
+    rule = _resolved(own, beneath, around.within(own), by_leaf=by_leaf)
+    needed = tuple(way for way, one in beneath if one.required)
+    return rule._replace(required=own.required is not False, needed=needed, counts=False)
+
+
+def _resolved(own: ArgumentRule, beneath: Beneath, said: Around, *, by_leaf: bool) -> Rule:
+    weight = Fraction(1 if own.weight is None else own.weight)
+    return Rule(
+        said.strategy,
+        comparison(said.strategy, tolerance=said.tolerance, relative_tolerance=said.relative_tolerance),
+        weight,
+        weight.numerator if weight.denominator == 1 else weight,
+        tolerance=said.tolerance,
+        relative_tolerance=said.relative_tolerance,
+        parts={
+            step: _part([(way[1:], rule) for way, rule in beneath if way[0] == step], said, by_leaf=by_leaf)
+            for step in dict.fromkeys(way[0] for way, _ in beneath)
+        },
+        counts=own.weight is not None,
+        by_leaf=by_leaf,
+    )
+
+
+def _part(rules: Beneath, around: Around, *, by_leaf: bool) -> Rule:
+    own = next((rule for way, rule in rules if not way), None)
+    deeper = [(way, rule) for way, rule in rules if way]
+    if own is not None:
+        return _resolved(own, deeper, around.within(own), by_leaf=by_leaf)
+    on_the_way = _resolved(NO_RULE, deeper, around, by_leaf=by_leaf)
+    return on_the_way.inside()._replace(parts=on_the_way.parts)
