@@ -116,7 +116,47 @@ def test_a_room_imports_only_what_it_may(room: str) -> None:
     assert found == {}
 
 
-ENGINE = sorted((ROOT / "collector_processor/goldspan/collector_processor").glob("engine/*.py"))
+COLLECTOR = ROOT / "collector_processor/goldspan/collector_processor"
+LAYERS = (
+    {"timer", "metric_workers"},
+    {"emit"},
+    {"engine", "sinks"},
+    {"in_process", "gateway", "replay"},
+    {"golden_tools", "report"},
+    {"cli", "adapters"},
+)
+"""Packages and loose modules of `collector_processor`: each imports itself and earlier rows, never its own row."""
+PENDING = {("replay", "report")}
+
+
+def layer_of(name: str) -> int:
+    return next(index for index, names in enumerate(LAYERS) if name in names)
+
+
+def wrong_order(source: str, name: str) -> list[str]:
+    """The imports of `collector_processor.<name>` that point upwards or sideways."""
+    found = [one.module.split(".") for one in imports(source, f"goldspan.collector_processor.{name}")]
+    targets = {parts[2] for parts in found if parts[:2] == ["goldspan", "collector_processor"] and len(parts) > 2}
+    return sorted(one for one in targets - {name} if layer_of(one) >= layer_of(name) and (name, one) not in PENDING)
+
+
+def test_the_packages_of_the_collector_processor_import_one_way() -> None:
+    sources = [path for path in COLLECTOR.rglob("*.py") if path != COLLECTOR / "__init__.py"]
+    names = {path: path.relative_to(COLLECTOR).with_suffix("").parts[0] for path in sources}
+    wrong = {str(path): wrong_order(path.read_text("utf-8"), name) for path, name in names.items()}
+    assert sources
+    assert {path: names for path, names in wrong.items() if names} == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "target"), [("emit", "engine.engine"), ("engine", "gateway.tenant"), ("gateway", "cli.serve")]
+)
+def test_an_import_against_the_order_is_found(name: str, target: str) -> None:
+    source = f"from goldspan.collector_processor.{target} import anything"
+    assert wrong_order(source, name) == [target.partition(".")[0]]
+
+
+ENGINE = sorted((COLLECTOR / "engine").rglob("*.py"))
 
 
 @pytest.mark.parametrize("path", ENGINE, ids=lambda path: path.name)

@@ -15,8 +15,8 @@ import pytest
 
 from conformance.recordings import FOLDER, TRUTH, files_of
 from conformance.single_records import Document, documents_of
-from goldspan.collector_processor.emit.evaluation import EngineOutput, Evaluation, Level
-from goldspan.collector_processor.engine.engine import Engine
+from goldspan.collector_processor.emit.evaluation import Evaluation, Level
+from goldspan.collector_processor.engine.engine import Engine, EngineOutput
 from goldspan.collector_processor.engine.judge import evaluations_of
 from goldspan.collector_processor.engine.settings import EngineSettings
 from goldspan.mappers import read_sessions

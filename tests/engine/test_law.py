@@ -13,8 +13,8 @@ import hypothesis.strategies as st
 from hypothesis import settings as hypothesis_settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from goldspan.collector_processor.emit.evaluation import EngineOutput, Evaluation
-from goldspan.collector_processor.engine.engine import Engine
+from goldspan.collector_processor.emit.evaluation import Evaluation
+from goldspan.collector_processor.engine.engine import Engine, EngineOutput
 from goldspan.collector_processor.engine.judge import evaluations_of
 from goldspan.collector_processor.engine.settings import EngineSettings
 from goldspan.mappers.assembly import assemble

@@ -15,8 +15,7 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExportResult
 
 from goldspan.collector_processor import ToolParameterMatchExporter
-from goldspan.collector_processor.emit.evaluation import EngineOutput
-from goldspan.collector_processor.engine.engine import Engine
+from goldspan.collector_processor.engine.engine import Engine, EngineOutput
 from goldspan.collector_processor.in_process import span_pipeline
 from goldspan.mappers.dialects import DialectRegistry
 from goldspan.scoring.errors import SettingsError

@@ -1,4 +1,4 @@
-"""What the engine hands back: evaluations to emit, results to report, and spans that need not wait any longer."""
+"""An evaluation: one result of one metric, as it leaves on a span, as an event and as a metric point."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from goldspan.mappers.facts import NO_RESOURCE, ResourceFacts
-from goldspan.scoring.errors import Problem
 from goldspan.scoring.results import (
     CallResult,
     MetricResult,
@@ -77,15 +76,3 @@ class Evaluation:
     incomplete: bool = False
     withdrawn: bool = False
     """A correction that takes an earlier result back: later records made another run or turn of it."""
-
-
-@dataclass(frozen=True, slots=True)
-class EngineOutput:
-    """What one step of the engine gives to its door."""
-
-    evaluations: tuple[Evaluation, ...] = ()
-    released: frozenset[SpanRef] = frozenset()
-    """Spans that wait for nothing any more: their evaluations, if there are any, are in this or an earlier handout."""
-    sessions: tuple[SessionResult, ...] = ()
-    """Runs handed out in this step, for reports; a later one of the same session and run replaces the earlier."""
-    problems: tuple[Problem, ...] = ()

@@ -12,8 +12,9 @@ are counted as late, since nothing is left to correct.
 from __future__ import annotations
 
 import heapq
+from dataclasses import dataclass
 
-from goldspan.collector_processor.emit.evaluation import EngineOutput
+from goldspan.collector_processor.emit.evaluation import Evaluation
 from goldspan.collector_processor.engine.judge import Judge, OutputBuilder
 from goldspan.collector_processor.engine.settings import EngineSettings, EngineStats
 from goldspan.collector_processor.engine.store import MemoryStore, SessionState, Store, TraceState
@@ -24,8 +25,22 @@ from goldspan.mappers.assembly import (
     without_ids,
 )
 from goldspan.mappers.facts import LogFacts, PlainSpanFacts, Role, SpanFacts
+from goldspan.scoring.errors import Problem
 from goldspan.scoring.goldens.golden_index import GoldenIndex
+from goldspan.scoring.results import SessionResult
 from goldspan.scoring.sessions import SpanRef
+
+
+@dataclass(frozen=True, slots=True)
+class EngineOutput:
+    """What one step of the engine gives to its door."""
+
+    evaluations: tuple[Evaluation, ...] = ()
+    released: frozenset[SpanRef] = frozenset()
+    """Spans that wait for nothing any more: their evaluations, if there are any, are in this or an earlier handout."""
+    sessions: tuple[SessionResult, ...] = ()
+    """Runs handed out in this step, for reports; a later one of the same session and run replaces the earlier."""
+    problems: tuple[Problem, ...] = ()
 
 
 class Engine:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 
-from goldspan.collector_processor.emit.evaluation import EngineOutput
+from goldspan.collector_processor.engine.engine import EngineOutput
 from goldspan.collector_processor.engine.settings import EngineSettings
 from goldspan.collector_processor.gateway.encoded_spans import EncodedSpanBuffer, Envelope, SpanGroup, by_trace
 from goldspan.collector_processor.gateway.key_scanner import KeyScanner

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from goldspan.collector_processor.emit.attributes import Attributes, span_attributes
-from goldspan.collector_processor.emit.evaluation import EngineOutput, Evaluation
-from goldspan.collector_processor.engine.engine import Engine
+from goldspan.collector_processor.emit.evaluation import Evaluation
+from goldspan.collector_processor.engine.engine import Engine, EngineOutput
 from goldspan.collector_processor.engine.settings import EngineSettings
 from goldspan.collector_processor.gateway.compressed_store import CompressedStore
 from goldspan.collector_processor.gateway.encoded_spans import (

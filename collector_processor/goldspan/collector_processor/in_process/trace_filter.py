@@ -17,8 +17,7 @@ from weakref import ref
 
 from opentelemetry.sdk.trace import ReadableSpan
 
-from goldspan.collector_processor.emit.evaluation import EngineOutput
-from goldspan.collector_processor.engine.engine import Engine
+from goldspan.collector_processor.engine.engine import Engine, EngineOutput
 from goldspan.collector_processor.engine.settings import EngineSettings
 from goldspan.collector_processor.engine.span_buffer import SpanBuffer
 from goldspan.collector_processor.engine.store import MemoryStore

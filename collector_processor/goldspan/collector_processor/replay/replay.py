@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from goldspan.collector_processor.emit.evaluation import EngineOutput, Evaluation
-from goldspan.collector_processor.engine.engine import Engine
+from goldspan.collector_processor.emit.evaluation import Evaluation
+from goldspan.collector_processor.engine.engine import Engine, EngineOutput
 from goldspan.collector_processor.engine.settings import EngineSettings
 from goldspan.collector_processor.metric_workers import MetricWorkers
 from goldspan.mappers.dialects import DialectRegistry
