@@ -179,7 +179,7 @@ CALLS = st.lists(
 )
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     turns=st.lists(st.tuples(CALLS, CALLS), min_size=1, max_size=3),
     mode=st.sampled_from(["name_only", "name_and_required_args", "name_and_args"]),

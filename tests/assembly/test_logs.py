@@ -8,7 +8,7 @@ from typing import Any
 
 import hypothesis.strategies as st
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from goldspan.mappers.assembly import assemble
 from goldspan.mappers.assembly.joined_logs import with_logs
@@ -205,7 +205,6 @@ class TestSessions:
         assert (session.id, session.id_source, session.ambiguous) == ("t", "trace_id", True)
 
 
-@settings(max_examples=150, deadline=None)
 @given(
     st.lists(
         st.builds(

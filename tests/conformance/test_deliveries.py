@@ -105,6 +105,7 @@ def golden_of(sessions: list[Session]) -> GoldenIndex:
 
 
 @pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.every_recording
 @pytest.mark.parametrize("name", NAMES)
 def test_sessions_are_the_same_in_every_order(name: str, order: str) -> None:
     whole = recording(name)
@@ -156,6 +157,7 @@ def sessions_in(evaluations: dict[str, Evaluation]) -> list[Session]:
 
 
 @pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.every_recording
 @pytest.mark.parametrize("name", NAMES)
 def test_the_engine_arrives_at_the_same_evaluations(name: str, order: str) -> None:
     whole = recording(name)
@@ -171,6 +173,7 @@ HIDDEN = [name for name in NAMES if TRUTH["files"][name]["turns"] == "hidden"]
 """Recordings of agents whose calls nothing shows."""
 
 
+@pytest.mark.every_recording
 @pytest.mark.parametrize("name", HIDDEN)
 def test_what_cannot_be_seen_is_not_judged(name: str) -> None:
     """A model that asked for tools unseen is no agent that called none."""
@@ -182,6 +185,7 @@ def test_what_cannot_be_seen_is_not_judged(name: str) -> None:
     }
 
 
+@pytest.mark.every_recording
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in HIDDEN])
 def test_a_recording_passes_the_golden_made_of_it(name: str) -> None:
     """Otherwise the evaluations compared above would say nothing."""

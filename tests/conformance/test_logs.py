@@ -100,6 +100,7 @@ SOURCES: dict[str, Callable[[str, Path], Any]] = {
 
 
 @pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.every_recording
 @pytest.mark.parametrize("name", LOGGED)
 def test_sessions_are_the_same_whatever_holds_spans_and_logs(name: str, source: str, tmp_path: Path) -> None:
     problems: list[Problem] = []
@@ -109,6 +110,7 @@ def test_sessions_are_the_same_whatever_holds_spans_and_logs(name: str, source: 
 
 
 @pytest.mark.parametrize("logs_first", [False, True])
+@pytest.mark.every_recording
 @pytest.mark.parametrize("name", LOGGED)
 def test_the_command_line_s_doors_take_logs_in(name: str, logs_first: bool) -> None:
     paths = files_of(name)[:: -1 if logs_first else 1]

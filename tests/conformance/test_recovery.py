@@ -86,6 +86,7 @@ TOLD_BY_ARGUMENTS = {
 """Without arguments nothing says of these spans that they are tools, or that a call awaited a person's decision."""
 
 
+@pytest.mark.every_recording
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in TOLD_BY_ARGUMENTS])
 def test_arguments_come_from_another_copy_or_are_unknown(name: str) -> None:
     recording = stripped(name)

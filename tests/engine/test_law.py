@@ -10,7 +10,6 @@ from dataclasses import replace
 from typing import Any
 
 import hypothesis.strategies as st
-from hypothesis import settings as hypothesis_settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from goldspan.collector_processor.emit.evaluation import Evaluation
@@ -278,8 +277,5 @@ class LawUnderEviction(Law):
 
 
 TestLaw = Law.TestCase
-TestLaw.settings = hypothesis_settings(max_examples=150, stateful_step_count=30, deadline=None)
 TestLawUnderTimeLimits = LawUnderTimeLimits.TestCase
-TestLawUnderTimeLimits.settings = hypothesis_settings(max_examples=100, stateful_step_count=30, deadline=None)
 TestLawUnderEviction = LawUnderEviction.TestCase
-TestLawUnderEviction.settings = hypothesis_settings(max_examples=60, stateful_step_count=30, deadline=None)

@@ -410,7 +410,7 @@ _fragments = st.lists(
 ).map(b"".join)
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(content=_fragments)
 @pytest.mark.parametrize("door", ["http", "grpc"])
 def test_whatever_bytes_come_the_doors_stay_open(running: Gateway, door: str, content: bytes) -> None:

@@ -50,6 +50,7 @@ def test_what_an_exporter_writes_is_the_same_message(request: dict[str, Any]) ->
     )
 
 
+@pytest.mark.every_recording
 @pytest.mark.parametrize("recording", NAMES)
 def test_what_was_recorded_is_the_same_message(recording: str) -> None:
     for request in requests_of(recording):

@@ -9,6 +9,7 @@ from goldspan.collector_processor.gateway.settings.pipeline_settings import Pipe
 from pipeline_rig import NAMES, bodies_of, cut_up, everything, files_of, run, said_by_replay, spans_in
 
 
+@pytest.mark.every_recording
 @pytest.mark.parametrize("recording", NAMES)
 def test_final_results_are_those_of_a_replay_however_the_records_come(recording: str) -> None:
     wanted = said_by_replay(files_of(recording), everything())

@@ -155,6 +155,7 @@ def test_ids_are_found_wherever_they_stand() -> None:
     assert trace_id_of(b"") == b""
 
 
+@pytest.mark.every_recording
 @pytest.mark.parametrize("recording", NAMES)
 def test_needles_find_every_span_that_a_dialect_reads_and_every_session(recording: str) -> None:
     for request in requests_of(recording):

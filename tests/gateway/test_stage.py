@@ -143,6 +143,7 @@ def packing_at_once() -> Iterator[None]:
         yield
 
 
+@pytest.mark.every_recording
 @pytest.mark.parametrize("recording", NAMES[::6])
 def test_what_is_packed_comes_back_as_it_was(recording: str) -> None:
     requests = cut_up(bodies_of(recording), 3)
@@ -158,6 +159,7 @@ def test_what_is_packed_comes_back_as_it_was(recording: str) -> None:
 
 
 @pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.every_recording
 @pytest.mark.parametrize("recording", NAMES[1::9])
 def test_a_crash_between_any_two_steps_loses_nothing(recording: str, seed: int, tmp_path: Path) -> None:
     rng = random.Random(f"{recording}/{seed}")

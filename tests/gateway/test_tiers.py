@@ -98,6 +98,7 @@ def agents_first(requests: Sequence[Request]) -> list[Request]:
     return order
 
 
+@pytest.mark.every_recording
 @pytest.mark.parametrize("recording", [name for name in NAMES if name not in LOGGED])
 def test_two_tiers_say_what_a_replay_says(recording: str) -> None:
     sent = agents_first(cut_up(bodies_of(recording), seed=len(recording)))

@@ -31,6 +31,7 @@ def recorded(name: str, folder: Path) -> Path:
     return folder / "goldens.yaml"
 
 
+@pytest.mark.every_recording
 @pytest.mark.parametrize("name", CAPTURED)
 def test_a_recording_is_right_by_its_own_golden(name: str, tmp_path: Path) -> None:
     goldens = recorded(name, tmp_path)
@@ -57,6 +58,7 @@ def expected_calls(document: Any) -> list[Any]:
     return found
 
 
+@pytest.mark.every_recording
 @pytest.mark.parametrize("name", CAPTURED)
 def test_one_changed_argument_is_all_that_differs(name: str, tmp_path: Path) -> None:
     goldens = recorded(name, tmp_path)
@@ -73,6 +75,7 @@ def test_one_changed_argument_is_all_that_differs(name: str, tmp_path: Path) -> 
     assert read_yaml(goldens.read_text("utf-8"), MistakeCollector("")) == document
 
 
+@pytest.mark.every_recording
 @pytest.mark.parametrize("name", [name for name in recordings.NAMES if name not in CAPTURED])
 def test_what_was_not_captured_is_said_and_not_invented(name: str, tmp_path: Path) -> None:
     result = goldspan("goldens", "record", *files_of(name), "-o", tmp_path / "goldens.json")

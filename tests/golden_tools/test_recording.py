@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from command_line import Run
@@ -303,7 +303,6 @@ VALUES = st.recursive(
 )
 
 
-@settings(deadline=None)
 @given(args=st.dictionaries(TEXT, VALUES, max_size=4), user=TEXT, suffix=st.sampled_from(["yaml", "json", "jsonl"]))
 def test_whatever_was_passed_is_right_by_its_recording(
     tmp_path_factory: pytest.TempPathFactory, args: dict[str, Any], user: str, suffix: str

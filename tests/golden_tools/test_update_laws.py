@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from goldspan.collector_processor.golden_tools.differences import trace_difference
@@ -45,7 +45,6 @@ def write(folder: Path, document: Any, suffix: str) -> Path:
     return path
 
 
-@settings(deadline=None, max_examples=100)
 @given(before=sessions(), after=sessions(), suffix=st.sampled_from(["yaml", "yaml", "json"]))
 def test_what_was_accepted_is_no_difference_any_more(
     tmp_path_factory: pytest.TempPathFactory, before: Session, after: Session, suffix: str
@@ -60,7 +59,6 @@ def test_what_was_accepted_is_no_difference_any_more(
     assert bool([change for change in again if change.note == "never seen"]) is bool(left)
 
 
-@settings(deadline=None, max_examples=100)
 @given(runs=st.lists(sessions(turns=2), min_size=1, max_size=3) | st.lists(sessions(), min_size=1, max_size=3))
 def test_every_recording_is_right_by_the_golden_of_all(runs: list[Session]) -> None:
     document = record(runs, "x").document
@@ -71,7 +69,6 @@ def test_every_recording_is_right_by_the_golden_of_all(runs: list[Session]) -> N
     )
 
 
-@settings(deadline=None, max_examples=50)
 @given(golden=sessions(turns=1), runs=st.lists(sessions(turns=1), min_size=2, max_size=3))
 def test_after_an_update_by_several_runs_each_of_them_passes(
     tmp_path_factory: pytest.TempPathFactory, golden: Session, runs: list[Session]

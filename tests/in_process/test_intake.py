@@ -9,7 +9,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry import trace
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
@@ -91,7 +91,6 @@ def by_replay(spans: Sequence[ReadableSpan]) -> Said:
     return newest(map(event_attributes, said))
 
 
-@settings(max_examples=150, deadline=None)
 @given(TRACES, st.randoms(use_true_random=False), st.integers(1, 12), st.booleans())
 def test_whatever_is_left_unread_the_results_are_those_of_all_spans(
     traces: list[tuple[str, Turns]], random: Random, size: int, shuffled: bool

@@ -44,6 +44,7 @@ def said_by_door(name: str, goldens: GoldenIndex, *, batch: int, seed: int) -> d
 
 
 @pytest.mark.parametrize("wanted", GOLDENS)
+@pytest.mark.every_recording
 @pytest.mark.parametrize("name", NAMES)
 def test_results_are_those_of_a_replay(name: str, wanted: str) -> None:
     goldens = GOLDENS[wanted]

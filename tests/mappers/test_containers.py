@@ -24,6 +24,7 @@ def facts_of(source: object, registry: DialectRegistry) -> list[SpanFacts]:
     return facts
 
 
+@pytest.mark.every_recording
 @pytest.mark.parametrize("name", NAMES)
 def test_json_messages_and_sdk_spans_of_a_recording_give_equal_facts(name: str) -> None:
     registry = DialectRegistry()

@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from goldspan.mappers.dialects import DialectRegistry, DialectTable
@@ -79,7 +79,6 @@ names = st.sampled_from(["", "execute_tool x", "invoke_agent a", "handoff to b",
 scopes = st.sampled_from(["", "openlit", *(rule.scope for table in TABLES for rule in table.rules if rule.scope)])
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(attribute_maps, events, names, scopes, st.sampled_from([0, 1, 2]), st.booleans())
 def test_whatever_a_span_holds_it_is_read(
     attributes: dict[Any, Any], held: list[EventView], name: str, scope: str, status: int, content: bool
@@ -110,7 +109,6 @@ def test_whatever_a_span_holds_it_is_read(
         assert value
 
 
-@settings(max_examples=200, deadline=None)
 @given(json_like.filter(lambda value: not isinstance(value, str)))  # texts are paths
 def test_whatever_is_given_as_a_span_is_read_or_is_a_problem(value: Any) -> None:
     problems: list[Problem] = []

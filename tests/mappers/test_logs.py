@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from goldspan.mappers.dialects import DialectRegistry
@@ -344,6 +344,7 @@ def test_another_record_is_another(change: dict[str, Any]) -> None:
     assert read(view).identity != read(replace(view, **change)).identity
 
 
+@pytest.mark.every_recording
 @pytest.mark.parametrize("recording", LOGGED)
 @pytest.mark.parametrize("content", [True, False])
 def test_recorded_logs_say_the_same_in_every_container(recording: str, content: bool) -> None:
@@ -438,7 +439,6 @@ VALUES = st.recursive(
 SCOPES = st.sampled_from(["", "gcp.vertex.agent", "semantic_kernel.kernel", "com.anthropic.claude_code.events"])
 
 
-@settings(max_examples=400, deadline=None)
 @given(
     st.sampled_from([*sorted(MESSAGE_EVENTS), "tool_result", "claude_code.tool_result"]),
     VALUES,

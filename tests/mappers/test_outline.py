@@ -11,6 +11,7 @@ from otlp_containers import RECORDINGS, as_sdk_spans, requests_of
 NAMES = sorted(path.name.removesuffix(".otlp.json") for path in RECORDINGS.glob("*.otlp.json"))
 
 
+@pytest.mark.every_recording
 @pytest.mark.parametrize("name", NAMES)
 def test_an_outline_says_what_reading_says(name: str) -> None:
     registry, reader = DialectRegistry(), SdkReader()
@@ -21,6 +22,7 @@ def test_an_outline_says_what_reading_says(name: str) -> None:
             assert registry.outline(view) == (facts.role, facts.scored)
 
 
+@pytest.mark.every_recording
 @pytest.mark.parametrize("name", NAMES)
 def test_session_ids_stand_under_the_keys_that_are_named_unless_a_marker_says_otherwise(name: str) -> None:
     registry, reader = DialectRegistry(), SdkReader()

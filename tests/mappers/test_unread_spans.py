@@ -33,6 +33,7 @@ def plainly(path: Path) -> list[SpanView]:
     return [view for view in views(documents_in(path), refuse) if not isinstance(view, LogView)]
 
 
+@pytest.mark.every_recording
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.name.removesuffix(".otlp.json"))
 def test_content_is_read_late_as_it_is_at_once(path: Path) -> None:
     late = [REGISTRY.read(view, content=False) for view in lazily(path)]

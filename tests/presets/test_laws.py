@@ -10,7 +10,7 @@ import sys
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from goldspan.scoring.presets import PRESETS, PresetResult, score_with_preset
@@ -71,14 +71,12 @@ def test_every_preset_is_tried() -> None:
 
 @pytest.mark.parametrize(("preset", "options"), CASES)
 @given(expected=values | st.lists(values | calls, max_size=3), actual=values | st.lists(values | calls, max_size=3))
-@settings(max_examples=25, deadline=None)
 def test_nothing_given_makes_it_raise(preset: str, options: dict[str, Any], expected: Any, actual: Any) -> None:
     check(score_with_preset(preset, expected, actual, **options), preset)
 
 
 @pytest.mark.parametrize(("preset", "options"), CASES)
 @given(expected=call_lists, actual=call_lists)
-@settings(max_examples=25, deadline=None)
 def test_calls_are_scored_and_left_as_they_were(
     preset: str, options: dict[str, Any], expected: list[Any], actual: list[Any]
 ) -> None:
@@ -91,7 +89,6 @@ def test_calls_are_scored_and_left_as_they_were(
 
 @pytest.mark.parametrize("preset", [name for name in PRESETS if name != "bfcl"])
 @given(expected=st.lists(calls, min_size=1, max_size=4))
-@settings(max_examples=25, deadline=None)
 def test_a_copy_of_what_was_expected_is_right(preset: str, expected: list[dict[str, Any]]) -> None:
     plain = [{"name": call["name"] or "a", "args": call["args"]} for call in expected]
     options = {"trajectory_match_mode": "unordered"} if preset == "langchain" else {}

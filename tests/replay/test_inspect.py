@@ -32,6 +32,7 @@ def test_there_are_recordings() -> None:
     assert len(RECORDINGS) > 20
 
 
+@pytest.mark.every_recording
 @pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: path.name.removesuffix(".otlp.json"))
 def test_the_document_of_every_recording_is_as_published(path: Path, run: Run) -> None:
     document = inspected(run, path)

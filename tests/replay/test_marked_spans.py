@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from goldspan.collector_processor.replay.replay import replay
@@ -34,7 +34,6 @@ GOLDENS = load_goldens(
         ],
     }
 )
-slow = settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 
 SESSIONS = st.sampled_from(["wanted", "some-1", "other", None])
 KINDS = st.sampled_from([0, 1, 2, 3, 5, "SPAN_KIND_SERVER", "2", None])
@@ -135,7 +134,6 @@ def result_of(views: Iterable[MarkedView], problems: list[Problem]) -> tuple[Any
 
 
 @given(traffic())
-@slow
 def test_marked_spans_alone_give_the_results_of_all(content: bytes) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "traces.jsonl")
@@ -147,7 +145,6 @@ def test_marked_spans_alone_give_the_results_of_all(content: bytes) -> None:
 
 
 @given(st.lists(valid_requests(), min_size=1, max_size=3), hostile_requests)
-@slow
 def test_protobuf_is_read_alike(sent: list[dict[str, Any]], anything: dict[str, Any]) -> None:
     messages = [message_of(request).SerializeToString() for request in (*sent, anything)]
     with tempfile.TemporaryDirectory() as folder:

@@ -31,6 +31,7 @@ def scored(run: Run, *arguments: object) -> dict[str, Any]:
     return document
 
 
+@pytest.mark.every_recording
 @pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: path.name.removesuffix(".otlp.json"))
 def test_the_document_of_every_recording_is_as_published(path: Path, run: Run, tmp_path: Path) -> None:
     goldens = tmp_path / "goldens.json"
@@ -83,6 +84,7 @@ def test_judged_spans_are_enriched_and_all_others_stay_as_they_came(
     assert not list(tmp_path.glob("*.partial"))
 
 
+@pytest.mark.every_recording
 @pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: path.name.removesuffix(".otlp.json"))
 def test_enriched_spans_tell_the_same_sessions(path: Path, run: Run, tmp_path: Path) -> None:
     before = read_sessions(path)

@@ -9,7 +9,7 @@ from itertools import accumulate
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from goldspan.scoring.align.alignment import LIMIT, Alignment, Pair, align
@@ -106,7 +106,6 @@ def problems(draw: st.DrawFn, most: int = 5) -> tuple[list[str], list[str], Scor
 
 
 @given(problems(), st.booleans(), st.booleans())
-@settings(max_examples=800, deadline=None)
 def test_the_best_alignment_is_found_in_every_mode(
     problem: tuple[list[str], list[str], Scores, list[int]], ordered: bool, in_batches: bool
 ) -> None:
@@ -117,7 +116,6 @@ def test_the_best_alignment_is_found_in_every_mode(
 
 
 @given(problems(6), st.data(), st.booleans())
-@settings(max_examples=400, deadline=None)
 def test_groups_optional_calls_and_batches_together_are_aligned_as_the_rule_is_worded(
     problem: tuple[list[str], list[str], Scores, list[int]], data: st.DataObject, in_batches: bool
 ) -> None:
@@ -139,7 +137,6 @@ def test_groups_optional_calls_and_batches_together_are_aligned_as_the_rule_is_w
 
 
 @given(problems(6), st.data())
-@settings(max_examples=200, deadline=None)
 def test_where_too_much_is_free_of_order_what_is_found_is_allowed_and_flagged_unless_it_is_best(
     problem: tuple[list[str], list[str], Scores, list[int]], data: st.DataObject
 ) -> None:
@@ -161,7 +158,6 @@ def test_where_too_much_is_free_of_order_what_is_found_is_allowed_and_flagged_un
 
 
 @given(problems(6), st.data())
-@settings(max_examples=200, deadline=None)
 def test_in_any_order_and_in_one_group_the_order_of_actual_calls_changes_nothing(
     problem: tuple[list[str], list[str], Scores, list[int]], data: st.DataObject
 ) -> None:
@@ -183,7 +179,6 @@ def test_in_any_order_and_in_one_group_the_order_of_actual_calls_changes_nothing
 
 
 @given(st.data(), st.integers(0, 2))
-@settings(max_examples=400, deadline=None)
 def test_batches_of_many_calls_are_aligned_like_those_of_few(data: st.DataObject, few: int) -> None:
     """Beyond some calls a batch is matched as a whole: another algorithm, the same alignment, ties included."""
     sizes = data.draw(st.lists(st.integers(1, 4), min_size=1, max_size=5))

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from goldspan.scoring import Capture, Criterion, ExpectedCall, ToolCall, Turn, score_turn
@@ -71,7 +71,6 @@ def partly_known(draw: st.DrawFn) -> tuple[list[ToolCall], list[ToolCall]]:
 
 
 @given(expected_calls, partly_known(), criteria, st.sampled_from(["report", "penalize"]), st.data())
-@settings(max_examples=400)
 def test_in_any_order_the_order_of_calls_never_changes_score_or_label(
     expected: Any, actual: Any, criterion: Criterion, extra: Any, data: st.DataObject
 ) -> None:
@@ -84,7 +83,6 @@ def test_in_any_order_the_order_of_calls_never_changes_score_or_label(
 
 
 @given(expected_calls, known_calls, criteria, st.data())
-@settings(max_examples=400)
 def test_a_better_argument_never_lowers_a_score(
     expected: Any, actual: Any, criterion: Criterion, data: st.DataObject
 ) -> None:
@@ -108,7 +106,6 @@ def test_a_better_argument_never_lowers_a_score(
 
 
 @given(expected_calls, known_calls, criteria, st.sampled_from(["report", "penalize"]), values, st.data())
-@settings(max_examples=400)
 def test_an_expected_argument_more_that_was_not_passed_never_raises_a_score(
     expected: Any, actual: Any, criterion: Criterion, extra: Any, value: Any, data: st.DataObject
 ) -> None:
@@ -126,7 +123,6 @@ def test_an_expected_argument_more_that_was_not_passed_never_raises_a_score(
 
 
 @given(expected_calls, partly_known(), criteria)
-@settings(max_examples=800)
 def test_what_is_learned_never_turns_a_pass_or_a_failure_into_the_other(
     expected: Any, actual: Any, criterion: Criterion
 ) -> None:

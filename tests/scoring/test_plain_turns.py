@@ -9,7 +9,7 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from goldspan.scoring import (
@@ -67,7 +67,6 @@ def cases(draw: st.DrawFn) -> tuple[Golden, Session]:
 
 
 @given(cases())
-@settings(max_examples=400, deadline=None)
 def test_the_short_cut_says_what_the_long_way_says(case: tuple[Golden, Session]) -> None:
     golden, session = case
     found = score_session(golden, session)

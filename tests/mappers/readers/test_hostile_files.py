@@ -42,7 +42,7 @@ STARTS = (
     b"\x0a\x10\x12",
     b"\xef\xbb\xbf{",
 )
-fresh = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+fresh = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def survives(folder: Path, content: bytes) -> tuple[int, list[Problem]]:

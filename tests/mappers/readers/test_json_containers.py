@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from goldspan.mappers import read_sessions
@@ -238,7 +238,6 @@ _junk = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_si
 
 
 @given(st.sampled_from(["jaeger.json", "tempo-v1.json", "tempo-v2.json", "zipkin.json"]), st.data())
-@settings(deadline=None)
 def test_anything_anywhere_never_raises(name: str, data: st.DataObject) -> None:
     parsed = json.loads((FOLDER / name).read_text("utf-8"))
     chance = data.draw(st.randoms(use_true_random=False))

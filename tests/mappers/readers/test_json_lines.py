@@ -22,7 +22,7 @@ from goldspan.scoring.errors import Problem, TraceFileError
 from otlp_requests import as_line, facts, read_bytes, requests, spans_of
 from trace_requests import plain_request, turn_request
 
-fresh = settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], deadline=None)
+fresh = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 REGISTRY = DialectRegistry()
 RECORDINGS = sorted((Path(__file__).parents[2] / "fixtures" / "recordings").glob("*.otlp.json"))
 TURN = turn_request("sess-1", ("get_weather", {"city": "Zürich"}))
@@ -104,6 +104,7 @@ def test_lines_with_anything_anywhere_are_read_alike(tmp_path: Path, sent: dict[
     assert repr(read_lazily(tmp_path, content)) == repr(read_plainly(content))
 
 
+@pytest.mark.every_recording
 @pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: path.name.removesuffix(".otlp.json"))
 def test_recordings_are_read_alike(path: Path) -> None:
     try:

@@ -265,6 +265,7 @@ def test_documents_hold_log_records_as_they_came(source: str, tmp_path: Path) ->
     check(view)
 
 
+@pytest.mark.every_recording
 @pytest.mark.parametrize("recording", LOGGED)
 def test_recorded_logs_are_the_same_in_every_container(recording: str, tmp_path: Path) -> None:
     documents = log_documents(recording)

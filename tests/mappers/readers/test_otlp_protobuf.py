@@ -29,7 +29,7 @@ FRAMINGS = {
     "bare, gzip": lambda *messages: gzip.compress(b"".join(messages)),
     "prefixed as a whole in zstd": lambda *messages: zstandard.compress(prefixed(*messages)),
 }
-fresh = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+fresh = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @given(st.lists(requests, min_size=1, max_size=2), st.sampled_from(sorted(FRAMINGS)))
