@@ -3,8 +3,17 @@
 
 VENV := .venv
 BIN := $(VENV)/bin
-READY := $(VENV)/.ready
 SDK_VENVS := .venvs
+
+# $(VENV) has as much in it as was asked for: each of these is a group of pyproject.toml.
+DEMO := $(VENV)/.demo
+TEST := $(VENV)/.test
+CHECK := $(VENV)/.check
+COVERAGE := $(VENV)/.coverage-measured
+
+# Processes that tests run in; the tests of a file stay together.
+JOBS ?= 2
+PYTEST := python -m pytest -rs -n $(JOBS) --dist loadfile
 
 # The oldest supported SDK and the one google-adk pins; the environment of `test` has the newest there is.
 SDK_OLDEST := 1.39.1
@@ -15,37 +24,47 @@ PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3
 	"$$python" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 \
 	&& echo "$$python" && break; done)
 
-# $(call set_up,VENV,WHAT TO INSTALL): a virtual environment with goldspan in editable mode.
+# $(call set_up,VENV,WHAT TO INSTALL): a virtual environment with goldspan in editable mode. It leaves a mark: the target.
 define set_up
 	@test -n "$(PYTHON)" || { echo "No Python 3.11 or newer with venv found: install one, or say make PYTHON=..." >&2; exit 2; }
 	@$(1)/bin/python -m pip --version >/dev/null 2>&1 || "$(PYTHON)" -m venv $(1)
 	$(1)/bin/python -m pip install --quiet --upgrade 'pip>=25.1'
 	$(1)/bin/python -m pip install --quiet --editable . $(2)
-	@touch $(1)/.ready
+	@touch $@
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check conformance bench bench-peers bench-rotel soak test-adk test-sdk test-zero-code test-servers scenarios collector record try wheel clean
+.PHONY: help demo test test-all test-sdk test-adk test-zero-code test-javascript test-servers check coverage conformance docs bench \
+	bench-peers bench-rotel soak scenarios collector record try wheel clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(READY) ## score recorded traces, then a live agent
+demo: $(DEMO) ## score recorded traces, then a live agent
 	$(BIN)/python examples/demo.py
 
-test: $(READY) ## run every test; ARGS= goes to pytest
-	$(BIN)/python -m pytest -rs $(ARGS)
+test: $(TEST) ## the tests to run while working: one recording a dialect, few examples; ARGS= goes to pytest
+	$(BIN)/$(PYTEST) $(ARGS)
 
-check: $(READY) ## lint, format, types
+test-all: $(TEST) ## every test, with every recording and many examples; ARGS= goes to pytest
+	$(BIN)/$(PYTEST) --all $(ARGS)
+
+check: $(CHECK) ## lint, format, types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/pyright
 
-conformance: $(READY) ## every recording held against what its agent did; ARGS= names some
+coverage: $(COVERAGE) ## branches that the tests of `make test` take; fails below the floor in pyproject.toml
+	$(BIN)/$(PYTEST) --cov --cov-report=term:skip-covered $(ARGS)
+
+conformance: $(TEST) ## every recording compared with what its agent did; ARGS= names some
 	$(BIN)/python tests/conformance/recordings.py $(ARGS)
 
-bench: $(READY) ## ratios against reference implementations, in one run
+docs: $(SDK_VENVS)/docs/.ready ## build the documentation and the API reference into site/; fails on a broken link
+	$(SDK_VENVS)/docs/bin/mkdocs build --strict --quiet
+
+bench: $(TEST) ## ratios against reference implementations, in one run
 	$(BIN)/python -m benchmarks $(ARGS)
 
 bench-peers: $(SDK_VENVS)/peers/.ready ## what scoring costs beside the evaluators of UiPath and DeepEval
@@ -54,14 +73,14 @@ bench-peers: $(SDK_VENVS)/peers/.ready ## what scoring costs beside the evaluato
 bench-rotel: $(SDK_VENVS)/rotel/.ready ## what a span costs in `goldspan serve` beside rotel, as whole processes; Python 3.11 on Linux, two cores
 	$(SDK_VENVS)/rotel/bin/python -m benchmarks.rotel $(ARGS)
 
-soak: $(READY) ## kill a gateway under load 50 times and see what arrives; ARGS= is how often
+soak: $(TEST) ## kill a gateway under load 50 times and see what arrives; ARGS= is how often
 	PYTHONPATH=tests:. $(BIN)/python tests/soak.py $(ARGS)
 
-test-sdk: $(SDK_VENVS)/$(SDK_OLDEST)/.ready $(SDK_VENVS)/$(SDK_PINNED)/.ready ## run the doors' tests on the oldest and the pinned OpenTelemetry SDK
+test-sdk: $(SDK_VENVS)/$(SDK_OLDEST)/.ready $(SDK_VENVS)/$(SDK_PINNED)/.ready ## the tests that touch the OpenTelemetry SDK, on the oldest and the pinned one
 	@for sdk in $(SDK_OLDEST) $(SDK_PINNED); do \
 		$(SDK_VENVS)/$$sdk/bin/python -c \
 			'from importlib.metadata import version; print("opentelemetry-sdk", version("opentelemetry-sdk"))' && \
-		$(SDK_VENVS)/$$sdk/bin/python -m pytest -rs $(SDK_TESTS) $(ARGS) || exit 1; \
+		$(SDK_VENVS)/$$sdk/bin/$(PYTEST) --all $(SDK_TESTS) $(ARGS) || exit 1; \
 	done
 
 test-adk: $(SDK_VENVS)/adk/.ready ## run the adapter for Google ADK with the real google-adk
@@ -70,10 +89,13 @@ test-adk: $(SDK_VENVS)/adk/.ready ## run the adapter for Google ADK with the rea
 test-zero-code: $(SDK_VENVS)/zero-code/.ready ## run agents under opentelemetry-instrument, set up by variables and files alone
 	$(SDK_VENVS)/zero-code/bin/python -m pytest -rs tests/zero_code $(ARGS)
 
-test-servers: $(READY) $(SDK_VENVS)/servers/.ready ## scores in a real Phoenix and a real MLflow; both are large
+test-javascript: $(TEST) $(SDK_VENVS)/javascript/.ready ## OpenTelemetry's exporters for JavaScript as clients; needs node and npm
+	$(BIN)/python -m pytest -rs tests/gateway/test_javascript.py $(ARGS)
+
+test-servers: $(TEST) $(SDK_VENVS)/servers/.ready ## scores in a real Phoenix and a real MLflow; both are large
 	$(BIN)/python -m pytest -rs tests/sinks/test_real_servers.py $(ARGS)
 
-scenarios: $(READY) ## what arrives from real processes, with and without goldspan; ARGS= names some
+scenarios: $(TEST) ## what arrives from real processes, with and without goldspan; ARGS= names some
 	PYTHONPATH=tests $(BIN)/python tests/scenarios/measuring.py $(ARGS)
 
 collector: .collector/otelcol-goldspan ## build the OpenTelemetry Collector that the tests of config/collector use; needs Go
@@ -81,18 +103,30 @@ collector: .collector/otelcol-goldspan ## build the OpenTelemetry Collector that
 record: ## record a framework's telemetry anew: FRAMEWORK=name; without a name, list them
 	@"$(PYTHON)" tests/recordings/record.py $(FRAMEWORK) $(ARGS)
 
-try: $(READY) ## one scored turn in each framework, set up as docs/frameworks.md says; FRAMEWORK=name tries one
+try: $(TEST) ## one scored turn in each framework, set up as docs/frameworks.md says; FRAMEWORK=name tries one
 	@PYTHONPATH=tests:tests/recordings $(BIN)/python tests/frameworks/trying.py $(FRAMEWORK)
 
-wheel: $(READY) ## build the wheel into dist/
+wheel: $(TEST) ## build the wheel into dist/
 	$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
 
 clean: ## remove everything a target made
-	rm -rf $(VENV) $(SDK_VENVS) .collector dist build .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(SDK_VENVS) .collector site dist build .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-$(READY): pyproject.toml
-	$(call set_up,$(VENV),--group dev)
+$(DEMO): pyproject.toml
+	$(call set_up,$(VENV),--group demo)
+
+$(TEST): pyproject.toml
+	$(call set_up,$(VENV),--group test --group queries)
+
+$(CHECK): pyproject.toml
+	$(call set_up,$(VENV),--group check)
+
+$(COVERAGE): pyproject.toml
+	$(call set_up,$(VENV),--group coverage)
+
+$(SDK_VENVS)/docs/.ready: pyproject.toml
+	$(call set_up,$(SDK_VENVS)/docs,--group docs)
 
 $(SDK_VENVS)/adk/.ready: pyproject.toml
 	$(call set_up,$(SDK_VENVS)/adk,--group test 'google-adk[eval]>=2.10')
@@ -111,7 +145,13 @@ $(SDK_VENVS)/rotel/.ready: pyproject.toml
 $(SDK_VENVS)/%/.ready: pyproject.toml
 	$(call set_up,$(SDK_VENVS)/$*,--group test opentelemetry-sdk==$* opentelemetry-exporter-otlp==$*)
 
-$(SDK_VENVS)/servers/.ready: $(READY)
+$(SDK_VENVS)/javascript/.ready: tests/javascript/package.json
+	mkdir -p $(@D)
+	cp $< $(@D)
+	npm install --silent --no-audit --no-fund --prefix $(@D)
+	@touch $@
+
+$(SDK_VENVS)/servers/.ready:
 	"$(PYTHON)" -m venv $(SDK_VENVS)/servers
 	$(SDK_VENVS)/servers/bin/python -m pip install --quiet arize-phoenix==20.26.1 mlflow==3.17.2
 	@touch $@

@@ -17,7 +17,7 @@ from markdown_pages import as_module, blocks, dead_links, wrong_commands
 from otlp_receiver import otlp_receiver
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
 NO_TESTS_COLLECTED = 5
 
 
