@@ -35,7 +35,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     return files
 
 
-def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+def on_page_markdown(markdown: str, page: Page, files: Files, **_: object) -> str:
     """Lead links to where the files are on the site."""
     here = page.file.src_uri
     lies_in_root = {page: source for source, page in FROM_ROOT.items()}

@@ -1,4 +1,4 @@
-"""The shape of modules: short, typed, in a namespace without a package of its own."""
+"""The shape of modules: typed, in a namespace without a package of its own."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 ROOMS = ("scoring", "mappers", "collector_processor")
 CODE = [path for room in ROOMS for path in sorted((ROOT / room).rglob("*.py"))]
-EVERYTHING = CODE + [path for top in ("tests", "benchmarks", "examples") for path in sorted((ROOT / top).rglob("*.py"))]
 VAGUE = {"base", "common", "helpers", "misc", "util", "utils"}
 
 

@@ -1,0 +1,131 @@
+"""The shape of the tree: no import circle, no crumb, no two modules of one name, imports at the top."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from architecture.module_graph import ROOT, Module, circles_in, graph_of, modules_in
+
+SHORT = 40
+DIALECTS = "goldspan.mappers.dialects."
+"""Here each dialect has a file, however short."""
+COMMANDS = "goldspan.collector_processor.cli."
+"""Here each command has a file of its name, whatever else has that name."""
+
+CIRCLES_LEFT = ("goldspan.scoring.",)
+CRUMBS_LEFT = {
+    "goldspan.scoring.kept",
+    "goldspan.mappers.session_reader",
+    "goldspan.collector_processor.cli.group",
+    "goldspan.collector_processor.gateway.delays",
+}
+UNEXPLAINED_LEFT = {
+    "goldspan.scoring.goldens.yaml_text",
+    "goldspan.mappers.readers.files",
+    "goldspan.mappers.readers.otlp_protobuf",
+    "goldspan.collector_processor.cli.serve",
+    "goldspan.collector_processor.cli.sinks",
+    "goldspan.collector_processor.gateway.deliver.destinations",
+}
+"""What is still to be mended. Add nothing here."""
+
+MODULES = modules_in(ROOT)
+GRAPH = graph_of(MODULES)
+ENTRY_POINTS = (ROOT / "pyproject.toml").read_text("utf-8")
+
+
+def crumbs(modules: dict[str, Module], entry_points: str = "") -> list[str]:
+    """Return short modules that at most one other module imports: they belong into that one."""
+    graph = graph_of(modules)
+    importers = Counter(target for targets in graph.values() for target in targets)
+    return [
+        name
+        for name in graph
+        if len(modules[name].lines) < SHORT
+        and importers[name] <= 1
+        and not name.endswith("__main__")
+        and f'"{name}:' not in entry_points
+    ]
+
+
+def unexplained(modules: dict[str, Module]) -> list[str]:
+    """Return imports inside functions that no comment gives a reason for."""
+    return [
+        f"{name}:{one.line}"
+        for name, module in modules.items()
+        for one in module.imports
+        if one.in_function and not one.comment
+    ]
+
+
+def namesakes(modules: dict[str, Module], room: str) -> list[str]:
+    """Return names that more than one module of a room has."""
+    mine = [name for name in modules if name.startswith(f"{room}.") and not name.startswith(COMMANDS)]
+    counts = Counter(name.rpartition(".")[2] for name in mine if not modules[name].is_package)
+    return sorted(name for name, count in counts.items() if count > 1)
+
+
+def test_no_import_goes_in_a_circle() -> None:
+    found = [circle for circle in circles_in(GRAPH) if not all(name.startswith(CIRCLES_LEFT) for name in circle)]
+    assert [" -> ".join(circle) for circle in found] == []
+
+
+def test_no_module_is_a_crumb() -> None:
+    found = [name for name in crumbs(MODULES, ENTRY_POINTS) if not name.startswith(DIALECTS)]
+    assert [name for name in found if name not in CRUMBS_LEFT] == []
+
+
+def test_no_two_modules_of_collector_processor_have_one_name() -> None:
+    assert namesakes(MODULES, "goldspan.collector_processor") == []
+
+
+def test_an_import_inside_a_function_has_its_reason() -> None:
+    assert [one for one in unexplained(MODULES) if one.partition(":")[0] not in UNEXPLAINED_LEFT] == []
+
+
+def made(**sources: str) -> dict[str, Module]:
+    """Modules of a package `p` that passes on what is in its module `inside`."""
+    package = Module("p", "from p.inside import Thing", is_package=True)
+    return {"p": package} | {f"p.{name}": Module(f"p.{name}", source) for name, source in sources.items()}
+
+
+@pytest.mark.parametrize(
+    ("inside", "outside", "circle"),
+    [
+        ("import p.outside", "import p.inside", True),
+        ("from p.outside import f", "from p import inside", True),
+        ("if TYPE_CHECKING:\n    from .outside import f", "from p import Thing", True),
+        ("from p.outside import f", "def g():\n    from p import inside", False),
+        ("from p.outside import f", "import os", False),
+    ],
+)
+def test_a_circle_is_found(inside: str, outside: str, circle: bool) -> None:
+    assert bool(circles_in(graph_of(made(inside=inside, outside=outside)))) is circle
+
+
+@pytest.mark.parametrize(
+    ("lines", "importers", "is_crumb"), [(SHORT - 1, 1, True), (SHORT - 1, 0, True), (SHORT, 1, False), (5, 2, False)]
+)
+def test_a_crumb_is_found(lines: int, importers: int, is_crumb: bool) -> None:
+    sources = {f"user{number}": "import p.small\n" + "x = 1\n" * SHORT for number in range(importers)}
+    assert (crumbs(made(small="x = 1\n" * lines, **sources)) == ["p.small"]) is is_crumb
+
+
+@pytest.mark.parametrize(
+    ("source", "explained"),
+    [
+        ("def f():\n    import x", False),
+        ("def f():\n    import x  # noqa: PLC0415", False),
+        ("def f():\n    import x  # noqa: PLC0415 - an extra", True),
+        ("def f():\n    # an extra\n    import x", True),
+        ("import x", True),
+    ],
+)
+def test_an_import_without_a_reason_is_found(source: str, explained: bool) -> None:
+    assert (unexplained({"p": Module("p", source)}) == []) is explained
+
+
+def test_namesakes_are_found() -> None:
+    assert namesakes({name: Module(name, "") for name in ("p.a.x", "p.b.x", "p.b.y", "q.y")}, "p") == ["x"]
