@@ -31,7 +31,7 @@ from goldspan.collector_processor.gateway.interfaces import Delivered, Request, 
 from goldspan.collector_processor.gateway.journal.journal import Journal
 from goldspan.collector_processor.gateway.settings.pipeline_settings import PipelineSettings
 from goldspan.collector_processor.gateway.worker import Worker
-from goldspan.mappers.dialects import DialectRegistry
+from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.readers.otlp_messages import message_views
 from goldspan.mappers.spans import LogView
 from goldspan.scoring.goldens import GoldenIndex, load_goldens

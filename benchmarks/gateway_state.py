@@ -20,7 +20,7 @@ from goldspan.collector_processor.gateway.encoded_spans import split_request
 from goldspan.collector_processor.gateway.interfaces import Delivered, Request, Signal
 from goldspan.collector_processor.gateway.settings.pipeline_settings import PipelineSettings
 from goldspan.collector_processor.gateway.worker import Worker
-from goldspan.mappers.dialects import DialectRegistry
+from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.scoring.goldens import load_goldens
 
 CALLS = 5

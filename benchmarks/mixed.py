@@ -22,7 +22,7 @@ from benchmarks.harness import ROUNDS, Comparison, Subject, pin, print_tables
 from benchmarks.mixed_traffic import mixed_golden_set, mixed_json_lines, sessions_for
 from benchmarks.replay import beside_loads, loads, parse
 from goldspan.collector_processor.replay.replay import Replay, replay
-from goldspan.mappers.dialects import DialectRegistry
+from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.readers import read_marked
 from goldspan.scoring import GoldenIndex, load_goldens
 

@@ -14,7 +14,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
 from benchmarks.harness import ROUNDS, Comparison, Subject, pin, print_tables
 from benchmarks.replay import beside_loads, parse
 from benchmarks.traffic import SessionPlan, otlp_json_lines, plan_sessions
-from goldspan.mappers.dialects import DialectRegistry
+from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.readers import read_files
 from goldspan.mappers.spans import LogView, SpanView
 

@@ -14,7 +14,7 @@ from benchmarks.harness import PROCESS_CPU, ROUNDS, Comparison, Subject, compare
 from benchmarks.traffic import golden_set, otlp_json_lines, plan_sessions
 from goldspan.collector_processor.replay.replay import Replay, replay
 from goldspan.mappers import read_sessions
-from goldspan.mappers.dialects import DialectRegistry
+from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.readers import read_files
 from goldspan.scoring import GoldenIndex, Label, load_goldens
 

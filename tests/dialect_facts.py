@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from goldspan.mappers.dialects import DialectRegistry
+from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.facts import ModelFacts, SpanFacts, ToolFacts
 from goldspan.mappers.readers import read_files
 from goldspan.scoring.sessions import Capture, Content

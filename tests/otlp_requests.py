@@ -12,7 +12,7 @@ from google.protobuf import json_format
 from hypothesis import strategies as st
 from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
 
-from goldspan.mappers.dialects import DialectRegistry
+from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.facts import Record
 from goldspan.mappers.readers import read_files, views
 from goldspan.scoring.errors import Problem

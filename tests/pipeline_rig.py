@@ -32,7 +32,7 @@ from goldspan.collector_processor.gateway.interfaces import (
 from goldspan.collector_processor.gateway.pipeline import GatewayPipeline
 from goldspan.collector_processor.gateway.settings.pipeline_settings import PipelineSettings
 from goldspan.collector_processor.replay.replay import replay
-from goldspan.mappers.dialects import DialectRegistry
+from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.readers import read_files
 from goldspan.mappers.readers.otlp_messages import message_attributes
 from goldspan.scoring.goldens import GoldenIndex, load_goldens

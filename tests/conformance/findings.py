@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from conformance import recordings
-from goldspan.mappers.dialects import DialectRegistry
+from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.facts import Role, SpanFacts
 from goldspan.mappers.readers import read_files
 from goldspan.mappers.spans import LogView

@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from conformance.single_records import Document, changed
-from goldspan.mappers.dialects import DialectRegistry, DialectTable
+from goldspan.mappers.dialect_registry import DialectRegistry
+from goldspan.mappers.dialects import DialectTable
 from goldspan.mappers.facts import Role
 from goldspan.mappers.readers import views
 from goldspan.mappers.spans import LogView

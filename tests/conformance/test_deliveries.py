@@ -20,7 +20,7 @@ from goldspan.collector_processor.engine.engine import Engine, EngineOutput
 from goldspan.collector_processor.engine.judge import evaluations_of
 from goldspan.collector_processor.engine.settings import EngineSettings
 from goldspan.mappers import read_sessions
-from goldspan.mappers.dialects import DialectRegistry
+from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.facts import LogFacts, Record
 from goldspan.mappers.readers import views
 from goldspan.mappers.spans import LogView

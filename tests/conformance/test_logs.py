@@ -17,7 +17,7 @@ from conformance.test_deliveries import golden_of
 from goldspan.collector_processor.replay.inspection import inspect_spans
 from goldspan.collector_processor.replay.replay import replay
 from goldspan.mappers import read_sessions
-from goldspan.mappers.dialects import DialectRegistry
+from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.readers import read_files
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.results import Label

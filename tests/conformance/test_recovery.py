@@ -12,7 +12,7 @@ from conformance.recordings import TRUTH
 from conformance.single_records import documents_of
 from conformance.stripped import is_tool_span, without_arguments
 from goldspan.mappers import read_sessions
-from goldspan.mappers.dialects import DialectRegistry
+from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.facts import LogFacts, SpanFacts, ToolFacts
 from goldspan.mappers.readers import views
 from goldspan.mappers.spans import LogView

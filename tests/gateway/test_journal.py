@@ -18,7 +18,7 @@ from goldspan.collector_processor.gateway.interfaces import Request, Signal
 from goldspan.collector_processor.gateway.journal.body_log import BodyLog, LogFullError
 from goldspan.collector_processor.gateway.journal.journal import Changes, Journal
 from goldspan.collector_processor.gateway.journal.records import decode_record, encode_record
-from goldspan.mappers.dialects import DialectRegistry
+from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.facts import LogFacts, ModelFacts, Role, SpanFacts, ToolFacts
 from goldspan.mappers.facts import Request as ToolRequest
 from goldspan.mappers.readers import read_files

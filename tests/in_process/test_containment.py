@@ -17,7 +17,7 @@ from opentelemetry.sdk.trace.export import SpanExportResult
 from goldspan.collector_processor import ToolParameterMatchExporter
 from goldspan.collector_processor.engine.engine import Engine, EngineOutput
 from goldspan.collector_processor.in_process import span_pipeline
-from goldspan.mappers.dialects import DialectRegistry
+from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.scoring.errors import SettingsError
 from in_process_rig import Inner, Rig, scores, until
 from scripted_agent import golden, golden_set

@@ -26,7 +26,7 @@ from goldspan.collector_processor.in_process import trace_filter as intake_modul
 from goldspan.collector_processor.in_process import trace_filter as roots_module
 from goldspan.collector_processor.in_process.trace_filter import TraceFilter
 from goldspan.collector_processor.replay.replay import replay
-from goldspan.mappers.dialects import DialectRegistry
+from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.readers import views
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.goldens import GoldenIndex

@@ -11,7 +11,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 
 from goldspan.collector_processor.replay.replay import replay
-from goldspan.mappers.dialects import DialectRegistry
+from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.readers import views
 from goldspan.scoring.goldens import load_goldens
 from goldspan.scoring.results import Reason

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goldspan.mappers.dialects import DialectRegistry
+from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.dialects.reading.arguments import read_arguments
 from goldspan.mappers.facts import ToolFacts
 from goldspan.scoring.sessions import Capture

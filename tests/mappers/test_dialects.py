@@ -9,8 +9,8 @@ from typing import cast
 import pytest
 
 from dialect_facts import EXPECTED, FOLDER, document_of
-from goldspan.mappers.dialects import DialectTable, default_dialects
-from goldspan.mappers.installed_dialects import built_in_dialects
+from goldspan.mappers.dialects import DialectTable
+from goldspan.mappers.installed_dialects import built_in_dialects, default_dialects
 
 TRUTH = json.loads((FOLDER / "recordings" / "truth.json").read_text())
 

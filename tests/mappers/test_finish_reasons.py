@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from goldspan.mappers.dialects import DialectRegistry
+from goldspan.mappers.dialect_registry import DialectRegistry
 from otlp_containers import Span
 
 

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goldspan.mappers.dialects import DialectRegistry, DialectTable
+from goldspan.mappers.dialect_registry import DialectRegistry
+from goldspan.mappers.dialects import DialectTable
 from goldspan.mappers.readers import views
 from goldspan.mappers.spans import EventView
 from goldspan.scoring.errors import Problem

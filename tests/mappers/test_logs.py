@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goldspan.mappers.dialects import DialectRegistry
+from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.dialects.reading.log_records import DETAILS, MESSAGE_EVENTS
 from goldspan.mappers.dialects.reading.protocol import Dialect, LogDialect, LogReading, Reading
 from goldspan.mappers.facts import LogFacts, ModelFacts, ToolFacts

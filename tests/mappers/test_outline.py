@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from goldspan.mappers.dialects import DialectRegistry
+from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.readers.sdk import SdkReader
 from otlp_containers import RECORDINGS, as_sdk_spans, requests_of
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from goldspan.mappers.dialects import DialectRegistry
+from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.facts import Role, SpanFacts, UnreadSpan
 from goldspan.mappers.readers import read_files, views
 from goldspan.mappers.spans import LogView, SpanView

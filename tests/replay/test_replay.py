@@ -11,7 +11,7 @@ import pytest
 
 from goldspan.collector_processor.emit.evaluation import Evaluation
 from goldspan.collector_processor.replay.replay import Replay, replay
-from goldspan.mappers.dialects import DialectRegistry
+from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.readers import views
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.goldens import load_goldens

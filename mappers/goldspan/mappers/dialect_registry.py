@@ -1,4 +1,4 @@
-"""Several dialects on one span: the first that recognises the role speaks, the others fill what it lacks (R1, R4)."""
+"""Reads spans and log records by all dialects and merges what they found (R1). Never raises, whatever a span holds."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
-from goldspan.mappers.assembly.settings import DEFAULT_SESSION_KEYS
+from goldspan.mappers.assembly.session_id import DEFAULT_SESSION_KEYS
 from goldspan.mappers.dialects.reading.dialect_table import DialectTable
 from goldspan.mappers.dialects.reading.log_records import LogRegistry
 from goldspan.mappers.dialects.reading.protocol import Dialect, Reading
@@ -28,7 +28,7 @@ from goldspan.mappers.facts import (
     first_captured,
     unread,
 )
-from goldspan.mappers.installed_dialects import built_in_dialects, third_party_dialects
+from goldspan.mappers.installed_dialects import built_in_dialects, default_dialects
 from goldspan.mappers.quick import quick_constructor
 from goldspan.mappers.spans import (
     ENTRY_KINDS,
@@ -436,11 +436,6 @@ class DialectRegistry:
             tuple((key, value) for key in self._join_attributes if isinstance(value := attributes.get(key), _SCALARS)),
         )
         return NO_RESOURCE if facts == NO_RESOURCE else facts
-
-
-def default_dialects(on_problem: Callable[[Problem], object] = _ignore) -> tuple[Dialect, ...]:
-    """Return the installed dialects in their order of precedence: third parties' first, then goldspan's."""
-    return (*third_party_dialects(on_problem), *built_in_dialects())
 
 
 def _notes(readings: list[tuple[str, Reading]], view: SpanView) -> tuple[LogFacts, ...]:

@@ -206,11 +206,6 @@ for _name in _CONTENT:
     setattr(UnreadSpan, _name, _read_first(_name))
 
 
-def newer(old: SpanFacts | None, new: SpanFacts) -> SpanFacts:
-    """Return the version of a span to keep: later end, then more attributes, then the greater content (R4)."""
-    return new if old is None or new.supersedes(old) else old
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class PlainSpanFacts:
     """Plain spans of one trace and one source, read when someone asks what stands above a recognised one."""

@@ -1,4 +1,4 @@
-"""Which dialects there are: goldspan's own, in order, and those of other packages."""
+"""Which dialects are installed: goldspan's own in order of precedence, and those of other packages."""
 
 from __future__ import annotations
 
@@ -76,3 +76,12 @@ def third_party_dialects(on_problem: Callable[[Problem], object]) -> Iterator[Di
         else:
             message = f"{entry_point.value} makes a {type(made).__name__}; a dialect has a name, markers and read(span)"
             on_problem(Problem("bad_dialect", message, entry_point.name))
+
+
+def _ignore(_: Problem) -> None:
+    pass
+
+
+def default_dialects(on_problem: Callable[[Problem], object] = _ignore) -> tuple[Dialect, ...]:
+    """Return the installed dialects in their order of precedence: third parties' first, then goldspan's."""
+    return (*third_party_dialects(on_problem), *built_in_dialects())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from goldspan.mappers.assembly import DEFAULT_ASSEMBLY, AssemblySettings, assemble
-from goldspan.mappers.dialects import DialectRegistry
+from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.readers import views
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.sessions import Session

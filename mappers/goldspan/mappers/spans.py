@@ -8,6 +8,8 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar, runtime_checkabl
 
 from goldspan.scoring.sessions import SpanRef
 
+Attributes = Mapping[str, Any]
+"""Attributes of a span, a log record or a resource, by key."""
 STATUS_ERROR = 2
 """`STATUS_CODE_ERROR` of OTLP; 0 is unset, 1 is ok."""
 ENTRY_KINDS = frozenset({2, 5})

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from goldspan.mappers.dialects import DialectRegistry
+from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.readers import read_files
 from goldspan.mappers.readers.json_documents import as_otlp
 from goldspan.mappers.readers.otlp_json import JsonReader

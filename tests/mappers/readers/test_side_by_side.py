@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from goldspan.collector_processor.replay.replay import replay
-from goldspan.mappers.dialects import DialectRegistry
+from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.readers import read_files
 from goldspan.mappers.readers.files import starts_with_logs
 from goldspan.mappers.spans import LogView

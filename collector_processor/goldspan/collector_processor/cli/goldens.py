@@ -28,7 +28,7 @@ from goldspan.collector_processor.replay.trace_files import TraceFiles, trace_fi
 from goldspan.collector_processor.report.progress import reading
 from goldspan.collector_processor.report.values import printable
 from goldspan.mappers.assembly import assemble
-from goldspan.mappers.dialects import DialectRegistry
+from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.scoring.explanation import counted
 from goldspan.scoring.goldens import load_goldens
 from goldspan.scoring.goldens.schema import golden_set_schema

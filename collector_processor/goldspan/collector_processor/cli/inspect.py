@@ -11,7 +11,7 @@ from goldspan.collector_processor.replay.trace_files import trace_files
 from goldspan.collector_processor.report.dialects_page import dialects_json, dialects_page
 from goldspan.collector_processor.report.inspect_page import inspect_page
 from goldspan.collector_processor.report.progress import reading
-from goldspan.mappers.dialects import DialectRegistry
+from goldspan.mappers.dialect_registry import DialectRegistry
 
 
 @click.command()

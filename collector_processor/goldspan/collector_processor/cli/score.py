@@ -34,8 +34,7 @@ from goldspan.collector_processor.report.progress import reading
 from goldspan.collector_processor.report.score_page import score_page
 from goldspan.collector_processor.report.scored import Scored
 from goldspan.collector_processor.report.totals import Coverage, judge
-from goldspan.mappers.dialect_registry import JOIN_ATTRIBUTES
-from goldspan.mappers.dialects import DialectRegistry
+from goldspan.mappers.dialect_registry import JOIN_ATTRIBUTES, DialectRegistry
 from goldspan.scoring.errors import FileError, Mistake
 from goldspan.scoring.goldens import load_criterion, load_goldens
 from goldspan.scoring.goldens.loading import load_metrics

@@ -18,12 +18,8 @@ from goldspan.collector_processor.emit.evaluation import Evaluation
 from goldspan.collector_processor.engine.judge import Judge, OutputBuilder
 from goldspan.collector_processor.engine.settings import EngineSettings, EngineStats
 from goldspan.collector_processor.engine.store import MemoryStore, SessionState, Store, TraceState
-from goldspan.mappers.assembly import (
-    Fragment,
-    newer,
-    read_trace,
-    without_ids,
-)
+from goldspan.mappers.assembly import Fragment, read_trace
+from goldspan.mappers.assembly.deduplication import newer_version, without_ids
 from goldspan.mappers.facts import LogFacts, PlainSpanFacts, Role, SpanFacts
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.goldens.golden_index import GoldenIndex
@@ -102,7 +98,7 @@ class Engine:
             return False
         trace = self._open(fact.trace_id, now)
         old = trace.spans.get(fact.span_id)
-        if newer(old, fact) is old:
+        if newer_version(old, fact) is old:
             self.stats.repeated += 1
             return False
         if old is None:

@@ -19,8 +19,9 @@ from goldspan.collector_processor.engine.settings import EngineSettings
 from goldspan.collector_processor.gateway.encoded_spans import EncodedSpanBuffer, Envelope, SpanGroup, by_trace
 from goldspan.collector_processor.gateway.key_scanner import KeyScanner
 from goldspan.collector_processor.gateway.tenant import HeldSpan, SplitSpans, Tenant, TenantOutput
-from goldspan.mappers.assembly import Fragment, newer, read_trace
-from goldspan.mappers.dialects import DialectRegistry
+from goldspan.mappers.assembly import Fragment, read_trace
+from goldspan.mappers.assembly.deduplication import newer_version
+from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.facts import LogFacts, Record, SpanFacts
 from goldspan.mappers.spans import LogView
 from goldspan.scoring.errors import Problem
@@ -210,7 +211,7 @@ class AssemblingTenant(Tenant):
 
     def _see(self, trace: _Trace, fact: SpanFacts) -> None:
         before = trace.size
-        trace.spans[fact.span_id] = newer(trace.spans.get(fact.span_id), fact)
+        trace.spans[fact.span_id] = newer_version(trace.spans.get(fact.span_id), fact)
         self._known += trace.size - before
         for note in fact.notes:
             self._note(trace, note)

@@ -12,8 +12,8 @@ from typing import Any
 
 from google.protobuf.message import DecodeError
 
-from goldspan.mappers.assembly.settings import DEFAULT_SESSION_KEYS
-from goldspan.mappers.dialects import DialectRegistry
+from goldspan.mappers.assembly.session_id import DEFAULT_SESSION_KEYS
+from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.dialects.reading.recorded_values import identifier
 from goldspan.mappers.readers.otlp_messages import message_value
 from goldspan.mappers.readers.otlp_protobuf import message_class

@@ -27,7 +27,7 @@ from goldspan.collector_processor.gateway.encoded_spans import (
     with_attributes,
 )
 from goldspan.collector_processor.gateway.key_scanner import KeyScanner
-from goldspan.mappers.dialects import DialectRegistry
+from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.facts import LogFacts, Record, SpanFacts
 from goldspan.mappers.readers.otlp_protobuf import ProtobufReader
 from goldspan.mappers.spans import LogView

@@ -45,8 +45,7 @@ from goldspan.collector_processor.gateway.journal.records import decode_record, 
 from goldspan.collector_processor.gateway.key_scanner import KeyScanner
 from goldspan.collector_processor.gateway.settings.pipeline_settings import PipelineSettings
 from goldspan.collector_processor.gateway.tenant import HeldSpan, Tenant, TenantOutput
-from goldspan.mappers.dialect_registry import JOIN_ATTRIBUTES
-from goldspan.mappers.dialects import DialectRegistry
+from goldspan.mappers.dialect_registry import JOIN_ATTRIBUTES, DialectRegistry
 from goldspan.mappers.facts import Record
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.goldens import GoldenIndex

@@ -21,9 +21,8 @@ from goldspan.collector_processor.engine.settings import EngineSettings
 from goldspan.collector_processor.in_process.span_pipeline import HoldSettings, SpanPipeline
 from goldspan.collector_processor.in_process.trace_filter import TraceFilter
 from goldspan.collector_processor.metric_workers import MetricWorkers
-from goldspan.mappers.assembly.settings import AssemblySettings
-from goldspan.mappers.dialect_registry import JOIN_ATTRIBUTES
-from goldspan.mappers.dialects import DialectRegistry
+from goldspan.mappers.assembly.runs import AssemblySettings
+from goldspan.mappers.dialect_registry import JOIN_ATTRIBUTES, DialectRegistry
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.errors import GoldspanError, SettingsError
 from goldspan.scoring.goldens import GoldenIndex, GoldenSet, load_goldens

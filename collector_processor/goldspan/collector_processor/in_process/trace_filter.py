@@ -22,7 +22,7 @@ from goldspan.collector_processor.engine.settings import EngineSettings
 from goldspan.collector_processor.engine.span_buffer import SpanBuffer
 from goldspan.collector_processor.engine.store import MemoryStore
 from goldspan.collector_processor.in_process.held_spans import estimated_size
-from goldspan.mappers.dialects import DialectRegistry
+from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.dialects.reading.recorded_values import identifier
 from goldspan.mappers.facts import LogFacts, Role, SpanFacts
 from goldspan.mappers.readers.sdk import (

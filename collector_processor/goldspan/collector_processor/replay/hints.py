@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from goldspan.mappers.dialects import Advice, Dialect, DialectRegistry
+from goldspan.mappers.dialect_registry import DialectRegistry
+from goldspan.mappers.dialects import Advice, Dialect
 from goldspan.scoring.results import Reason
 from goldspan.scoring.sessions import Capture
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, cast
 
 from goldspan.collector_processor.replay.hints import CAPTURE_WORDS, HELP, NAME_THE_SESSION, advice_of
 from goldspan.mappers.assembly import assemble
-from goldspan.mappers.dialects import DialectRegistry
+from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.facts import Record
 from goldspan.mappers.spans import LogView, RecordView
 from goldspan.scoring.errors import Problem

@@ -9,7 +9,7 @@ from goldspan.collector_processor.emit.evaluation import Evaluation
 from goldspan.collector_processor.engine.engine import Engine, EngineOutput
 from goldspan.collector_processor.engine.settings import EngineSettings
 from goldspan.collector_processor.metric_workers import MetricWorkers
-from goldspan.mappers.dialects import DialectRegistry
+from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.spans import LogView, MarkedView, PlainSpans
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.goldens import Ambiguous, Golden, GoldenIndex

@@ -7,7 +7,8 @@ from typing import Any
 from goldspan.collector_processor.replay.hints import advice_of
 from goldspan.collector_processor.report.layout import Page, counted
 from goldspan.mappers.assembly import DEFAULT_SESSION_KEYS
-from goldspan.mappers.dialects import Dialect, DialectRegistry, DialectTable, Source
+from goldspan.mappers.dialect_registry import DialectRegistry
+from goldspan.mappers.dialects import Dialect, DialectTable, Source
 
 _LABEL = 14
 

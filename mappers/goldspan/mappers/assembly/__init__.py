@@ -6,11 +6,13 @@ facts -> one version of each span -> trace trees -> fragments -> turns -> runs
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 
+from goldspan.mappers.assembly.deduplication import newer_version, without_ids
 from goldspan.mappers.assembly.fragments import Fragment, fragment_without_ids, fragments_of
 from goldspan.mappers.assembly.joined_logs import session_keys_of, with_logs
 from goldspan.mappers.assembly.runs import (
+    DEFAULT_ASSEMBLY,
+    AssemblySettings,
     TurnFragments,
     build_session,
     build_turn,
@@ -18,9 +20,10 @@ from goldspan.mappers.assembly.runs import (
     runs_of,
     turns_of,
 )
-from goldspan.mappers.assembly.settings import DEFAULT_ASSEMBLY, DEFAULT_SESSION_KEYS, PSEUDO_TOOLS, AssemblySettings
+from goldspan.mappers.assembly.session_id import DEFAULT_SESSION_KEYS
+from goldspan.mappers.assembly.tool_calls import PSEUDO_TOOLS
 from goldspan.mappers.assembly.trace_tree import TraceTree, with_ancestors
-from goldspan.mappers.facts import LogFacts, PlainSpanFacts, Record, SpanFacts, newer
+from goldspan.mappers.facts import LogFacts, PlainSpanFacts, Record, SpanFacts
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.sessions import Session
 
@@ -34,7 +37,6 @@ __all__ = [
     "assemble",
     "build_session",
     "build_turn",
-    "newer",
     "outline_turn",
     "read_trace",
     "runs_of",
@@ -78,7 +80,7 @@ def assemble(
             continue
         named = record if record.trace_id and record.span_id else without_ids(record, len(traces.get("", ())))
         trace = traces.setdefault(named.trace_id, {})
-        trace[named.span_id] = newer(trace.get(named.span_id), named)
+        trace[named.span_id] = newer_version(trace.get(named.span_id), named)
         for note in record.notes:
             logs.setdefault(note.trace_id, {})[note.identity] = note
     by_session: dict[str, list[Fragment]] = {}
@@ -92,8 +94,3 @@ def assemble(
     runs = [run for fragments in by_session.values() for run in runs_of(turns_of(fragments), settings)]
     runs.sort(key=lambda run: run[0][0].order)
     return [build_session(run, lambda turn: build_turn(turn, settings)) for run in runs]
-
-
-def without_ids(fact: SpanFacts, number: int) -> SpanFacts:
-    """Name a span that has no ids by its place in the input, so that it is never taken for another (R4)."""
-    return replace(fact, trace_id="", span_id=f"#{number:09d}", parent_id="")

@@ -3,14 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from goldspan.mappers.assembly.fragments import Fragment
-from goldspan.mappers.assembly.settings import AssemblySettings
-from goldspan.mappers.assembly.tool_calls import calls_of
+from goldspan.mappers.assembly.session_id import DEFAULT_SESSION_KEYS
+from goldspan.mappers.assembly.tool_calls import PSEUDO_TOOLS, calls_of
 from goldspan.mappers.assembly.trace_tree import TraceTree, time_order
 from goldspan.mappers.facts import Role, SpanFacts, first_captured
 from goldspan.scoring.sessions import Session, Turn
+
+
+@dataclass(frozen=True, slots=True)
+class AssemblySettings:
+    """How spans become sessions; the defaults suit every dialect that goldspan knows."""
+
+    session_keys: tuple[str, ...] = DEFAULT_SESSION_KEYS
+    session_gap: float = 3600.0
+    """Seconds without a turn after which a session id used again is a new run."""
+    pseudo_tools: frozenset[str] = PSEUDO_TOOLS
+
+    @property
+    def session_gap_ns(self) -> int:
+        """The gap in nanoseconds, the unit of span times."""
+        return int(self.session_gap * 1_000_000_000)
+
+
+DEFAULT_ASSEMBLY = AssemblySettings()
+"""What applies where nothing is set."""
 
 TurnFragments = tuple[Fragment, ...]
 """The fragments of one turn, in the order of time."""

@@ -13,6 +13,23 @@ from dataclasses import dataclass
 
 from goldspan.mappers.assembly.trace_tree import TraceTree
 
+DEFAULT_SESSION_KEYS: tuple[str, ...] = (
+    "goldspan.session.id",
+    "agentevals.eval.case.id",
+    "gen_ai.conversation.id",
+    "session.id",
+    "gcp.vertex.agent.session_id",
+    "langfuse.session.id",
+    "traceloop.association.properties.session_id",
+    "traceloop.association.properties.thread_id",
+    "langsmith.metadata.session_id",
+    "langsmith.metadata.thread_id",
+    "ai.telemetry.metadata.sessionId",
+    "ai.settings.context.sessionId",
+    "mlflow.trace.session",
+)
+"""Session attributes in the order of precedence (R6). `mcp.session.id` is a transport's, never one of them."""
+
 Pairs = Iterable[tuple[str, str]]
 """Attribute and value."""
 

@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import cast
 
+from goldspan.mappers.assembly.parallel_batches import Batches, overlapping_siblings
 from goldspan.mappers.assembly.trace_tree import TraceTree, time_order
 from goldspan.mappers.facts import ModelFacts, Request, Role, SpanFacts, ToolFacts, first_captured
 from goldspan.scoring.sessions import Capture, Content, SpanRef, ToolCall
+
+PSEUDO_TOOLS: frozenset[str] = frozenset(
+    {
+        *("transfer_to_agent", "final_answer", "final_result", "handoff"),
+        *("delegate_task_to_member", "delegate_task_to_members", "transfer_task_to_member"),
+        *("Delegate work to coworker", "delegate_work_to_coworker"),
+        *("Ask question to coworker", "ask_question_to_coworker"),
+    }
+)
+"""Tools that frameworks make for themselves, by name; spans that a dialect marks as such need no entry (R5)."""
 
 
 @dataclass(slots=True)
@@ -57,12 +68,6 @@ class _Asked:
     """Start of the next model call of the turn: what this response asked for started before it."""
 
 
-@dataclass(slots=True)
-class _Batch:
-    order: tuple[int, int, str]
-    calls: list[tuple[int, ToolCall]] = field(default_factory=list[tuple[int, ToolCall]])
-
-
 def calls_of(
     spans: Sequence[SpanFacts],
     tree_of: Callable[[SpanFacts], TraceTree],
@@ -78,19 +83,19 @@ def calls_of(
     answered = _answers(spans)
     executed_names = {execution.tool.name for execution in executions if execution.executed}
 
-    batches: dict[object, _Batch] = {}
-    overlaps = _overlaps([execution for execution in executions if execution.response is None], tree_of)
+    batches = Batches()
+    overlapping = overlapping_siblings((one.span for one in executions if one.response is None), tree_of)
     for execution in executions:
         if execution.tool.pseudo or execution.tool.name in pseudo_tools:
             continue
-        key = overlaps[execution.span.ref] if execution.response is None else execution.response
+        key = overlapping[execution.span.ref] if execution.response is None else execution.response
         call = _executed_call(execution)
         if not execution.executed:
             counts = call.name not in executed_names or call.error is not None or (call.call_id or "") in answered
             call = replace(
                 call, requested=True, rejected=not counts, error=call.error or answered.get(call.call_id or "")
             )
-        _put(batches, key, time_order(execution.span), execution.position, call)
+        batches.add(key, time_order(execution.span), execution.position, call)
     for ask in left:
         if ask.request.pseudo or ask.request.name in pseudo_tools:
             continue
@@ -98,31 +103,9 @@ def calls_of(
         error = answered.get(ask.request.call_id or "")
         call = _requested_call(ask, rejected=not counts, error=error)
         moment = (ask.model.end, ask.model.end, ask.model.span_id)
-        _put(batches, ask.response, moment, ask.position, call, only_requested=True)
+        batches.add(ask.response, moment, ask.position, call, only_requested=True)
 
-    ordered = sorted(batches.values(), key=lambda batch: batch.order)
-    return tuple(
-        replace(call, batch=number)
-        for number, batch in enumerate(ordered, start=1)
-        for _, call in sorted(batch.calls, key=lambda item: item[0])
-    )
-
-
-def _put(
-    batches: dict[object, _Batch],
-    key: object,
-    moment: tuple[int, int, str],
-    position: int,
-    call: ToolCall,
-    *,
-    only_requested: bool = False,
-) -> None:
-    batch = batches.get(key)
-    if batch is None:
-        batches[key] = batch = _Batch(moment)
-    elif not only_requested:
-        batch.order = min(batch.order, moment)
-    batch.calls.append((position, call))
+    return batches.numbered()
 
 
 def _tool(span: SpanFacts) -> ToolFacts:
@@ -262,22 +245,6 @@ def _answers(spans: Iterable[SpanFacts]) -> dict[str, str | None]:
         for call_id, failed in (model.answered or {}).items() if model is not None else ():
             answered[call_id] = "error" if failed else None
     return answered
-
-
-def _overlaps(executions: list[_Execution], tree_of: Callable[[SpanFacts], TraceTree]) -> dict[SpanRef, object]:
-    """Name the batch of executions without a visible request: siblings that overlap in time, transitively (R8)."""
-    batches: dict[SpanRef, object] = {}
-    open_until: dict[object, tuple[int, object]] = {}
-    for execution in sorted(executions, key=lambda execution: time_order(execution.span)):
-        span = execution.span
-        parent = tree_of(span).parent(span.span_id)
-        siblings: object = (span.trace_id, parent.span_id if parent is not None else span.parent_id or span.span_id)
-        until, batch = open_until.get(siblings, (0, None))
-        if batch is None or span.start >= until:
-            batch = span.ref
-        open_until[siblings] = (max(until, span.end), batch)
-        batches[span.ref] = batch
-    return batches
 
 
 def _executed_call(execution: _Execution) -> ToolCall:

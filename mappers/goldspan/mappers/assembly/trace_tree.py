@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from goldspan.mappers.facts import PlainSpanFacts, Role, SpanFacts, newer
-from goldspan.mappers.spans import SpanOutline
+from goldspan.mappers.assembly.deduplication import newest_versions
+from goldspan.mappers.facts import PlainSpanFacts, Role, SpanFacts
 
 
 def time_order(span: SpanFacts) -> tuple[int, int, str]:
@@ -118,7 +118,7 @@ def with_ancestors(
     sought = {span.parent_id for span in telling.values()}.union(named) - {""} - telling.keys()
     if not sought and not any(group.holds_any(telling.keys()) for group in plain):
         return telling
-    newest, others = _newest(spans, plain)
+    newest, others = newest_versions(spans, plain)
     found: dict[str, SpanFacts] = {}
     wanted = [span_id for span_id, span in newest.items() if span.role is not None or span.session_keys]
     wanted += named
@@ -134,26 +134,3 @@ def with_ancestors(
             found[span_id] = span
             wanted.append(span.parent_id)
     return found
-
-
-_Plain = tuple[PlainSpanFacts, SpanOutline]
-
-
-def _newest(
-    spans: Mapping[str, SpanFacts], plain: Sequence[PlainSpanFacts]
-) -> tuple[dict[str, SpanFacts], dict[str, _Plain]]:
-    """Return one version of every span: of those there are facts of, and of the others."""
-    newest = dict(spans)
-    others: dict[str, _Plain] = {}
-    for group in plain:
-        for skeleton in group.read():
-            span_id = skeleton[0]
-            if span_id in newest:
-                newest[span_id] = newer(newest[span_id], group.fact(skeleton))
-            elif span_id not in others or _supersedes((group, skeleton), others[span_id]):
-                others[span_id] = (group, skeleton)
-    return newest, others
-
-
-def _supersedes(one: _Plain, other: _Plain) -> bool:
-    return one[0].fact(one[1]).supersedes(other[0].fact(other[1]))

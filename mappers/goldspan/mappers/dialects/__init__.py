@@ -1,26 +1,25 @@
 """Dialects: how instrumentations write tool calls, one file each (R2).
 
-    SpanView -> DialectRegistry.read -> SpanFacts
-
-Most dialects are a `DialectTable`; any object with a name, markers and `read(span)` is one.
+A dialect file imports its parts from here: a `DialectTable` with `Rule`s and `Source`s, or the protocol `Dialect` for a
+class of its own. `goldspan.mappers.installed_dialects` lists the dialects in order of precedence.
+How their parts are read is in `reading/`.
 """
 
 from __future__ import annotations
 
-from goldspan.mappers.dialect_registry import DialectRegistry, default_dialects
 from goldspan.mappers.dialects.reading.dialect_table import Affixes, DialectTable, Elision
-from goldspan.mappers.dialects.reading.protocol import Advice, Dialect, Reading
+from goldspan.mappers.dialects.reading.protocol import Advice, Dialect, LogDialect, LogReading, Reading
 from goldspan.mappers.dialects.reading.rules import Rule, Source
 
 __all__ = [
     "Advice",
     "Affixes",
     "Dialect",
-    "DialectRegistry",
     "DialectTable",
     "Elision",
+    "LogDialect",
+    "LogReading",
     "Reading",
     "Rule",
     "Source",
-    "default_dialects",
 ]

@@ -11,10 +11,10 @@ from dataclasses import replace
 from goldspan.mappers.dialects.reading.dialect_table import DialectTable
 from goldspan.mappers.dialects.reading.protocol import Advice
 from goldspan.mappers.dialects.reading.recorded_values import identifier, text_at
-from goldspan.mappers.dialects.reading.rules import Attributes, Rule, Source, first_text
+from goldspan.mappers.dialects.reading.rules import Rule, Source, first_text
 from goldspan.mappers.facts import Role, ToolFacts
 from goldspan.mappers.json_shapes import is_object
-from goldspan.mappers.spans import SpanView
+from goldspan.mappers.spans import Attributes, SpanView
 from goldspan.scoring.sessions import Capture, Content
 
 _TYPE = "span.type"

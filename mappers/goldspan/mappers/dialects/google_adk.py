@@ -14,10 +14,10 @@ from typing import Any
 from goldspan.mappers.dialects.reading.dialect_table import Affixes, DialectTable, Elision
 from goldspan.mappers.dialects.reading.protocol import Advice
 from goldspan.mappers.dialects.reading.recorded_values import at
-from goldspan.mappers.dialects.reading.rules import Attributes, Rule, Source
+from goldspan.mappers.dialects.reading.rules import Rule, Source
 from goldspan.mappers.facts import Role, ToolFacts
 from goldspan.mappers.json_shapes import is_object
-from goldspan.mappers.spans import SpanView
+from goldspan.mappers.spans import Attributes, SpanView
 
 _OPERATION = "gen_ai.operation.name"
 _EVENT_ID = "gcp.vertex.agent.event_id"

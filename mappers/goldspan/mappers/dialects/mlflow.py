@@ -10,9 +10,9 @@ from dataclasses import replace
 from goldspan.mappers.dialects.reading.dialect_table import DialectTable
 from goldspan.mappers.dialects.reading.protocol import Advice
 from goldspan.mappers.dialects.reading.recorded_values import at, only_text, plain_text
-from goldspan.mappers.dialects.reading.rules import Attributes, Rule, Source
+from goldspan.mappers.dialects.reading.rules import Rule, Source
 from goldspan.mappers.facts import Role, ToolFacts
-from goldspan.mappers.spans import SpanView
+from goldspan.mappers.spans import Attributes, SpanView
 
 _TYPE = "mlflow.spanType"
 

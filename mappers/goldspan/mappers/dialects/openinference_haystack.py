@@ -11,10 +11,10 @@ from typing import Any
 from goldspan.mappers.dialects.reading.dialect_table import DialectTable
 from goldspan.mappers.dialects.reading.protocol import Advice
 from goldspan.mappers.dialects.reading.recorded_values import at, literal_at
-from goldspan.mappers.dialects.reading.rules import Attributes, Rule, Source
+from goldspan.mappers.dialects.reading.rules import Rule, Source
 from goldspan.mappers.facts import Role
 from goldspan.mappers.json_shapes import is_object, is_sequence
-from goldspan.mappers.spans import SpanView
+from goldspan.mappers.spans import Attributes, SpanView
 
 _CALL = re.compile(r"ToolCall\(tool_name='([^']+)', arguments=(?=\{)")
 _CALL_ID = re.compile(r", id='([^']+)'")

@@ -10,27 +10,16 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from goldspan.mappers.dialects.reading.arguments import Unwrap
+from goldspan.mappers.dialects.reading.arguments import Unwrap, args_and_kwargs, inputs, kwargs_only, name_and_arguments
 from goldspan.mappers.dialects.reading.call_status import undecided_without_result
 from goldspan.mappers.dialects.reading.dialect_table import Affixes, DialectTable
 from goldspan.mappers.dialects.reading.message_encodings import flat_messages
 from goldspan.mappers.dialects.reading.protocol import Advice
-from goldspan.mappers.dialects.reading.recorded_values import (
-    args_and_kwargs,
-    at,
-    first_of,
-    inputs,
-    kwargs_only,
-    literal_at,
-    name_and_arguments,
-    only_text,
-    plain_text,
-    text_at,
-)
-from goldspan.mappers.dialects.reading.rules import Attributes, Rule, Source
+from goldspan.mappers.dialects.reading.recorded_values import at, first_of, literal_at, only_text, plain_text, text_at
+from goldspan.mappers.dialects.reading.rules import Rule, Source
 from goldspan.mappers.facts import Role, ToolFacts
 from goldspan.mappers.json_shapes import is_list
-from goldspan.mappers.spans import SpanView
+from goldspan.mappers.spans import Attributes, SpanView
 
 _KIND = "traceloop.span.kind"
 _HISTORY = re.compile(r"\bmessages=(?=\[)")

@@ -10,9 +10,9 @@ from dataclasses import replace
 
 from goldspan.mappers.dialects.reading.dialect_table import Affixes, DialectTable
 from goldspan.mappers.dialects.reading.protocol import Advice
-from goldspan.mappers.dialects.reading.rules import Attributes, Rule, Source
+from goldspan.mappers.dialects.reading.rules import Rule, Source
 from goldspan.mappers.facts import Role, ToolFacts
-from goldspan.mappers.spans import SpanView
+from goldspan.mappers.spans import Attributes, SpanView
 
 _OPERATION = "gen_ai.operation.name"
 _RUN = "gen_ai.agent.call.id"

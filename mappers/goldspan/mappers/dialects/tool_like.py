@@ -10,13 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from goldspan.mappers.dialects.reading.arguments import args_and_kwargs
 from goldspan.mappers.dialects.reading.dialect_table import Affixes, DialectTable
 from goldspan.mappers.dialects.reading.protocol import Advice
-from goldspan.mappers.dialects.reading.recorded_values import args_and_kwargs, decoded, plain_text
-from goldspan.mappers.dialects.reading.rules import Attributes, Rule, Source
+from goldspan.mappers.dialects.reading.recorded_values import decoded, plain_text
+from goldspan.mappers.dialects.reading.rules import Rule, Source
 from goldspan.mappers.facts import Role
 from goldspan.mappers.json_shapes import is_mapping
-from goldspan.mappers.spans import SpanView
+from goldspan.mappers.spans import Attributes, SpanView
 
 _KINDS = (
     *("span.type", "span.kind", "span_kind", "spanType", "operation.type", "gen_ai.span.kind"),

@@ -5,32 +5,20 @@ Absent, elided, redacted, cut off and unparsable are different facts, and none o
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from goldspan.mappers.dialects.reading.recorded_values import literal, loads
+from goldspan.mappers.dialects.reading.redaction_and_truncation import (
+    REDACTION_TOKENS,
+    hidden_arguments,
+    is_redacted,
+    why_unparsable,
+)
 from goldspan.mappers.json_shapes import is_list, is_mapping, is_object, is_sequence
 from goldspan.mappers.quick import quick_constructor
 from goldspan.scoring.sessions import NO_CONTENT, Capture, Content
 
-REDACTION_TOKENS = frozenset(
-    {
-        "[REDACTED]",  # Strands, LangSmith, the Collector's redaction processor
-        "<elided>",  # google-adk log records
-        "__REDACTED__",  # OpenInference's TraceConfig
-        "[redacted]",
-        "<REDACTED>",
-        "<redacted>",
-        "[Filtered]",  # Sentry
-    }
-)
-"""Texts that stand where a value was hidden; a dialect may add its own."""
-
-_SCRUBBED = "[Scrubbed due to"
-"""How Logfire begins what it hides."""
-_CUT_MARKS = ("...", "\N{HORIZONTAL ELLIPSIS}", "[truncated]", "<truncated>", "(truncated)", "[TRUNCATED]")
-_LITERALS = ("true", "false", "null", "NaN", "Infinity", "-Infinity")
 _MAX_DEPTH = 100
 _content = quick_constructor(Content)
 
@@ -73,14 +61,14 @@ def read_arguments(
         text = value.strip()
         if not text:
             return NO_ARGUMENTS
-        if text in tokens or text.startswith(_SCRUBBED):
+        if is_redacted(text, tokens):
             return Arguments(Content(raw, Capture.REDACTED))
         try:
             value = loads(text)
         except (ValueError, RecursionError) as error:
             evaluated = literal(text) if python_repr else None
             if evaluated is None:
-                return Arguments(Content(raw, _why_unparsable(value, text, error, beside)))
+                return Arguments(Content(raw, why_unparsable(value, text, error, beside)))
             value = evaluated
     if value is None:
         return NO_ARGUMENTS
@@ -89,7 +77,7 @@ def read_arguments(
     if not is_mapping(value):
         return Arguments(Content(raw, Capture.UNPARSABLE))
     arguments: dict[str, Any] = value if is_object(value) and isinstance(raw, str) else plain(value)
-    return Arguments(_content(arguments, Capture.CAPTURED), _hidden(arguments, tokens))
+    return Arguments(_content(arguments, Capture.CAPTURED), hidden_arguments(arguments, tokens))
 
 
 def read_content(raw: object, tokens: frozenset[str] = REDACTION_TOKENS) -> Content:
@@ -97,7 +85,7 @@ def read_content(raw: object, tokens: frozenset[str] = REDACTION_TOKENS) -> Cont
     if raw is None:
         return NO_CONTENT
     if isinstance(raw, str):
-        hidden = raw in tokens or raw.startswith(_SCRUBBED)
+        hidden = is_redacted(raw, tokens)
         return _content(raw, Capture.REDACTED if hidden else Capture.CAPTURED)
     return _content(plain(raw), Capture.CAPTURED)
 
@@ -111,74 +99,30 @@ def plain(value: Any, depth: int = 0) -> Any:
     return value
 
 
-def _hidden(arguments: Mapping[str, Any], tokens: frozenset[str]) -> Mapping[str, Capture] | None:
-    hidden: dict[str, Capture] = {}
-    for name, value in arguments.items():
-        if _holds_token(value, tokens):
-            hidden[name] = Capture.REDACTED
-    return hidden or None
+# Wrappings that instrumentations put around arguments. A dialect names the one it uses; nothing is guessed (R2).
+#
+# Each takes the decoded value and returns what is inside, or none where the value is not that envelope.
 
 
-def _holds_token(value: Any, tokens: frozenset[str], depth: int = 0) -> bool:
-    if isinstance(value, str):
-        return value in tokens or value.startswith(_SCRUBBED)
-    if depth > _MAX_DEPTH:
-        return False
-    if is_object(value):
-        return any(_holds_token(inner, tokens, depth + 1) for inner in value.values())
-    return is_list(value) and any(_holds_token(inner, tokens, depth + 1) for inner in value)
+def kwargs_only(value: Any) -> Any:
+    """`{"kwargs": {...}}`, as of a bound Python call."""
+    return value["kwargs"] if is_object(value) and set(value) == {"kwargs"} and is_object(value["kwargs"]) else None
 
 
-def _why_unparsable(written: str, text: str, error: Exception, beside: Mapping[str, Any]) -> Capture:
-    """Tell JSON that a length limit cut from text that never was JSON, or that a model left unfinished."""
-    if text[0] not in '{["':
-        return Capture.UNPARSABLE
-    if text.endswith(_CUT_MARKS):
-        return Capture.TRUNCATED
-    if isinstance(error, json.JSONDecodeError) and _ends_early(text, error) and _ends_at_a_limit(written, beside):
-        return Capture.TRUNCATED
-    return Capture.UNPARSABLE
+def args_and_kwargs(value: Any) -> Any:
+    """`{"args": [], "kwargs": {...}}`; positional arguments have no names, so that they stay a list."""
+    if not is_object(value) or not is_list(value.get("args")) or not is_object(value.get("kwargs")):
+        return None
+    return [*value["args"], value["kwargs"]] if value["args"] else value["kwargs"]
 
 
-def _ends_early(text: str, error: json.JSONDecodeError) -> bool:
-    """Say whether more text could have made this JSON."""
-    rest = text[error.pos :]
-    return (
-        not rest
-        or error.msg.startswith("Unterminated string")
-        or (error.msg.startswith("Invalid \\") and len(rest) <= 6)
-        or any(literal.startswith(rest) for literal in _LITERALS)
-        or rest in {"-", ".", "e", "E", "e+", "e-", "E+", "E-"}
-    )
+def name_and_arguments(value: Any) -> Any:
+    """`{"tool_name": ..., "arguments": {...}}`, as in an MCP request."""
+    if is_object(value) and is_object(value.get("arguments")):
+        return value["arguments"]
+    return None
 
 
-def _ends_at_a_limit(text: str, beside: Mapping[str, Any]) -> bool:
-    """Say whether no text of the span is longer, and the length is that of another one or a usual limit.
-
-    OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT counts characters; other processors count bytes, and drop a character that
-    is cut in the middle.
-    """
-    texts = [value for value in beside.values() if isinstance(value, str)]
-    lengths = [len(other) for other in texts]
-    if len(text) == max(lengths, default=0) and (lengths.count(len(text)) > 1 or _is_usual_limit(len(text))):
-        return True
-    limit = max((_size(other) for other in texts), default=0)
-    shared = sum(_may_end_at(other, limit) for other in texts) > 1
-    return _may_end_at(text, limit) and (shared or _is_usual_limit(limit))
-
-
-def _size(text: str) -> int:
-    return len(text) if text.isascii() else len(text.encode("utf-8", errors="replace"))
-
-
-def _may_end_at(text: str, limit: int) -> bool:
-    return limit - (0 if text.isascii() else 3) <= _size(text) <= limit
-
-
-def _is_usual_limit(length: int) -> bool:
-    """Limits are powers of two, or round numbers."""
-    for limit in (length, length + 1):
-        if limit >= 64 and limit & (limit - 1) == 0:
-            return True
-    digits = str(length)
-    return length >= 100 and len(digits.rstrip("0")) <= 2 and digits.endswith("0")
+def inputs(value: Any) -> Any:
+    """`{"input_str": ..., "inputs": {...}}`, as LangChain's callbacks hand a tool run over."""
+    return value["inputs"] if is_object(value) and is_object(value.get("inputs")) else None

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from goldspan.mappers.dialects.reading.rules import Attributes
 from goldspan.mappers.facts import ToolFacts
 from goldspan.mappers.json_shapes import is_sequence
-from goldspan.mappers.spans import STATUS_ERROR, SpanView
+from goldspan.mappers.spans import STATUS_ERROR, Attributes, SpanView
 from goldspan.scoring.sessions import Capture
 
 _MAX_ERROR = 200

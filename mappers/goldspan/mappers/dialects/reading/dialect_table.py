@@ -15,13 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from goldspan.mappers.dialects.reading.arguments import (
-    NO_ARGUMENTS,
-    REDACTION_TOKENS,
-    Arguments,
-    read_arguments,
-    read_content,
-)
+from goldspan.mappers.dialects.reading.arguments import NO_ARGUMENTS, Arguments, read_arguments, read_content
 from goldspan.mappers.dialects.reading.call_status import asked_for_tools, error_of
 from goldspan.mappers.dialects.reading.log_records import MESSAGE_EVENTS, LogAsSpan, event_name, messages_in_log
 from goldspan.mappers.dialects.reading.messages import (
@@ -34,11 +28,12 @@ from goldspan.mappers.dialects.reading.messages import (
 )
 from goldspan.mappers.dialects.reading.protocol import NO_ADVICE, Advice, LogReading, Reading
 from goldspan.mappers.dialects.reading.recorded_values import identifier
-from goldspan.mappers.dialects.reading.rules import Attributes, Rule, Sources, first_text, first_value
+from goldspan.mappers.dialects.reading.redaction_and_truncation import REDACTION_TOKENS
+from goldspan.mappers.dialects.reading.rules import Rule, Sources, first_text, first_value
 from goldspan.mappers.facts import ContextFacts, ModelFacts, Role, ToolFacts
 from goldspan.mappers.json_shapes import is_mapping
 from goldspan.mappers.quick import quick_constructor
-from goldspan.mappers.spans import LogView, SpanView
+from goldspan.mappers.spans import Attributes, LogView, SpanView
 from goldspan.scoring.sessions import Capture, Content
 
 _reading = quick_constructor(Reading)

@@ -12,8 +12,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from goldspan.mappers.dialects.reading.arguments import REDACTION_TOKENS, read_arguments
+from goldspan.mappers.dialects.reading.arguments import read_arguments
 from goldspan.mappers.dialects.reading.recorded_values import loads
+from goldspan.mappers.dialects.reading.redaction_and_truncation import REDACTION_TOKENS
 from goldspan.mappers.facts import Request
 from goldspan.mappers.json_shapes import is_mapping, is_object, is_sequence
 from goldspan.scoring.sessions import NO_CONTENT, Capture, Content

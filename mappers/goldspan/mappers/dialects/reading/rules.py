@@ -8,9 +8,7 @@ from typing import Any
 
 from goldspan.mappers.dialects.reading.arguments import Unwrap
 from goldspan.mappers.facts import Role
-from goldspan.mappers.spans import SpanView
-
-Attributes = Mapping[str, Any]
+from goldspan.mappers.spans import Attributes, SpanView
 
 
 @dataclass(frozen=True, slots=True)
