@@ -33,31 +33,28 @@ _HEAD = """\
 
 <!-- Made by docs/generate_dialects.py from the dialects, docs/dialects.toml and the recordings. -->
 
-A dialect is one instrumentation's way of writing tool calls. goldspan reads those below, tells them apart span by span,
-and reads several in one trace, or on one span. `goldspan dialects` prints them for the version you have;
-`goldspan inspect TRACES` says what it recognised in your own traces, and what to switch on there.
+Find your framework in the first table: it says whether arguments are recorded, and which attribute holds the session
+id. The section of its dialect says what to switch on. To check your own traces, run `goldspan inspect TRACES`: it
+prints what it recognised and what is missing. `goldspan dialects` lists the dialects of the version you have installed.
 
-What is said here of recordings was computed when this page was made. A recording is what a real framework wrote of a
-conversation whose turns and calls are known; `make conformance` reads all of them and holds what it finds against what
-was played.
+A dialect is one instrumentation's way to write tool calls. goldspan recognises dialects span by span. One trace, or one
+span, may hold several.
 """
 _READING_THE_FIRST_TABLE = f"""\
-- **arguments**: whether they are written by default, by a switch or never, and where they are then found.
-- **session id from**: the attribute it was found in; *{NOTHING}* where the instrumentation writes none by itself. The
-  framework's section says what to do about it, and `session_scope` of goldspan
-  [works with every one](why-nothing-is-scored.md#session-ids).
-- **proof**: how many of the recordings are read right; *{NOTHING}* where it is read and not recorded here.
+- **arguments**: whether the framework records them by default, by a switch or never, and where goldspan finds them.
+- **session id from**: the attribute that holds it; *{NOTHING}* if the instrumentation writes none. `session_scope` of
+  goldspan [works with every framework](why-nothing-is-scored.md#session-ids).
+- **proof**: how many recordings are read right; *{NOTHING}* if the framework is supported without a recording. A
+  recording is the telemetry of a real framework in a conversation whose turns and calls are known. It is right if
+  turns, calls, order, arguments, failures and session id are. `make conformance` checks and prints every recording.
 """
-_READING_THE_SECTIONS = f"""\
+_READING_THE_SECTIONS = """\
 ## How to read the sections
 
-Each section shows where a dialect finds what: the first place of a list that holds something counts. What a tool's span
-does not hold is taken from the span nested in it, from its log records, or from what the model asked for.
-
-Its last table tells what was found in each recording. {RIGHT} says that turns, calls, order, arguments (or why they are
-not known), failures and session are all as they were played; the order of calls that were asked for at once does not
-count. *Not visible*: the recording does not show whether a call failed. Without agent spans and without a session id
-every model call is a turn of its own: nothing says which of them belong together.
+The table of a section lists where the dialect finds each fact; the first place that holds something wins. If the span
+of a tool lacks a fact, goldspan takes it from the span nested in it, from log records, or from the model's request. In
+every dialect a call failed if its span has error status or `error.type`. Without agent spans and without a session id
+every model call is a turn of its own.
 """
 
 
@@ -74,6 +71,9 @@ class Framework:
     session: str = ""
     notes: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
+
+
+_NO_ADVICE = Framework("")
 
 
 def page() -> str:
@@ -151,7 +151,7 @@ _UNKNOWN = {capture.value: words for capture, words in CAPTURE_WORDS.items() if 
 
 
 def _section(dialect: Dialect, listed: Sequence[Framework]) -> Iterator[str]:
-    mine = [framework for framework in listed if framework.dialect == dialect.name]
+    mine = [_with_advice(framework, dialect) for framework in listed if framework.dialect == dialect.name]
     docs = getattr(dialect, "docs", "")
     yield f"## {_title(dialect)}"
     yield ""
@@ -161,41 +161,50 @@ def _section(dialect: Dialect, listed: Sequence[Framework]) -> Iterator[str]:
     declared = _declared(dialect) if isinstance(dialect, DialectTable) else [("markers", _codes(dialect.markers))]
     yield from (_row(what, where) for what, where in declared if where)
     yield ""
-    for framework in mine:
-        yield from _described(framework, dialect)
-    findings = [finding for framework in mine for finding in framework.findings]
-    if findings:
-        yield from _head("recording", "turns", "calls", "arguments", "failed", "session id from", "read as", "")
-        yield from (_finding(one) for one in findings)
+    usual = Framework("", arguments=_usual(one.arguments for one in mine), session=_usual(one.session for one in mine))
+    if len(mine) > 1 and (usual.arguments or usual.session):
+        yield "Unless stated otherwise:"
         yield ""
-    for one in findings:
+        yield from _switches(usual)
+        yield ""
+    for framework in mine:
+        yield from _described(framework, usual if len(mine) > 1 else _NO_ADVICE)
+    for one in (finding for framework in mine for finding in framework.findings):
         if one.known_gap:
             yield f"{WRONG} `{one.name}`: {one.known_gap}."
             yield ""
 
 
-def _described(framework: Framework, dialect: Dialect) -> Iterator[str]:
+def _with_advice(framework: Framework, dialect: Dialect) -> Framework:
+    """Fill in the dialect's own advice where the framework has none."""
     advice = advice_of(dialect)
-    yield f"**{framework.name}**" + (f", by {framework.by}" if framework.by else "")
-    yield ""
-    yield f"- arguments: {framework.arguments or advice.arguments or 'nothing to switch on'}"
-    yield f"- session id: {framework.session or advice.session or 'nothing to switch on'}"
-    yield from (f"- {note}" for note in framework.notes)
-    yield ""
-
-
-def _finding(one: Finding) -> str:
-    places = [(count, _UNKNOWN.get(place, place)) for place, count in one.places.items()]
-    return _row(
-        _code(one.name),
-        str(one.turns),
-        str(one.calls),
-        ", ".join(f"{count} {place}" if len(places) > 1 else place for count, place in places),
-        str(one.failed) if one.failures_visible else "not visible",
-        _sessions([one]),
-        ", ".join(map(_code, one.dialects)),
-        WRONG if one.wrong else RIGHT,
+    return replace(
+        framework,
+        arguments=framework.arguments or advice.arguments or "nothing to switch on",
+        session=framework.session or advice.session or "nothing to switch on",
     )
+
+
+def _usual(texts: Iterable[str]) -> str:
+    """Return the text that more than one framework of a section shares, if there is one."""
+    text, count = Counter(texts).most_common(1)[0] if (texts := list(texts)) else ("", 0)
+    return text if count > 1 else ""
+
+
+def _described(framework: Framework, usual: Framework) -> Iterator[str]:
+    lines = [*_switches(framework, usual), *(f"- {note}" for note in framework.notes)]
+    if lines:
+        yield f"**{framework.name}**" + (f", by {framework.by}" if framework.by else "")
+        yield ""
+        yield from lines
+        yield ""
+
+
+def _switches(framework: Framework, usual: Framework = _NO_ADVICE) -> Iterator[str]:
+    if framework.arguments and framework.arguments != usual.arguments:
+        yield f"- arguments: {framework.arguments}"
+    if framework.session and framework.session != usual.session:
+        yield f"- session id: {framework.session}"
 
 
 def _declared(table: DialectTable) -> list[tuple[str, str]]:
@@ -212,7 +221,7 @@ def _declared(table: DialectTable) -> list[tuple[str, str]]:
         ("arguments", _places(table.arguments, table.flattened_arguments)),
         ("call id", _places(table.call_id)),
         ("result", _places(table.result)),
-        ("failure", ", ".join(["error status", "`error.type`", *flags])),
+        ("failure", ", ".join(["error status", "`error.type`", *flags]) if flags else ""),
         ("requests", _places(table.output)),
         ("turn id", _codes(table.turn_id)),
         ("session id", _codes(table.session_keys, " beside [those read of all](#session-ids)")),
@@ -265,14 +274,14 @@ def _affixes(affixes: Affixes) -> str:
 def _common() -> Iterator[str]:
     yield "## Session ids"
     yield ""
-    yield "In every dialect the session id is the value of the first of these keys that is there: on the turn's root,"
-    yield "above it, below it, elsewhere in its trace, on the resource, in its log records."
+    yield "In every dialect the session id is the value of the first of these keys that is set. goldspan looks at the"
+    yield "turn's root, then at the spans above it, below it, elsewhere in its trace, at the resource, its logs."
     yield ""
     yield from (f"{number}. {_code(key)}" for number, key in enumerate(DEFAULT_SESSION_KEYS, start=1))
     yield ""
-    yield "## Tools that are no tools"
+    yield "## Tools of the framework"
     yield ""
-    yield f"In every dialect, tools named {_codes(sorted(PSEUDO_TOOLS))} are the framework's own: no calls."
+    yield f"goldspan does not count calls of {_codes(sorted(PSEUDO_TOOLS))}: they belong to the framework, not to you."
     yield ""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import runpy
 from pathlib import Path
 from typing import Any
@@ -25,10 +26,10 @@ def test_the_page_is_made_from_the_dialects_and_the_recordings(generator: dict[s
     assert generator["page"]() == (DOCS / "dialects.md").read_text("utf-8"), REMAKE
 
 
-def test_every_dialect_and_every_recording_is_on_it() -> None:
+def test_every_dialect_has_a_section_and_every_recording_counts_as_proof() -> None:
     page = (DOCS / "dialects.md").read_text("utf-8")
     assert [one.name for one in built_in_dialects() if f"\n`{one.name}`, [documentation](" not in page] == []
-    assert [name for name in recordings.NAMES if page.count(f"\n| `{name}` |") != 1] == []
+    assert sum(map(int, re.findall(r"\| [✓✗] \d+ of (\d+) \|$", page, re.MULTILINE))) == len(recordings.NAMES)
 
 
 def test_frameworks_name_dialects_that_exist(generator: dict[str, Any]) -> None:
