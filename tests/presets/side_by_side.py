@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from goldspan.scoring import score_turn
 from goldspan.scoring.presets import score_with_preset
-from goldspan.scoring.type_guards import is_dict, kind_of
+from goldspan.scoring.type_guards import is_dict
 
 HERE = Path(__file__).resolve().parent
 DOCS = HERE.parents[1] / "docs"
@@ -159,7 +159,7 @@ def for_bfcl(call: dict[str, Any]) -> dict[str, Any]:
     return {
         "name": call["name"],
         "any_of": {key: [alternative(value)] for key, value in args.items()},
-        "types": {key: BFCL_TYPES.get(kind_of(value), "any") for key, value in args.items()},
+        "types": {key: BFCL_TYPES.get(type(value), "any") for key, value in args.items()},
         "required": list(args),
     }
 

@@ -9,8 +9,8 @@ from typing import Any
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.goldens.golden import ExpectedCall, Golden, GoldenTurn
 from goldspan.scoring.json_values import shown
-from goldspan.scoring.rules import is_mapping
 from goldspan.scoring.sessions import Capture, Session, ToolCall, Turn
+from goldspan.scoring.type_guards import is_mapping
 
 PlainCall = Mapping[str, Any]
 """`{"name": ..., "args": {...}}`; of expected calls also `{"parallel": [...]}`, a group whose order is free."""

@@ -1,44 +1,49 @@
-"""What the calls of a session returned, for values that come from there."""
+"""What the calls of a session returned, for expected values that come from an earlier result."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
 from goldspan.scoring.sessions import Content, ToolCall, Turn
-
-if TYPE_CHECKING:
-    from goldspan.scoring.goldens.golden import ExpectedCall
-    from goldspan.scoring.results import TurnResult
 
 CallPosition = tuple[int, int]
 """A call of a golden: its turn and its position there, each from 0."""
 
 
-class CallHistory:
-    """The calls of a session in their order, and which of them stand for which expected ones.
+class NamedCall(Protocol):
+    """A call of which only the tool's name matters here."""
 
-    Nothing is looked at before it is asked for: most goldens never ask.
+    @property
+    def name(self) -> str:
+        """The tool."""
+        ...
+
+
+class CallHistory:
+    """The calls of a session in order, and which of them are aligned with which expected calls.
+
+    The calls are listed when a value first asks for them: most goldens never do.
     """
 
-    __slots__ = ("_calls", "_complete", "_expected", "_judged", "_positions", "_turns")
+    __slots__ = ("_aligned", "_calls", "_complete", "_expected", "_positions", "_turns")
 
     def __init__(
-        self, turns: Sequence[Turn], expected: Sequence[Sequence[ExpectedCall]], *, complete: bool = True
+        self, turns: Sequence[Turn], expected: Sequence[Sequence[NamedCall]], *, complete: bool = True
     ) -> None:
         """Take a session's turns and the golden's calls by turn; `complete`: no turn of the session is missing."""
         self._turns, self._expected, self._complete = turns, expected, complete
-        self._judged: dict[int, TurnResult] = {}
+        self._aligned: dict[int, Mapping[int, ToolCall]] = {}
         self._calls: list[ToolCall] = []
         self._positions: dict[int, int] = {}
 
-    def judged(self, turn: int, result: TurnResult) -> None:
-        """Note what became of a turn of the golden, for the turns after it."""
-        self._judged[turn] = result
+    def record(self, turn: int, aligned: Mapping[int, ToolCall]) -> None:
+        """Record, for the turns after it, which calls a golden turn's expected calls are aligned with, by index."""
+        self._aligned[turn] = aligned
 
     def before(self, call: ToolCall) -> EarlierCalls:
-        """Return what is known at a call."""
+        """Return what is known when a call is made."""
         if not self._calls:
             self._calls = [call for turn in self._turns for call in turn.calls]
             self._complete = self._complete and all(turn.calls_visible for turn in self._turns)
@@ -47,17 +52,15 @@ class CallHistory:
         return EarlierCalls(self, self._positions.get(id(call), 0))
 
     def returned(self, reference: str | CallPosition, position: int) -> Iterator[Content | None]:
-        """List what the calls that are meant returned; None where one of them may not have been seen."""
-        result = None if isinstance(reference, str) else self._judged.get(reference[0])
-        if isinstance(reference, str) or result is None:
+        """Yield what the referenced calls returned; None where one of them may not have been seen."""
+        aligned = None if isinstance(reference, str) else self._aligned.get(reference[0])
+        if isinstance(reference, str) or aligned is None:
             name = reference if isinstance(reference, str) else self._tool_at(reference)
             for call in islice(self._calls, position):
                 if call.name == name and not call.rejected:
                     yield call.result
-        else:
-            for one in result.calls:
-                if one.expected_index == reference[1] and one.aligned and one.actual is not None:
-                    yield one.actual.result
+        elif reference[1] in aligned:
+            yield aligned[reference[1]].result
         if not self._complete:
             yield None
 
@@ -68,11 +71,11 @@ class CallHistory:
 
 
 class EarlierCalls(NamedTuple):
-    """What was known when a call was made."""
+    """The calls before one call."""
 
     history: CallHistory
     position: int
 
     def returned(self, reference: str | CallPosition) -> Iterator[Content | None]:
-        """List what earlier calls returned: those of a tool, or the one that stands for an expected call."""
+        """Yield what earlier calls returned: those of a tool, or the one aligned with an expected call."""
         return self.history.returned(reference, self.position)

@@ -15,10 +15,11 @@ from functools import cache, partial
 from importlib import import_module
 from importlib.util import find_spec
 from math import isfinite
-from typing import Any, TypeGuard
+from typing import Any
 
 from goldspan.scoring.errors import CriterionError
 from goldspan.scoring.sessions import JsonValue
+from goldspan.scoring.type_guards import is_mapping, is_sequence
 
 Comparison = Callable[[JsonValue, JsonValue], Fraction]
 """Takes the expected and the actual value; 1 is a match, 0 is none."""
@@ -73,9 +74,9 @@ def contains(expected: JsonValue, actual: JsonValue) -> Fraction:
         wanted, found = waiting.pop()
         if isinstance(wanted, str) and isinstance(found, str):
             inside = wanted in found
-        elif is_list(found):
-            inside = not is_object(wanted) and _includes(found, wanted if is_list(wanted) else [wanted])
-        elif is_object(wanted) and is_object(found):
+        elif is_sequence(found):
+            inside = not is_mapping(wanted) and _includes(found, wanted if is_sequence(wanted) else [wanted])
+        elif is_mapping(wanted) and is_mapping(found):
             inside = all(key in found for key in wanted)
             waiting.extend((value, found[key]) for key, value in wanted.items() if inside)
         else:
@@ -118,12 +119,12 @@ def equal(expected: JsonValue, actual: JsonValue, *, casefold: bool = False) -> 
         wanted, found = waiting.pop()
         if type(wanted) is type(found) and type(wanted) in SCALARS and wanted == found:
             continue
-        if is_list(wanted):
-            if not is_list(found) or len(wanted) != len(found):
+        if is_sequence(wanted):
+            if not is_sequence(found) or len(wanted) != len(found):
                 return False
             waiting.extend(zip(wanted, found, strict=True))
-        elif is_object(wanted):
-            if not is_object(found) or len(wanted) != len(found) or any(key not in found for key in wanted):
+        elif is_mapping(wanted):
+            if not is_mapping(found) or len(wanted) != len(found) or any(key not in found for key in wanted):
                 return False
             waiting.extend((value, found[key]) for key, value in wanted.items())
         elif not _same(wanted, found, casefold=casefold):
@@ -144,23 +145,6 @@ def _same(expected: JsonValue, actual: JsonValue, *, casefold: bool) -> bool:
         return type(expected) is type(actual) and bool(expected == actual)
     except Exception:  # noqa: BLE001 - not JSON: somebody's object may do anything
         return False
-
-
-def is_list(value: JsonValue) -> TypeGuard[Sequence[JsonValue]]:
-    """Whether a value is a list of JSON, for type checkers too."""
-    return isinstance(value, list | tuple)
-
-
-def is_object(value: JsonValue) -> TypeGuard[Mapping[str, JsonValue]]:
-    """Whether a value is an object of JSON, for type checkers too."""
-    return isinstance(value, dict | Mapping)
-
-
-def is_number(value: JsonValue) -> TypeGuard[int | float]:
-    """Whether a value is a number of JSON, for type checkers too; booleans and NaN are none."""
-    return (
-        isinstance(value, int | float) and not isinstance(value, bool) and (isinstance(value, int) or isfinite(value))
-    )
 
 
 def _number(value: JsonValue) -> Fraction | None:
@@ -201,11 +185,11 @@ def canonical(value: JsonValue, *, casefold: bool = False) -> Hashable:
             tokens.append(_NULL if item is None else _TRUE if item else _FALSE)
         elif isinstance(item, int | float):
             tokens.append(item if item == item else object())  # noqa: PLR0124 - NaN equals nothing, not even itself
-        elif is_list(item):
+        elif is_sequence(item):
             tokens.append(_LIST)
             waiting.append((True, _END))
             waiting.extend((False, element) for element in reversed(item))
-        elif is_object(item):
+        elif is_mapping(item):
             tokens.append(_OBJECT)
             waiting.append((True, _END))
             for key in sorted(item, key=_key_order, reverse=True):

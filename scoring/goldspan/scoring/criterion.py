@@ -30,12 +30,12 @@ from goldspan.scoring.rules import (
     Threshold,
     Tolerance,
     ToolRules,
-    is_mapping,
     mistakes,
     nothing,
     place_of,
     resolved,
 )
+from goldspan.scoring.type_guards import is_mapping
 
 MatchMode = Literal["name_only", "name_and_required_args", "name_and_args"]
 """Which pairs of an expected and an actual call of one name may be aligned."""

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from math import isfinite
 from typing import cast
 
-from goldspan.scoring.comparison import is_list, is_object
 from goldspan.scoring.sessions import JsonValue
+from goldspan.scoring.type_guards import is_mapping, is_sequence
 
 DEEPEST = 64
 _ELLIPSIS = "…"
@@ -77,9 +77,9 @@ def pointer_to(steps: Sequence[str]) -> str:
 def value_at(value: JsonValue, steps: Sequence[str]) -> JsonValue:
     """Return what stands there. Raises LookupError if nothing does."""
     for step in steps:
-        if is_object(value):
+        if is_mapping(value):
             value = value[step]
-        elif is_list(value) and _INDEX.fullmatch(step):
+        elif is_sequence(value) and _INDEX.fullmatch(step):
             value = value[int(step)]
         else:
             raise LookupError(step)

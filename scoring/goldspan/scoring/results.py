@@ -189,6 +189,14 @@ class TurnResult(Late):
         """How many expected calls have no partner."""
         return sum(call.missing for call in self.calls)
 
+    def aligned_calls(self) -> dict[int, ToolCall]:
+        """Return the actual calls that have an expected call, by that call's index."""
+        return {
+            call.expected_index: call.actual
+            for call in self.calls
+            if call.aligned and call.actual is not None and call.expected_index is not None
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class SessionResult(Late):

@@ -7,7 +7,7 @@ from decimal import Decimal
 from difflib import get_close_matches
 from fractions import Fraction
 from types import MappingProxyType
-from typing import Annotated, Any, Literal, NamedTuple, TypeGuard, TypeVar, get_args
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar, get_args
 
 from pydantic import (
     AfterValidator,
@@ -30,6 +30,7 @@ from pydantic_core import CoreSchema, ErrorDetails
 
 from goldspan.scoring.comparison import Comparison, comparison
 from goldspan.scoring.json_values import Steps, shown, steps_of
+from goldspan.scoring.type_guards import is_mapping
 
 _T = TypeVar("_T")
 _LARGEST_EXPONENT = 1_000
@@ -119,11 +120,6 @@ class Block(BaseModel):
     @classmethod
     def _accept_camel_case(cls, value: object) -> object:
         return _in_snake_case(value, cls.model_fields) if is_mapping(value) else value
-
-
-def is_mapping(value: object) -> TypeGuard[Mapping[Any, Any]]:
-    """Whether a value is a mapping, for type checkers too."""
-    return isinstance(value, Mapping)
 
 
 def _in_snake_case(value: Mapping[Any, Any], fields: Mapping[str, object]) -> dict[Any, Any]:

@@ -8,7 +8,6 @@ from fractions import Fraction
 from typing import Any
 
 from goldspan.scoring.api import GivenGolden, GivenSession
-from goldspan.scoring.comparison import is_list, is_object
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.errors import CriterionError
 from goldspan.scoring.goldens.golden import ExpectedCall, Golden, Repeat
@@ -21,6 +20,7 @@ from goldspan.scoring.presets.session_preset import ChosenPreset, choose_preset,
 from goldspan.scoring.results import Label, Reason, SessionResult, Verdict
 from goldspan.scoring.score import score_session
 from goldspan.scoring.sessions import JsonValue
+from goldspan.scoring.type_guards import is_mapping, is_sequence
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,11 +165,11 @@ def _asks_results(call: ExpectedCall) -> bool:
     waiting: list[JsonValue] = list(call.args.values())
     while waiting:
         value = waiting.pop()
-        if is_object(value):
+        if is_mapping(value):
             if "$from_result" in value:
                 return True
             waiting += [] if "$literal" in value else value.values()
-        elif is_list(value):
+        elif is_sequence(value):
             waiting += value
     return False
 

@@ -26,7 +26,6 @@ from goldspan.scoring.expected_turn import ExpectedSession, ExpectedTurn, expect
 from goldspan.scoring.goldens.golden import Golden, GoldenSet
 from goldspan.scoring.goldens.golden_index import Ambiguous, GoldenIndex, split_runs, with_golden_tool_names
 from goldspan.scoring.results import CallResult, Label, Reason, RunResult, SessionResult, TurnResult, Verdict
-from goldspan.scoring.rules import is_mapping
 from goldspan.scoring.sessions import Session, Turn, as_one_turn, batches_of
 from goldspan.scoring.turn_score import (
     TurnScore,
@@ -38,6 +37,7 @@ from goldspan.scoring.turn_score import (
     verdict_of,
     with_forbidden,
 )
+from goldspan.scoring.type_guards import is_mapping
 
 if TYPE_CHECKING:
     from goldspan.scoring.metrics.session_metrics import MetricSource
@@ -193,7 +193,7 @@ def _turns(golden: ExpectedSession, session: Session, *, final: bool) -> list[Tu
                 [score_calls(wanted, turn, turn_index=partner, unseen=why, history=history) for wanted in choices]
             )
         if history is not None:
-            history.judged(index, best.result)
+            history.record(index, best.result.aligned_calls())
         scored.append(best)
     if len(turns) > len(partners) or None in partners:
         scored += [

@@ -10,8 +10,8 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from goldspan.scoring.comparison import is_list, is_object
 from goldspan.scoring.sessions import Capture, Content, JsonValue
+from goldspan.scoring.type_guards import is_mapping, is_sequence
 
 _SCHEMAS = (
     "parameters",
@@ -56,7 +56,7 @@ def declared_parameters(definitions: Content) -> Mapping[str, Mapping[str, JsonV
     if definitions.capture is Capture.CAPTURED:
         for name, schema in _definitions(definitions.value):
             properties = _inner(schema).get("properties")
-            closed = is_object(properties) and _inner(schema).get("additionalProperties", False) is False
+            closed = is_mapping(properties) and _inner(schema).get("additionalProperties", False) is False
             found.setdefault(name, properties if closed else None)
     return found
 
@@ -69,13 +69,13 @@ def _definitions(value: JsonValue) -> Iterator[tuple[str, Mapping[str, Any]]]:
             return
         item, depth = waiting.pop()
         item = _decoded(item)
-        if is_object(item):
-            schema = next((found for key in _SCHEMAS if is_object(found := _decoded(item.get(key)))), None)
+        if is_mapping(item):
+            schema = next((found for key in _SCHEMAS if is_mapping(found := _decoded(item.get(key)))), None)
             name = item.get("name")
             if isinstance(name, str) and schema is not None:
                 yield name, schema
                 continue
-        inner = list(item.values()) if is_object(item) else item if is_list(item) else ()
+        inner = list(item.values()) if is_mapping(item) else item if is_sequence(item) else ()
         if depth < _DEEPEST:
             waiting.extend((one, depth + 1) for one in reversed(inner))
 
@@ -92,11 +92,11 @@ def _decoded(value: Any) -> Any:
 
 def _defaults(schema: Mapping[str, Any]) -> Defaults:
     properties = _inner(schema).get("properties")
-    if not is_object(properties):
+    if not is_mapping(properties):
         return {}
-    return {name: one["default"] for name, one in properties.items() if is_object(one) and "default" in one}
+    return {name: one["default"] for name, one in properties.items() if is_mapping(one) and "default" in one}
 
 
 def _inner(schema: Mapping[str, Any]) -> Mapping[str, Any]:
     inner = schema.get("json")  # Bedrock: {"inputSchema": {"json": {...}}}
-    return inner if is_object(inner) else schema
+    return inner if is_mapping(inner) else schema

@@ -1,31 +1,34 @@
-"""What a value of unknown type is, said so that type checkers know it too."""
+"""What a value of unknown type is, for the code and for type checkers."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import isfinite
 from typing import Any, TypeGuard
 
 
 def is_mapping(value: object) -> TypeGuard[Mapping[str, Any]]:
-    """Say whether it is an object; that its keys are strings is taken for granted."""
-    return isinstance(value, Mapping)
+    """Return whether a value is a mapping, such as a JSON object; string keys are assumed."""
+    return isinstance(value, dict | Mapping)
 
 
 def is_dict(value: object) -> TypeGuard[dict[str, Any]]:
-    """Say whether it is a dict itself, for systems that ask."""
+    """Return whether a value is a dict; string keys are assumed."""
     return isinstance(value, dict)
 
 
 def is_sequence(value: object) -> TypeGuard[list[Any] | tuple[Any, ...]]:
-    """Say whether it is a list or a tuple."""
+    """Return whether a value is a list or a tuple, such as a JSON array."""
     return isinstance(value, list | tuple)
 
 
 def is_list(value: object) -> TypeGuard[list[Any]]:
-    """Say whether it is a list itself, for systems that ask."""
+    """Return whether a value is a list; a tuple is not."""
     return isinstance(value, list)
 
 
-def kind_of(value: object) -> type[object]:
-    """Return its exact type."""
-    return type(value)
+def is_number(value: object) -> TypeGuard[int | float]:
+    """Return whether a value is a JSON number; booleans, NaN and infinities are not."""
+    return (
+        isinstance(value, int | float) and not isinstance(value, bool) and (isinstance(value, int) or isfinite(value))
+    )

@@ -9,7 +9,6 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from goldspan.scoring.comparison import is_list, is_object
 from goldspan.scoring.goldens import Ambiguous, Golden, GoldenIndex
 from goldspan.scoring.goldens.documents import MistakeCollector, Unreadable, ValuePath, nearest, path_text, read_text
 from goldspan.scoring.goldens.golden import ANY_TOOL, ExpectedCall
@@ -19,6 +18,7 @@ from goldspan.scoring.matchers.kinds.literal import LITERAL, dollar_keys
 from goldspan.scoring.score import score_turn
 from goldspan.scoring.sessions import JsonValue, Session
 from goldspan.scoring.tool_definitions import declared_parameters
+from goldspan.scoring.type_guards import is_mapping, is_sequence
 
 # Whether two globs can match the same text, and which: what makes two patterns of a golden set ambiguous.
 
@@ -194,9 +194,9 @@ def _in_file(source: str) -> Iterator[Finding]:
         document = read(read_text(Path(source), notes), notes)
     except Unreadable:
         return
-    if is_object(document) and is_list(document.get("goldens")):
+    if is_mapping(document) and is_sequence(document.get("goldens")):
         for index, golden in enumerate(document["goldens"]):
-            if is_object(golden):
+            if is_mapping(golden):
                 yield from _File(notes).golden(golden, ("goldens", index))
 
 
@@ -209,12 +209,12 @@ class _File:
     def golden(self, golden: Mapping[str, Any], where: ValuePath) -> Iterator[Finding]:
         yield from self.lists(golden, where)
         for index, turn in enumerate(golden.get("turns") or ()):
-            if is_object(turn):
+            if is_mapping(turn):
                 yield from self.lists(turn, (*where, "turns", index))
 
     def lists(self, fields: Mapping[str, Any], where: ValuePath) -> Iterator[Finding]:
         calls = fields.get("calls")
-        if is_list(calls) and not calls:
+        if is_sequence(calls) and not calls:
             message = (
                 'expects nothing, so nothing is judged: where no tool may be called, write {name: "*", forbidden: true}'
             )
@@ -226,31 +226,31 @@ class _File:
                 yield from self.call(call, place)
 
     def calls(self, calls: JsonValue, where: ValuePath) -> Iterator[tuple[ValuePath, Mapping[str, Any]]]:
-        for index, item in enumerate(calls if is_list(calls) else ()):
-            if is_object(item) and "parallel" in item:
+        for index, item in enumerate(calls if is_sequence(calls) else ()):
+            if is_mapping(item) and "parallel" in item:
                 yield from self.calls(item["parallel"], (*where, index, "parallel"))
-            elif is_object(item):
+            elif is_mapping(item):
                 yield (*where, index), item
 
     def call(self, call: Mapping[str, Any], where: ValuePath) -> Iterator[Finding]:
         args = call.get("args")
-        if not is_object(args):
+        if not is_mapping(args):
             return
         for name, value in args.items():
             yield from self.value(value, (*where, "args", name))
-        if args and all(is_object(value) and "$ignore" in value for value in args.values()):
+        if args and all(is_mapping(value) and "$ignore" in value for value in args.values()):
             message = "every argument is ignored, so nothing of the call but its name is judged: leave `args` out"
             yield self.finding("nothing_judged", (*where, "args"), message)
 
     def value(self, value: JsonValue, where: ValuePath) -> Iterator[Finding]:
-        if is_list(value):
+        if is_sequence(value):
             for index, item in enumerate(value):
                 yield from self.value(item, (*where, index))
-        elif is_object(value) and (keys := dollar_keys(value)):
+        elif is_mapping(value) and (keys := dollar_keys(value)):
             if keys[0] not in _SAYS_SO and (what := _matches_any(value)):
                 message = f"{shown(value, 60)} matches {what}: write {{$present: true}} if that is meant"
                 yield self.finding("matches_anything", where, message)
-        elif is_object(value):
+        elif is_mapping(value):
             for name, item in value.items():
                 yield from self.value(item, (*where, name))
 

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 from goldspan.collector_processor.golden_tools.differences import NOTHING, Change
 from goldspan.collector_processor.golden_tools.writing import in_flow
-from goldspan.scoring.comparison import is_object
 from goldspan.scoring.explanation import counted
 from goldspan.scoring.json_values import shown, shown_name
+from goldspan.scoring.type_guards import is_mapping
 
 _LONGEST_USER = 70
 _BACKTICKS = re.compile(r"`{3,}")
@@ -67,7 +67,7 @@ def _side(change: Change, name: str, side: Any) -> Iterator[str]:
         yield f"{name}: {in_flow(side)}{note}"
     elif change.tool:
         yield in_flow(side) + note
-    elif is_object(side) and change.turn is None:
+    elif is_mapping(side) and change.turn is None:
         turns = side.get("turns", [])
         calls = sum(len(turn.get("calls", ())) for turn in turns) + len(side.get("calls", ()))
         yield (
@@ -75,7 +75,7 @@ def _side(change: Change, name: str, side: Any) -> Iterator[str]:
             if turns
             else (f"golden of {counted(calls, 'call')}")
         )
-    elif is_object(side):
+    elif is_mapping(side):
         yield f"turn{note}"
         for field in ("calls", "any_of"):
             yield from (f"  {in_flow(item)}" for item in side.get(field, ()))

@@ -10,7 +10,7 @@ from itertools import zip_longest
 from typing import Any, Final, NamedTuple
 
 from goldspan.collector_processor.golden_tools.recording import merge_calls, merge_turns, recorded_call, recorded_turn
-from goldspan.scoring.comparison import equal, is_list, is_object
+from goldspan.scoring.comparison import equal
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.explanation import counted
 from goldspan.scoring.goldens import GoldenIndex
@@ -23,6 +23,7 @@ from goldspan.scoring.matchers.value_score import MOST_DIFFERING
 from goldspan.scoring.results import ArgumentResult, CallResult, Outcome, Reason, RunResult, SessionResult, TurnResult
 from goldspan.scoring.score import score_sessions
 from goldspan.scoring.sessions import JsonValue, Session, ToolCall
+from goldspan.scoring.type_guards import is_mapping, is_sequence
 
 Way = tuple[str | int, ...]
 """The way into a value: keys and indexes."""
@@ -153,9 +154,9 @@ def differing_parts(before: JsonValue, after: JsonValue, way: Way = ()) -> Itera
     if dollar_keys(before) or dollar_keys(after):
         if before != after:
             yield way, before, after
-    elif is_object(before) and is_object(after):
+    elif is_mapping(before) and is_mapping(after):
         yield from _differing_fields(before, after, way)
-    elif is_list(before) and is_list(after) and len(before) == len(after):
+    elif is_sequence(before) and is_sequence(after) and len(before) == len(after):
         for index, (one, other) in enumerate(zip(before, after, strict=True)):
             yield from differing_parts(one, other, (*way, index))
     elif not equal(before, after):

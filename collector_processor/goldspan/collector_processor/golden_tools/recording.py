@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from goldspan.collector_processor.golden_tools.writing import Comments, Where
 from goldspan.collector_processor.replay.inspection import NO_SESSION_ID, user_text
-from goldspan.scoring.comparison import equal, is_list, is_object
+from goldspan.scoring.comparison import equal
 from goldspan.scoring.explanation import counted
 from goldspan.scoring.goldens.documents import MAX_DEPTH
 from goldspan.scoring.goldens.golden import MOST_ALTERNATIVES
@@ -17,6 +17,7 @@ from goldspan.scoring.json_values import shown, shown_name
 from goldspan.scoring.matchers import escape_literal
 from goldspan.scoring.matchers.kinds.literal import LITERAL, dollar_keys
 from goldspan.scoring.sessions import Capture, JsonValue, Session, ToolCall, Turn
+from goldspan.scoring.type_guards import is_mapping, is_sequence
 
 # Sessions as golden files can say them: turns of groups of calls, with arguments that mean nothing but themselves.
 
@@ -102,9 +103,9 @@ def _without(value: JsonValue, redact: frozenset[str]) -> JsonValue:
     """Replace what is not to be written, however deep; nothing can be replaced within what is literal."""
     if not redact:
         return value
-    if is_list(value):
+    if is_sequence(value):
         return [_without(item, redact) for item in value]
-    if not is_object(value):
+    if not is_mapping(value):
         return value
     if LITERAL in value:
         return PRESENT if _mentions(value, redact) else value
@@ -112,9 +113,9 @@ def _without(value: JsonValue, redact: frozenset[str]) -> JsonValue:
 
 
 def _mentions(value: JsonValue, names: frozenset[str]) -> bool:
-    if is_list(value):
+    if is_sequence(value):
         return any(_mentions(item, names) for item in value)
-    return is_object(value) and (not names.isdisjoint(value) or any(_mentions(item, names) for item in value.values()))
+    return is_mapping(value) and (not names.isdisjoint(value) or any(_mentions(item, names) for item in value.values()))
 
 
 def _is_json(value: Any, depth: int = 0) -> bool:
@@ -127,9 +128,9 @@ def _is_json(value: Any, depth: int = 0) -> bool:
         return math.isfinite(value)
     if depth >= _DEEPEST:
         return False
-    if is_object(value):
+    if is_mapping(value):
         return all(_is_json(item, depth + 1) for item in value.values())
-    return is_list(value) and all(_is_json(item, depth + 1) for item in value)
+    return is_sequence(value) and all(_is_json(item, depth + 1) for item in value)
 
 
 # One golden from several recordings of what should be the same session: what they agree on, and where they do not.
@@ -252,7 +253,7 @@ def _agree_on_value(values: Sequence[JsonValue], way: tuple[str, ...]) -> tuple[
     seen = any_of(values)
     if len(seen) == 1:
         return seen[0], []
-    if all(is_object(value) and not dollar_keys(value) and value.keys() == seen[0].keys() for value in seen):
+    if all(is_mapping(value) and not dollar_keys(value) and value.keys() == seen[0].keys() for value in seen):
         said: list[str] = []
         merged: dict[str, JsonValue] = {}
         for key in seen[0]:
@@ -273,7 +274,7 @@ def any_of(values: Iterable[JsonValue]) -> list[JsonValue]:
 
 def choices(value: JsonValue) -> list[JsonValue]:
     """Return what an expected value chooses from; another one than `$any_of` is its only choice."""
-    return list(value["$any_of"]) if is_object(value) and "$any_of" in value else [value]
+    return list(value["$any_of"]) if is_mapping(value) and "$any_of" in value else [value]
 
 
 def _in_order_of(first: Group, group: Group) -> list[RecordedCall]:
@@ -397,20 +398,20 @@ def _leaks(sessions: Sequence[Session], redact: frozenset[str], golden: JsonValu
 
 def _hidden(value: JsonValue, name: str) -> Iterator[str]:
     """Yield the texts that are values of this argument, however deep."""
-    if is_list(value):
+    if is_sequence(value):
         for item in value:
             yield from _hidden(item, name)
-    elif is_object(value):
+    elif is_mapping(value):
         for key, item in value.items():
             yield from _texts(item) if key == name else _hidden(item, name)
 
 
 def _texts(value: JsonValue) -> Iterator[str]:
     """Yield every text and number in a value, without keys."""
-    if is_list(value):
+    if is_sequence(value):
         for item in value:
             yield from _texts(item)
-    elif is_object(value):
+    elif is_mapping(value):
         for item in value.values():
             yield from _texts(item)
     elif isinstance(value, str | int | float):

@@ -13,7 +13,6 @@ from goldspan.collector_processor.golden_tools.differences import NOTHING, Chang
 from goldspan.collector_processor.golden_tools.recording import ABSENT, any_of, choices
 from goldspan.collector_processor.golden_tools.writing import golden_set_text
 from goldspan.collector_processor.golden_tools.yaml_editing import Edit, edit_yaml, edits_for
-from goldspan.scoring.comparison import is_object
 from goldspan.scoring.errors import FileError, Mistake
 from goldspan.scoring.goldens import GoldenIndex
 from goldspan.scoring.goldens.adk_eval_set import is_eval_set
@@ -21,6 +20,7 @@ from goldspan.scoring.goldens.documents import MistakeCollector, path_text, read
 from goldspan.scoring.goldens.loading import READERS
 from goldspan.scoring.goldens.yaml_text import read_yaml
 from goldspan.scoring.sessions import JsonValue
+from goldspan.scoring.type_guards import is_mapping
 
 _FORBIDDEN = "is forbidden: change that by hand if it is allowed now"
 _UNSEEN = "was never seen: remove it by hand if that is right"
@@ -82,7 +82,7 @@ def _combined(runs: Sequence[Sequence[Change]]) -> Iterator[Change]:
             yield first
         elif first.after is NOTHING:
             yield replace(first, field="optional", before=NOTHING, after=True, way=("optional",))
-        elif is_object(first.after):
+        elif is_mapping(first.after):
             yield replace(first, after={**first.after, "optional": True})
 
 

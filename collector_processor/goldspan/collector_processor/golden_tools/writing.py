@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import IO
 
-from goldspan.scoring.comparison import is_list, is_object
 from goldspan.scoring.errors import FileError, Mistake
 from goldspan.scoring.sessions import JsonValue
+from goldspan.scoring.type_guards import is_mapping, is_sequence
 
 Where = tuple[str | int, ...]
 """The way to a value from the top of a document: keys and indexes."""
@@ -52,9 +52,9 @@ def yaml_lines(value: JsonValue, indent: int, where: Where) -> list[str]:
 
 def in_flow(value: JsonValue) -> str:
     """Return a value on one line, as it stands in a golden file."""
-    if is_object(value):
+    if is_mapping(value):
         return "{" + ", ".join(f"{_key(name)} {in_flow(item)}" for name, item in value.items()) + "}"
-    if is_list(value):
+    if is_sequence(value):
         return "[" + ", ".join(map(in_flow, value)) + "]"
     return _scalar(value)
 
@@ -65,10 +65,10 @@ class _Writer:
 
     def block(self, value: JsonValue, indent: int, where: Where) -> Iterator[str]:
         """Yield the lines of a value that begins on a line of its own."""
-        if is_object(value) and value:
+        if is_mapping(value) and value:
             for name, item in value.items():
                 yield from self._after(_key(name), item, indent, (*where, name))
-        elif is_list(value) and value:
+        elif is_sequence(value) and value:
             for index, item in enumerate(value):
                 if where == ("goldens",) and index:
                     yield ""
@@ -106,10 +106,10 @@ class _Writer:
             yield from more
 
     def _fits(self, value: JsonValue, column: int, where: Where) -> bool:
-        if not value or not (is_object(value) or is_list(value)):
+        if not value or not (is_mapping(value) or is_sequence(value)):
             return True
         if not any(step in _OF_VALUES for step in where):
-            if not is_object(value) or _IN_BLOCKS & value.keys():
+            if not is_mapping(value) or _IN_BLOCKS & value.keys():
                 return False
             if any(place[: len(where)] == where and place != where for place in self.comments):
                 return False
@@ -163,9 +163,9 @@ def _literal_lines(start: str, text: str, indent: int) -> Iterator[str]:
 
 
 def _holds_literal(value: JsonValue) -> bool:
-    if is_object(value):
+    if is_mapping(value):
         return any(map(_holds_literal, value.values()))
-    if is_list(value):
+    if is_sequence(value):
         return any(map(_holds_literal, value))
     return _literal(value) is not None
 
@@ -213,9 +213,9 @@ def _is_golden_file(path: Path) -> bool:
             document = _first_document(first, stream)
     except (OSError, ValueError, RecursionError):
         return False
-    if is_list(document) and document:
-        return is_object(document[0]) and not _OF_OLD_EVAL_SETS.isdisjoint(document[0])
-    return is_object(document) and not _OF_GOLDENS.isdisjoint(document)
+    if is_sequence(document) and document:
+        return is_mapping(document[0]) and not _OF_OLD_EVAL_SETS.isdisjoint(document[0])
+    return is_mapping(document) and not _OF_GOLDENS.isdisjoint(document)
 
 
 def _first_document(first: str, rest: IO[str]) -> JsonValue:

@@ -13,8 +13,8 @@ from typing import Any, cast
 
 from goldspan.collector_processor.golden_tools.differences import NOTHING, CallPlace, Change, Way
 from goldspan.collector_processor.golden_tools.writing import in_flow, yaml_lines
-from goldspan.scoring.comparison import is_list, is_object
 from goldspan.scoring.sessions import JsonValue
+from goldspan.scoring.type_guards import is_mapping, is_sequence
 
 # Edits of golden files: what has to change in a document so that it expects what was seen.
 
@@ -158,7 +158,7 @@ def _lists(document: JsonValue, top: Way, place: CallPlace) -> list[Way]:
 
 def _calls(document: JsonValue, way: Way) -> Iterator[Way]:
     for index, item in enumerate(_at(document, way)):
-        if is_object(item) and "parallel" in item:
+        if is_mapping(item) and "parallel" in item:
             for number, _ in enumerate(item["parallel"]):
                 yield (*way, index, "parallel", number)
         else:
@@ -168,7 +168,7 @@ def _calls(document: JsonValue, way: Way) -> Iterator[Way]:
 def _at(document: JsonValue, way: Way) -> Any:
     found: Any = document
     for step in way:
-        if not (is_object(found) or is_list(found)):
+        if not (is_mapping(found) or is_sequence(found)):
             raise LookupError(step)
         found = cast("Any", found)[step]
     return found

@@ -1,10 +1,14 @@
-"""Goldens: what sessions should have done, read from files and joined with sessions."""
+"""Goldens: what sessions should have done, read from files and matched with sessions."""
 
 from __future__ import annotations
 
-from goldspan.scoring.goldens.golden import ExpectedCall, Golden, GoldenSet, GoldenTurn
-from goldspan.scoring.goldens.golden_index import Ambiguous, GoldenIndex, is_turn_of, split_runs
-from goldspan.scoring.goldens.loading import load_criterion, load_goldens
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from goldspan.scoring.goldens.golden import ExpectedCall, Golden, GoldenSet, GoldenTurn
+    from goldspan.scoring.goldens.golden_index import Ambiguous, GoldenIndex, is_turn_of, split_runs
+    from goldspan.scoring.goldens.loading import load_criterion, load_goldens
 
 __all__ = [
     "Ambiguous",
@@ -18,3 +22,30 @@ __all__ = [
     "load_goldens",
     "split_runs",
 ]
+
+_MODULES = {
+    "goldens.golden": (
+        "ExpectedCall",
+        "Golden",
+        "GoldenSet",
+        "GoldenTurn",
+    ),
+    "goldens.golden_index": (
+        "Ambiguous",
+        "GoldenIndex",
+        "is_turn_of",
+        "split_runs",
+    ),
+    "goldens.loading": (
+        "load_criterion",
+        "load_goldens",
+    ),
+}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used (PEP 562): `loading` needs results, and results need goldens."""
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"goldspan.scoring.{_MODULE_OF[name]}"), name)

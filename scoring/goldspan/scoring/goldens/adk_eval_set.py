@@ -21,11 +21,11 @@ from pydantic.alias_generators import to_camel
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.goldens.benchmarks import objects
 from goldspan.scoring.goldens.criteria import CriterionMapping
-from goldspan.scoring.goldens.documents import MistakeCollector, ValuePath, check_finite, found, is_list
+from goldspan.scoring.goldens.documents import MistakeCollector, ValuePath, check_finite, found
 from goldspan.scoring.goldens.golden import ExpectedCall, Golden, GoldenSet, GoldenTurn
 from goldspan.scoring.goldens.golden_file import content_digest
-from goldspan.scoring.rules import is_mapping
 from goldspan.scoring.sessions import JsonValue
+from goldspan.scoring.type_guards import is_list, is_mapping
 
 HAND_OFFS = frozenset(
     {

@@ -8,21 +8,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from goldspan.scoring.comparison import is_object
 from goldspan.scoring.explanation import counted
-from goldspan.scoring.goldens.documents import (
-    MistakeCollector,
-    Place,
-    Unreadable,
-    ValuePath,
-    check_finite,
-    found,
-    is_list,
-)
+from goldspan.scoring.goldens.documents import MistakeCollector, Place, Unreadable, ValuePath, check_finite, found
 from goldspan.scoring.goldens.json_text import read_json, read_value
 from goldspan.scoring.matchers import escape_literal
-from goldspan.scoring.rules import is_mapping
 from goldspan.scoring.sessions import JsonValue
+from goldspan.scoring.type_guards import is_list, is_mapping
 
 
 @dataclass(slots=True)
@@ -177,7 +168,7 @@ class _Reader:
         return {name: [value] for name, value in args.items()}, where
 
     def call(self, name: str, alternatives: JsonValue, where: ValuePath) -> dict[str, JsonValue]:
-        if not is_object(alternatives):
+        if not is_mapping(alternatives):
             self.notes.add(where, f"{found(alternatives)}, expected an object of alternatives by argument")
             return {"name": name}
         check_finite(alternatives, where, self.notes)
@@ -222,8 +213,8 @@ def _any_of(values: Any, write: Callable[[JsonValue], JsonValue]) -> JsonValue:
 def _value(value: JsonValue) -> JsonValue:
     """Return one alternative; objects, also those in lists, have alternatives of their own for each key."""
     if is_list(value):
-        return [_value(item) if is_object(item) else escape_literal(item) for item in value]
-    if not (is_object(value) and value and all(map(is_list, value.values()))):
+        return [_value(item) if is_mapping(item) else escape_literal(item) for item in value]
+    if not (is_mapping(value) and value and all(map(is_list, value.values()))):
         return escape_literal(value)
     return {name: _any_of(alternatives, escape_literal) for name, alternatives in value.items() if alternatives}
 

@@ -15,8 +15,9 @@ from pydantic.alias_generators import to_camel, to_snake
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.errors import CriterionError
 from goldspan.scoring.goldens.documents import JsonSchema, MistakeCollector, ValuePath, found
-from goldspan.scoring.rules import ArgumentRule, Block, is_mapping
+from goldspan.scoring.rules import ArgumentRule, Block
 from goldspan.scoring.sessions import JsonValue
+from goldspan.scoring.type_guards import is_mapping
 
 CriterionMapping = Mapping[str, JsonValue]
 """What a level and those above it say, in snake_case, without nulls: fields that are not there have their default."""

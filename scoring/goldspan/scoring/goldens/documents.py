@@ -14,14 +14,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeGuard, cast
+from typing import Any, NamedTuple, Protocol, cast
 
 from goldspan.scoring.errors import Mistake
 from goldspan.scoring.json_values import shown
 from goldspan.scoring.matchers.matcher import MatcherKind
 from goldspan.scoring.matchers.reading import MATCHER_KINDS, ValueReader
-from goldspan.scoring.rules import is_mapping
 from goldspan.scoring.sessions import JsonValue
+from goldspan.scoring.type_guards import is_list, is_mapping
 
 MAX_DEPTH = 100
 """Levels of lists and objects in each other: beyond any tool's arguments, far below Python's recursion limit."""
@@ -142,11 +142,6 @@ def _plain(value: object, where: ValuePath, notes: MistakeCollector) -> JsonValu
         case _:
             notes.add(where, f"found a {type(value).__name__}, expected a JSON value")
             return None
-
-
-def is_list(value: object) -> TypeGuard[list[Any]]:
-    """Whether a value is a list, for type checkers too."""
-    return isinstance(value, list)
 
 
 # A small language for the shape of a file: one declaration checks a document and makes its JSON Schema.

@@ -12,7 +12,6 @@ from fractions import Fraction
 from math import prod
 from typing import Any, cast
 
-from goldspan.scoring.comparison import is_number
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.errors import CriterionError, MetricError
 from goldspan.scoring.goldens.criteria import (
@@ -37,7 +36,6 @@ from goldspan.scoring.goldens.documents import (
     ValuePath,
     check_finite,
     found,
-    is_list,
     nearest,
 )
 from goldspan.scoring.goldens.golden import (
@@ -54,8 +52,11 @@ from goldspan.scoring.goldens.golden import (
     PresetChoice,
     Repeat,
 )
-from goldspan.scoring.rules import is_mapping
+from goldspan.scoring.metrics.registry import find_metric, metric_names, nearest_metric
+from goldspan.scoring.metrics.session_metrics import threshold_of
+from goldspan.scoring.presets.session_preset import choose_preset
 from goldspan.scoring.sessions import JsonValue
+from goldspan.scoring.type_guards import is_list, is_mapping, is_number
 
 # Shapes of what a golden says of its calls beside name and arguments: groups, alternatives, repeats, counts, joins.
 
@@ -297,7 +298,6 @@ class ChosenMetrics:
             self._metric(name, threshold, (*where, step), notes)
 
     def _metric(self, name: JsonValue, threshold: JsonValue, where: ValuePath, notes: MistakeCollector) -> None:
-        from goldspan.scoring.metrics.registry import metric_names, nearest_metric  # noqa: PLC0415 - scores with goldens
 
         if not isinstance(name, str):
             notes.add(where, f"{found(name)}, expected the name of a metric")
@@ -311,8 +311,6 @@ class ChosenMetrics:
             self._threshold(name, threshold, where, notes)
 
     def _threshold(self, name: str, threshold: JsonValue, where: ValuePath, notes: MistakeCollector) -> None:
-        from goldspan.scoring.metrics.registry import find_metric  # noqa: PLC0415 - likewise
-        from goldspan.scoring.metrics.session_metrics import threshold_of  # noqa: PLC0415 - scores with goldens
 
         if is_mapping(threshold):
             for field in threshold.keys() - {"threshold"}:
@@ -352,8 +350,6 @@ class ChosenPresetShape:
 
     def check(self, value: JsonValue, where: ValuePath, notes: MistakeCollector) -> None:
         """Note an unknown preset, and options it does not have."""
-        from goldspan.scoring.presets.session_preset import choose_preset  # noqa: PLC0415 - scores with goldens
-
         if value is None:
             return
         if not isinstance(value, str) and not (is_mapping(value) and isinstance(value.get("name"), str)):

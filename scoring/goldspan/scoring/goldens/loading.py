@@ -17,8 +17,9 @@ from goldspan.scoring.goldens.golden_file import ChosenMetrics, read_golden_set,
 from goldspan.scoring.goldens.golden_index import GoldenIndex, duplicates_in
 from goldspan.scoring.goldens.json_text import read_json, read_json_lines
 from goldspan.scoring.goldens.yaml_text import read_yaml
-from goldspan.scoring.rules import is_mapping
+from goldspan.scoring.metrics.registry import metric_names
 from goldspan.scoring.sessions import JsonValue
+from goldspan.scoring.type_guards import is_mapping
 
 GIVEN_IN_CODE = "<in code>"
 """The file name of what came from no file."""
@@ -90,8 +91,6 @@ def load_metrics(source: str | Path | Mapping[str, Any]) -> tuple[MetricChoice, 
         CriterionFileError: everything wrong with the thresholds, each mistake with file, line and field.
 
     """
-    from goldspan.scoring.metrics.registry import metric_names  # noqa: PLC0415 - scores with goldens
-
     notes = MistakeCollector(GIVEN_IN_CODE if isinstance(source, Mapping) else str(source))
     known: dict[str, JsonValue] = {}
     with suppress(Unreadable):

@@ -8,7 +8,7 @@ from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.goldens.criteria import OF_A_CALL, OF_A_GOLDEN, OF_A_SET, OF_A_TURN
 from goldspan.scoring.goldens.documents import MATCHER_SCHEMA, VALUE_SCHEMA, JsonSchema
 from goldspan.scoring.goldens.golden_file import CALL, GOLDEN, GOLDEN_SET, GROUP, REPEAT, TURN
-from goldspan.scoring.rules import is_mapping
+from goldspan.scoring.type_guards import is_mapping
 
 
 def golden_set_schema() -> JsonSchema:

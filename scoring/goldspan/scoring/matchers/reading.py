@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 
-from goldspan.scoring.comparison import comparison, is_list, is_object
+from goldspan.scoring.comparison import comparison
 from goldspan.scoring.errors import MatcherError
 from goldspan.scoring.json_values import shown
 from goldspan.scoring.matchers.kinds import (
@@ -37,6 +37,7 @@ from goldspan.scoring.matchers.matcher import (
 from goldspan.scoring.matchers.value_score import score_of
 from goldspan.scoring.rules import Rule, Strategy
 from goldspan.scoring.sessions import JsonValue
+from goldspan.scoring.type_guards import is_mapping, is_sequence
 
 MATCHER_KINDS: Mapping[str, MatcherKind] = {
     family.name: family
@@ -80,11 +81,11 @@ class ValueReader:
             if has_dollar_keys(value):
                 self.mistake(where[:3], f"found a matcher more than {DEEPEST} levels deep")
             return value
-        if is_list(value):
+        if is_sequence(value):
             items = tuple(self.read(item, (*where, index)) for index, item in enumerate(value))
             same = all(mine is its for mine, its in zip(items, value, strict=True))
             return value if same else ListWithMatchers(items) if any(map(holds_matchers, items)) else list(items)
-        if not is_object(value):
+        if not is_mapping(value):
             return value
         if keys := dollar_keys(value):
             return self._matcher(value, keys, where)

@@ -11,7 +11,7 @@ from fractions import Fraction
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from goldspan.scoring.comparison import ONE, ZERO, canonical, is_list, is_object
+from goldspan.scoring.comparison import ONE, ZERO, canonical
 from goldspan.scoring.json_values import Steps, pointer_to, value_at
 from goldspan.scoring.matchers.matcher import (
     ABSENT,
@@ -23,6 +23,7 @@ from goldspan.scoring.matchers.matcher import (
     holds_matchers,
 )
 from goldspan.scoring.sessions import JsonValue
+from goldspan.scoring.type_guards import is_mapping, is_sequence
 
 if TYPE_CHECKING:
     from goldspan.scoring.call_history import EarlierCalls
@@ -60,8 +61,6 @@ def included(
 def _matched(
     expected: Sequence[Expected], actual: Sequence[JsonValue], rule: Rule, earlier: EarlierCalls | None
 ) -> list[Fraction | None]:
-    # RESTRUCTURE: empty import
-
     sure: list[list[int]] = []
     possible: list[list[int]] = []
     for item in expected:
@@ -122,7 +121,7 @@ def has_parts(expected: Expected, rule: Rule) -> bool:
     """Whether a value is more than plain JSON to be compared as a whole."""
     if holds_matchers(expected):
         return True
-    return bool((rule.parts or rule.by_leaf) and (is_object(expected) or is_list(expected)) and expected)
+    return bool((rule.parts or rule.by_leaf) and (is_mapping(expected) or is_sequence(expected)) and expected)
 
 
 def parts_of(
@@ -136,7 +135,7 @@ def parts_of(
         yield from expected.parts(actual, rule, earlier, place)
     elif len(place) >= DEEPEST or not has_parts(expected, rule):
         yield Part(place, ZERO if actual is ABSENT else rule.compare(expected, actual))
-    elif isinstance(expected, ObjectWithMatchers) or is_object(expected):
+    elif isinstance(expected, ObjectWithMatchers) or is_mapping(expected):
         yield from _of_object(fields_of(expected), actual, rule, earlier, place)
     elif rule.strategy == "contains":
         yield from _of_contained(items_of(expected), actual, rule, earlier, place)
@@ -163,9 +162,9 @@ def differing(expected: Expected, actual: JsonValue, rule: Rule, earlier: Earlie
 def lacks(expected: Expected, actual: JsonValue, way: Steps) -> bool:
     """Whether a part that is expected, and not satisfied by absence, is not there."""
     for step in way:
-        if isinstance(expected, ObjectWithMatchers) or is_object(expected):
+        if isinstance(expected, ObjectWithMatchers) or is_mapping(expected):
             expected = fields_of(expected).get(step, ABSENT)
-        elif isinstance(expected, ListWithMatchers) or is_list(expected):
+        elif isinstance(expected, ListWithMatchers) or is_sequence(expected):
             items = items_of(expected)
             expected = items[int(step)] if step.isdecimal() and int(step) < len(items) else ABSENT
         else:
@@ -203,9 +202,9 @@ def rule_at(rule: Rule, step: str) -> Rule:
 def _of_object(
     fields: Mapping[str, Expected], actual: JsonValue, rule: Rule, earlier: EarlierCalls | None, place: Steps
 ) -> Iterator[Part]:
-    found: Mapping[Any, JsonValue] = actual if is_object(actual) else {}
+    found: Mapping[Any, JsonValue] = actual if is_mapping(actual) else {}
     steps = ((name, value, found.get(name, ABSENT), rule_at(rule, name)) for name, value in fields.items())
-    yield from _of_steps(steps, earlier, place, is_there=is_object(actual))
+    yield from _of_steps(steps, earlier, place, is_there=is_mapping(actual))
     if rule.strategy != "contains":
         for name in found:
             if name not in fields:
@@ -215,12 +214,12 @@ def _of_object(
 def _of_list(
     items: Sequence[Expected], actual: JsonValue, rule: Rule, earlier: EarlierCalls | None, place: Steps
 ) -> Iterator[Part]:
-    found: Sequence[JsonValue] = actual if is_list(actual) else ()
+    found: Sequence[JsonValue] = actual if is_sequence(actual) else ()
     steps = (
         (str(index), value, found[index] if index < len(found) else ABSENT, rule_at(rule, str(index)))
         for index, value in enumerate(items)
     )
-    yield from _of_steps(steps, earlier, place, is_there=is_list(actual))
+    yield from _of_steps(steps, earlier, place, is_there=is_sequence(actual))
     for index in range(len(items), len(found)):
         yield Part((*place, str(index)), ZERO, expected=False)
 
@@ -244,10 +243,10 @@ def _of_steps(
 def _of_contained(
     items: Sequence[Expected], actual: JsonValue, rule: Rule, earlier: EarlierCalls | None, place: Steps
 ) -> Iterator[Part]:
-    found: Sequence[JsonValue] = actual if is_list(actual) else ()
+    found: Sequence[JsonValue] = actual if is_sequence(actual) else ()
     for index, score in enumerate(included(items, found, rule.element(), earlier)):
         yield Part((*place, str(index)), score)
-    if not is_list(actual):
+    if not is_sequence(actual):
         yield Part(place, ZERO)
 
 

@@ -151,7 +151,7 @@ def _history_of(result: SessionResult, session: Session, golden: Golden) -> Call
     history = CallHistory(session.turns, expected, complete=not session.incomplete)
     for turn in result.turns:
         if turn.expected_index is not None and turn.turn_index is not None:
-            history.judged(turn.expected_index, turn)
+            history.record(turn.expected_index, turn.aligned_calls())
     return history
 
 

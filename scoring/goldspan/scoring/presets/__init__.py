@@ -1,9 +1,37 @@
-"""Presets: other systems' scorers, reproduced exactly. They never mix with each other or with goldspan's own score."""
+"""Presets: other systems' scorers, reproduced exactly. Their scores are never mixed with goldspan's own."""
 
 from __future__ import annotations
 
-from goldspan.scoring.presets.inputs import PresetOptions
-from goldspan.scoring.presets.registry import PRESETS, Preset, score_with_preset
-from goldspan.scoring.results import PresetResult
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["PRESETS", "Preset", "PresetOptions", "PresetResult", "score_with_preset"]
+if TYPE_CHECKING:
+    from goldspan.scoring.presets.inputs import PresetOptions
+    from goldspan.scoring.presets.registry import PRESETS, Preset, score_with_preset
+    from goldspan.scoring.results import PresetResult
+
+__all__ = [
+    "PRESETS",
+    "Preset",
+    "PresetOptions",
+    "PresetResult",
+    "score_with_preset",
+]
+
+_MODULES = {
+    "presets.inputs": ("PresetOptions",),
+    "presets.registry": (
+        "PRESETS",
+        "Preset",
+        "score_with_preset",
+    ),
+    "results": ("PresetResult",),
+}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used (PEP 562): importing one preset does not import the others."""
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"goldspan.scoring.{_MODULE_OF[name]}"), name)

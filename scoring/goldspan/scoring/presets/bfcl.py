@@ -16,7 +16,7 @@ from pydantic import field_validator
 
 from goldspan.scoring.presets.inputs import InputMissingError, PlainCall, PresetOptions, checked_arguments, plain_calls
 from goldspan.scoring.results import PresetResult, Reason, judged, not_evaluated
-from goldspan.scoring.type_guards import is_list, is_mapping, kind_of
+from goldspan.scoring.type_guards import is_list, is_mapping
 
 # How BFCL's `ast_checker` judges one argument: its type first, then its value among the alternatives.
 #
@@ -90,7 +90,7 @@ def check_argument(name: str, value: Any, alternatives: Sequence[Any], parameter
 
 def type_of(alternatives: Sequence[Any]) -> type | None:
     """Find the type of the first alternative that is more than the mark of an optional argument."""
-    return next((kind_of(one) for one in alternatives if one != ""), None)
+    return next((type(one) for one in alternatives if one != ""), None)
 
 
 def _check_type(

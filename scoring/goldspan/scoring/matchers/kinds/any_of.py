@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from goldspan.scoring.comparison import ZERO, is_list
+from goldspan.scoring.comparison import ZERO
 from goldspan.scoring.json_values import shown
 from goldspan.scoring.matchers.matcher import VALUE, Expected, Matcher, MatcherKind, MatcherReader, Options, ValuePath
 from goldspan.scoring.matchers.value_score import score_of
 from goldspan.scoring.sessions import JsonValue
+from goldspan.scoring.type_guards import is_sequence
 
 if TYPE_CHECKING:
     from goldspan.scoring.call_history import EarlierCalls
@@ -42,7 +43,7 @@ class AnyOf(Matcher):
 
 def _read(value: JsonValue, _: Options, where: ValuePath, reader: MatcherReader) -> Expected:
     inside = (*where, "$any_of")
-    if not is_list(value) or not value:
+    if not is_sequence(value) or not value:
         reader.mistake(inside, f"found {shown(value)}, expected a list of at least one value")
         return None
     return AnyOf(tuple(reader.read(one, (*inside, index)) for index, one in enumerate(value)))

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from goldspan.scoring.comparison import ZERO, is_number, numeric
+from goldspan.scoring.comparison import ZERO, numeric
 from goldspan.scoring.json_values import shown
 from goldspan.scoring.matchers.matcher import ABSENT, Expected, Matcher, MatcherKind, MatcherReader, Options, ValuePath
 from goldspan.scoring.sessions import JsonValue
+from goldspan.scoring.type_guards import is_number
 
 if TYPE_CHECKING:
     from goldspan.scoring.call_history import EarlierCalls

@@ -8,10 +8,11 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from goldspan.scoring.call_history import CallPosition
-from goldspan.scoring.comparison import ZERO, is_object
+from goldspan.scoring.comparison import ZERO
 from goldspan.scoring.json_values import Steps, shown, steps_of, value_at
 from goldspan.scoring.matchers.matcher import ABSENT, Expected, Matcher, MatcherKind, MatcherReader, Options, ValuePath
 from goldspan.scoring.sessions import Capture, JsonValue
+from goldspan.scoring.type_guards import is_mapping
 
 if TYPE_CHECKING:
     from goldspan.scoring.call_history import EarlierCalls
@@ -52,7 +53,7 @@ class FromResult(Matcher):
 
 def _read(value: JsonValue, _: Options, where: ValuePath, reader: MatcherReader) -> Expected:
     inside = (*where, "$from_result")
-    if not is_object(value):
+    if not is_mapping(value):
         reader.mistake(inside, f"found {shown(value)}, {_EXAMPLE}")
         return None
     for name in value:

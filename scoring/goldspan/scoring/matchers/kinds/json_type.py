@@ -8,10 +8,11 @@ from difflib import get_close_matches
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from goldspan.scoring.comparison import ONE, ZERO, is_list, is_number, is_object
+from goldspan.scoring.comparison import ONE, ZERO
 from goldspan.scoring.json_values import shown
 from goldspan.scoring.matchers.matcher import ABSENT, Expected, Matcher, MatcherKind, MatcherReader, Options, ValuePath
 from goldspan.scoring.sessions import JsonValue
+from goldspan.scoring.type_guards import is_mapping, is_number, is_sequence
 
 if TYPE_CHECKING:
     from goldspan.scoring.call_history import EarlierCalls
@@ -24,8 +25,8 @@ _TYPES: Mapping[str, Callable[[JsonValue], bool]] = {
     "integer": lambda value: is_number(value) and value == int(value),
     "boolean": lambda value: isinstance(value, bool),
     "null": lambda value: value is None,
-    "array": is_list,
-    "object": is_object,
+    "array": is_sequence,
+    "object": is_mapping,
 }
 
 
@@ -41,7 +42,7 @@ class OfType(Matcher):
 
 
 def _read(value: JsonValue, _: Options, where: ValuePath, reader: MatcherReader) -> Expected:
-    names = value if is_list(value) else [value]
+    names = value if is_sequence(value) else [value]
     if not names:
         reader.mistake((*where, "$type"), f"found an empty list, expected {', '.join(_TYPES)}")
     for name in names:

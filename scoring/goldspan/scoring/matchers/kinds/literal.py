@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, cast
 
-from goldspan.scoring.comparison import is_list, is_object
 from goldspan.scoring.matchers.matcher import Expected, MatcherKind, MatcherReader, Options, ValuePath
 from goldspan.scoring.sessions import JsonValue
+from goldspan.scoring.type_guards import is_mapping, is_sequence
 
 LITERAL = "$literal"
 NAMES = (
@@ -38,7 +38,7 @@ def is_matcher(value: JsonValue) -> bool:
 
 def dollar_keys(value: JsonValue) -> list[str]:
     """Return the keys of an object that begin with `$`; a golden means a matcher by them, rightly or wrongly."""
-    keys = cast("Iterable[object]", value) if is_object(value) else ()
+    keys = cast("Iterable[object]", value) if is_mapping(value) else ()
     return [key for key in keys if isinstance(key, str) and key.startswith("$")]
 
 
@@ -48,9 +48,9 @@ def escape_literal(value: JsonValue) -> JsonValue:
     Every outermost object with a key that begins with `$` is wrapped in `{$literal: ...}`; other values stay as they
     are. The value is JSON, not nested deeper than Python can recurse.
     """
-    if is_list(value):
+    if is_sequence(value):
         return [escape_literal(item) for item in value]
-    if not is_object(value):
+    if not is_mapping(value):
         return value
     if dollar_keys(value):
         return {LITERAL: value}
@@ -64,9 +64,9 @@ def has_dollar_keys(value: JsonValue) -> bool:
     waiting: list[Any] = [value]
     while waiting:
         item = waiting.pop()
-        if is_list(item):
+        if is_sequence(item):
             waiting.extend(item)
-        elif is_object(item):
+        elif is_mapping(item):
             if dollar_keys(item):
                 return True
             waiting.extend(item.values())
