@@ -10,9 +10,25 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from goldspan.scoring.metrics.metric import FunctionMetric, Metric, MetricAnswer, as_metric, import_metric, metric
-    from goldspan.scoring.metrics.registry import ToolParameterMatch, find_metric, metric_names, register_metric
-    from goldspan.scoring.results import MetricResult, MetricScore, MetricTurn, MetricVerdict, Range
+    from goldspan.scoring.metrics.registry import (
+        FunctionMetric,
+        Metric,
+        MetricAnswer,
+        ToolParameterMatch,
+        as_metric,
+        find_metric,
+        import_metric,
+        metric,
+        metric_names,
+        register_metric,
+    )
+    from goldspan.scoring.results import (
+        MetricResult,
+        MetricScore,
+        MetricTurn,
+        MetricVerdict,
+        Range,
+    )
 
 __all__ = [
     "FunctionMetric",
@@ -32,34 +48,12 @@ __all__ = [
     "register_metric",
 ]
 
-_MODULES = {
-    "metrics.metric": (
-        "FunctionMetric",
-        "Metric",
-        "MetricAnswer",
-        "as_metric",
-        "import_metric",
-        "metric",
-    ),
-    "metrics.registry": (
-        "ToolParameterMatch",
-        "find_metric",
-        "metric_names",
-        "register_metric",
-    ),
-    "results": (
-        "MetricResult",
-        "MetricScore",
-        "MetricTurn",
-        "MetricVerdict",
-        "Range",
-    ),
-}
-_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
+_RESULTS = ("MetricResult", "MetricScore", "MetricTurn", "MetricVerdict", "Range")
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name when it is first used (PEP 562): declaring a metric does not need the scorer."""
-    if name not in _MODULE_OF:
+    """Import a public name when it is first used (PEP 562): a module of this package does not need the scorer."""
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"goldspan.scoring.{_MODULE_OF[name]}"), name)
+    module = "results" if name in _RESULTS else "metrics.registry"
+    return getattr(import_module(f"goldspan.scoring.{module}"), name)

@@ -5,16 +5,167 @@ A package offers metrics in the entry-point group `goldspan.metrics`. One is imp
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Generator
+from dataclasses import dataclass
 from difflib import get_close_matches
+from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
+from inspect import isawaitable
+from typing import Any, Protocol, TypeVar, cast
 
 from goldspan.scoring.errors import MetricError
 from goldspan.scoring.goldens.golden import MAIN_METRIC, Golden
-from goldspan.scoring.metrics.metric import Metric, MetricFunction, as_metric
 from goldspan.scoring.metrics.trajectory import TRAJECTORY_METRICS
-from goldspan.scoring.results import Range, SessionResult
+from goldspan.scoring.results import MetricScore, Range, SessionResult
 from goldspan.scoring.score import score_session
 from goldspan.scoring.sessions import Session
+
+MetricAnswer = MetricScore | SessionResult | float | bool | None
+"""What a metric may answer: a number, True for 1 and False for 0, None for not evaluated, or more in words."""
+
+_MetricT = TypeVar("_MetricT", bound="Metric")
+MetricFunction = Callable[[Session, Golden], MetricAnswer | Awaitable[MetricAnswer]]
+
+
+class Metric(Protocol):
+    """Turns one run of a session and its golden into a score."""
+
+    @property
+    def name(self) -> str:
+        """What its results are called in telemetry and reports, in snake_case."""
+        ...
+
+    @property
+    def description(self) -> str:
+        """One line about what a score says."""
+        ...
+
+    @property
+    def range(self) -> Range:
+        """The scores it can give."""
+        ...
+
+    def __call__(self, session: Session, golden: Golden) -> MetricAnswer | Awaitable[MetricAnswer]:
+        """Judge a run of a session that is over. What it raises is the reason `evaluator_error`, and stops nothing."""
+        ...
+
+
+_WAITS = "it waits for something, which takes an event loop: `goldspan score` and the doors have one"
+
+MetricRunner = Callable[[Metric, Session, Golden], MetricAnswer]
+"""Runs a metric that is not goldspan's own and returns its answer; raises what it raises."""
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionMetric:
+    """A function of session and golden, sync or async, as a metric."""
+
+    name: str
+    description: str
+    range: Range
+    function: MetricFunction
+
+    def __call__(self, session: Session, golden: Golden) -> MetricAnswer | Awaitable[MetricAnswer]:
+        """Call the function."""
+        return self.function(session, golden)
+
+
+def metric(
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    range: tuple[float, float] = (0.0, 1.0),  # noqa: A002
+) -> Callable[[MetricFunction], FunctionMetric]:
+    """Make a metric of a function: `@metric(name="tools_known", range=(0, 10))`.
+
+    Without `name` it has the function's, without `description` the first line of the function's docstring.
+
+    Raises:
+        MetricError: the name is none that telemetry can carry, or the range is empty.
+
+    """
+
+    def decorate(function: MetricFunction) -> FunctionMetric:
+        own = cast("str", getattr(function, "__name__", type(function).__name__))
+        about = (getattr(function, "__doc__", None) or "").strip().partition("\n")[0]
+        return checked_metric(
+            FunctionMetric(name or own, about if description is None else description, Range(*range), function)
+        )
+
+    return decorate
+
+
+def as_metric(given: Metric | MetricFunction) -> Metric:
+    """Return a metric as it is, and make one of a plain function.
+
+    Raises:
+        MetricError: it is neither.
+
+    """
+    if all(hasattr(given, name) for name in ("name", "description", "range")):
+        return checked_metric(cast("Metric", given))
+    if not callable(given) or isinstance(given, type):
+        raise MetricError(f"found {given!r}, expected a metric or a function of a session and its golden")
+    return metric()(given)
+
+
+def import_metric(path: str) -> Metric:
+    """Import a user's own metric: `pkg.module:function`. This runs code: never pass on what a golden file says.
+
+    Raises:
+        MetricError: there is no such module or name in it, or what is there is no metric.
+
+    """
+    module_name, _, attribute = path.partition(":")
+    if not module_name or not attribute:
+        raise MetricError(f"{path!r} is no import path; expected one such as `pkg.module:function`")
+    try:
+        module = import_module(module_name)
+    except Exception as error:  # a module of the user's may raise anything
+        raise MetricError(f"{path}: {module_name} cannot be imported: {type(error).__name__}: {error}") from error
+    found: Any = module
+    for part in attribute.split("."):
+        if not hasattr(found, part):
+            near = get_close_matches(part, dir(found), n=1)
+            hint = f": did you mean `{near[0]}`?" if near else ""
+            raise MetricError(f"{path}: there is no `{part}` in {module_name}{hint}")
+        found = getattr(found, part)
+    return as_metric(found)
+
+
+def checked_metric(one: _MetricT) -> _MetricT:
+    """Return a metric whose name and range can be emitted. Raises MetricError for another."""
+    if not (one.name.isidentifier() and one.name.isascii()):
+        raise MetricError(f"found the metric name {one.name!r}, expected letters, digits and _, as in `tools_known`")
+    least, most = one.range
+    if not least < most:
+        raise MetricError(f"{one.name}: found the range {least} to {most}, expected the least score before the most")
+    return one
+
+
+def run_in_this_thread(metric: Metric, session: Session, golden: Golden) -> MetricAnswer:
+    """Run a metric in this thread. One that is async may not wait for anything: doors run those in a loop.
+
+    Raises:
+        Exception: whatever the metric raises.
+        RuntimeError: it waits for something.
+
+    """
+    answer = metric(session, golden)
+    if not isawaitable(answer):
+        return answer
+    steps = cast("Generator[Any, None, MetricAnswer]", answer.__await__())
+    try:
+        next(steps)
+    except StopIteration as end:
+        return cast("MetricAnswer", end.value)
+    except RuntimeError as error:
+        if "event loop" in str(error):
+            raise RuntimeError(_WAITS) from error
+        raise
+    steps.close()
+    raise RuntimeError(_WAITS)
+
 
 ENTRY_POINT_GROUP = "goldspan.metrics"
 

@@ -12,15 +12,15 @@ from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.errors import MetricError
 from goldspan.scoring.explanation import explain
 from goldspan.scoring.goldens.golden import MAIN_METRIC, Golden, MetricChoice
-from goldspan.scoring.metrics.metric import (
+from goldspan.scoring.metrics.registry import (
     Metric,
     MetricFunction,
     MetricRunner,
     as_metric,
+    find_metric,
     import_metric,
     run_in_this_thread,
 )
-from goldspan.scoring.metrics.registry import find_metric
 from goldspan.scoring.metrics.trajectory import TrajectoryMetric, TurnCalls, calls_by_turn, mean
 from goldspan.scoring.results import (
     Label,
