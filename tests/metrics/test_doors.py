@@ -11,7 +11,7 @@ import pytest
 from goldspan.collector_processor import ToolParameterMatchExporter
 from goldspan.scoring import Golden, Session
 from goldspan.scoring.errors import SettingsError
-from goldspan.scoring.metrics import MetricScore, registry
+from goldspan.scoring.metrics import MetricScore, metric
 from in_process_rig import Inner, Rig
 from scripted_agent import CONVERT, PARIS, ROME, golden, golden_set
 
@@ -66,7 +66,7 @@ def test_a_companion_metric_has_events_attributes_and_points_of_its_own(make_rig
 
 
 def test_own_metrics_run_beside_it_and_what_they_say_stays_here(make_rig: MakeRig) -> None:
-    @registry(range=(0, 10))
+    @metric(range=(0, 10))
     async def calls(session: Session, golden: Golden) -> MetricScore:
         return MetricScore(sum(len(turn.calls) for turn in session.turns), "a secret")
 

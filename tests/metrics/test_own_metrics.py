@@ -20,9 +20,9 @@ from goldspan.scoring.metrics import (
     Range,
     as_metric,
     import_metric,
+    metric,
     metric_names,
     register_metric,
-    registry,
 )
 from goldspan.scoring.metrics.registry import _METRICS
 from goldspan.scoring.metrics.session_metrics import ChosenMetric
@@ -83,19 +83,19 @@ def test_a_function_has_its_name_the_first_line_of_its_docstring_and_a_share_as_
     ],
 )
 def test_what_it_may_answer(answer: Any, exact: Fraction) -> None:
-    assert only(judge(registry(name="m")(lambda session, golden: answer))).verdict.exact == exact
+    assert only(judge(metric(name="m")(lambda session, golden: answer))).verdict.exact == exact
 
 
 def test_no_answer_is_not_evaluated() -> None:
-    verdict = only(judge(registry(name="m")(lambda session, golden: None))).verdict
+    verdict = only(judge(metric(name="m")(lambda session, golden: None))).verdict
     assert (verdict.score, verdict.label, verdict.reason) == (None, "not_evaluated", "nothing_expected")
     said = MetricScore(None, "no answer was recorded", Reason.INPUT_MISSING)
-    verdict = only(judge(registry(name="m")(lambda session, golden: said))).verdict
+    verdict = only(judge(metric(name="m")(lambda session, golden: said))).verdict
     assert (verdict.reason, verdict.explanation) == ("input_missing", "no answer was recorded")
 
 
 def test_a_threshold_is_met_exactly_as_written() -> None:
-    made = registry(name="m")(lambda session, golden: 0.7)
+    made = metric(name="m")(lambda session, golden: 0.7)
     for threshold, label in ((Fraction(7, 10), "pass"), (Fraction(71, 100), "fail")):
         result = judge(ChosenMetric(made, threshold))
         assert only(result).verdict.label == label
@@ -141,7 +141,7 @@ def exits(session: Session, golden: Golden) -> float:
 )
 @pytest.mark.filterwarnings("ignore:coroutine")
 def test_what_goes_wrong_in_one_is_its_own_failure(function: Callable[..., Any], says: str) -> None:
-    broken = registry(name="broken")(function)
+    broken = metric(name="broken")(function)
     result = judge(broken, half)
     first, second = result.sessions[0].metrics
     assert (first.verdict.label, first.verdict.reason) == ("not_evaluated", "evaluator_error")
@@ -228,7 +228,7 @@ class TestWorkers:
 class TestNames:
     def test_a_registered_one_may_be_named_in_goldens(self, registered: None) -> None:
         @register_metric
-        @registry(name="tools_used", range=(0, 100), description="How many tools.")
+        @metric(name="tools_used", range=(0, 100), description="How many tools.")
         def tools(session: Session, golden: Golden) -> int:
             return len({call.name for turn in session.turns for call in turn.calls})
 
@@ -290,12 +290,12 @@ class TestNames:
     @pytest.mark.parametrize("name", ["two words", "ünï", "a.b", "1st"])
     def test_a_name_that_telemetry_cannot_carry_is_refused(self, name: str) -> None:
         with pytest.raises(MetricError, match="expected letters, digits and _"):
-            registry(name=name)(half)
+            metric(name=name)(half)
 
     def test_an_empty_range_is_refused(self) -> None:
         with pytest.raises(MetricError, match="expected the least score before the most"):
-            registry(name="m", range=(1, 1))(half)
+            metric(name="m", range=(1, 1))(half)
 
     def test_two_of_one_name_are_refused(self) -> None:
         with pytest.raises(MetricError, match="two metrics are called `half`"):
-            judge(half, registry(name="half")(raises))
+            judge(half, metric(name="half")(raises))

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 
 from goldspan.scoring import Golden, Session
-from goldspan.scoring.metrics import MetricScore, registry
+from goldspan.scoring.metrics import MetricScore, metric
 
 
-@registry(description="10 for a session without calls, one less for each call.", range=(0, 10))
+@metric(description="10 for a session without calls, one less for each call.", range=(0, 10))
 async def brevity(session: Session, golden: Golden) -> MetricScore:
     """Count the calls of each turn; async, as a metric that asks a service would be."""
     await asyncio.sleep(0)
