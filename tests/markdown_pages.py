@@ -94,9 +94,11 @@ def _unknown(words: list[str], command: click.Command) -> list[str]:
         if word in _SHELL:
             break
         if isinstance(command, click.Group) and not word.startswith("-"):
-            if word not in command.commands:
-                return [*wrong, f"no command {word}, there are {', '.join(sorted(command.commands))}"]
-            command = command.commands[word]
+            context = click.Context(command)
+            found = command.get_command(context, word)
+            if found is None:
+                return [*wrong, f"no command {word}, there are {', '.join(sorted(command.list_commands(context)))}"]
+            command = found
         elif word.startswith("-") and word != "-":
             name = word.partition("=")[0]
             known = {option for param in command.params for option in (*param.opts, *param.secondary_opts)}

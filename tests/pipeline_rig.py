@@ -172,7 +172,7 @@ def said_by_replay(paths: Sequence[Path], goldens: GoldenIndex) -> Said:
             }
         )
 
-    replay(read_files(paths, lambda _: None), goldens, DialectRegistry(), problems=[], outlets=[take])
+    replay(read_files(paths, lambda _: None), goldens, DialectRegistry(), problems=[], consumers=[take])
     return newest(events)
 
 

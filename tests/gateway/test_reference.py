@@ -15,7 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from downstream import http_downstream
 from gateway_process import process, settings_for
 from gateway_rig import one_span
-from goldspan.collector_processor.cli import main
+from goldspan.collector_processor.cli.serve import serve
 from goldspan.collector_processor.gateway.prometheus import HELP
 from goldspan.collector_processor.gateway.settings.loading import load_settings, variables
 from goldspan.scoring.errors import FileError
@@ -76,7 +76,7 @@ def test_the_unit_to_copy_is_a_unit() -> None:
     unit.read(FILES / "goldspan.service", "utf-8")
     service = unit["Service"]
     assert service["Type"] == "notify"
-    options = {option for param in main.commands["serve"].params for option in param.opts}
+    options = {option for param in serve.params for option in param.opts}
     assert set(re.findall(r"--[a-z]+", service["ExecStart"])) <= options
     assert service["StateDirectory"] == "goldspan"
 

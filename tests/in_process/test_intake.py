@@ -86,7 +86,7 @@ def by_replay(spans: Sequence[ReadableSpan]) -> Said:
     said: list[Evaluation] = []
     problems: list[Problem] = []
     read = views(list(spans), on_problem=problems.append)
-    replay(read, GOLDENS, DialectRegistry(), problems=problems, outlets=[said.append])
+    replay(read, GOLDENS, DialectRegistry(), problems=problems, consumers=[said.append])
     assert problems == []
     return newest(map(event_attributes, said))
 

@@ -70,7 +70,7 @@ def test_a_metric_that_breaks_leaves_the_rest_and_is_named(tmp_path: Path, monke
     monkeypatch.chdir(tmp_path)
     only_informs = score(*NEVER_MIND, "--metric", "broken_of_mine:broken", "-v")
     assert only_informs.exit_code == 0
-    assert "broken  the metric failed; ZeroDivisionError: division by zero" in only_informs.output
+    assert "broken  the metric raised an error; ZeroDivisionError: division by zero" in only_informs.output
     strict = score("--metric", "broken_of_mine:broken=1")
     assert "broken could not be evaluated in 1 session" in strict.output
 
@@ -103,7 +103,7 @@ def test_a_preset_scores_instead_and_its_options_are_values() -> None:
     assert session["criterion"].startswith("axion:")
     shown = score("--preset", "axion", "--option", "check_parameters=true", *NEVER_MIND)
     assert shown.exit_code == 1
-    assert "weather-strands  by axion" in shown.output
+    assert "weather-strands  scored by axion" in shown.output
     assert "[recall] Correctly called: ['get_weather', 'convert']" in shown.output
     assert "preset axion" in shown.output
 

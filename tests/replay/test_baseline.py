@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from command_line import Run
-from goldspan.collector_processor.replay.baseline import Baseline, judge_against, load_baseline, regressions_since
-from goldspan.collector_processor.report.totals import Coverage
+from goldspan.collector_processor.replay.baseline import Baseline, decide_against, load_baseline, regressions_since
+from goldspan.collector_processor.replay.exit_code import Coverage
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.errors import FileError
 from goldspan.scoring.goldens import Golden
@@ -160,15 +160,15 @@ RESULTS = st.lists(st.sampled_from([FAILED, UNKNOWN, PASSED, NO_GOLDEN, *ODD.ses
 @given(RESULTS, st.sampled_from(Coverage))
 def test_nothing_regresses_since_itself(result: RunResult, coverage: Coverage) -> None:
     assert regressed(result, result, coverage) == []
-    judgement = judge_against(baseline_of(result), result, recognised=1, coverage=coverage)
+    judgement = decide_against(baseline_of(result), result, recognised=1, coverage=coverage)
     assert (judgement.exit_code == 0) is bool(result.sessions)
 
 
 def test_what_else_was_asked_for_still_counts() -> None:
     same = baseline_of(runs(HALF))
-    low = judge_against(same, runs(HALF), recognised=1, coverage=Coverage.STRICT, fail_under=Fraction(6, 10))
-    assert low.because == ("a mean score of 0.5, where at least 0.6 is asked for",)
-    assert judge_against(same, runs(HALF), recognised=0, coverage=Coverage.STRICT).exit_code == 1
+    low = decide_against(same, runs(HALF), recognised=1, coverage=Coverage.STRICT, fail_under=Fraction(6, 10))
+    assert low.reasons == ("a mean score of 0.5, where at least 0.6 is asked for",)
+    assert decide_against(same, runs(HALF), recognised=0, coverage=Coverage.STRICT).exit_code == 1
 
 
 @pytest.mark.parametrize(

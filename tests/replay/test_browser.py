@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from browser import NAMES, Page, browser, executable
-from goldspan.collector_processor.report.html import html_page
-from goldspan.collector_processor.report.scored import Scored
-from goldspan.collector_processor.report.totals import Coverage, judge
+from goldspan.collector_processor.replay.exit_code import Coverage, decide_exit_code
+from goldspan.collector_processor.report.html import html_report
+from goldspan.collector_processor.report.model import build_report
 from goldspan.scoring import Session, ToolCall, Turn, score_sessions
 from goldspan.scoring.results import RunResult
 from scored_sessions import EVERYTHING, METRICS, ODD
@@ -70,8 +70,8 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
 def report(page: Page, tmp_path: Path) -> Iterator[Page]:
     """The report of everything that can become of a call, freshly opened."""
     path = tmp_path / "report.html"
-    judgement = judge(ALL, recognised=1, coverage=Coverage.STRICT)
-    path.write_bytes(html_page(Scored(ALL, judgement, Coverage.STRICT)).encode("utf-8", "backslashreplace"))
+    decision = decide_exit_code(ALL, recognised=1, coverage=Coverage.STRICT)
+    path.write_bytes(html_report(build_report(ALL, decision)).encode("utf-8", "backslashreplace"))
     page.look()
     page.open(path)
     yield page

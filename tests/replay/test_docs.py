@@ -9,8 +9,8 @@ from types import ModuleType
 
 import pytest
 
-from goldspan.collector_processor.cli import main
-from goldspan.collector_processor.replay.hints import WORDS
+from goldspan.collector_processor.cli.score import score
+from goldspan.scoring.explanation import REASONS
 from goldspan.scoring.results import Reason
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -38,11 +38,11 @@ def test_what_is_generated_is_up_to_date(name: str) -> None:
 def test_every_reason_has_a_section_that_quotes_the_table(reason: Reason) -> None:
     section = re.search(rf"^### `{reason}`\n\n(.*?)(?=^##|\Z)", WHY, re.DOTALL | re.MULTILINE)
     assert section is not None
-    assert f"*The table says: {WORDS[reason]}.*" in " ".join(section.group(1).split())
+    assert f"*The table says: {REASONS[reason]}.*" in " ".join(section.group(1).split())
 
 
 def test_every_option_is_documented() -> None:
-    options = {option for param in main.commands["score"].params for option in param.opts if option.startswith("-")}
+    options = {option for param in score.params for option in param.opts if option.startswith("-")}
     assert {option for option in options if f"`{option}" not in REPLAY} == {"--verbose"}
 
 

@@ -62,7 +62,7 @@ CASES = {
     ),
     "a golden twice": Case((GOOD,), ("--goldens", "again.yaml"), 2, "sess-1"),
     "no number": Case((GOOD,), ("--fail-under", "80%"), 2, "'80%' is not a number from 0 to 1"),
-    "metrics to nowhere": Case((GOOD,), ("--metrics",), 2, "--metrics needs --otlp-endpoint"),
+    "metrics to nowhere": Case((GOOD,), ("--otlp-metrics",), 2, "--otlp-metrics needs --otlp-endpoint"),
     "no URL": Case((GOOD,), ("--otlp-endpoint", "localhost:4318"), 2, "expected a URL such as"),
     "an unknown option": Case((GOOD,), ("--nope",), 2, "No such option"),
     "a report to nowhere": Case(

@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goldspan.collector_processor.report.html import html_page, side_by_side, value_html
-from goldspan.collector_processor.report.scored import Scored
-from goldspan.collector_processor.report.totals import Coverage, judge
+from goldspan.collector_processor.replay.exit_code import Coverage, decide_exit_code
+from goldspan.collector_processor.report.html import html_report, side_by_side, value_html
+from goldspan.collector_processor.report.model import build_report
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.goldens import Golden
 from goldspan.scoring.results import Outcome, RunResult, SessionResult
@@ -104,8 +104,10 @@ def pieces(page: str, element: str) -> list[str]:
 
 
 def page_of(result: RunResult, regressions: tuple[str, ...] | None = None) -> str:
-    judgement = judge(result, recognised=1, coverage=Coverage.STRICT)
-    return html_page(Scored(result, replace(judgement, regressions=regressions), advice={"google_adk": "Set IT."}))
+    decision = decide_exit_code(result, recognised=1, coverage=Coverage.STRICT)
+    return html_report(
+        build_report(result, replace(decision, regressions=regressions), advice={"google_adk": "Set IT."})
+    )
 
 
 def refer_elsewhere(page: str) -> Iterator[str]:
@@ -211,7 +213,7 @@ def test_metrics_stand_in_a_table_of_their_session() -> None:
         " The harmonic mean of trajectory precision and recall.",
         "tools_used 12.00 informs only informs How many tools were used.",
         "a_metric_with_a_name_that_is_longer_than_most ? - not evaluated only informs"
-        " the metric failed; ZeroDivisionError: division by zero What cannot be said.",
+        " the metric raised an error; ZeroDivisionError: division by zero What cannot be said.",
     ]
 
 

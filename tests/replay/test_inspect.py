@@ -10,7 +10,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from command_line import Run
-from goldspan.collector_processor.replay.hints import HELP, WORDS
+from goldspan.collector_processor.replay.hints import HELP
+from goldspan.scoring.explanation import REASONS
 from goldspan.scoring.results import Reason
 from trace_requests import plain_request, turn_request, write_lines
 
@@ -150,7 +151,7 @@ def test_dialects_are_listed_with_what_to_switch_on(run: Run) -> None:
 
 
 def test_every_reason_has_words_and_every_mendable_one_help() -> None:
-    assert set(WORDS) == set(Reason)
+    assert set(REASONS) == set(Reason)
     assert set(Reason) - set(HELP) == {
         Reason.NO_GOLDEN,
         Reason.NOTHING_EXPECTED,

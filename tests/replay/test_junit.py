@@ -13,9 +13,9 @@ import xmlschema
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goldspan.collector_processor.report.junit import junit
-from goldspan.collector_processor.report.scored import Scored
-from goldspan.collector_processor.report.totals import Coverage, judge
+from goldspan.collector_processor.replay.exit_code import Coverage, decide_exit_code
+from goldspan.collector_processor.report.junit import junit_report
+from goldspan.collector_processor.report.model import build_report
 from goldspan.scoring.goldens import Golden
 from goldspan.scoring.metrics import MetricResult, MetricVerdict, Range
 from goldspan.scoring.results import Label, Reason, RunResult, SessionResult
@@ -44,7 +44,9 @@ PUBLIC = xmlschema.XMLSchema(Path(__file__).resolve().parents[1] / "fixtures" / 
 
 
 def document(result: RunResult, coverage: Coverage = Coverage.STRICT) -> ElementTree.Element:
-    text = junit(Scored(result, judge(result, recognised=1, coverage=coverage), coverage))
+    text = junit_report(
+        build_report(result, decide_exit_code(result, recognised=1, coverage=coverage), coverage=coverage)
+    )
     root = ElementTree.fromstring(text)
     PUBLIC.validate(text)
     for element in root.iter():

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goldspan.collector_processor.report.markdown import LONGEST, markdown
-from goldspan.collector_processor.report.scored import Scored
-from goldspan.collector_processor.report.totals import Coverage, Judgement, judge
+from goldspan.collector_processor.replay.exit_code import Coverage, ExitDecision, decide_exit_code
+from goldspan.collector_processor.report.markdown import LONGEST, markdown_report
+from goldspan.collector_processor.report.model import build_report
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.goldens import Golden
 from goldspan.scoring.results import Outcome, RunResult, SessionResult
@@ -18,9 +18,9 @@ from goldspan.scoring.sessions import Session
 from scored_sessions import EVERYTHING, FAILED, NOTHING, PASSED, argument, call, session, turn, verdict
 
 
-def comment(result: RunResult, judgement: Judgement | None = None) -> str:
-    judgement = judgement or judge(result, recognised=1, coverage=Coverage.STRICT)
-    return markdown(Scored(result, judgement, advice={"google_adk": "Set OTEL_CAPTURE."}))
+def comment(result: RunResult, decision: ExitDecision | None = None) -> str:
+    decision = decision or decide_exit_code(result, recognised=1, coverage=Coverage.STRICT)
+    return markdown_report(build_report(result, decision, advice={"google_adk": "Set OTEL_CAPTURE."}))
 
 
 def test_it_begins_with_the_verdict_and_a_table_worst_first() -> None:
@@ -46,17 +46,17 @@ def test_what_went_wrong_is_folded_away_and_what_passed_is_not_told() -> None:
 
 
 def test_regressions_come_before_the_table() -> None:
-    text = comment(EVERYTHING, Judgement(1, ("1 regression",), ("sess-1: passed with 1.00 before, now 0.50",)))
+    text = comment(EVERYTHING, ExitDecision(1, ("1 regression",), ("sess-1: passed with 1.00 before, now 0.50",)))
     assert text.index("- sess-1: passed with 1.00 before, now 0.50") < text.index("| score |")
 
 
 def test_a_long_list_is_cut_and_says_by_how_much() -> None:
     regressions = tuple(f"sess-{number}: lower" for number in range(1_000))
-    text = comment(EVERYTHING, Judgement(1, ("1000 regressions",), regressions))
+    text = comment(EVERYTHING, ExitDecision(1, ("1000 regressions",), regressions))
     listed = re.findall(r"^- sess-\d+: lower$", text, re.MULTILINE)
     assert 0 < len(listed) < len(regressions)
     assert f"\n- … and {len(regressions) - len(listed)} more\n" in text
-    assert "- … and" not in comment(EVERYTHING, Judgement(1, ("1 regression",), regressions[:1]))
+    assert "- … and" not in comment(EVERYTHING, ExitDecision(1, ("1 regression",), regressions[:1]))
 
 
 def test_nothing_is_still_a_comment() -> None:

@@ -138,7 +138,7 @@ def test_events_point_at_the_spans_they_judge(run: Run, goldens: Path, tmp_path:
 def test_metrics_are_sent_on_request(run: Run, goldens: Path, tmp_path: Path) -> None:
     source = write_lines(tmp_path / "traces.jsonl", turn_request("sess-1", ("get_weather", WRONG)))
     with otlp_receiver() as receiver:
-        run("score", source, "--goldens", goldens, "--otlp-endpoint", f"{receiver.endpoint}/", "--metrics")
+        run("score", source, "--goldens", goldens, "--otlp-endpoint", f"{receiver.endpoint}/", "--otlp-metrics")
     levels = {
         attributes(point)["tool_parameter_match.level"] for point in receiver.points("tool_parameter_match.score")
     }

@@ -67,7 +67,7 @@ def test_sessions_that_went_quiet_are_judged_as_well_as_any_other() -> None:
     requests = [request for number in range(200) for request in conversation(number)]
     expected, _ = replayed(requests)
     seen: list[Evaluation] = []
-    found, problems = replayed(requests, quiet_spans=50, outlets=[seen.append])
+    found, problems = replayed(requests, quiet_spans=50, consumers=[seen.append])
     assert found.result.to_json() == expected.result.to_json()
     assert len(scores(found)) == 200
     assert problems == []

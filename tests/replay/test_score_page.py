@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from goldspan.collector_processor.report.layout import Page, print_page
-from goldspan.collector_processor.report.score_page import score_page
-from goldspan.collector_processor.report.totals import Coverage, judge
+from goldspan.collector_processor.replay.exit_code import Coverage, decide_exit_code
+from goldspan.collector_processor.report.model import build_report
+from goldspan.collector_processor.report.terminal import Page, print_page, report_page
 from goldspan.scoring.goldens import Golden
 from goldspan.scoring.results import Reason, RunResult, SessionResult
 from goldspan.scoring.sessions import Session
@@ -41,7 +41,8 @@ ADVICE = {"google_adk": "Set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=
 
 def page_of(result: RunResult, width: int = 80, *, verbose: bool = False, recognised: int = 1) -> str:
     page = Page(width)
-    score_page(page, result, judge(result, recognised=recognised, coverage=Coverage.STRICT), ADVICE, verbose=verbose)
+    decision = decide_exit_code(result, recognised=recognised, coverage=Coverage.STRICT)
+    report_page(page, build_report(result, decision, advice=ADVICE), verbose=verbose)
     return f"{page}\n"
 
 
@@ -70,7 +71,7 @@ def test_ids_are_never_broken() -> None:
     result = RunResult((session(name, verdict(1)),), never_seen=(Golden(f"golden-{name}", criterion=CRITERION),))
     file = io.StringIO()
     page = Page(40)
-    score_page(page, result, judge(result, recognised=1, coverage=Coverage.STRICT), {}, verbose=False)
+    report_page(page, build_report(result, decide_exit_code(result, recognised=1, coverage=Coverage.STRICT)))
     print_page(Console(file=file, width=40, force_terminal=True, color_system=None), page)
     assert f"1.00  {name}" in file.getvalue()
     assert f"golden-{name}" in file.getvalue()
@@ -111,8 +112,8 @@ def test_the_mean_is_not_taken_over_different_criteria() -> None:
 
     mixed = RunResult((using("a", 1, "one"), using("b", 0.8, "other")))
     assert "mean" not in page_of(mixed)
-    assert judge(mixed, recognised=1, coverage=Coverage.STRICT, fail_under=Fraction(9, 10)).exit_code == 1
-    assert judge(mixed, recognised=1, coverage=Coverage.STRICT, fail_under=Fraction(8, 10)).exit_code == 0
+    assert decide_exit_code(mixed, recognised=1, coverage=Coverage.STRICT, fail_under=Fraction(9, 10)).exit_code == 1
+    assert decide_exit_code(mixed, recognised=1, coverage=Coverage.STRICT, fail_under=Fraction(8, 10)).exit_code == 0
 
 
 @pytest.mark.parametrize("reason", Reason)
@@ -120,7 +121,7 @@ def test_the_mean_is_not_taken_over_different_criteria() -> None:
 def test_what_was_not_evaluated_fails_by_its_reason(reason: Reason, coverage: Coverage) -> None:
     result = RunResult((PASSED, session("s", verdict(None, reason))))
     harmless = coverage is Coverage.LENIENT or reason in {Reason.NOTHING_EXPECTED, Reason.NO_GOLDEN}
-    assert judge(result, recognised=1, coverage=coverage).exit_code == (0 if harmless else 1)
+    assert decide_exit_code(result, recognised=1, coverage=coverage).exit_code == (0 if harmless else 1)
 
 
 GOLDEN_GONE = Golden("sess-gone", criterion=CRITERION)
@@ -138,13 +139,13 @@ RESULTS = st.builds(
 def test_the_exit_code_is_what_the_result_says_and_never_without_a_reason(
     result: RunResult, coverage: Coverage
 ) -> None:
-    judgement = judge(result, recognised=1, coverage=coverage)
-    assert (judgement.exit_code == 0) is result.passes(coverage.value)
-    assert (judgement.because == ()) is (judgement.exit_code == 0)
+    decision = decide_exit_code(result, recognised=1, coverage=coverage)
+    assert (decision.exit_code == 0) is result.passes(coverage.value)
+    assert (decision.reasons == ()) is (decision.exit_code == 0)
 
 
 def test_nothing_recognised_fails_whatever_else_is_true() -> None:
-    assert judge(RunResult((PASSED,)), recognised=0, coverage=Coverage.LENIENT).exit_code == 1
+    assert decide_exit_code(RunResult((PASSED,)), recognised=0, coverage=Coverage.LENIENT).exit_code == 1
 
 
 def test_a_golden_that_was_never_seen_is_counted_once() -> None:
@@ -153,4 +154,6 @@ def test_a_golden_that_was_never_seen_is_counted_once() -> None:
         RunResult((PASSED, GONE)),
         RunResult((PASSED, GONE), (GOLDEN_GONE,)),
     ):
-        assert judge(result, recognised=1, coverage=Coverage.STRICT).because == ("1 golden was never seen (sess-gone)",)
+        assert decide_exit_code(result, recognised=1, coverage=Coverage.STRICT).reasons == (
+            "1 golden was never seen (sess-gone)",
+        )

@@ -27,7 +27,7 @@ def test_results_become_scores_of_every_back_end(run: Run, goldens: Path, tmp_pa
 
 
 def test_more_scores_than_may_wait_all_arrive(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("goldspan.collector_processor.cli.sinks._WAITING", 10)
+    monkeypatch.setattr("goldspan.collector_processor.replay.sending._MOST_WAITING", 10)
     goldens = tmp_path / "many.json"
     turn = '{"calls": [{"name": "f", "args": {"x": 1}}]}'
     goldens.write_text(f'{{"golden_set": "g", "goldens": [{{"session_pattern": "*", "turns": [{turn}]}}]}}')

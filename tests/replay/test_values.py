@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from goldspan.collector_processor.report.layout import Page, counted, listed, score_text
+from goldspan.collector_processor.replay.wording import counted, listed, printable, score_text
+from goldspan.collector_processor.report.terminal import Page
 from goldspan.collector_processor.report.values import (
     ABSENT,
     contrast,
     differences,
     one_line,
-    printable,
     shorten,
 )
 

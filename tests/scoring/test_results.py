@@ -131,7 +131,7 @@ class TestText:
 
     def test_it_says_what_was_not_evaluated_and_why(self) -> None:
         text = str(score_sessions([LOST], goldens("s")))
-        assert "get_weather: not evaluated: arguments were not captured" in text
+        assert "get_weather: not evaluated: arguments not captured" in text
 
     def test_it_names_near_misses_and_requests_that_were_not_executed(self) -> None:
         calls = (ToolCall("get_weather", {"city": "Rome"}), ToolCall("h", requested=True, rejected=True))

@@ -23,21 +23,21 @@ if TYPE_CHECKING:
 REASONS: Mapping[Reason, str] = {
     Reason.NO_GOLDEN: "no golden for this session",
     Reason.NOTHING_EXPECTED: "nothing is expected",
-    Reason.ARGUMENTS_NOT_CAPTURED: "arguments were not captured",
-    Reason.ARGUMENTS_REDACTED: "arguments were redacted",
-    Reason.ARGUMENTS_TRUNCATED: "arguments were cut",
-    Reason.ARGUMENTS_UNPARSABLE: "arguments cannot be read",
-    Reason.CALLS_NOT_VISIBLE: "tools ran, but their spans were not written",
+    Reason.ARGUMENTS_NOT_CAPTURED: "arguments not captured",
+    Reason.ARGUMENTS_REDACTED: "arguments redacted",
+    Reason.ARGUMENTS_TRUNCATED: "arguments cut off by a length limit",
+    Reason.ARGUMENTS_UNPARSABLE: "arguments not readable",
+    Reason.CALLS_NOT_VISIBLE: "tools ran, but no span shows their calls",
     Reason.TURN_NOT_EXPECTED: "the golden has no such turn",
-    Reason.GOLDEN_NEVER_SEEN: "never seen",
-    Reason.AMBIGUOUS_GOLDEN: "several goldens want this session",
-    Reason.SESSION_AMBIGUOUS: "several session ids stand where one was looked for",
-    Reason.SAMPLED_OUT: "sampled away",
-    Reason.INPUT_MISSING: "what it takes to judge was not recorded",
-    Reason.INCOMPLETE: "spans may be missing",
-    Reason.EVALUATOR_ERROR: "the evaluator failed",
+    Reason.GOLDEN_NEVER_SEEN: "never seen in these traces",
+    Reason.AMBIGUOUS_GOLDEN: "several goldens match this session equally well",
+    Reason.SESSION_AMBIGUOUS: "several session ids found where one was expected",
+    Reason.SAMPLED_OUT: "its spans were sampled out",
+    Reason.INPUT_MISSING: "the spans lack data that scoring needs",
+    Reason.INCOMPLETE: "spans are missing",
+    Reason.EVALUATOR_ERROR: "the metric raised an error",
 }
-"""What each reason means, to put behind `not evaluated:`."""
+"""What each reason means, in every report, message and explanation."""
 
 _MOST_NAMES = 10
 _MOST_PARTS = 3

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from goldspan.collector_processor.cli.group import main
+from goldspan.collector_processor.cli import main
 
 if __name__ == "__main__":
     main()

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from goldspan.collector_processor.cli.options import COLOR, TRACES
-from goldspan.collector_processor.cli.output import complain, end, plain_errors, write_json
+from goldspan.collector_processor.cli.output import complain, end, file_errors, read_with_progress, write_json
 from goldspan.collector_processor.golden_tools.checking import check_goldens
 from goldspan.collector_processor.golden_tools.difference_text import Line, as_markdown, as_text
 from goldspan.collector_processor.golden_tools.differences import Change, set_changes, trace_difference
@@ -25,8 +25,7 @@ from goldspan.collector_processor.golden_tools.writing import (
     write_text,
 )
 from goldspan.collector_processor.replay.trace_files import TraceFiles, trace_files
-from goldspan.collector_processor.report.progress import reading
-from goldspan.collector_processor.report.values import printable
+from goldspan.collector_processor.replay.wording import printable
 from goldspan.mappers.assembly import assemble
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.scoring.explanation import counted
@@ -75,7 +74,7 @@ def record(
     _refuse_to_replace(output, force=force)
     if by_user_text and (pattern is not None or no_user_text):
         raise click.UsageError("--by-user-text cannot stand beside --pattern or --no-user-text")
-    with plain_errors(), trace_files(traces) as files:
+    with file_errors(), trace_files(traces) as files:
         sessions = [
             session for session in _sessions(files) if _wanted(session, (*only, *([pattern] if pattern else ())))
         ]
@@ -111,7 +110,7 @@ def check(golden_files: tuple[str, ...], *, traces: tuple[str, ...], as_format: 
     Exit codes: 0 nothing was found; 1 something was; 2 wrong usage, or a file is wrong or cannot be read.
     """
     mistakes: Sequence[object] = ()
-    with plain_errors():
+    with file_errors():
         index, sessions = load_goldens(*golden_files), None
         if traces:
             with trace_files(traces) as files:
@@ -145,7 +144,7 @@ def diff(golden_files: str, others: tuple[str, ...], *, as_format: str, color: s
 
     Exit codes: 0 nothing differs; 1 something does; 2 wrong usage, or a file cannot be read.
     """
-    with plain_errors():
+    with file_errors():
         before = load_goldens(golden_files)
         notes: Sequence[str] = ()
         mistakes: Sequence[object] = ()
@@ -179,7 +178,7 @@ def update(golden_file: str, traces: tuple[str, ...], *, yes: bool, dry_run: boo
     Exit codes: 0 the file expects what was seen; 1 differences are left; 2 wrong usage, or a file cannot be read or
     changed.
     """
-    with plain_errors(), trace_files(traces) as files:
+    with file_errors(), trace_files(traces) as files:
         index, target = load_goldens(golden_file), GoldenFile(golden_file)
         difference = trace_difference(index, _sessions(files))
         possible, left = decisions(index, difference)
@@ -212,7 +211,7 @@ def import_(
     do beyond comparing arguments, their presets reproduce.
     """
     _refuse_to_replace(output, force=force)
-    with plain_errors():
+    with file_errors():
         set_name = name or name_of(output or file)
         imported = import_file(file, source, set_name, prefix=session_prefix, user_calls=user_calls)
         complain(f"note: {notice}" for notice in imported.notices)
@@ -264,7 +263,7 @@ def _accepts(number: int, count: int) -> bool:
 
 def _sessions(files: TraceFiles) -> list[Session]:
     registry = DialectRegistry(on_problem=files.problems.append)
-    with reading(files) as views:
+    with read_with_progress(files) as views:
         return assemble(registry.facts(views), on_problem=files.problems.append)
 
 

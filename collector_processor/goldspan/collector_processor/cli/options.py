@@ -1,14 +1,24 @@
-"""Arguments, options and their types that several commands share."""
+"""Arguments, options and their types."""
 
 from __future__ import annotations
 
 import json
 from fractions import Fraction
-from typing import Any, cast
+from pathlib import Path
+from typing import Any, NamedTuple, cast
 
 import click
 
-from goldspan.collector_processor.report.files import ReportFile, report_file
+from goldspan.collector_processor.replay.sending import SINK_KINDS, Sink
+
+REPORT_KINDS = ("junit", "html", "markdown")
+
+
+class ReportFile(NamedTuple):
+    """A report that is asked for: `junit=results.xml`."""
+
+    kind: str
+    path: Path
 
 
 class ScoreType(click.ParamType[Fraction]):
@@ -34,10 +44,32 @@ class ReportType(click.ParamType[ReportFile]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> ReportFile:
         """Read KIND=FILE."""
-        try:
-            return report_file(str(value))
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
+        if isinstance(value, ReportFile):  # click converts what it has converted
+            return value
+        text = str(value)
+        kind, _, name = text.partition("=")
+        if kind not in REPORT_KINDS:
+            kinds = ", ".join(REPORT_KINDS)
+            self.fail(f"{text!r}: {kind!r} is not a kind of report; expected KIND=FILE with one of {kinds}", param, ctx)
+        if not name:
+            self.fail(f"{text!r} names no file; expected KIND=FILE, as in {kind}={kind}-report", param, ctx)
+        return ReportFile(kind, Path(name))
+
+
+class SinkType(click.ParamType[Sink]):
+    """A kind of back-end and its address."""
+
+    name = "sink"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Sink:
+        """Read KIND=URL."""
+        if isinstance(value, Sink):  # click converts what it has converted
+            return value
+        kind, _, endpoint = str(value).partition("=")
+        if kind not in SINK_KINDS or not endpoint.startswith(("http://", "https://")):
+            kinds = ", ".join(SINK_KINDS)
+            self.fail(f"{value!r}: expected KIND=URL, as in phoenix=http://localhost:6006, one of {kinds}", param, ctx)
+        return Sink(kind, endpoint)
 
 
 class PresetOptionType(click.ParamType[tuple[str, Any]]):

@@ -1,26 +1,32 @@
-"""What every command says on standard output and standard error, and how it ends."""
+"""What every command writes on standard output and standard error, and how it ends."""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import sys
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from typing import Any, overload
 
 import click
 from rich.console import Console
 
-from goldspan.collector_processor.report.layout import Page, page_width, print_page
-from goldspan.collector_processor.report.values import printable
+from goldspan.collector_processor.replay.trace_files import TraceFiles
+from goldspan.collector_processor.replay.wording import printable
+from goldspan.collector_processor.report.terminal import Page, page_width, print_page
+from goldspan.mappers.spans import MarkedView, Markers, RecordView
 from goldspan.scoring.errors import FileError, GoldspanError
 
 UNUSABLE = 2
 """The exit code of wrong usage, and of a named file that yields no record."""
+_WORTH_A_BAR = 4_000_000
+"""Bytes of input from which a progress bar is shown."""
+_STEP = 250_000
 
 
 @contextlib.contextmanager
-def plain_errors() -> Generator[None]:
-    """Turn what a user can mend into a sentence on standard error and exit code 2."""
+def file_errors() -> Generator[None]:
+    """Turn errors that a user can mend into lines on standard error and exit code 2."""
     try:
         yield
     except FileError as error:
@@ -38,7 +44,7 @@ def complain(reasons: Iterable[object]) -> None:
 
 
 def end(complaints: Sequence[object], exit_code: int) -> None:
-    """Exit; what could not be read or sent as asked is wrong usage, whatever the rest was worth."""
+    """Exit: with 2 where something could not be read, written or sent as asked, else with `exit_code`."""
     complain(complaints)
     sys.exit(UNUSABLE if complaints else exit_code)
 
@@ -61,3 +67,46 @@ def write_json(document: object) -> None:
     text = json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False)
     # JSON is UTF-8 whatever the terminal is; a lone surrogate, escaped, is JSON again.
     click.echo(text.encode("utf-8", "backslashreplace"))
+
+
+@overload
+def read_with_progress(files: TraceFiles) -> contextlib.AbstractContextManager[Iterator[RecordView]]: ...
+@overload
+def read_with_progress(
+    files: TraceFiles, markers: Markers
+) -> contextlib.AbstractContextManager[Iterator[MarkedView]]: ...
+@contextlib.contextmanager
+def read_with_progress(files: TraceFiles, markers: Markers | None = None) -> Generator[Iterator[Any]]:
+    """Give the spans of these files, with a progress bar where a person waits for a long input.
+
+    With `markers`, spans without any of them may come together, which is faster.
+    """
+    console = Console(stderr=True)
+    total = sum(path.stat().st_size for path in files.paths)
+    if not console.is_terminal or total < _WORTH_A_BAR:
+        yield files.spans(markers=markers)
+        return
+    # Imported where it is shown: most runs are too short for it.
+    from rich.progress import (  # noqa: PLC0415
+        BarColumn,
+        DownloadColumn,
+        Progress,
+        TaskProgressColumn,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (TextColumn("reading"), BarColumn(), TaskProgressColumn(), DownloadColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task("reading", total=total)
+        read = 0
+
+        def advance(count: int) -> None:
+            # The bar takes a lock each time: far too slow to be told of every line.
+            nonlocal read
+            read += count
+            if read >= _STEP:
+                progress.advance(task, read)
+                read = 0
+
+        yield files.spans(advance, markers=markers)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import sys
-from collections.abc import Generator
+from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -15,26 +14,31 @@ import click
 from goldspan.collector_processor.cli.options import (
     COLOR,
     FORMAT,
+    REPORT_KINDS,
     TRACES,
     VERBOSE,
     PresetOptionType,
+    ReportFile,
     ReportType,
     ScoreType,
+    SinkType,
 )
-from goldspan.collector_processor.cli.output import complain, end, plain_errors, show, write_json
-from goldspan.collector_processor.cli.sinks import Sink, SinkType, scoring_in
+from goldspan.collector_processor.cli.output import complain, end, file_errors, read_with_progress, show, write_json
 from goldspan.collector_processor.emit.enriched_traces import ScoreAttributes, write_enriched
 from goldspan.collector_processor.metric_workers import MetricWorkers
-from goldspan.collector_processor.replay.baseline import judge_against, load_baseline
+from goldspan.collector_processor.replay.baseline import decide_against, load_baseline
+from goldspan.collector_processor.replay.exit_code import Coverage, decide_exit_code
 from goldspan.collector_processor.replay.hints import argument_advice
-from goldspan.collector_processor.replay.replay import Outlet, replay
+from goldspan.collector_processor.replay.replay import replay
+from goldspan.collector_processor.replay.sending import Sink, sending
 from goldspan.collector_processor.replay.trace_files import TraceFiles, trace_files
-from goldspan.collector_processor.report.files import KINDS, ReportFile, write_reports
-from goldspan.collector_processor.report.progress import reading
-from goldspan.collector_processor.report.score_page import score_page
-from goldspan.collector_processor.report.scored import Scored
-from goldspan.collector_processor.report.totals import Coverage, judge
-from goldspan.mappers.dialect_registry import JOIN_ATTRIBUTES, DialectRegistry
+from goldspan.collector_processor.report.html import html_report
+from goldspan.collector_processor.report.junit import junit_report
+from goldspan.collector_processor.report.markdown import markdown_report
+from goldspan.collector_processor.report.model import Report, build_report
+from goldspan.collector_processor.report.terminal import report_page
+from goldspan.mappers.dialect_registry import JOIN_ATTRIBUTES
+from goldspan.mappers.dialects import DialectRegistry
 from goldspan.scoring.errors import FileError, Mistake
 from goldspan.scoring.goldens import load_criterion, load_goldens
 from goldspan.scoring.goldens.loading import load_metrics
@@ -42,6 +46,12 @@ from goldspan.scoring.metrics.registry import find_metric
 from goldspan.scoring.metrics.session_metrics import ChosenMetric, MetricSource
 from goldspan.scoring.presets.session_preset import choose_preset
 from goldspan.scoring.run import Scorer, scorer_of
+
+_RENDERERS: dict[str, Callable[[Report], str]] = {
+    "junit": junit_report,
+    "html": html_report,
+    "markdown": markdown_report,
+}
 
 
 @click.command()
@@ -73,11 +83,11 @@ from goldspan.scoring.run import Scorer, scorer_of
     type=ReportType(),
     multiple=True,
     metavar="KIND=FILE",
-    help=f"Write a report: {', '.join(KINDS)}; repeatable.",
+    help=f"Write a report: {', '.join(REPORT_KINDS)}; repeatable.",
 )
 @click.option("--enriched", metavar="FILE", help="Write the spans again, with their scores as attributes.")
 @click.option("--otlp-endpoint", metavar="URL", help="Send an event for each result to this OTLP/HTTP endpoint.")
-@click.option("--metrics", "send_metrics", is_flag=True, help="Send metrics to the endpoint as well.")
+@click.option("--otlp-metrics", is_flag=True, help="Send metrics to the OTLP endpoint as well.")
 @click.option(
     "--sink",
     "sinks",
@@ -113,7 +123,7 @@ def score(
     reports: tuple[ReportFile, ...],
     enriched: str | None,
     otlp_endpoint: str | None,
-    send_metrics: bool,
+    otlp_metrics: bool,
     sinks: tuple[Sink, ...],
     fail_under: Fraction | None,
     coverage: str,
@@ -129,11 +139,11 @@ def score(
     was recognised; 2 wrong usage, or a named file holds no record.
     """
     _refuse_contradictions(preset_name, preset_options, criterion_file)
-    if send_metrics and otlp_endpoint is None:
-        raise click.UsageError("--metrics needs --otlp-endpoint URL to send them to")
+    if otlp_metrics and otlp_endpoint is None:
+        raise click.UsageError("--otlp-metrics needs --otlp-endpoint URL to send them to")
     if otlp_endpoint is not None and not otlp_endpoint.startswith(("http://", "https://")):
         raise click.UsageError(f"--otlp-endpoint {otlp_endpoint}: expected a URL such as http://localhost:4318")
-    with plain_errors(), trace_files(traces) as files:
+    with file_errors(), trace_files(traces) as files:
         criterion = None if criterion_file is None else load_criterion(criterion_file)
         goldens = load_goldens(*golden_files, criterion=criterion)
         scorer = _scorer(preset_name, preset_options, metrics, criterion_file)
@@ -143,30 +153,29 @@ def score(
             definitions=True,
             on_problem=files.problems.append,
         )
-        stamps = ScoreAttributes()
-        outlets: list[Outlet] = []
-        complaints: list[str] = []
-        for report in reports:
-            _refuse_input_as_output("--report", report.path, files)
+        for report_file in reports:
+            _refuse_input_as_output("--report", report_file.path, files)
         if enriched is not None:
             _refuse_input_as_output("--enriched", Path(enriched), files)
-            outlets.append(stamps.take)
-        sending = _sending(otlp_endpoint, outlets, complaints, metrics=send_metrics)
-        with sending, scoring_in(sinks, outlets, complaints), reading(files, registry.markers) as views:
-            found = replay(views, goldens, registry, problems=files.problems, outlets=outlets, scorer=scorer)
-        covered = Coverage(coverage)
-        rule = judge if baseline is None else partial(judge_against, baseline)
-        judgement = rule(found.result, recognised=found.recognised, coverage=covered, fail_under=fail_under)
-        advice = argument_advice(registry)
+        attributes = ScoreAttributes()
+        complaints: list[object] = []
+        destinations = sending(otlp_endpoint, sinks, complaints, otlp_metrics=otlp_metrics)
+        with destinations as consumers, read_with_progress(files, registry.markers) as views:
+            if enriched is not None:
+                consumers.append(attributes.take)
+            found = replay(views, goldens, registry, problems=files.problems, consumers=consumers, scorer=scorer)
+        decide = decide_exit_code if baseline is None else partial(decide_against, baseline)
+        decision = decide(found.result, recognised=found.recognised, coverage=Coverage(coverage), fail_under=fail_under)
+        report = build_report(found.result, decision, coverage=Coverage(coverage), advice=argument_advice(registry))
         if as_format == "json":
             write_json(found.result.to_json())
-            complain(f"regressed: {regression}" for regression in judgement.regressions or ())
+            complain(f"regressed: {regression}" for regression in report.regressions)
         else:
-            show(color, lambda page: score_page(page, found.result, judgement, advice, verbose=verbose))
-        unwritten = list(write_reports(reports, Scored(found.result, judgement, covered, advice)))
+            show(color, lambda page: report_page(page, report, verbose=verbose))
+        complaints += _write_reports(reports, report)
         if enriched is not None:
-            _write_enriched(enriched, files, stamps)
-        end([*files.mistakes, *complaints, *unwritten], judgement.exit_code)
+            _write_enriched(enriched, files, attributes)
+        end([*files.mistakes, *complaints], decision.exit_code)
 
 
 def _refuse_contradictions(
@@ -182,7 +191,7 @@ def _scorer(
     preset: str | None, options: tuple[tuple[str, Any], ...], metrics: tuple[str, ...], criterion_file: str | None
 ) -> Scorer:
     if any(":" in metric for metric in metrics) and str(Path.cwd()) not in sys.path:
-        sys.path.insert(0, str(Path.cwd()))  # where a metric of one's own lies
+        sys.path.insert(0, str(Path.cwd()))  # where a user's own metric is
     choices = () if criterion_file is None else load_metrics(criterion_file)
     chosen: list[MetricSource] = [ChosenMetric(find_metric(choice.name), choice.threshold) for choice in choices]
     return scorer_of(
@@ -197,29 +206,19 @@ def _refuse_input_as_output(option: str, output: Path, files: TraceFiles) -> Non
         raise click.UsageError(f"{option} {output} is one of the traces that are read; name another file")
 
 
-def _write_enriched(name: str, files: TraceFiles, stamps: ScoreAttributes) -> None:
+def _write_reports(files: Iterable[ReportFile], report: Report) -> Iterator[Mistake]:
+    """Write each report; yield a mistake for each that cannot be written, whatever becomes of the others."""
+    for kind, path in files:
+        text = _RENDERERS[kind](report)
+        try:
+            # A lone surrogate has no place in UTF-8; whatever a sender wrote, the report is written.
+            path.write_bytes(text.encode("utf-8", "backslashreplace"))
+        except OSError as error:
+            yield Mistake(str(path), "", f"cannot be written: {error.strerror or error}")
+
+
+def _write_enriched(name: str, files: TraceFiles, attributes: ScoreAttributes) -> None:
     try:
-        write_enriched(Path(name), files.documents(), stamps)
+        write_enriched(Path(name), files.documents(), attributes)
     except OSError as error:
         raise FileError(Mistake(name, "", f"cannot be written: {error.strerror or error}")) from None
-
-
-@contextlib.contextmanager
-def _sending(endpoint: str | None, outlets: list[Outlet], complaints: list[str], *, metrics: bool) -> Generator[None]:
-    """Send evaluations to an endpoint, where one was named; what it did not take is a complaint."""
-    if endpoint is None:
-        yield
-        return
-    # Imported when asked for: the exporters take longer to import than most traces take to score.
-    from goldspan.collector_processor.replay.otlp_results import OtlpResults  # noqa: PLC0415
-
-    results = OtlpResults(endpoint, metrics=metrics)
-    outlets.append(results.take)
-    try:
-        yield
-    finally:
-        results.close()
-    lost = [f"{results.lost} of {results.sent + results.lost} events"] if results.lost else []
-    lost += ["the metrics"] if results.points_lost else []
-    if lost:
-        complaints.append(f"{endpoint} did not take {' and '.join(lost)}; expected an OTLP/HTTP receiver there")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from goldspan.collector_processor.cli.output import plain_errors
+from goldspan.collector_processor.cli.output import file_errors
 from goldspan.scoring.errors import SettingsError
 
 _NEEDED = ("grpc", "httptools", "prometheus_client", "urllib3", "uvicorn", "zstandard")
@@ -25,7 +25,7 @@ def serve(*, config: Path | None, check: bool) -> None:
 
     Exit codes: 0 shut down by a signal, or checked; 2 something is wrong with settings, goldens or addresses.
     """
-    with plain_errors():
+    with file_errors():
         missing = [name for name in _NEEDED if find_spec(name) is None]
         if missing:
             raise SettingsError(f"the gateway needs {', '.join(missing)}: pip install 'goldspan[gateway]'")

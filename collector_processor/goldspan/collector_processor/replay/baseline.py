@@ -17,20 +17,19 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from goldspan.collector_processor.replay.hints import WORDS
-from goldspan.collector_processor.report.layout import counted, score_text
-from goldspan.collector_processor.report.metric_lines import is_lost
-from goldspan.collector_processor.report.session_names import has_golden, run_numbers, session_names, unseen_goldens
-from goldspan.collector_processor.report.totals import (
-    Coverage,
-    Judgement,
-    lost_reasons,
-    nothing_found,
-    too_low,
+from goldspan.collector_processor.replay.exit_code import Coverage, ExitDecision, nothing_found, too_low
+from goldspan.collector_processor.replay.totals import (
+    gaps,
+    has_golden,
+    is_gap,
+    run_numbers,
+    session_names,
     totals,
+    unseen_goldens,
 )
-from goldspan.collector_processor.report.values import printable
+from goldspan.collector_processor.replay.wording import counted, printable, score_text
 from goldspan.scoring.errors import FileError, Mistake
+from goldspan.scoring.explanation import REASONS
 from goldspan.scoring.json_values import plain
 from goldspan.scoring.results import CallResult, Label, Reason, RunResult, SessionResult, Verdict
 
@@ -44,7 +43,7 @@ class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, strict=True)
 
 
-class _Judged(_Part):
+class _Scored(_Part):
     score: float | None
     label: str
     reason: str | None
@@ -54,7 +53,7 @@ class _Judged(_Part):
         return _words(self.label, self.score, self.reason)
 
 
-class _Call(_Judged):
+class _Call(_Scored):
     tool: str
     expected_index: int | None
     expected_arguments: dict[str, Any] | None
@@ -77,7 +76,7 @@ class _Metric(_Part):
         return _words(self.label or "", self.score, self.reason)
 
 
-class _Session(_Judged):
+class _Session(_Scored):
     id: str | None
     golden: str | None
     golden_set: str | None
@@ -136,19 +135,19 @@ def _refuse(constant: str) -> float:
     raise ValueError(constant)
 
 
-def judge_against(
+def decide_against(
     baseline: Baseline, result: RunResult, *, recognised: int, coverage: Coverage, fail_under: Fraction | None = None
-) -> Judgement:
+) -> ExitDecision:
     """Decide what the result means for a build that only what got worse may break.
 
     It still fails if nothing was recognised, or below `fail_under`, where that is asked for as well.
     """
     regressions = tuple(regressions_since(baseline, result, coverage))
-    because = list(nothing_found(result, recognised))
+    reasons = list(nothing_found(result, recognised))
     if regressions:
-        because.append(f"{counted(len(regressions), 'regression')} since {printable(baseline.name)}")
-    because += too_low(totals(result), fail_under)
-    return Judgement(1 if because else 0, tuple(because), regressions)
+        reasons.append(f"{counted(len(regressions), 'regression')} since {printable(baseline.name)}")
+    reasons += too_low(totals(result), fail_under)
+    return ExitDecision(1 if reasons else 0, tuple(reasons), regressions)
 
 
 def regressions_since(baseline: Baseline, result: RunResult, coverage: Coverage) -> Iterator[str]:
@@ -161,7 +160,7 @@ def regressions_since(baseline: Baseline, result: RunResult, coverage: Coverage)
     strict = coverage is Coverage.STRICT
     for name, now, before in _pairs(baseline.document, result):
         if before is None:
-            if now.verdict.label is Label.FAIL or (strict and lost_reasons(now)):
+            if now.verdict.label is Label.FAIL or (strict and gaps(now)):
                 yield f"{name}: new, {_worst_words(now)}"
             yield from (f"{name}, {line}" for line in _metrics((), now, strict=strict))
             continue
@@ -216,7 +215,7 @@ def _metrics(before: Iterable[_Metric], now: SessionResult, *, strict: bool) -> 
             continue
         was, verdict = known.get(one.name), one.verdict
         words = _words(verdict.label or "", verdict.score, verdict.reason)
-        lost = strict and is_lost(verdict)
+        lost = strict and is_gap(verdict)
         if was is None or was.threshold is None:
             if verdict.label is Label.FAIL or lost:
                 yield f"{one.name}: new, {words}"
@@ -236,7 +235,7 @@ def _same_call(was: _Call, call: CallResult) -> bool:
     )
 
 
-def _worse(before: _Judged, now: Verdict, *, comparable: bool, strict: bool) -> str:
+def _worse(before: _Scored, now: Verdict, *, comparable: bool, strict: bool) -> str:
     """Say how it is worse than before; nothing if it is not."""
     if now.reason is Reason.NOTHING_EXPECTED or now.reason is Reason.NO_GOLDEN:
         return ""
@@ -255,19 +254,19 @@ def _gone(document: _Document, result: RunResult) -> Iterator[str]:
     goldens = unseen_goldens(result)
     for key, name in dict.fromkeys(((_set_name(g.golden_set), plain(g.key)), printable(g.key)) for g in goldens):
         if key not in unseen:
-            yield f"{name}: {'seen before' if key in seen else 'new'}, now {WORDS[Reason.GOLDEN_NEVER_SEEN]}"
+            yield f"{name}: {'seen before' if key in seen else 'new'}, now {REASONS[Reason.GOLDEN_NEVER_SEEN]}"
 
 
 def _worst_words(now: SessionResult) -> str:
     if now.verdict.label is Label.PASS:
-        reasons: Iterable[Reason] = dict.fromkeys(lost_reasons(now))
-        return f"parts of it not evaluated ({', '.join(WORDS[reason] for reason in reasons)})"
+        reasons: Iterable[Reason] = dict.fromkeys(gaps(now))
+        return f"parts of it not evaluated ({', '.join(REASONS[reason] for reason in reasons)})"
     return _words(now.verdict.label, now.verdict.score, now.verdict.reason)
 
 
 def _words(label: str, score: float | None, reason: str | None) -> str:
     if label == Label.NOT_EVALUATED:
-        known: Mapping[str, str] = {one.value: words for one, words in WORDS.items()}
+        known: Mapping[str, str] = {one.value: words for one, words in REASONS.items()}
         return f"not evaluated ({known.get(reason or '', reason or 'no reason')})"
     word = "passed" if label == Label.PASS else "failed"
     return word if score is None else f"{word} with {_exactly(score)}"

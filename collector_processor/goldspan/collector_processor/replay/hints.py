@@ -1,4 +1,4 @@
-"""Why something was not evaluated, in words, and what helps."""
+"""What to switch on or change where something was not evaluated: by reason, by dialect."""
 
 from __future__ import annotations
 
@@ -6,24 +6,6 @@ from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.dialects import Advice, Dialect
 from goldspan.scoring.results import Reason
 from goldspan.scoring.sessions import Capture
-
-WORDS: dict[Reason, str] = {
-    Reason.NO_GOLDEN: "no golden names this session",
-    Reason.NOTHING_EXPECTED: "the golden expects no call here",
-    Reason.ARGUMENTS_NOT_CAPTURED: "arguments not captured",
-    Reason.ARGUMENTS_REDACTED: "arguments redacted",
-    Reason.ARGUMENTS_TRUNCATED: "arguments cut off by a length limit",
-    Reason.ARGUMENTS_UNPARSABLE: "arguments not readable",
-    Reason.CALLS_NOT_VISIBLE: "tools ran, but no span shows their calls",
-    Reason.TURN_NOT_EXPECTED: "the golden has no such turn",
-    Reason.GOLDEN_NEVER_SEEN: "never seen in these traces",
-    Reason.AMBIGUOUS_GOLDEN: "several goldens match this session equally well",
-    Reason.SESSION_AMBIGUOUS: "several session ids stand where one belongs",
-    Reason.SAMPLED_OUT: "its spans were sampled away",
-    Reason.INPUT_MISSING: "these spans lack something that it takes to judge",
-    Reason.INCOMPLETE: "spans are missing",
-    Reason.EVALUATOR_ERROR: "the metric failed",
-}
 
 CAPTURE_WORDS: dict[Capture, str] = {
     Capture.CAPTURED: "captured",

@@ -22,8 +22,8 @@ SPANS_A_SECOND = 1_000.0
 QUIET_SPANS = 100_000
 """A session is judged, and its spans are forgotten, when so many spans in a row belonged to others."""
 
-Outlet = Callable[[Evaluation], object]
-"""Takes evaluations somewhere else than to the result."""
+Consumer = Callable[[Evaluation], object]
+"""Takes each evaluation, to send it on or write it down."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +43,14 @@ def replay(
     registry: DialectRegistry,
     *,
     problems: list[Problem],
-    outlets: Sequence[Outlet] = (),
+    consumers: Sequence[Consumer] = (),
     quiet_spans: int = QUIET_SPANS,
     scorer: Scorer | None = None,
 ) -> Replay:
     """Score recorded spans, and the log records beside them, in the order they come.
 
     Memory is bounded by the spans of sessions that are still active and by the results. `problems` is the list that the
-    reader of `views` adds to; what the engine finds is added too. Every outlet is given each evaluation as it is
+    reader of `views` adds to; what the engine finds is added too. Every consumer is given each evaluation as it is
     handed out. `scorer` says what is asked for beside the goldens: a preset, metrics.
     """
     scorer = scorer or Scorer(run=MetricWorkers())
@@ -66,8 +66,8 @@ def replay(
                 results[result.session.id, result.session.run] = _slim(result, result.session)
         problems.extend(handout.problems)
         for evaluation in handout.evaluations:
-            for outlet in outlets:
-                outlet(evaluation)
+            for consumer in consumers:
+                consumer(evaluation)
 
     for view in views:
         if isinstance(view, LogView):

@@ -1,14 +1,15 @@
-"""Values of telemetry as a person can read them: on one line, printable, no longer than there is room for."""
+"""How values are shown: on one line, cut to the room there is, and the innermost places where two of them differ."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from rich.cells import cell_len, set_cell_size
 
+from goldspan.collector_processor.replay.wording import printable
 from goldspan.mappers.json_shapes import is_list, is_object
 from goldspan.scoring.json_values import plain
 from goldspan.scoring.matchers import reading
@@ -19,11 +20,11 @@ from goldspan.scoring.sessions import JsonValue
 _DEEPEST = 12
 
 
-class _Absent:
+class Absent:
     """Stands where one side of a difference has nothing; not JSON's null."""
 
 
-ABSENT = _Absent()
+ABSENT = Absent()
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,20 +32,18 @@ class Difference:
     """The innermost place where two values part, as in `address.zip` or `stops[2]`."""
 
     path: str
-    expected: JsonValue | _Absent
-    actual: JsonValue | _Absent
-
-
-def printable(text: str) -> str:
-    """Return the text without anything that could move the cursor, colour the screen or turn the reading direction."""
-    if text.isprintable():
-        return text
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text)
+    expected: JsonValue | Absent
+    actual: JsonValue | Absent
 
 
 def one_line(value: JsonValue) -> str:
     """Write the value as JSON on one line."""
     return printable(json.dumps(plain(value), ensure_ascii=False))
+
+
+def arguments_text(arguments: Mapping[str, JsonValue]) -> str:
+    """Write arguments as in `city="Paris", days=3`."""
+    return ", ".join(f"{printable(name)}={one_line(value)}" for name, value in arguments.items())
 
 
 def shorten(text: str, width: int) -> str:

@@ -1,23 +1,28 @@
-"""What was recognised, as a person reads it: sessions, turns and calls, then what to switch on."""
+"""What `goldspan inspect` and `goldspan dialects` print."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from rich.cells import cell_len
 
+from goldspan.collector_processor.replay.hints import advice_of
 from goldspan.collector_processor.replay.inspection import Inspection, user_text
-from goldspan.collector_processor.report.call_lines import known_arguments
-from goldspan.collector_processor.report.closing import advice_rows, problem_rows
-from goldspan.collector_processor.report.layout import Page, counted
-from goldspan.collector_processor.report.values import printable, shorten
+from goldspan.collector_processor.replay.wording import counted, printable
+from goldspan.collector_processor.report.model import actual_call, problem_texts
+from goldspan.collector_processor.report.terminal import Page, advice_rows, call_text, problem_rows
+from goldspan.collector_processor.report.values import shorten
+from goldspan.mappers.assembly import DEFAULT_SESSION_KEYS
+from goldspan.mappers.dialects import Dialect, DialectRegistry, DialectTable, Source
 from goldspan.scoring.sessions import Capture, Session, ToolCall, Turn
 
 _MOST_SESSIONS = 20
 _MOST_CALLS = 30
 _MOST_SCOPES = 6
 _LABEL = 16
+_DIALECT_LABEL = 14
 
 
 def inspect_page(page: Page, found: Inspection, *, verbose: bool) -> None:
@@ -34,8 +39,8 @@ def inspect_page(page: Page, found: Inspection, *, verbose: bool) -> None:
         page.line((f"... and {counted(len(found.sessions) - most, 'more session')}; -v shows all", "dim"))
         page.blank()
     _counts(page, found)
-    problem_rows(page, found.problems, label=_LABEL)
-    advice_rows(page, found.hints)
+    problem_rows(page, problem_texts(found.problems), label=_LABEL)
+    advice_rows(page, dict.fromkeys(found.hints))
     page.blank()
     _last_word(page, found)
 
@@ -88,7 +93,7 @@ def _brackets(calls: Sequence[ToolCall]) -> list[str]:
 def _call(page: Page, call: ToolCall, bracket: str, *, verbose: bool) -> None:
     name = printable(call.name)
     known = call.capture is Capture.CAPTURED
-    text = known_arguments(call) or "no arguments"
+    text = call_text(actual_call(call)) or "no arguments"
     if not verbose:
         text = shorten(text, 3 * max(page.width - 8 - cell_len(name), 24))
     style = "" if known else "yellow"
@@ -96,7 +101,7 @@ def _call(page: Page, call: ToolCall, bracket: str, *, verbose: bool) -> None:
     if call.error is not None:
         page.line((f"failed: {shorten(printable(call.error), page.width - 16)}", "red"), indent=8)
     if call.rejected:
-        page.line(("asked for, never executed", "yellow"), indent=8)
+        page.line(("requested, never executed", "yellow"), indent=8)
     elif call.requested and verbose:
         page.line(("known from the model's request only: no span shows its execution", "dim"), indent=8)
 
@@ -136,3 +141,59 @@ def _most(counts: Mapping[str, int]) -> str:
 def _last_word(page: Page, found: Inspection) -> None:
     if not found.hints and found.calls:
         page.paragraph("Nothing is missing: `goldspan score` can judge every one of these calls.", style="green")
+
+
+def dialects_page(page: Page, registry: DialectRegistry) -> None:
+    """Add every dialect in the order of precedence."""
+    for dialect in registry.dialects:
+        known = describe(dialect)
+        advice = known["advice"]
+        page.blank()
+        page.line((known["name"], "bold"), f"  {known['title']}")
+        for label, key in (("tool name", "tool_name"), ("arguments", "arguments"), ("call id", "call_id")):
+            if known[key]:
+                page.paragraph(", ".join(known[key]), indent=2, label=f"{label:<{_DIALECT_LABEL}}")
+        if known["session_keys"]:
+            page.paragraph(", ".join(known["session_keys"]), indent=2, label=f"{'session id':<{_DIALECT_LABEL}}")
+        for label, text in (("to have args", advice["arguments"]), ("to have ids", advice["session"])):
+            if text:
+                page.paragraph(text, indent=2, label=f"{label:<{_DIALECT_LABEL}}")
+        if known["docs"]:
+            page.line((f"{'':<{_DIALECT_LABEL}}{known['docs']}", "dim"), indent=2)
+    page.blank()
+    keys = ", ".join(DEFAULT_SESSION_KEYS)
+    page.paragraph(f"In every dialect the session id is read from the first of these that is there: {keys}.")
+    page.blank()
+    page.paragraph(
+        f"{counted(len(registry.dialects), 'dialect')}; a span may be read by several. "
+        "Other packages add theirs in the entry-point group goldspan.dialects."
+    )
+
+
+def dialects_json(registry: DialectRegistry) -> dict[str, Any]:
+    """Return the same as a document."""
+    return {
+        "dialects": [describe(dialect) for dialect in registry.dialects],
+        "session_keys": list(DEFAULT_SESSION_KEYS),
+    }
+
+
+def describe(dialect: Dialect) -> dict[str, Any]:
+    """Say what a dialect reads; one that is no table says only its name, its markers and its advice."""
+    table = dialect if isinstance(dialect, DialectTable) else None
+    advice = advice_of(dialect)
+    return {
+        "name": dialect.name,
+        "title": table.title if table else "",
+        "docs": table.docs if table else "",
+        "markers": sorted(dialect.markers),
+        "tool_name": [*table.tool_name, "the span's name"] if table else [],
+        "arguments": _places(table.arguments) if table else [],
+        "call_id": _places(table.call_id) if table else [],
+        "session_keys": list(table.session_keys) if table else [],
+        "advice": {"arguments": advice.arguments, "session": advice.session},
+    }
+
+
+def _places(sources: tuple[Source, ...]) -> list[str]:
+    return [f"event {source.event}: {source.key}" if source.event else source.key for source in sources]

@@ -1,0 +1,600 @@
+"""What a report of `goldspan score` says: one tree of values for all renderers, which only lay it out.
+
+Every text in it can be printed and is uncut; wrapping, cutting, escaping and colour are the renderers'. Values of
+arguments are JSON as recorded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from goldspan.collector_processor.replay.exit_code import Coverage, ExitDecision
+from goldspan.collector_processor.replay.hints import CAPTURE_WORDS
+from goldspan.collector_processor.replay.totals import (
+    Totals,
+    has_golden,
+    run_numbers,
+    session_names,
+    totals,
+    unseen_goldens,
+)
+from goldspan.collector_processor.replay.wording import counted, listed, number_text, printable, score_text
+from goldspan.collector_processor.report.summary import advice_for, because, summary_rows
+from goldspan.collector_processor.report.values import ABSENT, Absent, shorten
+from goldspan.scoring.errors import Problem
+from goldspan.scoring.explanation import REASONS, explain
+from goldspan.scoring.goldens.golden import ExpectedCall
+from goldspan.scoring.results import (
+    ArgumentResult,
+    CallResult,
+    Label,
+    MetricResult,
+    Outcome,
+    PresetResult,
+    Reason,
+    RunResult,
+    SessionResult,
+    TurnResult,
+)
+from goldspan.scoring.sessions import Capture, JsonValue, ToolCall
+
+WORST_FIRST = (Label.FAIL, Label.NOT_EVALUATED, Label.PASS)
+LABEL_WORDS = {Label.PASS: "passed", Label.FAIL: "failed", Label.NOT_EVALUATED: "not evaluated"}
+
+RIGHT, WRONG, UNKNOWN, UNEXPECTED, REJECTED, INFORMS = "✓", "✗", "?", "+", "!", "·"
+MARKS = {Label.PASS: RIGHT, Label.FAIL: WRONG, Label.NOT_EVALUATED: UNKNOWN, None: INFORMS}
+"""The mark of a label; a metric without a threshold has no label, and only informs."""
+
+_LONGEST_ERROR = 40
+"""Cells of an error in the note of a call; its facts have all of it."""
+_NOT_EXPECTED, _FORBIDDEN, _REJECTED = "not expected", "forbidden, but called", "requested, never executed"
+_OUTCOMES = {
+    Outcome.MATCHED: "✓ right",
+    Outcome.MISMATCHED: "✗ differs",
+    Outcome.MISSING: "✗ not passed",
+    Outcome.UNKNOWN: "? unknown",
+    Outcome.IGNORED: "ignored",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ArgumentReport:
+    """One argument of an expected call."""
+
+    name: str
+    outcome: str
+    """An `Outcome`, `never_called` where there is no call to compare with, or `extra` for one that was not expected."""
+    words: str
+    """The outcome in words: `✗ differs (numeric)`."""
+    expected: JsonValue | Absent
+    actual: JsonValue | Absent
+    unknown: str = ""
+    """Why the actual value is not known."""
+    strategy: str = "exact"
+    score: Fraction | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ActualCall:
+    """A call as it was made."""
+
+    tool: str
+    arguments: tuple[tuple[str, JsonValue | Absent, str], ...]
+    """Name, value, and why the value is not known."""
+    hidden: str
+    """Why none of the arguments is known."""
+    facts: tuple[str, ...]
+    """Its error, its ids."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallReport:
+    """One expected call, with the call that was made for it, the nearest one, or none."""
+
+    tool: str
+    label: Label
+    score: Fraction | None
+    note: str
+    """What is special about it, in a few words; ends with a colon where the arguments say the rest."""
+    reason: str
+    """Why it was not evaluated."""
+    arguments: tuple[ArgumentReport, ...]
+    actual: ActualCall | None
+    aligned: bool
+    """Whether `actual` was made for this call; else it is only the nearest one."""
+    missing: bool
+    only_unknown: bool
+    """Whether all there is to say is that its arguments are not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class OtherCall:
+    """A call that no expected one stands for, or a request that was refused."""
+
+    mark: str
+    words: str
+    call: ActualCall
+    judged: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class PresetAnswer:
+    """What a preset answered about a turn, and the calls it was asked about."""
+
+    preset: str
+    lines: tuple[str, ...]
+    expected: tuple[tuple[str, Mapping[str, JsonValue]], ...]
+    made: tuple[ActualCall, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TurnReport:
+    """One turn."""
+
+    title: str
+    whole: bool
+    """It stands for the whole session, and needs no headline."""
+    label: Label
+    score: Fraction | None
+    reason: str
+    """Why it was not evaluated, or that it never happened."""
+    reason_in_calls: bool
+    """Whether one of its calls gives the same reason."""
+    happened: bool
+    in_golden: bool
+    """Whether the golden has such a turn."""
+    only_headline: bool
+    """Whether its calls cannot be compared one by one."""
+    nothing_expected: bool
+    approximate: bool
+    user_text: str
+    """On one line; empty where it is not known."""
+    expected_tools: tuple[str, ...]
+    made_tools: tuple[str, ...]
+    unexpected_tools: tuple[str, ...]
+    calls: tuple[CallReport, ...]
+    others: tuple[OtherCall, ...]
+    preset: PresetAnswer | None
+
+
+@dataclass(frozen=True, slots=True)
+class MetricReport:
+    """What a metric beside the main one says of a session."""
+
+    name: str
+    description: str
+    label: Label | None
+    score: float | None
+    score_text: str
+    threshold_text: str
+    """The least score that passes; empty where it only informs."""
+    reason: str
+    reason_code: str
+    explanation: str
+    broken: bool
+    """Whether it failed, or has a threshold and no score."""
+
+    @property
+    def note(self) -> str:
+        """What the score is held against, or why there is none."""
+        needs = f"needs {self.threshold_text}" if self.threshold_text and self.label is not Label.PASS else ""
+        return "; ".join(filter(None, (self.reason, needs, self.explanation)))
+
+
+@dataclass(frozen=True, slots=True)
+class SessionReport:
+    """One run of a session that has a golden."""
+
+    id: str
+    run: int
+    runs: int
+    """Which run of the session id this is, from 1, and how many there are."""
+    name: str
+    """The id and, where there are several runs, which one it is."""
+    golden_set: str
+    metric: str
+    preset: str
+    label: Label
+    score: Fraction | None
+    failed: bool
+    """Whether it failed, or one of its metrics did."""
+    repeated: bool
+    """Whether it is one of several runs of a golden, and decides nothing alone."""
+    reason: str
+    reason_code: str
+    helps: str
+    """What to do where it was not evaluated."""
+    explanation: str
+    """The result in one line."""
+    notes: tuple[str, ...]
+    """What stands beside its name."""
+    facts: tuple[str, ...]
+    """Where it, its golden and its score come from."""
+    forbidden_tools: tuple[str, ...]
+    """Tools that were called though they are forbidden."""
+    calls_right: int
+    start_ns: int
+    end_ns: int
+    """Unix time in nanoseconds; 0 where it is not known."""
+    turns: tuple[TurnReport, ...]
+    metrics: tuple[MetricReport, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatReport:
+    """A golden that is judged over several runs."""
+
+    golden: str
+    golden_set: str
+    runs: int
+    label: Label
+    score: Fraction | None
+    reason_code: str
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class UnseenGolden:
+    """A golden of which no session was seen."""
+
+    name: str
+    golden_set: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Everything that any report of one run says."""
+
+    failed: bool
+    because: str
+    """The sentence after `passed` or `failed` that ends every report."""
+    strict: bool
+    golden_sets: Mapping[str, str]
+    """Name and version to digest."""
+    totals: Totals
+    summary: tuple[tuple[str, str], ...]
+    """Rows of the summary: what is summed up, and the sum in words."""
+    sessions: tuple[SessionReport, ...]
+    """In the order of the input."""
+    repeats: tuple[RepeatReport, ...]
+    regressions: tuple[str, ...]
+    advice: tuple[tuple[str, str], ...]
+    """What was seen, and what to do about it."""
+    problems: tuple[tuple[str, str], ...]
+    """Code and message of what could not be read."""
+    never_seen: tuple[UnseenGolden, ...]
+
+    @property
+    def word(self) -> str:
+        """`passed` or `failed`."""
+        return "failed" if self.failed else "passed"
+
+    @property
+    def mark(self) -> str:
+        """The mark of the whole run."""
+        return WRONG if self.failed else RIGHT
+
+    def worst_first(self) -> list[SessionReport]:
+        """Return the sessions, failed ones first, each label by its score."""
+
+        def order(session: SessionReport) -> tuple[int, bool, Fraction]:
+            label = Label.FAIL if session.failed else session.label
+            return WORST_FIRST.index(label), session.score is None, session.score or Fraction(0)
+
+        return sorted(self.sessions, key=order)
+
+
+def build_report(
+    result: RunResult,
+    decision: ExitDecision,
+    *,
+    coverage: Coverage = Coverage.STRICT,
+    advice: Mapping[str, str] | None = None,
+) -> Report:
+    """Put a result in words. `advice` says by dialect what must be switched on to have arguments captured."""
+    sums, advice = totals(result), advice or {}
+    named = zip(result.sessions, session_names(result.sessions), run_numbers(result.sessions), strict=True)
+    return Report(
+        failed=bool(decision.exit_code),
+        because=because(decision, sums),
+        strict=coverage is Coverage.STRICT,
+        golden_sets={printable(name): digest for name, digest in result.golden_sets.items()},
+        totals=sums,
+        summary=tuple(summary_rows(result, sums)),
+        sessions=tuple(_session(one, name, run, advice) for one, name, run in named if has_golden(one)),
+        repeats=tuple(
+            RepeatReport(
+                printable(one.golden.key),
+                printable(one.golden.golden_set),
+                one.repeat.runs,
+                one.verdict.label,
+                one.verdict.exact,
+                one.verdict.reason or "",
+                str(one),
+            )
+            for one in result.repeats
+        ),
+        regressions=decision.regressions or (),
+        advice=tuple(advice_for(result, sums, advice)),
+        problems=problem_texts(result.problems),
+        never_seen=tuple(
+            dict.fromkeys(
+                UnseenGolden(printable(one.key), printable(one.golden_set), printable(one.source))
+                for one in unseen_goldens(result)
+            )
+        ),
+    )
+
+
+def problem_texts(problems: Sequence[Problem]) -> tuple[tuple[str, str], ...]:
+    """Return code and message of each problem."""
+    return tuple((printable(problem.code), printable(str(problem))) for problem in problems)
+
+
+# Sessions, turns and calls.
+
+
+def _session(result: SessionResult, name: str, run: tuple[int, int], by_dialect: Mapping[str, str]) -> SessionReport:
+    session, golden, verdict = result.session, result.golden, result.verdict
+    helps = ""
+    if verdict.reason is not None:
+        alone = RunResult((result,))
+        helps = "; ".join(text for _, text in advice_for(alone, totals(alone), by_dialect))
+    calls = [call for turn in result.turns for call in turn.calls]
+    violations = [call.actual for turn in result.turns for call in turn.violations if call.actual]
+    turns = () if session is None else session.turns
+    start = min((turn.start for turn in turns if turn.start), default=0)
+    return SessionReport(
+        id="" if session is None else printable(session.id),
+        run=run[0],
+        runs=run[1],
+        name=name,
+        golden_set="" if golden is None else printable(golden.golden_set),
+        metric=printable(result.metric),
+        preset=printable(result.preset or ""),
+        label=verdict.label,
+        score=verdict.exact,
+        failed=result.failed,
+        repeated=result.repeated,
+        reason=_reason(verdict.reason),
+        reason_code=verdict.reason or "",
+        helps=helps,
+        explanation=printable(explain(result)),
+        notes=tuple(map(printable, _notes(result))),
+        facts=tuple(map(printable, _facts(result))),
+        forbidden_tools=tuple(dict.fromkeys(printable(call.name) for call in violations)),
+        calls_right=sum(call.verdict.exact == 1 for call in calls),
+        start_ns=start,
+        end_ns=max((turn.end for turn in turns if turn.end), default=start) if start else 0,
+        turns=tuple(_turn(result, turn) for turn in result.turns),
+        metrics=tuple(map(_metric, result.metrics)),
+    )
+
+
+def _reason(reason: Reason | None) -> str:
+    return "" if reason is None else REASONS[reason]
+
+
+def _notes(result: SessionResult) -> Iterator[str]:
+    golden, session = result.golden, result.session
+    if result.preset is not None:
+        yield f"scored by {result.preset}"
+    elif result.verdict.label is Label.FAIL and golden is not None:
+        yield f"needs {score_text(float(golden.criterion.threshold))}"
+    others = [call.actual.name for turn in result.turns for call in turn.unexpected if call.actual]
+    if others and result.verdict.label is Label.PASS:
+        yield f"{_NOT_EXPECTED}: {listed(others, 3)}"
+    if result.calls_evaluated < result.calls_expected:
+        yield f"{result.calls_evaluated} of {counted(result.calls_expected, 'call')} evaluated"
+    if golden is not None and session is not None and golden.key != session.id:
+        yield f"golden {golden.key}"
+    if session is not None and session.id_source == "trace_id":
+        yield "a trace id: no span names a session"
+    if session is not None and session.incomplete:
+        yield "incomplete"
+
+
+def _facts(result: SessionResult) -> Iterator[str]:
+    yield explain(result)
+    yield f"metric {result.metric}"
+    if result.criterion:
+        yield f"criterion {result.criterion}"
+    if result.golden is not None:
+        yield f"golden set {result.golden.golden_set}"
+        if result.golden.source:
+            yield result.golden.source
+    if result.session is not None:
+        yield f"session id from {result.session.id_source}"
+        if result.session.run:
+            yield f"run {result.session.run}"
+
+
+def _metric(result: MetricResult) -> MetricReport:
+    verdict = result.verdict
+    return MetricReport(
+        name=printable(result.name),
+        description=printable(result.description),
+        label=verdict.label,
+        score=verdict.score,
+        score_text=number_text(verdict.exact),
+        threshold_text="" if result.threshold is None else number_text(result.threshold),
+        reason=_reason(verdict.reason),
+        reason_code=verdict.reason or "",
+        explanation=printable(verdict.explanation),
+        broken=verdict.label is Label.FAIL or (verdict.label is Label.NOT_EVALUATED and result.threshold is not None),
+    )
+
+
+def _turn(session: SessionResult, result: TurnResult) -> TurnReport:
+    index = result.expected_index if result.expected_index is not None else result.turn_index
+    turn, reason = result.turn, result.verdict.reason
+    made = [] if turn is None else [call for call in turn.calls if not call.rejected]
+    text = None if turn is None else turn.user_text.value
+    return TurnReport(
+        title="turn" if index is None else f"turn {index + 1}",
+        whole=session.as_one,
+        label=result.verdict.label,
+        score=result.verdict.exact,
+        reason=_reason(reason) or ("never happened" if turn is None else ""),
+        reason_in_calls=any(call.verdict.reason is reason for call in result.calls),
+        happened=turn is not None,
+        in_golden=reason is not Reason.TURN_NOT_EXPECTED,
+        only_headline=turn is None or reason in {Reason.TURN_NOT_EXPECTED, Reason.CALLS_NOT_VISIBLE},
+        nothing_expected=reason is Reason.NOTHING_EXPECTED,
+        approximate=result.approximate,
+        user_text=printable(" ".join(text.split())) if isinstance(text, str) else "",
+        expected_tools=tuple(printable(call.expected.name) for call in result.calls if call.expected),
+        made_tools=() if turn is None else tuple(printable(call.name) for call in turn.calls),
+        unexpected_tools=tuple(printable(call.actual.name) for call in result.unexpected if call.actual),
+        calls=tuple(_call(call) for call in result.calls),
+        others=tuple(_others(result, made)),
+        preset=None if result.answer is None else _preset(session, result, result.answer, made),
+    )
+
+
+def _others(result: TurnResult, made: Sequence[ToolCall]) -> Iterator[OtherCall]:
+    """Yield calls that were forbidden, not expected, refused or not judged, in this order."""
+    for call in sorted(result.unexpected, key=lambda call: call.violates is None):
+        if call.actual is not None:
+            mark, words = (UNEXPECTED, _NOT_EXPECTED) if call.violates is None else (WRONG, _FORBIDDEN)
+            yield OtherCall(mark, words, actual_call(call.actual))
+    for request in result.rejected:
+        yield OtherCall(REJECTED, _REJECTED, actual_call(request))
+    if not result.calls and not result.unexpected:
+        for extra in made:
+            yield OtherCall(UNEXPECTED, "not judged", actual_call(extra), judged=False)
+
+
+def _preset(session: SessionResult, result: TurnResult, answer: PresetResult, made: Sequence[ToolCall]) -> PresetAnswer:
+    status = f"status {printable(answer.status)}" if answer.status else ""
+    return PresetAnswer(
+        preset=printable(answer.name),
+        lines=tuple(filter(None, (status, printable(answer.words)))),
+        expected=tuple((printable(call.name), call.args) for call in _expected(session, result)),
+        made=tuple(map(actual_call, made)),
+    )
+
+
+def _expected(session: SessionResult, result: TurnResult) -> Sequence[ExpectedCall]:
+    """Return what the golden expects of a turn; of all turns, where they were judged as one."""
+    golden = session.golden
+    if golden is None:
+        return ()
+    if session.as_one or result.expected_index is None:
+        return golden.calls or [call for turn in golden.turns for call in turn.calls]
+    return golden.turns[result.expected_index].calls
+
+
+def _call(call: CallResult) -> CallReport:
+    label = call.verdict.label
+    return CallReport(
+        tool="" if call.expected is None else printable(call.expected.name),
+        label=label,
+        score=call.verdict.exact,
+        note=_call_note(call),
+        reason=_reason(call.verdict.reason),
+        arguments=tuple(_arguments(call)),
+        actual=None if call.actual is None else actual_call(call.actual),
+        aligned=call.aligned,
+        missing=call.missing,
+        only_unknown=label is Label.NOT_EVALUATED and not call.missing and not _has_wrong_argument(call),
+    )
+
+
+def _has_wrong_argument(call: CallResult) -> bool:
+    return any(argument.outcome in {Outcome.MISMATCHED, Outcome.MISSING} for argument in call.arguments)
+
+
+def _call_note(call: CallResult) -> str:
+    """Say in a few words what is special about an expected call; nothing where its arguments say it all."""
+    made = call.actual
+    hidden = "" if made is None or made.arguments is not None else f"arguments {CAPTURE_WORDS[made.capture]}"
+    failed = "" if made is None or made.error is None else shorten(printable(made.error), _LONGEST_ERROR)
+    if call.missing:
+        if call.verdict.reason is not None:
+            return REASONS[call.verdict.reason]
+        if made is None:
+            return "never called"
+        if _has_wrong_argument(call):
+            return "not called; nearest call:"
+        if failed:
+            return f"not called; the nearest call failed: {failed}"
+        if call.extra_arguments:
+            return "not called; the nearest call passed more:"
+        return f"not called, unless by one with {hidden}" if hidden else "called, but out of order"
+    if call.violates is not None:
+        return _FORBIDDEN
+    if call.optional and call.verdict.label is Label.FAIL:
+        return "optional, but wrong"
+    if call.verdict.label is Label.NOT_EVALUATED and hidden:
+        return hidden
+    return f"(the call failed: {failed})" if failed else ""
+
+
+def _arguments(call: CallResult) -> Iterator[ArgumentReport]:
+    """Yield the arguments that were compared, those that could not be, and those that were not expected."""
+    compared = {argument.name for argument in call.arguments}
+    yield from (_argument(argument, call.actual) for argument in call.arguments)
+    for name, value in {} if call.expected is None else call.expected.args.items():
+        if name not in compared:
+            words = "✗ never called" if call.missing else ""
+            yield ArgumentReport(printable(name), "never_called", words, value, ABSENT)
+    passed = {} if call.actual is None else call.actual.arguments or {}
+    for name in call.extra_arguments:
+        yield ArgumentReport(printable(name), "extra", "not expected", ABSENT, passed.get(name, ABSENT))
+
+
+def _argument(argument: ArgumentResult, made: ToolCall | None) -> ArgumentReport:
+    actual: JsonValue | Absent = ABSENT
+    unknown = ""
+    if argument.outcome in {Outcome.MATCHED, Outcome.MISMATCHED}:
+        left_out = made is not None and made.arguments is not None and argument.name not in made.arguments
+        if not (argument.outcome is Outcome.MATCHED and argument.actual is None and left_out):
+            actual = argument.actual
+    elif argument.outcome is Outcome.UNKNOWN and made is not None:
+        unknown = _why_unknown(made.argument_captures.get(argument.name, made.capture))
+    return ArgumentReport(
+        printable(argument.name),
+        argument.outcome,
+        _outcome_words(argument, made),
+        argument.expected,
+        actual,
+        unknown,
+        argument.strategy,
+        argument.exact,
+    )
+
+
+def _why_unknown(capture: Capture) -> str:
+    return "depends on a result that is not known" if capture is Capture.CAPTURED else CAPTURE_WORDS[capture]
+
+
+def _outcome_words(argument: ArgumentResult, made: ToolCall | None) -> str:
+    if argument.outcome is Outcome.UNKNOWN and made is None:
+        return "? never called"
+    words = _OUTCOMES[argument.outcome]
+    if argument.exact is not None and 0 < argument.exact < 1:
+        words += f" {score_text(argument.exact)}"
+    if argument.strategy != "exact" and argument.outcome in {Outcome.MATCHED, Outcome.MISMATCHED}:
+        words += f" ({argument.strategy})"
+    return words if argument.weight == 1 else f"{words}, weight {float(argument.weight):.4g}"
+
+
+def actual_call(call: ToolCall) -> ActualCall:
+    """Return a call as it was made, with why its arguments are not known where they are not."""
+    hidden = {name: CAPTURE_WORDS[capture] for name, capture in call.argument_captures.items()}
+    passed = call.arguments or {}
+    names = dict.fromkeys((*(name for name in passed if name not in hidden), *hidden))
+    facts = [f"failed: {call.error}"] if call.error is not None else []
+    facts += [f"call id {call.call_id}"] if call.call_id else []
+    facts += [f"trace {call.span.trace_id}, span {call.span.span_id}"] if call.span else []
+    facts += ["requested; no execution of it was seen"] if call.requested and not call.rejected else []
+    return ActualCall(
+        printable(call.name),
+        tuple((printable(name), ABSENT if name in hidden else passed[name], hidden.get(name, "")) for name in names),
+        f"arguments {CAPTURE_WORDS[call.capture]}" if call.arguments is None else "",
+        tuple(map(printable, facts)),
+    )

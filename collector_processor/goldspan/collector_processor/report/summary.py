@@ -1,0 +1,120 @@
+"""The end of every report: the sums in words, what to do, and why the run passed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+
+from goldspan.collector_processor.replay.exit_code import ExitDecision
+from goldspan.collector_processor.replay.hints import HELP
+from goldspan.collector_processor.replay.totals import Totals, is_gap
+from goldspan.collector_processor.replay.wording import counted, listed, number_text, printable, score_text
+from goldspan.scoring.explanation import REASONS
+from goldspan.scoring.results import Label, MetricVerdict, Reason, RunResult
+
+
+def because(decision: ExitDecision, sums: Totals) -> str:
+    """Return the sentence that says why the run passed or failed."""
+    nothing_worse = "nothing regressed" if decision.regressions is not None else _passed(sums)
+    return f"{'; '.join(decision.reasons) or nothing_worse}."
+
+
+def _passed(sums: Totals) -> str:
+    passed = sums.sessions.get(Label.PASS, 0)
+    if not passed:
+        return "nothing failed, and nothing was evaluated either"
+    return f"{counted(passed, 'session')} of {sum(sums.sessions.values()):,}"
+
+
+def summary_rows(result: RunResult, sums: Totals) -> Iterator[tuple[str, str]]:
+    """Yield the rows of the summary: what is summed up, and the sum in words."""
+    yield "sessions", _sessions(sums)
+    presets = dict.fromkeys(one.preset for one in result.sessions if one.preset is not None and one.golden is not None)
+    if presets:
+        yield "scored by", f"another system's rules: preset {', '.join(presets)}"
+    if sums.calls_expected:
+        yield "calls", _calls(sums)
+    if metrics := _metric_sums(result):
+        yield "metrics", metrics
+    if len(sums.mistakes) > 1:
+        yield "mistakes", listed((name for name, times in sums.mistakes for _ in range(times)), 4)
+    if sums.seen or sums.never_seen:
+        yield "goldens", _goldens(result, sums)
+
+
+def _sessions(sums: Totals) -> str:
+    counts = ((Label.PASS, "passed"), (Label.FAIL, "failed"), (Label.NOT_EVALUATED, "not evaluated"))
+    text = _nonzero(*((sums.sessions.get(label, 0), word) for label, word in counts)) or "none has a golden"
+    if sums.mean is not None:
+        text += f"; mean score {score_text(sums.mean)}"
+    if sums.without_golden:
+        text += f"; {len(sums.without_golden):,} without a golden ({listed(sums.without_golden, 3)})"
+    return text
+
+
+def _calls(sums: Totals) -> str:
+    expected = _nonzero(
+        (sums.calls_matched, "right"),
+        (sums.calls_evaluated - sums.calls_matched - sums.calls_missing, "with wrong arguments"),
+        (sums.calls_missing, "never made"),
+        (sums.calls_expected - sums.calls_evaluated, "not evaluated"),
+    )
+    others = _nonzero((sums.calls_unexpected, "not expected"), (sums.calls_rejected, "requested but never executed"))
+    return f"{sums.calls_expected:,} expected: {expected}" + (f"; beside these {others}" if others else "")
+
+
+def _nonzero(*counts: tuple[int, str]) -> str:
+    return ", ".join(f"{count:,} {what}" for count, what in counts if count > 0)
+
+
+def _metric_sums(result: RunResult) -> str:
+    """Sum up each metric over the sessions: means of one metric and one threshold, never of several."""
+    groups: dict[tuple[str, Fraction | None], list[MetricVerdict]] = {}
+    for session in result.sessions:
+        for one in session.metrics:
+            groups.setdefault((printable(one.name), one.threshold), []).append(one.verdict)
+    return "; ".join(_metric_sum(name, threshold, verdicts) for (name, threshold), verdicts in groups.items())
+
+
+def _metric_sum(name: str, threshold: Fraction | None, verdicts: list[MetricVerdict]) -> str:
+    scores = [verdict.exact for verdict in verdicts if verdict.exact is not None]
+    text = f"{name} {number_text(sum(scores, Fraction(0)) / len(scores)) if scores else 'without a score'}"
+    if threshold is not None:
+        below = sum(verdict.label is Label.FAIL for verdict in verdicts)
+        text += f", {below:,} below {number_text(threshold)}" if below else f", none below {number_text(threshold)}"
+    broken = sum(map(is_gap, verdicts))
+    return text + (f", {broken:,} not evaluated" if broken else "")
+
+
+def _goldens(result: RunResult, sums: Totals) -> str:
+    total = len(sums.seen) + len(sums.never_seen)
+    names = listed(printable(label) for label in result.golden_sets)
+    text = f"{len(sums.seen):,} of {total:,} seen" + (f" ({names})" if names else "")
+    return text + (f"; never seen: {listed(sums.never_seen, 8)}" if sums.never_seen else "")
+
+
+def advice_for(result: RunResult, sums: Totals, by_dialect: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield what was seen and what helps, each pair once; `by_dialect` says how to have arguments captured."""
+    found: list[tuple[str, str]] = []
+    for reason, count in sums.not_evaluated.items():
+        if reason in HELP:
+            texts = _dialect_advice(result, reason, by_dialect) or [HELP[reason]]
+            found += [(f"{REASONS[reason]} ({count:,})", text) for text in texts]
+    if sums.never_seen:
+        found.append((REASONS[Reason.GOLDEN_NEVER_SEEN], HELP[Reason.GOLDEN_NEVER_SEEN]))
+    if not sums.seen and sums.without_golden:
+        found.append(("no session has a golden", HELP[Reason.GOLDEN_NEVER_SEEN]))
+    yield from dict.fromkeys(found)
+
+
+def _dialect_advice(result: RunResult, reason: Reason, by_dialect: Mapping[str, str]) -> list[str]:
+    if reason is not Reason.ARGUMENTS_NOT_CAPTURED:
+        return []
+    dialects = dict.fromkeys(
+        call.actual.dialect
+        for session in result.sessions
+        for turn in session.turns
+        for call in turn.calls
+        if call.actual is not None and call.verdict.reason is reason
+    )
+    return [f"{name}: {by_dialect[name]}" for name in dialects if by_dialect.get(name)]
