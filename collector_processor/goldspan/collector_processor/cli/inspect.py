@@ -9,7 +9,7 @@ from goldspan.collector_processor.cli.output import end, file_errors, read_with_
 from goldspan.collector_processor.replay.inspection import inspect_spans
 from goldspan.collector_processor.replay.trace_files import trace_files
 from goldspan.collector_processor.report.inspection_pages import dialects_json, dialects_page, inspect_page
-from goldspan.mappers.dialects import DialectRegistry
+from goldspan.mappers.dialect_registry import DialectRegistry
 
 
 @click.command()

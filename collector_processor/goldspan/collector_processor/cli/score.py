@@ -37,8 +37,7 @@ from goldspan.collector_processor.report.junit import junit_report
 from goldspan.collector_processor.report.markdown import markdown_report
 from goldspan.collector_processor.report.model import Report, build_report
 from goldspan.collector_processor.report.terminal import report_page
-from goldspan.mappers.dialect_registry import JOIN_ATTRIBUTES
-from goldspan.mappers.dialects import DialectRegistry
+from goldspan.mappers.dialect_registry import JOIN_ATTRIBUTES, DialectRegistry
 from goldspan.scoring.errors import FileError, Mistake
 from goldspan.scoring.goldens import load_criterion, load_goldens
 from goldspan.scoring.goldens.loading import load_metrics

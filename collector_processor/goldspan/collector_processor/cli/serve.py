@@ -29,13 +29,13 @@ def serve(*, config: Path | None, check: bool) -> None:
         missing = [name for name in _NEEDED if find_spec(name) is None]
         if missing:
             raise SettingsError(f"the gateway needs {', '.join(missing)}: pip install 'goldspan[gateway]'")
-        from goldspan.collector_processor.gateway.process import keep_freed_memory  # noqa: PLC0415
+        # Imported when asked for, since they need the extra `gateway`.
+        from goldspan.collector_processor.gateway.process import configure_logs, keep_freed_memory  # noqa: PLC0415
 
-        keep_freed_memory()  # before gRPC is imported, whose first threads would have arenas already
-        # Imported when asked for: no other command needs servers and settings.
-        from goldspan.collector_processor.gateway.process import configure_logs  # noqa: PLC0415
-        from goldspan.collector_processor.gateway.server import check_gateway, run_gateway  # noqa: PLC0415
-        from goldspan.collector_processor.gateway.settings.loading import load_settings  # noqa: PLC0415
+        keep_freed_memory()  # before gRPC is imported, whose first threads would have memory arenas already
+        # Imported after that.
+        from goldspan.collector_processor.gateway.server import check_gateway, run_gateway  # noqa: PLC0415 - see above
+        from goldspan.collector_processor.gateway.settings.loading import load_settings  # noqa: PLC0415 - see above
 
         settings = load_settings(config, os.environ)
         if check:

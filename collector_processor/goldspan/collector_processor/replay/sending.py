@@ -86,6 +86,7 @@ def _to_sinks(sinks: Sequence[Sink], complaints: list[object]) -> Generator[Cons
 
 
 def _exporter(sink: Sink) -> ScoreExporter:
+    # Imported when asked for, since they need the extra `sinks`.
     from goldspan.collector_processor.sinks import LangfuseScores, MLflowScores, PhoenixScores  # noqa: PLC0415
 
     exporters: dict[str, Callable[..., ScoreExporter]] = {

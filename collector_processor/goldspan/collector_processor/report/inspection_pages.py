@@ -15,7 +15,8 @@ from goldspan.collector_processor.report.model import actual_call, problem_texts
 from goldspan.collector_processor.report.terminal import Page, advice_rows, call_text, problem_rows
 from goldspan.collector_processor.report.values import shorten
 from goldspan.mappers.assembly import DEFAULT_SESSION_KEYS
-from goldspan.mappers.dialects import Dialect, DialectRegistry, DialectTable, Source
+from goldspan.mappers.dialect_registry import DialectRegistry
+from goldspan.mappers.dialects import Dialect, DialectTable, Source
 from goldspan.scoring.sessions import Capture, Session, ToolCall, Turn
 
 _MOST_SESSIONS = 20
