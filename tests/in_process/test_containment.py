@@ -158,7 +158,9 @@ def test_a_span_that_cannot_be_read_passes(make_rig: MakeRig, monkeypatch: pytes
     assert rig.counted("goldspan.failures") == {"read": 3}
 
 
-@pytest.mark.parametrize("broken", ["held_spans.estimated_size", "held_spans.ScoredSpan", "pipeline.span_attributes"])
+@pytest.mark.parametrize(
+    "broken", ["held_spans.estimated_size", "held_spans.ScoredSpan", "span_pipeline.span_attributes"]
+)
 def test_our_own_mistakes_lose_no_span_either(
     make_rig: MakeRig, monkeypatch: pytest.MonkeyPatch, warnings_logged: Logged, broken: str
 ) -> None:
@@ -174,7 +176,7 @@ def test_the_timer_survives_a_mistake(make_rig: MakeRig, monkeypatch: pytest.Mon
     rig = make_rig(settle=0.1, hold_timeout=0.3)
     rig.turn()
     with monkeypatch.context() as broken:
-        broken.setattr(span_pipeline.HeldSpans, "take_excess", lambda _: 1 / 0)
+        broken.setattr(span_pipeline.HeldSpans, "release_excess", lambda _: 1 / 0)
         until(lambda: rig.counted("goldspan.failures"))
     rig.turn()
     until(lambda: len(rig.inner.spans) == 8)
@@ -260,7 +262,7 @@ def stuck() -> Stuck:
 def test_beside_a_stuck_exporter_nothing_waits_for_ever(
     make_rig: MakeRig, stuck: Stuck, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(span_pipeline, "PATIENCE", 0.05)
+    monkeypatch.setattr(span_pipeline, "LOCK_TIMEOUT", 0.05)
     rig = make_rig(inner=stuck)
     hanging = threading.Thread(target=rig.door.export, args=([ReadableSpan("first")],))
     hanging.start()

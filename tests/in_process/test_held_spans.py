@@ -27,7 +27,7 @@ def test_a_span_leaves_as_the_very_object_unless_it_carries_something() -> None:
     held.annotate(ref(2), {"label": "pass"})
     held.annotate(ref(3), {"score": 0.0})
     held.annotate(None, {"score": 0.0})
-    first, second = (one.leave() for one in held.take_all())
+    first, second = (one.to_export() for one in held.release_all())
     assert first is plain
     assert second is not scored
     assert {"score": 1.0, "label": "pass"}.items() <= dict(second.attributes or {}).items()
@@ -45,21 +45,21 @@ def test_spans_of_an_age_leave() -> None:
     for number in range(4):
         held.add(ref(number), span(number), float(number))
     assert held.oldest() == 0.0
-    assert [one.span.name for one in held.take_older(1.0)] == ["0", "1"]
+    assert [one.span.name for one in held.release_older(1.0)] == ["0", "1"]
     assert held.oldest() == 2.0
-    held.take_all()
+    held.release_all()
     assert held.oldest() is None
 
 
 def test_the_bound_that_was_hit_is_named() -> None:
     by_number, by_size = HeldSpans(1, 10**9), HeldSpans(10, 150_000)
     for held in (by_number, by_size):
-        assert held.take_excess() == ([], "")
+        assert held.release_excess() == ([], "")
         held.add(ref(1), span(1, 100_000), 0.0)
-        assert held.take_excess() == ([], "")
+        assert held.release_excess() == ([], "")
         held.add(ref(2), span(2, 100_000), 0.0)
     for held, bound in ((by_number, "max_held_spans"), (by_size, "max_held_bytes")):
-        excess, hit = held.take_excess()
+        excess, hit = held.release_excess()
         assert ([one.span.name for one in excess], hit) == (["1"], bound)
 
 
@@ -75,10 +75,10 @@ def test_it_stays_within_its_bounds_and_loses_nothing(
     came, left = 0, 0
     for number, size in spans:
         came += held.add(ref(number), span(number, size), 0.0)
-        left += len(held.take_excess()[0])
+        left += len(held.release_excess()[0])
         assert len(held) <= max_spans
         assert held.size <= max_bytes
-    left += len(held.take_all())
+    left += len(held.release_all())
     assert came == left
     assert (len(held), held.size) == (0, 0)
 

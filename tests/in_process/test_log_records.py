@@ -22,7 +22,7 @@ from goldspan.collector_processor import (
     ToolParameterMatchSpanProcessor,
 )
 from goldspan.collector_processor.in_process import span_pipeline
-from goldspan.collector_processor.in_process.log_inbox import MAX_WAITING
+from goldspan.collector_processor.in_process.log_records import MAX_QUEUED
 from goldspan.scoring.errors import SettingsError
 from in_process_rig import Inner, Rig, scores, until
 from scripted_agent import PARIS, ROME, Call, golden, golden_set
@@ -248,10 +248,10 @@ def test_writing_a_record_never_waits_and_no_more_than_so_many_wait(make_rig: Ca
     assert stuck.entered.wait(10)
     began = time.monotonic()
     with agent.tracer.start_as_current_span("plain") as span:
-        for _ in range(MAX_WAITING + 10):
+        for _ in range(MAX_QUEUED + 10):
             agent.log("gen_ai.choice", choice([PARIS]))
         assert time.monotonic() - began < 8
-        assert waiting(rig.door) == MAX_WAITING
+        assert waiting(rig.door) == MAX_QUEUED
         stuck.go_on.set()
         exporting.join()
         assert span.is_recording()
@@ -259,7 +259,7 @@ def test_writing_a_record_never_waits_and_no_more_than_so_many_wait(make_rig: Ca
 
 
 def test_many_records_are_taken_in_at_once(logged: tuple[Rig, Agent], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(span_pipeline, "_LOGS_WAIT", 3600.0)
+    monkeypatch.setattr(span_pipeline, "_LOG_DELAY", 3600.0)
     rig, agent = logged
     with agent.tracer.start_as_current_span("plain"):
         for _ in range(256):
@@ -302,7 +302,7 @@ def test_where_nothing_is_scored_nothing_is_kept(
     assert len(warnings_logged()) == 1
 
 
-@pytest.mark.parametrize("door", [None, Inner(), BatchSpanProcessor])
+@pytest.mark.parametrize("door", [None, Inner(), BatchSpanProcessor, ToolParameterMatchExporter])
 def test_only_a_door_can_be_fed(door: Any) -> None:
     with pytest.raises(SettingsError, match="expected the ToolParameterMatchSpanProcessor"):
         ToolParameterMatchLogRecordProcessor(door)
@@ -310,5 +310,5 @@ def test_only_a_door_can_be_fed(door: Any) -> None:
 
 def waiting(door: ToolParameterMatchExporter | ToolParameterMatchSpanProcessor) -> int:
     """How many log records wait to be taken in."""
-    exporter = door if isinstance(door, ToolParameterMatchExporter) else door._door
+    exporter = door if isinstance(door, ToolParameterMatchExporter) else door._scoring_exporter
     return len(exporter._pipeline._logs)

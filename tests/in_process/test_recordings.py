@@ -33,7 +33,7 @@ def said_by_door(name: str, goldens: GoldenIndex, *, batch: int, seed: int) -> d
         some, records = records[:batch], records[batch:]
         for record in some:
             if hasattr(record, "log_record"):
-                rig.door.take_log_record(record)
+                rig.door.add_log_record(record)
         rig.door.export([record for record in some if not hasattr(record, "log_record")])
     rig.close()
     assert len(rig.inner.spans) == spans

@@ -36,7 +36,7 @@ def make_rig() -> Iterator[MakeRig]:
 def played(rig: Rig) -> Rig:
     """One turn with a wrong argument, judged to the end."""
     rig.turn(calls=[ROME, CONVERT])
-    rig.door.finish()
+    rig.door.end_of_input()
     return rig
 
 
@@ -130,7 +130,7 @@ def test_a_preset_of_whole_sessions_waits_for_the_end(make_rig: MakeRig) -> None
     rig.door.force_flush()
     assert events(rig, MAIN) == []
     rig.turn(calls=[CONVERT])
-    rig.door.finish()
+    rig.door.end_of_input()
     assert [one["gen_ai.evaluation.score.value"] for one in events(rig, MAIN)] == [1.0, 1.0]
 
 

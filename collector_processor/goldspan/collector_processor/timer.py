@@ -1,4 +1,4 @@
-"""A daemon thread that wakes its owner in time, and lives only while there is something to wake it for."""
+"""A timer on a daemon thread of its own, which lives only while a time is set."""
 
 from __future__ import annotations
 
@@ -6,25 +6,26 @@ import threading
 import time
 from collections.abc import Callable
 
-_SHORTEST = 0.01
-"""Seconds between two rings at least: an owner that always sets a time in the past does not spin."""
+_MIN_INTERVAL = 0.01
+"""Seconds between two calls at least, so that an owner that always sets a time in the past does not spin."""
 
 
 class Timer:
-    """Calls `ring` from its own thread once the time it was set to has come.
+    """Calls `on_due` from its own thread when the time that was set has come.
 
-    `ring` must not raise, and may set the alarm again. Times are those of `time.monotonic`.
+    `on_due` must not raise, and may set the timer again. Times are those of `time.monotonic`.
     """
 
-    def __init__(self, ring: Callable[[], None], name: str) -> None:
-        self._ring = ring
+    def __init__(self, on_due: Callable[[], None], name: str) -> None:
+        """`name` is the thread's name."""
+        self._on_due = on_due
         self._name = name
         self._changed = threading.Condition()
         self._when: float | None = None
         self._thread: threading.Thread | None = None
 
     def set(self, when: float | None) -> None:
-        """Ring at `when` instead of any time set before; None: not at all."""
+        """Call at `when`, in place of any time set before. None: do not call."""
         with self._changed:
             later = when is not None and self._when is not None and when >= self._when
             self._when = when
@@ -35,7 +36,7 @@ class Timer:
                 self._changed.notify()
 
     def set_at_latest(self, when: float) -> None:
-        """Ring at `when`, unless it was set to an earlier time."""
+        """Call at `when`, unless an earlier time is set."""
         with self._changed:
             if self._when is None or self._when > when:
                 self.set(when)
@@ -46,17 +47,17 @@ class Timer:
         try:
             thread.start()
         except RuntimeError:
-            # No more threads, or the interpreter is going down: the next export or flush does the work instead.
+            # No more threads, or the interpreter shuts down: the next export or flush does the work instead.
             self._thread = None
 
     def _run(self) -> None:
         earliest = 0.0
         while self._wait(earliest):
-            self._ring()
-            earliest = time.monotonic() + _SHORTEST
+            self._on_due()
+            earliest = time.monotonic() + _MIN_INTERVAL
 
     def _wait(self, earliest: float) -> bool:
-        """Wait for the time to come; False where there is nothing left to wait for."""
+        """Wait for the time that is set. False if none is set any longer."""
         with self._changed:
             while self._when is not None:
                 left = max(self._when, earliest) - time.monotonic()

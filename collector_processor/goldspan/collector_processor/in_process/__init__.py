@@ -1,3 +1,3 @@
-"""What the in-process door is made of: the spans it holds, the alarm that wakes it, and the pipeline they serve."""
+"""Scoring inside the agent's process. `span_pipeline` shows the way of a span; read it first."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Options of the in-process door as environment variables, `GOLDSPAN_` and the option's name in capitals."""
+"""The environment variables of a zero-code set-up: `GOLDSPAN_` and an option's name in capitals."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from dataclasses import dataclass
 from goldspan.scoring.errors import SettingsError
 
 PREFIX = "GOLDSPAN_"
+SESSION_VARIABLE = "GOLDSPAN_SESSION"
+"""The session of every span without a `session_scope`, for processes that are one session."""
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """An option that can be set from outside the code: how its text is read, and what is expected of it."""
+    """How the text of an option is read, and what a message says is expected."""
 
     read: Callable[[str], object]
     expected: str
@@ -53,13 +55,13 @@ OPTIONS: Mapping[str, Option] = {
     "include_values": Option(_switch, "on or off"),
     "agent_names": Option(_names, "names of agents, with commas between them"),
 }
-"""Every option that can be set from outside; the others are Python objects."""
+"""Every option that a variable or a configuration file can set. The others are Python objects."""
 
 
 def options_of(environment: Mapping[str, str]) -> dict[str, object]:
-    """Return the options that are set and not empty.
+    """Return the options whose variables are set and not empty.
 
-    Raises `SettingsError` with every variable that cannot be read, what was found and what is expected.
+    Raises `SettingsError` that names every invalid variable, what was found and what was expected.
     """
     found: dict[str, object] = {}
     mistakes: list[str] = []

@@ -1,4 +1,7 @@
-"""The spans that wait for their turn's result, within bounds."""
+"""Which spans are held back, how much memory they take, how long they wait, and the copy that is exported in the end.
+
+An ended span cannot be changed. A span that may get a score therefore waits here, and leaves as a `ScoredSpan`.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +17,154 @@ from opentelemetry.util.types import AttributeValue
 from goldspan.mappers.readers.sdk import attributes_of
 from goldspan.scoring.sessions import SpanRef
 
-# A copy of an ended span with attributes added: an ended span itself cannot be changed.
+MAX_TRACES_WITHOUT_SESSION = 1000
+"""At most so many traces wait for a session id: each step looks at all of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class HoldSettings:
+    """How many spans may wait for their result, and for how long."""
+
+    enabled: bool = True
+    timeout: float = 20.0
+    """Seconds."""
+    max_spans: int = 10_000
+    max_bytes: int = 64 * 1024 * 1024
+
+
+@dataclass(slots=True)
+class HeldSpan:
+    """A span that waits for its result, and the attributes it has got so far."""
+
+    span: ReadableSpan
+    since: float
+    size: int
+    attributes: dict[str, AttributeValue] = field(default_factory=dict[str, AttributeValue])
+
+    def to_export(self) -> ReadableSpan:
+        """Return a copy with the attributes, or the span itself if there are none."""
+        return ScoredSpan(self.span, self.attributes) if self.attributes else self.span
+
+
+class HeldSpans:
+    """Held spans by their ids, oldest first. Not thread-safe: `SpanPipeline` locks around it."""
+
+    def __init__(self, max_spans: int, max_bytes: int) -> None:
+        self._max_spans = max_spans
+        self._max_bytes = max_bytes
+        self._spans: dict[SpanRef, HeldSpan] = {}
+        self.size = 0
+        """Estimated bytes of all of them."""
+
+    def __len__(self) -> int:
+        return len(self._spans)
+
+    def add(self, ref: SpanRef, span: ReadableSpan, now: float) -> bool:
+        """Hold a span. False if a span with these ids is held already: the second one must not be lost."""
+        if ref in self._spans:
+            return False
+        held = HeldSpan(span, now, estimated_size(span))
+        self._spans[ref] = held
+        self.size += held.size
+        return True
+
+    def annotate(self, ref: SpanRef | None, attributes: Mapping[str, AttributeValue]) -> None:
+        """Add attributes to a held span. Does nothing if the span is not held."""
+        if ref is not None and (held := self._spans.get(ref)) is not None:
+            held.attributes.update(attributes)
+
+    def release(self, refs: Iterable[SpanRef]) -> list[HeldSpan]:
+        """Remove and return those of these spans that are held."""
+        return [self._remove(ref) for ref in refs if ref in self._spans]
+
+    def release_all(self) -> list[HeldSpan]:
+        """Remove and return all held spans."""
+        return self.release(list(self._spans))
+
+    def release_older(self, since: float) -> list[HeldSpan]:
+        """Remove and return the spans that came at `since` or before."""
+        return self.release([ref for ref, held in self._spans.items() if held.since <= since])
+
+    def release_excess(self) -> tuple[list[HeldSpan], str]:
+        """Remove and return the oldest spans beyond the limits, and the name of the limit that was reached."""
+        excess: list[HeldSpan] = []
+        limit = ""
+        while self._spans and (len(self._spans) > self._max_spans or self.size > self._max_bytes):
+            limit = "max_held_spans" if len(self._spans) > self._max_spans else "max_held_bytes"
+            excess.append(self._remove(next(iter(self._spans))))
+        return excess, limit
+
+    def oldest(self) -> float | None:
+        """Return when the oldest held span came."""
+        return next((held.since for held in self._spans.values()), None)
+
+    def _remove(self, ref: SpanRef) -> HeldSpan:
+        held = self._spans.pop(ref)
+        self.size -= held.size
+        return held
+
+
+@dataclass(slots=True)
+class _WaitingTrace:
+    since: float
+    last: float
+    root_ended: bool = False
+    refs: list[SpanRef] = field(default_factory=list[SpanRef])
+
+
+class TracesWithoutSession:
+    """Traces of which no span has named a session yet, by trace id, and the held spans of each.
+
+    A trace waits until its root has ended and nothing came for `settle` seconds: then it belongs to no session. It
+    waits `hold_timeout` seconds at most.
+    """
+
+    def __init__(self, settle: float, hold_timeout: float) -> None:
+        self._settle = settle
+        self._hold_timeout = hold_timeout
+        self._traces: dict[int, _WaitingTrace] = {}
+
+    def __contains__(self, trace: int) -> bool:
+        return trace in self._traces
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there is no room for another trace."""
+        return len(self._traces) >= MAX_TRACES_WITHOUT_SESSION
+
+    def add(self, trace: int, refs: Iterable[SpanRef], now: float, *, root_ended: bool) -> None:
+        """Note that spans of a trace came, and which of them are held."""
+        waiting = self._traces.setdefault(trace, _WaitingTrace(now, now))
+        waiting.last = now
+        waiting.root_ended = waiting.root_ended or root_ended
+        waiting.refs += refs
+
+    def remove(self, trace: int) -> list[SpanRef]:
+        """Forget a trace and return the spans that are held for it."""
+        waiting = self._traces.pop(trace, None)
+        return [] if waiting is None else waiting.refs
+
+    def settled(self, now: float) -> list[int]:
+        """Return the traces whose root has ended and that had no news for `settle` seconds."""
+        return [trace for trace, one in self._traces.items() if one.root_ended and one.last + self._settle <= now]
+
+    def overdue(self, now: float) -> list[int]:
+        """Return the traces that have waited for `hold_timeout` seconds."""
+        return [trace for trace, one in self._traces.items() if one.since + self._hold_timeout <= now]
+
+    def deadline(self) -> float | None:
+        """Return when `settled` or `overdue` will next return a trace; None: not without news."""
+        times = (
+            min(one.since + self._hold_timeout, one.last + self._settle if one.root_ended else float("inf"))
+            for one in self._traces.values()
+        )
+        return min(times, default=None)
 
 
 class ScoredSpan(ReadableSpan):
-    """Everything the original says, and `added` beside its attributes.
+    """A copy of an ended span with more attributes.
 
-    Counts of what was dropped are taken over: a copy made by the constructor alone would say that nothing was.
+    The copy keeps the counts of dropped attributes, events and links, which the constructor would set to 0.
     """
 
     def __init__(self, original: ReadableSpan, added: Mapping[str, AttributeValue]) -> None:
@@ -42,123 +186,53 @@ class ScoredSpan(ReadableSpan):
 
     @property
     def dropped_attributes(self) -> int:
-        """How many attributes the limits of the source cut off."""
+        """Number of attributes that the SDK's limits dropped."""
         return self._dropped[0]
 
     @property
     def dropped_events(self) -> int:
-        """How many events the limits of the source cut off."""
+        """Number of events that the SDK's limits dropped."""
         return self._dropped[1]
 
     @property
     def dropped_links(self) -> int:
-        """How many links the limits of the source cut off."""
+        """Number of links that the SDK's limits dropped."""
         return self._dropped[2]
-
-
-@dataclass(slots=True)
-class HeldSpan:
-    """A span that waits, and what it will carry when it leaves."""
-
-    span: ReadableSpan
-    since: float
-    size: int
-    attributes: dict[str, AttributeValue] = field(default_factory=dict[str, AttributeValue])
-
-    def leave(self) -> ReadableSpan:
-        """Return the span to export: a copy with attributes, or the very span where there are none."""
-        return ScoredSpan(self.span, self.attributes) if self.attributes else self.span
-
-
-class HeldSpans:
-    """Spans by their ids, in the order they came. Not thread-safe: its owner is."""
-
-    def __init__(self, max_spans: int, max_bytes: int) -> None:
-        self._max_spans = max_spans
-        self._max_bytes = max_bytes
-        self._held: dict[SpanRef, HeldSpan] = {}
-        self.size = 0
-        """Estimated bytes of all of them."""
-
-    def __len__(self) -> int:
-        return len(self._held)
-
-    def add(self, ref: SpanRef, span: ReadableSpan, now: float) -> bool:
-        """Hold a span; False if a span of these ids waits already, so that the second is not lost."""
-        if ref in self._held:
-            return False
-        held = HeldSpan(span, now, estimated_size(span))
-        self._held[ref] = held
-        self.size += held.size
-        return True
-
-    def annotate(self, ref: SpanRef | None, attributes: Mapping[str, AttributeValue]) -> None:
-        """Add attributes to a span that waits; one that has left, or never came, stays as it is."""
-        if ref is not None and (held := self._held.get(ref)) is not None:
-            held.attributes.update(attributes)
-
-    def take(self, refs: Iterable[SpanRef]) -> list[HeldSpan]:
-        """Stop holding these, as far as they are held."""
-        return [self._pop(ref) for ref in refs if ref in self._held]
-
-    def take_all(self) -> list[HeldSpan]:
-        """Stop holding anything."""
-        return self.take(list(self._held))
-
-    def take_older(self, since: float) -> list[HeldSpan]:
-        """Stop holding what came at `since` or before."""
-        return self.take([ref for ref, held in self._held.items() if held.since <= since])
-
-    def take_excess(self) -> tuple[list[HeldSpan], str]:
-        """Stop holding the oldest ones beyond the bounds; name the bound that was hit."""
-        excess: list[HeldSpan] = []
-        bound = ""
-        while self._held and (len(self._held) > self._max_spans or self.size > self._max_bytes):
-            bound = "max_held_spans" if len(self._held) > self._max_spans else "max_held_bytes"
-            excess.append(self._pop(next(iter(self._held))))
-        return excess, bound
-
-    def oldest(self) -> float | None:
-        """Return when the longest waiting span came."""
-        return next((held.since for held in self._held.values()), None)
-
-    def _pop(self, ref: SpanRef) -> HeldSpan:
-        held = self._held.pop(ref)
-        self.size -= held.size
-        return held
 
 
 _SPAN_OVERHEAD = 2_000
 """Bytes of an SDK span without its attributes and events, measured on CPython 3.11."""
-_DEEPEST = 8
+_MAX_DEPTH = 8
 _NESTED = frozenset({tuple, list, dict, MappingProxyType})
 
 
 def estimated_size(span: ReadableSpan) -> int:
-    """Estimate the memory a span keeps alive, in bytes."""
-    size = _SPAN_OVERHEAD + _content_of(attributes_of(span))
+    """Estimate the memory of a span in bytes."""
+    size = _SPAN_OVERHEAD + _size_of_attributes(attributes_of(span))
     for event in span.events:
-        size += 500 + _content_of(event.attributes or {})
+        size += 500 + _size_of_attributes(event.attributes or {})
     return size
 
 
-def _content_of(attributes: Mapping[str, object]) -> int:
-    """Add up attributes: most are texts and numbers, of which the size is all there is to know."""
+def _size_of_attributes(attributes: Mapping[str, object]) -> int:
+    # Most values are strings and numbers: only nested ones need a walk.
     values = attributes.values()
     nested = [value for value in values if type(value) in _NESTED]
     return (
-        sum(map(sys.getsizeof, attributes)) + sum(map(sys.getsizeof, values)) + sum(_content(one, 1) for one in nested)
+        sum(map(sys.getsizeof, attributes))
+        + sum(map(sys.getsizeof, values))
+        + sum(_size_of_value(value, 1) for value in nested)
     )
 
 
-def _content(value: object, depth: int) -> int:
+def _size_of_value(value: object, depth: int) -> int:
     size = sys.getsizeof(value, 64)
-    if isinstance(value, (str, int, float)) or depth >= _DEEPEST:
+    if isinstance(value, (str, int, float)) or depth >= _MAX_DEPTH:
         return size
     if isinstance(value, Mapping):
         for key, item in cast("Mapping[object, object]", value).items():
-            size += sys.getsizeof(key, 64) + _content(item, depth + 1)
+            size += sys.getsizeof(key, 64) + _size_of_value(item, depth + 1)
     elif isinstance(value, (list, tuple)):
         for item in cast("Iterable[object]", value):
-            size += _content(item, depth + 1)
+            size += _size_of_value(item, depth + 1)
     return size

@@ -1,4 +1,4 @@
-"""The in-process door as a span exporter, around the exporter of the user's choice."""
+"""The public exporter: wraps the user's exporter, checks options, and makes the pipeline behind it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from goldspan.collector_processor.emit.events import EventEmitter
 from goldspan.collector_processor.emit.metrics import MetricEmitter, SelfTelemetry
 from goldspan.collector_processor.engine.settings import EngineSettings
-from goldspan.collector_processor.in_process.span_pipeline import HoldSettings, SpanPipeline
+from goldspan.collector_processor.in_process.held_spans import HoldSettings
+from goldspan.collector_processor.in_process.span_pipeline import SpanPipeline
 from goldspan.collector_processor.in_process.trace_filter import TraceFilter
 from goldspan.collector_processor.metric_workers import MetricWorkers
 from goldspan.mappers.assembly.runs import AssemblySettings
@@ -30,59 +31,17 @@ from goldspan.scoring.goldens.loading import Source
 from goldspan.scoring.metrics.session_metrics import MetricSource
 from goldspan.scoring.run import Scorer, scorer_of
 
-# Finds exporters that send the same spans to the same place a second time.
-#
-# Neither processors nor exporters say publicly what they hold. What is read here of their insides only ever decides
-# whether a warning is written.
-
-
-def target(exporter: SpanExporter) -> str | None:
-    """Return where an exporter sends to. The OTLP ones all keep it under one name; of others it is not known."""
-    endpoint = getattr(exporter, "_endpoint", None)
-    return endpoint if isinstance(endpoint, str) else None
-
-
-def same_target(one: SpanExporter, other: SpanExporter) -> bool:
-    """Tell whether what both are given arrives twice."""
-    to = target(other)
-    return one is other or (to is not None and type(one) is type(other) and target(one) == to)
-
-
-def sends_too(span: Span, inner: SpanExporter) -> SpanExporter | None:
-    """Return an exporter on the span's tracer provider, beside goldspan's, that sends where `inner` sends."""
-    found = _exporters([getattr(span, "_span_processor", None)])
-    return next((exporter for exporter in found if same_target(exporter, inner)), None)
-
-
-def _exporters(parts: list[object]) -> Iterator[SpanExporter]:
-    """Walk through processors inside processors: Logfire has six around each."""
-    seen: dict[int, object] = {}  # holds what it numbers, lest a number be given again
-    while parts:
-        part = parts.pop()
-        if id(part) in seen:
-            continue
-        seen[id(part)] = part
-        if isinstance(part, SpanExporter):
-            yield part  # not what it wraps: there goldspan's own would find itself
-        elif isinstance(part, (tuple, list)):
-            parts += part
-        elif isinstance(part, SpanProcessor):
-            parts += vars(part).values()
-            parts.append(getattr(getattr(part, "_batch_processor", None), "_exporter", None))
-
-
 _logger = logging.getLogger("goldspan")
 
 Goldens = Source | Iterable[Source] | GoldenIndex
-"""What `load_goldens` takes, one or several, or what it returned."""
-
+"""One or several arguments of `load_goldens`, or its result."""
 
 MAX_KNOWN_SPANS = 100_000
-"""Spans whose skeletons are remembered at once, some tens of megabytes; beyond it the oldest session is dropped."""
+"""Spans whose facts are in memory at once, some tens of megabytes. Beyond it the oldest session is dropped."""
 
 
 class ExporterOptions(TypedDict, total=False):
-    """The options of the in-process door beside its goldens; `ToolParameterMatchExporter` says what they mean."""
+    """The options of `ToolParameterMatchExporter` beside `goldens`, described there."""
 
     criterion: Criterion | None
     preset: str | Mapping[str, object] | None
@@ -102,11 +61,11 @@ class ExporterOptions(TypedDict, total=False):
 
 
 class ToolParameterMatchExporter(SpanExporter):
-    """Scores the tool calls in the spans it is given and exports them, by `inner`, with the scores on them.
+    """Scores the tool calls in the spans it gets, and exports every span by `inner`, with the scores as attributes.
 
-    For places that take an exporter only; where a span processor can be set, `ToolParameterMatchSpanProcessor` does
-    more. Nothing here raises but the constructor, and that for options that cannot be (`SettingsError`), never for
-    goldens: without usable goldens there is one warning, and every span is passed on as it came.
+    Use it where only an exporter can be set. Elsewhere `ToolParameterMatchSpanProcessor` does more. Only the
+    constructor raises, and only for invalid options (`SettingsError`). If the goldens cannot be used, it logs one
+    warning and exports every span as it is.
     """
 
     def __init__(
@@ -134,22 +93,22 @@ class ToolParameterMatchExporter(SpanExporter):
 
         Args:
             inner: The exporter that gets every span, once.
-            goldens: A golden file or directory, several of them, or what `load_goldens` returned.
-            criterion: What a golden file inherits where it says nothing itself.
-            preset: Another system's scorer, in the place of `tool_parameter_match`; a mapping has `name` and options.
-            metrics: What is judged beside it: names, import paths (`pkg.module:function`) or functions.
-            metric_timeout: Seconds a metric of your own may take for one session.
-            hold: `off`: hold nothing, so that results are events and metrics only. YAML's booleans are understood.
-            hold_timeout: Seconds a span waits for its turn's result at most.
-            settle: Seconds without news of a turn whose root has ended, after which it is scored.
-            run_idle: Seconds without news of a session after which it is judged as a whole.
-            session_gap: Seconds between two turns of one session id that make the second the start of another run.
-            max_held_spans: Spans that wait at once; beyond it the oldest leave without their result.
-            max_held_bytes: Likewise, the memory they take, estimated.
-            include_values: Explanations hold the arguments' values, not only their names.
-            agent_names: Agents that may be named in metrics.
-            logger_provider: Where events go; None: to the global one.
-            meter_provider: Where metric points go; None: to the global one.
+            goldens: A golden file or directory, several of them, or the result of `load_goldens`.
+            criterion: The default for golden files that have no criterion of their own.
+            preset: Another system's scorer, in place of `tool_parameter_match`. A mapping has `name` and options.
+            metrics: More metrics: names, import paths (`pkg.module:function`) or functions.
+            metric_timeout: Seconds that one of your own metrics may take for one session.
+            hold: `off` holds no span: scores are events and metrics only. Booleans are accepted, as YAML reads them.
+            hold_timeout: Seconds that a span waits for its result at most.
+            settle: Seconds without news of a turn whose root has ended, after which the turn is scored.
+            run_idle: Seconds without news of a session, after which the session is scored.
+            session_gap: Seconds between two turns of one session id after which the second turn starts another run.
+            max_held_spans: Spans that wait at once. Beyond it the oldest are exported without a score.
+            max_held_bytes: The same for their estimated memory.
+            include_values: Explanations have the values of arguments, not only their names.
+            agent_names: Agents whose names become metric attributes.
+            logger_provider: Gets the events. None: the global one.
+            meter_provider: Gets the metric points. None: the global one.
 
         """
         _check_above_zero(
@@ -162,7 +121,6 @@ class ToolParameterMatchExporter(SpanExporter):
             max_held_bytes=max_held_bytes,
         )
         telemetry = SelfTelemetry(meter_provider)
-        scorer = _scorer(preset, metrics, metric_timeout)
         settings = EngineSettings(
             settle=settle,
             hold_timeout=hold_timeout,
@@ -170,65 +128,53 @@ class ToolParameterMatchExporter(SpanExporter):
             max_spans=MAX_KNOWN_SPANS,
             remote_callers=False,
             include_values=include_values,
-            scorer=scorer,
+            scorer=_scorer(preset, metrics, metric_timeout),
             assembly=AssemblySettings(session_gap=session_gap),
         )
         self._inner = inner
         self._shut_down = False
-        index = None if self._is_second_door() else _usable(goldens, criterion, telemetry)
-        registry = _registry(telemetry, index)
+        index = None if self._wraps_another() else _usable(goldens, criterion, telemetry)
+        self._warn_of_same_target()
+        registry = DialectRegistry(
+            join_attributes=(*JOIN_ATTRIBUTES, *(index.join_attributes if index else ())),
+            on_problem=lambda problem: telemetry.problems(1, problem.code),
+        )
         self._pipeline = SpanPipeline(
             inner,
             may_tell=registry.may_tell,
-            new_intake=None if index is None else lambda: _intake(index, settings, registry, telemetry),
-            holding=HoldSettings(_is_on(hold), hold_timeout, max_held_spans, max_held_bytes),
+            new_filter=None if index is None else lambda: _trace_filter(index, settings, registry, telemetry),
+            hold=HoldSettings(_is_on(hold), hold_timeout, max_held_spans, max_held_bytes),
             events=EventEmitter(logger_provider),
             metrics=MetricEmitter(meter_provider, agent_names=agent_names),
             telemetry=telemetry,
         )
-        _doors.add(self)
+        _exporters.add(self)
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
-        """Pass on at once what need not wait; the result is the inner exporter's answer to that."""
+        """Export the spans that need not wait for a score. Returns the inner exporter's result for these."""
         return self._pipeline.export(spans)
 
-    def take_log_record(self, record: object) -> None:
-        """Take in a log record of the SDK, which may hold what spans do not; only queues it, and never raises."""
-        self._pipeline.take_log_record(record)
+    def add_log_record(self, record: object) -> None:
+        """Queue a log record of the SDK, which may have content that spans lack. Never raises and never blocks."""
+        self._pipeline.add_log_record(record)
 
-    def look_at_root(self, span: Span) -> None:
-        """Take note of the root of a trace that starts: it may name its session long before anything of it ends."""
-        self._pipeline.look_at_root(span)
+    def root_started(self, span: Span) -> None:
+        """Note the root of a trace, which may name the session long before a span of it ends."""
+        self._pipeline.root_started(span)
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
-        """Score what there is, let every held span go and flush the inner exporter."""
-        until = time.monotonic() + timeout_millis / 1000
+        """Score what there is, export every held span and flush the inner exporter."""
+        end = time.monotonic() + timeout_millis / 1000
         flushed = self._pipeline.flush(timeout_millis / 1000)
         try:
-            answer = self._inner.force_flush(max(0, int((until - time.monotonic()) * 1000)))
+            inner_flushed = self._inner.force_flush(max(0, int((end - time.monotonic()) * 1000)))
         except Exception as error:  # noqa: BLE001 - the inner exporter is the user's
-            self._pipeline.failed("export", error)
+            self._pipeline.count_failure("export", error)
             return False
-        return flushed and answer is not False  # many exporters answer nothing
+        return flushed and inner_flushed is not False  # many exporters return nothing
 
-    def look_beside(self, span: Span) -> None:
-        """Warn where the span's tracer provider sends every span a second time, past goldspan. Never raises."""
-        try:
-            beside = sends_too(span, self._inner)
-        except Exception:
-            _logger.debug("the tracer provider could not be looked at", exc_info=True)
-            return
-        if beside is not None:
-            _logger.warning(
-                "%s is on the tracer provider beside goldspan and sends to %s as well: every span arrives twice, once "
-                "without scores. Take it away; one that a framework adds goes with a variable such as "
-                "OTEL_TRACES_EXPORTER=none.",
-                type(beside).__qualname__,
-                target(beside) or "the same exporter",
-            )
-
-    def finish(self) -> None:
-        """Score and export everything as if nothing more would come; more may come."""
+    def end_of_input(self) -> None:
+        """Score and export everything as if no span would follow. More spans may follow."""
         self._pipeline.flush(30.0, end_of_input=True)
 
     def shutdown(self, timeout_millis: float = 30_000) -> None:
@@ -236,37 +182,57 @@ class ToolParameterMatchExporter(SpanExporter):
         if self._shut_down:
             return
         self._shut_down = True
-        until = time.monotonic() + timeout_millis / 1000
+        end = time.monotonic() + timeout_millis / 1000
         self._pipeline.close(timeout_millis / 1000)
         try:
             shutdown: Callable[..., None] = self._inner.shutdown
             if "timeout_millis" in signature(shutdown).parameters:
-                shutdown(timeout_millis=max(0.0, (until - time.monotonic()) * 1000))
+                shutdown(timeout_millis=max(0.0, (end - time.monotonic()) * 1000))
             else:
                 shutdown()
         except Exception as error:  # noqa: BLE001 - the inner exporter is the user's
-            self._pipeline.failed("export", error)
+            self._pipeline.count_failure("export", error)
 
-    def _is_second_door(self) -> bool:
-        """Warn of two doors on one path; True if this one must not score."""
-        if isinstance(self._inner, ToolParameterMatchExporter):
+    def warn_of_second_exporter(self, span: Span) -> None:
+        """Warn if the span's tracer provider has another exporter that sends to the same place. Never raises."""
+        try:
+            second = second_exporter(span, self._inner)
+        except Exception:
+            _logger.debug("could not inspect the tracer provider", exc_info=True)
+            return
+        if second is not None:
             _logger.warning(
-                "a ToolParameterMatchExporter was wrapped in another one: the outer one only passes spans on. "
-                "Give ToolParameterMatchSpanProcessor the plain exporter."
+                "%s is on the tracer provider beside goldspan and also sends to %s: every span arrives twice, once "
+                "without scores. Remove it. If a framework adds it, set OTEL_TRACES_EXPORTER=none or the framework's "
+                "own variable.",
+                type(second).__qualname__,
+                target(second) or "the same exporter",
             )
-            return True
-        for door in list(_doors):
-            if not door._shut_down and same_target(door._inner, self._inner):  # noqa: SLF001 - its own kind
+
+    def _wraps_another(self) -> bool:
+        """Warn if goldspan is wrapped in goldspan. The outer exporter then scores nothing."""
+        if not isinstance(self._inner, ToolParameterMatchExporter):
+            return False
+        _logger.warning(
+            "a ToolParameterMatchExporter is wrapped in another one: the outer one only passes spans on. "
+            "Give ToolParameterMatchSpanProcessor the plain exporter."
+        )
+        return True
+
+    def _warn_of_same_target(self) -> None:
+        if isinstance(self._inner, ToolParameterMatchExporter):
+            return
+        for other in list(_exporters):
+            if not other._shut_down and same_target(other._inner, self._inner):  # noqa: SLF001 - the same class
                 _logger.warning(
-                    "two goldspan exporters send to %s: on one tracer provider, every span would be exported and "
-                    "every result counted twice. Keep one of them.",
+                    "two goldspan exporters send to %s: on one tracer provider, every span is exported and every "
+                    "result counted twice. Keep one of them.",
                     target(self._inner) or type(self._inner).__qualname__,
                 )
-                break
-        return False
+                return
 
 
-_doors: weakref.WeakSet[ToolParameterMatchExporter] = weakref.WeakSet()
+_exporters: weakref.WeakSet[ToolParameterMatchExporter] = weakref.WeakSet()
 
 
 def _check_above_zero(**options: object) -> None:
@@ -288,14 +254,7 @@ def _scorer(preset: str | Mapping[str, object] | None, metrics: Iterable[MetricS
         raise SettingsError(str(error)) from None
 
 
-def _registry(telemetry: SelfTelemetry, goldens: GoldenIndex | None) -> DialectRegistry:
-    return DialectRegistry(
-        join_attributes=(*JOIN_ATTRIBUTES, *(goldens.join_attributes if goldens else ())),
-        on_problem=lambda problem: telemetry.problems(1, problem.code),
-    )
-
-
-def _intake(
+def _trace_filter(
     goldens: GoldenIndex, settings: EngineSettings, registry: DialectRegistry, telemetry: SelfTelemetry
 ) -> TraceFilter:
     content = settings.scorer.reads_content(goldens.goldens)
@@ -303,17 +262,52 @@ def _intake(
 
 
 def _usable(goldens: Goldens, criterion: Criterion | None, telemetry: SelfTelemetry) -> GoldenIndex | None:
-    """Return these goldens, or none where they cannot be used: an agent runs without."""
+    """Load the goldens. None if that fails: the agent starts without scores."""
     try:
-        return _index(goldens, criterion)
+        if isinstance(goldens, GoldenIndex):
+            return goldens
+        one = isinstance(goldens, (str, Path, Mapping, GoldenSet))
+        sources = cast("Iterable[Source]", (goldens,) if one else goldens)
+        return load_goldens(*sources, criterion=criterion)
     except Exception as error:  # noqa: BLE001 - whatever is wrong with a file, the agent must start
         telemetry.unusable_goldens(error)
         return None
 
 
-def _index(goldens: Goldens, criterion: Criterion | None) -> GoldenIndex:
-    if isinstance(goldens, GoldenIndex):
-        return goldens
-    one = isinstance(goldens, (str, Path, Mapping, GoldenSet))
-    sources = cast("Iterable[Source]", (goldens,) if one else goldens)
-    return load_goldens(*sources, criterion=criterion)
+# Exporters that send the same spans to the same place. Neither processors nor exporters have a public name for what
+# they wrap. What is read of their private attributes only decides whether a warning is logged.
+
+
+def target(exporter: SpanExporter) -> str | None:
+    """Return where an exporter sends to: all OTLP exporters have `_endpoint`. None: unknown."""
+    endpoint = getattr(exporter, "_endpoint", None)
+    return endpoint if isinstance(endpoint, str) else None
+
+
+def same_target(one: SpanExporter, other: SpanExporter) -> bool:
+    """Whether spans that both get arrive twice."""
+    to = target(other)
+    return one is other or (to is not None and type(one) is type(other) and target(one) == to)
+
+
+def second_exporter(span: Span, inner: SpanExporter) -> SpanExporter | None:
+    """Return an exporter on the span's tracer provider, beside goldspan's, that sends to the target of `inner`."""
+    found = _exporters_in([getattr(span, "_span_processor", None)])
+    return next((exporter for exporter in found if same_target(exporter, inner)), None)
+
+
+def _exporters_in(parts: list[object]) -> Iterator[SpanExporter]:
+    """Walk through processors inside processors: Logfire nests six."""
+    seen: dict[int, object] = {}  # keeps each part alive, so that no id is used twice
+    while parts:
+        part = parts.pop()
+        if id(part) in seen:
+            continue
+        seen[id(part)] = part
+        if isinstance(part, SpanExporter):
+            yield part  # but not what it wraps: goldspan would find its own inner exporter
+        elif isinstance(part, (tuple, list)):
+            parts += part
+        elif isinstance(part, SpanProcessor):
+            parts += vars(part).values()
+            parts.append(getattr(getattr(part, "_batch_processor", None), "_exporter", None))

@@ -1,4 +1,21 @@
-"""From ended spans to the inner exporter, by way of the engine: the in-process door without its public face."""
+"""The way of a span through the agent's process.
+
+    thread           step        module           what happens
+    agent            on_start    span_processor   a root is noted, the session of `session_scope` is stamped
+    agent            on_end      span_processor   the SDK's BatchSpanProcessor queues the span
+    agent            on_emit     log_records      a log record is queued
+    batch            export      span_exporter    `SpanPipeline.export` gets a batch of spans
+                     filter      trace_filter     spans of traces with a golden are read (mappers), others stay unread
+                     engine      engine/          what was read is joined to calls, turns and sessions
+                     hold        held_spans       tool spans and roots wait for their result
+                     pass on     span_pipeline    all other spans go to the inner exporter at once
+    batch or timer   poll        engine/          turns and sessions that are complete are scored
+                     emit        emit/            attributes for held spans, events, metric points
+                     release     held_spans       copies with attributes go to the inner exporter
+
+A span waits for `settle` seconds after its turn's last news and for `hold_timeout` seconds at most. A flush, a
+shutdown and the end of the process release it at once.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +24,8 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 from opentelemetry.sdk.trace import ReadableSpan
@@ -21,40 +37,30 @@ from goldspan.collector_processor.emit.instrumentation import suppressed_instrum
 from goldspan.collector_processor.emit.metrics import MetricEmitter, SelfTelemetry
 from goldspan.collector_processor.engine.engine import EngineOutput
 from goldspan.collector_processor.engine.settings import EngineStats
-from goldspan.collector_processor.in_process.held_spans import HeldSpan, HeldSpans
-from goldspan.collector_processor.in_process.log_inbox import LogInbox
+from goldspan.collector_processor.in_process.held_spans import HeldSpan, HeldSpans, HoldSettings
+from goldspan.collector_processor.in_process.log_records import LogRecordQueue
 from goldspan.collector_processor.in_process.trace_filter import TraceFilter
 from goldspan.collector_processor.timer import Timer
 
-PATIENCE = 30.0
-"""Seconds to wait for another thread that is exporting. Beyond it the inner exporter is stuck."""
-BATCH = 512
-"""Spans per call of the inner exporter at most, as BatchSpanProcessor's default."""
-_LOGS_WAIT = 1.0
-"""Seconds that log records wait at most to be taken in, if nothing is exported or due before."""
+LOCK_TIMEOUT = 30.0
+"""Seconds to wait for another thread that exports. After that the inner exporter counts as stuck."""
+MAX_BATCH = 512
+"""Spans in one call of the inner exporter at most, as in BatchSpanProcessor."""
+_LOG_DELAY = 1.0
+"""Seconds until queued log records are read, if nothing is exported before."""
 _MANY_LOGS = 256
-"""Waiting log records that are taken in at once."""
+"""So many queued log records are read at once."""
 _GRACE = 1.0
-"""Seconds beyond `hold_timeout` after which a span leaves even if the engine still claims it."""
-
-
-@dataclass(frozen=True, slots=True)
-class HoldSettings:
-    """How much may wait for results, and for how long."""
-
-    enabled: bool = True
-    timeout: float = 20.0
-    max_spans: int = 10_000
-    max_bytes: int = 64 * 1024 * 1024
+"""Seconds after `hold_timeout` after which a span is released even if the engine has not released it."""
 
 
 class SpanPipeline:
-    """Reads spans, feeds the engine, holds what may get attributes, and gives everything to the inner exporter.
+    """Reads spans, holds those that may get a score, and exports all of them by the inner exporter.
 
-    One re-entrant lock is around all of it, because the inner exporter must not be called by two threads at once; who
-    waits for it waits `PATIENCE` at most. The engine is never in the middle of a step while code of others runs, so a
-    call that comes back on the same thread is safe. Every exception is contained and counted; what a failure touched
-    is passed on as it came.
+    One re-entrant lock is around every step, because two threads must not call the inner exporter at once. A thread
+    waits `LOCK_TIMEOUT` seconds for it at most. The engine is never in the middle of a step while other code runs, so
+    a call that comes back on the same thread is safe. Every exception is contained and counted, and the spans that it
+    touched are exported as they are.
     """
 
     def __init__(
@@ -62,172 +68,180 @@ class SpanPipeline:
         inner: SpanExporter,
         *,
         may_tell: Callable[[str, Mapping[str, Any]], bool],
-        new_intake: Callable[[], TraceFilter] | None,
-        holding: HoldSettings,
+        new_filter: Callable[[], TraceFilter] | None,
+        hold: HoldSettings,
         events: EventEmitter,
         metrics: MetricEmitter,
         telemetry: SelfTelemetry,
     ) -> None:
-        """Wrap `inner`. Without `new_intake` everything is passed on as it comes.
+        """Wrap `inner`.
 
-        `may_tell` says of a log record's event name and attributes whether it is worth reading.
+        Args:
+            inner: The exporter that gets every span.
+            may_tell: Whether a log record is worth reading, by its event name and attributes.
+            new_filter: Makes the trace filter with its engine. None: export every span as it is.
+            hold: How many spans are held, and for how long.
+            events: Writes events.
+            metrics: Records scores.
+            telemetry: Counts what happens to spans, and failures.
+
         """
         self._inner = inner
         self._may_tell = may_tell
-        self._new_intake = new_intake
-        self._holding = holding
+        self._new_filter = new_filter
+        self._hold_settings = hold
         self._events = events
         self._metrics = metrics
         self._telemetry = telemetry
         self._closed = False
-        self._said_held = (0, 0)
+        self._reported_held = (0, 0)
         self._counted = EngineStats()
-        self._start_over()
+        self._reset()
         if hasattr(os, "register_at_fork"):
-            # A child leaves the parent's spans to the parent, and its locks and threads with them.
-            again = weakref.WeakMethod(self._start_over)
-            os.register_at_fork(after_in_child=lambda: (start_over := again()) and start_over())
+            # A forked child starts empty: its parent exports the parent's spans, and locks and threads do not survive.
+            reset = weakref.WeakMethod(self._reset)
+            os.register_at_fork(after_in_child=lambda: (alive := reset()) and alive())
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
-        """Pass on at once what need not be held. Returns what the inner exporter said of it."""
+        """Export the spans that need not wait. Returns the inner exporter's result for these."""
         if self._closed:
             self._telemetry.dropped(len(spans), "shutdown")
             return SpanExportResult.FAILURE
-        with self._alone(PATIENCE) as alone:
-            if alone:
+        with self._locked(LOCK_TIMEOUT) as locked:
+            if locked:
                 return self._export(spans)
-        self._telemetry.dropped(len(spans), "failure" if alone else "export_timeout")
+        self._telemetry.dropped(len(spans), "failure" if locked else "export_timeout")
         return SpanExportResult.FAILURE
 
-    def look_at_root(self, span: ReadableSpan) -> None:
-        """Take note of the root of a trace that starts. Called by the agent's threads; may raise."""
-        if (intake := self._intake) is not None:
-            intake.look_at_root(span)
+    def root_started(self, span: ReadableSpan) -> None:
+        """Note the root of a trace, which may name its session. Called by the agent's threads; may raise."""
+        if (trace_filter := self._filter) is not None:
+            trace_filter.root_started(span)
 
-    def take_log_record(self, record: object) -> None:
-        """Take in a log record of the SDK. Called by the agent's threads: it never waits and never raises."""
-        if self._intake is None or self._closed:
+    def add_log_record(self, record: object) -> None:
+        """Queue a log record of the SDK. Called by the agent's threads: never blocks and never raises."""
+        if self._filter is None or self._closed:
             return
         try:
             if not self._logs.put(record):
                 self._telemetry.problems(1, "dropped_log_record")
             elif len(self._logs) in (1, _MANY_LOGS):
-                self._alarm.set_at_latest(time.monotonic() + (_LOGS_WAIT if len(self._logs) == 1 else 0.0))
-        except Exception as error:  # noqa: BLE001 - whatever a record is, the agent goes on
+                self._timer.set_at_latest(time.monotonic() + (_LOG_DELAY if len(self._logs) == 1 else 0.0))
+        except Exception as error:  # noqa: BLE001 - a broken record must not reach the agent
             self._telemetry.failure("read", error)
 
     def flush(self, timeout: float, *, end_of_input: bool = False) -> bool:
-        """Hand out everything and hold nothing any more; False if another thread was exporting all that time."""
-        with self._alone(timeout) as alone:
-            if alone:
+        """Score what there is and release every held span. False if another thread exported for `timeout` seconds."""
+        with self._locked(timeout) as locked:
+            if locked:
                 now = time.monotonic()
-                self._take_logs(now)
-                self._hand_out(lambda intake: intake.flush(now, end_of_input=end_of_input))
-                self._leave(self._held.take_all())
+                self._read_logs(now)
+                self._run_engine(lambda trace_filter: trace_filter.flush(now, end_of_input=end_of_input))
+                self._release(self._held.release_all())
                 self._end_step()
-        return alone
+        return locked
 
     def close(self, timeout: float) -> None:
-        """Flush for the last time; what comes later is refused."""
+        """Flush for the last time. Later spans are refused."""
         flushed = self.flush(timeout, end_of_input=True)
         self._closed = True
-        self._alarm.set(None)
+        self._timer.set(None)
         if not flushed:
             self._telemetry.dropped(len(self._held), "shutdown")
 
-    def failed(self, where: str, error: Exception) -> None:
-        """Count an exception that was contained outside, and log the first of its kind."""
+    def count_failure(self, where: str, error: Exception) -> None:
+        """Count an exception that a caller contained, and log the first of its kind."""
         self._telemetry.failure(where, error)
 
     def _export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         now = time.monotonic()
         held = self._hold(spans, now)
         passing = [span for span in spans if id(span) not in held] if held else spans
-        result = self._give(passing) if passing or not spans else SpanExportResult.SUCCESS
+        result = self._export_to_inner(passing) if passing or not spans else SpanExportResult.SUCCESS
         self._step(now)
         return result
 
-    def _ring(self) -> None:
-        """Do what is due; called by the alarm."""
-        with self._alone(PATIENCE) as alone:
-            if alone:
+    def _on_timer(self) -> None:
+        with self._locked(LOCK_TIMEOUT) as locked:
+            if locked:
                 self._step(time.monotonic())
-        if not alone:
-            self._alarm.set(time.monotonic() + PATIENCE)
+        if not locked:
+            self._timer.set(time.monotonic() + LOCK_TIMEOUT)
 
     @contextmanager
-    def _alone(self, timeout: float) -> Generator[bool]:
-        """Take the lock, if it can be had in time, and contain what is raised inside."""
+    def _locked(self, timeout: float) -> Generator[bool]:
+        """Take the lock if it can be had in time, and contain every exception."""
         if not self._lock.acquire(timeout=max(0.0, timeout)):
             yield False
             return
         try:
             with suppressed_instrumentation():
                 yield True
-        except Exception as error:  # noqa: BLE001 - a mistake of ours must not reach the agent
+        except Exception as error:  # noqa: BLE001 - an error in goldspan must not reach the agent
             self._telemetry.failure("goldspan", error)
-            self._alarm.set(time.monotonic() + _GRACE)
+            self._timer.set(time.monotonic() + _GRACE)
         finally:
             self._lock.release()
 
     def _step(self, now: float) -> None:
-        self._take_logs(now)
-        self._hand_out(lambda intake: intake.poll(now))
-        excess, bound = self._held.take_excess()
-        self._leave(excess, bound)
-        self._leave(self._held.take_older(now - self._holding.timeout - _GRACE), "hold_timeout")
+        self._read_logs(now)
+        self._run_engine(lambda trace_filter: trace_filter.poll(now))
+        excess, limit = self._held.release_excess()
+        self._release(excess, early=limit)
+        self._release(self._held.release_older(now - self._hold_settings.timeout - _GRACE), early="hold_timeout")
         self._end_step()
 
     def _hold(self, spans: Sequence[ReadableSpan], now: float) -> set[int]:
-        """Take in spans; return the identities of those that are kept back."""
-        if self._intake is None:
+        """Read spans and hold those that may get a score. Returns the `id` of each held span object."""
+        if self._filter is None:
             return set()
         held: set[int] = set()
-        for ref, span in self._intake.take(spans, now):
+        for ref, span in self._filter.add(spans, now):
             try:
-                if self._holding.enabled and self._held.add(ref, span, now):
+                if self._hold_settings.enabled and self._held.add(ref, span, now):
                     held.add(id(span))
-            except Exception as error:  # noqa: BLE001 - a span that cannot be held is still the user's
+            except Exception as error:  # noqa: BLE001 - a span that cannot be held is still exported
                 self._telemetry.failure("engine", error)
         return held
 
-    def _take_logs(self, now: float) -> None:
-        """Take in what log records say; it is there before the turns are judged that they speak of."""
-        for view in self._logs.take():
-            if self._intake is not None:
-                self._intake.take_log(view, now)
+    def _read_logs(self, now: float) -> None:
+        """Read the queued log records, before the turns that they belong to are scored."""
+        for view in self._logs.drain():
+            if self._filter is not None:
+                self._filter.add_log(view, now)
 
-    def _hand_out(self, step: Callable[[TraceFilter], EngineOutput]) -> None:
-        """Take one step of the engine and emit what it gives; a failure lets go of everything instead."""
-        if self._intake is None:
+    def _run_engine(self, step: Callable[[TraceFilter], EngineOutput]) -> None:
+        """Take one step of the engine and emit its output. A failure releases every span and makes a new engine."""
+        if self._filter is None:
             return
         try:
-            handout = step(self._intake)
-            self._count(handout, self._intake.engine.stats)
-        except Exception as error:  # noqa: BLE001 - the engine's state is not to be trusted any more; the spans are
+            output = step(self._filter)
+            self._count(output, self._filter.engine.stats)
+        except Exception as error:  # noqa: BLE001 - the engine's state cannot be trusted any longer; the spans can
             self._telemetry.failure("engine", error)
-            self._leave(self._held.take_all(), "failure")
-            self._renew_intake()
+            self._release(self._held.release_all(), early="failure")
+            self._start_filter()
             return
-        for evaluation in handout.evaluations:
+        for evaluation in output.evaluations:
             try:
                 self._held.annotate(evaluation.target, span_attributes(evaluation))
                 self._events.emit(evaluation)
-            except Exception as error:  # noqa: BLE001 - processors of log records are the user's
+            except Exception as error:  # noqa: BLE001 - log record processors are the user's
                 self._telemetry.failure("events", error)
             try:
                 self._metrics.record(evaluation)
             except Exception as error:  # noqa: BLE001 - so are meter providers
                 self._telemetry.failure("metrics", error)
-        released = self._held.take(handout.released)
-        before = time.monotonic() - self._holding.timeout
+        released = self._held.release(output.released)
+        overdue = time.monotonic() - self._hold_settings.timeout
         self._telemetry.released_early(
-            sum(one.since <= before and not one.attributes for one in released), "hold_timeout"
+            sum(held.since <= overdue and not held.attributes for held in released), "hold_timeout"
         )
-        self._leave(released)
+        self._release(released)
 
-    def _count(self, handout: EngineOutput, stats: EngineStats) -> None:
-        for problem in handout.problems:
+    def _count(self, output: EngineOutput, stats: EngineStats) -> None:
+        """Count what the engine could not use since the last step; its own counts never go back."""
+        for problem in output.problems:
             self._telemetry.problems(1, problem.code)
         before = self._counted
         self._counted = dataclasses.replace(stats)
@@ -237,23 +251,21 @@ class SpanPipeline:
         if unmatched := stats.sessions_without_golden - before.sessions_without_golden:
             self._metrics.record_no_golden(unmatched)
 
-    def _leave(self, leaving: Iterable[HeldSpan], early: str = "") -> None:
-        """Give spans that were held to the inner exporter, with what they carry."""
-        held = list(leaving)
+    def _release(self, spans: Sequence[HeldSpan], *, early: str = "") -> None:
+        """Export spans that were held, with their attributes. `early`: why they did not wait for their result."""
         if early:
-            self._telemetry.released_early(len(held), early)
-        for start in range(0, len(held), BATCH):
-            self._give([self._scored(one) for one in held[start : start + BATCH]])
+            self._telemetry.released_early(len(spans), early)
+        for start in range(0, len(spans), MAX_BATCH):
+            self._export_to_inner([self._to_export(held) for held in spans[start : start + MAX_BATCH]])
 
-    def _scored(self, held: HeldSpan) -> ReadableSpan:
+    def _to_export(self, held: HeldSpan) -> ReadableSpan:
         try:
-            return held.leave()
-        except Exception as error:  # noqa: BLE001 - better without its score than not at all
+            return held.to_export()
+        except Exception as error:  # noqa: BLE001 - a span without its score is better than none
             self._telemetry.failure("export", error)
             return held.span
 
-    def _give(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
-        """Export, whatever the inner exporter does."""
+    def _export_to_inner(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         try:
             result = self._inner.export(spans)
         except Exception as error:  # noqa: BLE001 - the inner exporter is the user's
@@ -264,31 +276,32 @@ class SpanPipeline:
         return result
 
     def _end_step(self) -> None:
-        """Say how much is held now, and see to it that the next step comes in time."""
-        spans, size = self._said_held
-        self._said_held = (len(self._held), self._held.size)
+        """Report how much is held now, and set the timer for the next step."""
+        spans, size = self._reported_held
+        self._reported_held = (len(self._held), self._held.size)
         self._telemetry.held(len(self._held) - spans, self._held.size - size)
-        if self._intake is None or self._closed:
+        if self._filter is None or self._closed:
             return
         try:
-            deadline = self._intake.deadline()
-        except Exception as error:  # noqa: BLE001 - the oldest held span has a time of its own
+            deadline = self._filter.deadline()
+        except Exception as error:  # noqa: BLE001 - the oldest held span has a deadline of its own
             self._telemetry.failure("engine", error)
             deadline = None
         oldest = self._held.oldest()
-        times = [deadline, None if oldest is None else oldest + self._holding.timeout + _GRACE]
-        self._alarm.set(min((when for when in times if when is not None), default=None))
+        times = [deadline, None if oldest is None else oldest + self._hold_settings.timeout + _GRACE]
+        self._timer.set(min((when for when in times if when is not None), default=None))
         if self._logs:
-            # Written since this step took in the others, and their own alarm may just have been put off.
-            self._alarm.set_at_latest(time.monotonic() + _LOGS_WAIT)
+            # Queued during this step: the timer that was set for them may just have been overwritten.
+            self._timer.set_at_latest(time.monotonic() + _LOG_DELAY)
 
-    def _start_over(self) -> None:
+    def _reset(self) -> None:
+        """Start with nothing held and nothing read: at first, and in a forked child."""
         self._lock = threading.RLock()
-        self._held = HeldSpans(self._holding.max_spans, self._holding.max_bytes)
-        self._logs = LogInbox(self._may_tell)
-        self._alarm = Timer(self._ring, "goldspan-timer")
-        self._renew_intake()
+        self._held = HeldSpans(self._hold_settings.max_spans, self._hold_settings.max_bytes)
+        self._logs = LogRecordQueue(self._may_tell)
+        self._timer = Timer(self._on_timer, "goldspan-timer")
+        self._start_filter()
 
-    def _renew_intake(self) -> None:
-        self._intake = None if self._new_intake is None else self._new_intake()
+    def _start_filter(self) -> None:
+        self._filter = None if self._new_filter is None else self._new_filter()
         self._counted = EngineStats()

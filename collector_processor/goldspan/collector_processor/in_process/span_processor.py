@@ -1,4 +1,4 @@
-"""The in-process door as a span processor: a BatchSpanProcessor that scores in its batch thread."""
+"""The public span processor: a BatchSpanProcessor that scores in its batch thread."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _logger = logging.getLogger("goldspan")
 
 
 class ToolParameterMatchSpanProcessor(BatchSpanProcessor):
-    """Scores the tool calls of an agent as it runs, and exports its spans with the scores on them.
+    """Scores the tool calls of a running agent, and exports its spans with the scores as attributes.
 
     `provider.add_span_processor(ToolParameterMatchSpanProcessor(OTLPSpanExporter(), goldens="goldens.yaml"))` takes the
-    place of `BatchSpanProcessor(OTLPSpanExporter())`: the queue, its bounds and its environment variables are the same,
-    and so is what the code that ends a span pays for it. The parameters up to `export_timeout_millis` are those of
-    `BatchSpanProcessor`, the options those of `ToolParameterMatchExporter`. Raises `SettingsError` for an option that
-    cannot be, and nothing later.
+    place of `BatchSpanProcessor(OTLPSpanExporter())`. The queue, its limits and its environment variables are the same,
+    and ending a span costs the same. The parameters up to `export_timeout_millis` are those of `BatchSpanProcessor`,
+    the options those of `ToolParameterMatchExporter`. Only the constructor raises: `SettingsError` for an invalid
+    option.
     """
 
     def __init__(
@@ -40,15 +40,15 @@ class ToolParameterMatchSpanProcessor(BatchSpanProcessor):
         goldens: Goldens,
         **options: Unpack[ExporterOptions],
     ) -> None:
-        self._door = ToolParameterMatchExporter(span_exporter, goldens=goldens, **options)
+        self._scoring_exporter = ToolParameterMatchExporter(span_exporter, goldens=goldens, **options)
         self._at_exit: Callable[[], None] | None = None
         super().__init__(
-            self._door,
+            self._scoring_exporter,
             max_queue_size,
             schedule_delay_millis,
             max_export_batch_size,
             export_timeout_millis,
-            **_where_known(meter_provider=options.get("meter_provider")),
+            **_supported(meter_provider=options.get("meter_provider")),
         )
 
     def on_start(self, span: Span, parent_context: Context | None = None) -> None:
@@ -56,22 +56,22 @@ class ToolParameterMatchSpanProcessor(BatchSpanProcessor):
         try:
             if self._at_exit is None:
                 self._register_exit()
-                self._door.look_beside(span)
+                self._scoring_exporter.warn_of_second_exporter(span)
             if span.parent is None:
-                self._door.look_at_root(span)
+                self._scoring_exporter.root_started(span)
             if session_scope.ever_opened:
                 stamp_session(span, parent_context)
         except Exception:
-            _logger.debug("a session could not be stamped", exc_info=True)
+            _logger.debug("could not stamp the session", exc_info=True)
 
-    def take_log_record(self, record: object) -> None:
-        """Take in a log record of the SDK, as `ToolParameterMatchExporter.take_log_record`."""
-        self._door.take_log_record(record)
+    def add_log_record(self, record: object) -> None:
+        """Queue a log record of the SDK, as `ToolParameterMatchExporter.add_log_record`."""
+        self._scoring_exporter.add_log_record(record)
 
     def force_flush(self, timeout_millis: int | None = None) -> bool:
-        """Export what is queued, and what is held without waiting for its result."""
+        """Export the queued spans, and the held spans without waiting for their results."""
         queued = super().force_flush(timeout_millis)
-        return queued and self._door.force_flush(30_000 if timeout_millis is None else timeout_millis)
+        return queued and self._scoring_exporter.force_flush(30_000 if timeout_millis is None else timeout_millis)
 
     def shutdown(self) -> None:
         """Export everything and close the inner exporter. May be called again."""
@@ -80,23 +80,23 @@ class ToolParameterMatchSpanProcessor(BatchSpanProcessor):
         super().shutdown()  # type: ignore[no-untyped-call]
 
     def _register_exit(self) -> None:
-        # Handlers run last in, first out. One registered with the first span runs before those that the providers
-        # registered when they were made: the last turn's events and points still find them open.
-        mine = weakref.ref(self)
+        # Exit handlers run last in, first out. This one is registered with the first span, after those of the
+        # providers. So it runs before theirs, and the last turn's events and points still get through.
+        processor = weakref.ref(self)
 
-        def finish() -> None:
-            if (processor := mine()) is not None:
-                processor._finish()  # noqa: SLF001 - its own
+        def flush_at_exit() -> None:
+            if (alive := processor()) is not None:
+                alive._flush_at_exit()  # noqa: SLF001 - the same class
 
-        self._at_exit = finish
-        atexit.register(finish)
+        self._at_exit = flush_at_exit
+        atexit.register(flush_at_exit)
 
-    def _finish(self) -> None:
+    def _flush_at_exit(self) -> None:
         super().force_flush()
-        self._door.finish()
+        self._scoring_exporter.end_of_input()
 
 
-def _where_known(**arguments: Any) -> dict[str, Any]:
-    """Keep the arguments that this version of the SDK's processor has and that are set."""
+def _supported(**arguments: Any) -> dict[str, Any]:
+    """Keep the arguments that are set and that this SDK version's BatchSpanProcessor accepts."""
     known = inspect.signature(BatchSpanProcessor.__init__).parameters
     return {name: value for name, value in arguments.items() if name in known and value is not None}

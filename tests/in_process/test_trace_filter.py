@@ -21,10 +21,8 @@ from goldspan.collector_processor import ToolParameterMatchSpanProcessor
 from goldspan.collector_processor.emit.attributes import event_attributes
 from goldspan.collector_processor.emit.evaluation import Evaluation
 from goldspan.collector_processor.engine.settings import EngineSettings
-from goldspan.collector_processor.in_process import trace_filter
-from goldspan.collector_processor.in_process import trace_filter as intake_module
-from goldspan.collector_processor.in_process import trace_filter as roots_module
-from goldspan.collector_processor.in_process.trace_filter import TraceFilter
+from goldspan.collector_processor.in_process import held_spans, trace_filter
+from goldspan.collector_processor.in_process.trace_filter import RunningRoots, TraceFilter
 from goldspan.collector_processor.replay.replay import replay
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.readers import views
@@ -134,7 +132,7 @@ def registry() -> Counting:
 
 
 @pytest.fixture
-def intake(registry: Counting) -> TraceFilter:
+def filter_(registry: Counting) -> TraceFilter:
     return TraceFilter(GOLDENS, EngineSettings(), registry, content=False, on_failure=_fail)
 
 
@@ -142,22 +140,22 @@ def _fail(where: str, error: Exception) -> None:
     raise AssertionError(where) from error
 
 
-def test_of_sessions_that_no_golden_wants_no_span_is_read(intake: TraceFilter, registry: Counting) -> None:
+def test_of_sessions_that_no_golden_wants_no_span_is_read(filter_: TraceFilter, registry: Counting) -> None:
     for number in range(20):
-        assert list(intake.take(turn(f"unwanted {number}"), 0.0)) == []
+        assert list(filter_.add(turn(f"unwanted {number}"), 0.0)) == []
     assert registry.read_spans == []
-    assert intake.engine.stats.spans == 0
-    assert intake.engine.stats.sessions_without_golden == 20
+    assert filter_.engine.stats.spans == 0
+    assert filter_.engine.stats.sessions_without_golden == 20
 
 
-def test_plain_spans_are_not_even_read_beside_calls_that_are_wanted(intake: TraceFilter, registry: Counting) -> None:
-    held = list(intake.take(turn("wanted"), 0.0))
+def test_plain_spans_are_not_even_read_beside_calls_that_are_wanted(filter_: TraceFilter, registry: Counting) -> None:
+    held = list(filter_.add(turn("wanted"), 0.0))
     assert sorted(span.name for _, span in held) == ["execute_tool get_weather 0", "invoke_agent weather"]
     assert sorted(registry.read_spans) == ["chat test-model", "execute_tool get_weather 0", "invoke_agent weather"]
-    assert intake.engine.stats.spans == 4
+    assert filter_.engine.stats.spans == 4
 
 
-def test_what_turns_out_to_be_wanted_is_read_after_all(intake: TraceFilter, registry: Counting) -> None:
+def test_what_turns_out_to_be_wanted_is_read_after_all(filter_: TraceFilter, registry: Counting) -> None:
     def play(tracer: Tracer) -> None:
         with tracer.start_as_current_span("suite", attributes={"session.id": "unwanted"}):
             run_turn(tracer, "unwanted", [PARIS])
@@ -165,16 +163,16 @@ def test_what_turns_out_to_be_wanted_is_read_after_all(intake: TraceFilter, regi
 
     spans = recorded(play)
     first = [span for span in spans[:6] if span.name.startswith("execute_tool")]
-    assert list(intake.take(spans[:4], 0.0)) == []
-    assert intake.engine.stats.spans == 0
-    assert [span for _, span in intake.take(spans[4:], 0.0) if span in first] == []
-    assert intake.engine.stats.spans == len(spans)
-    [session] = [one for one in intake.engine.flush(0.0, end_of_input=True).sessions if one.golden is not None]
+    assert list(filter_.add(spans[:4], 0.0)) == []
+    assert filter_.engine.stats.spans == 0
+    assert [span for _, span in filter_.add(spans[4:], 0.0) if span in first] == []
+    assert filter_.engine.stats.spans == len(spans)
+    [session] = [one for one in filter_.engine.flush(0.0, end_of_input=True).sessions if one.golden is not None]
     assert session.verdict.exact == 1
 
 
 def test_a_session_whose_first_spans_were_forgotten_is_not_judged_as_if_it_were_whole(
-    intake: TraceFilter,
+    filter_: TraceFilter,
 ) -> None:
     def play(tracer: Tracer) -> None:
         with tracer.start_as_current_span("suite", attributes={"session.id": "unwanted"}):
@@ -183,18 +181,18 @@ def test_a_session_whose_first_spans_were_forgotten_is_not_judged_as_if_it_were_
             run_turn(tracer, "wanted", [PARIS, CONVERT])
 
     spans = recorded(play)
-    assert list(intake.take(spans[:3], 0.0)) == []
-    assert list(intake.take(turn("unwanted"), 3600.0)) == []  # an hour later nobody remembers
-    list(intake.take(spans[3:], 3600.0))
-    handout = intake.engine.flush(3600.0, end_of_input=True)
-    [session] = [one for one in handout.sessions if one.golden is not None]
+    assert list(filter_.add(spans[:3], 0.0)) == []
+    assert list(filter_.add(turn("unwanted"), 3600.0)) == []  # an hour later nobody remembers
+    list(filter_.add(spans[3:], 3600.0))
+    output = filter_.engine.flush(3600.0, end_of_input=True)
+    [session] = [one for one in output.sessions if one.golden is not None]
     assert session.session is not None
     assert session.session.incomplete
 
 
 def test_what_is_left_unread_is_bounded_by_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(intake_module, "MAX_UNREAD_BYTES", 100_000)
-    intake = TraceFilter(GOLDENS, EngineSettings(), DialectRegistry(), content=False, on_failure=_fail)
+    monkeypatch.setattr(trace_filter, "MAX_BUFFER_BYTES", 100_000)
+    filter_ = TraceFilter(GOLDENS, EngineSettings(), DialectRegistry(), content=False, on_failure=_fail)
     big = json.dumps([{"role": "user", "parts": [{"type": "text", "content": "x" * 50_000}]}])
 
     def play(tracer: Tracer) -> None:
@@ -204,8 +202,8 @@ def test_what_is_left_unread_is_bounded_by_its_size(monkeypatch: pytest.MonkeyPa
                 tracer.start_span("chat", attributes=chat).end()
 
     for _ in range(20):
-        list(intake.take(recorded(play), 0.0))
-        assert intake.unread_bytes <= 100_000 + 14 * 60_000
+        list(filter_.add(recorded(play), 0.0))
+        assert filter_.buffer_bytes <= 100_000 + 14 * 60_000
 
 
 def ended(session: str | None) -> tuple[ReadableSpan, ReadableSpan, ReadableSpan]:
@@ -228,16 +226,16 @@ def names(held: Iterable[tuple[Any, ReadableSpan]]) -> list[str]:
 
 
 def test_without_a_session_s_name_tools_and_roots_wait_unread_until_it_is_another_s(
-    intake: TraceFilter, registry: Counting
+    filter_: TraceFilter, registry: Counting
 ) -> None:
     tool, chat, root = ended("unwanted")
-    assert names(intake.take([tool], 0.0)) == ["tool"]
-    assert names(intake.take([root], 0.1)) == ["plain"]
-    assert intake.poll(0.2).released == frozenset()
-    assert names(intake.take([chat], 0.3)) == []
-    assert {ref.span_id for ref in intake.poll(0.3).released} == {_span_id(tool), _span_id(root)}
+    assert names(filter_.add([tool], 0.0)) == ["tool"]
+    assert names(filter_.add([root], 0.1)) == ["plain"]
+    assert filter_.poll(0.2).released == frozenset()
+    assert names(filter_.add([chat], 0.3)) == []
+    assert {ref.span_id for ref in filter_.poll(0.3).released} == {_span_id(tool), _span_id(root)}
     assert registry.read_spans == []
-    assert intake.engine.stats.sessions_without_golden == 1
+    assert filter_.engine.stats.sessions_without_golden == 1
 
 
 @pytest.mark.parametrize(("session", "waits"), [("unwanted", False), ("wanted", True)])
@@ -262,61 +260,61 @@ def test_a_root_that_still_runs_names_the_session(session: str, waits: bool) -> 
     assert len(inner.spans) == 2
 
 
-def test_when_it_is_one_that_a_golden_wants_they_wait_for_its_result(intake: TraceFilter) -> None:
+def test_when_it_is_one_that_a_golden_wants_they_wait_for_its_result(filter_: TraceFilter) -> None:
     tool, chat, root = ended("wanted too")
-    assert names(intake.take([tool, root], 0.0)) == ["tool", "plain"]
-    assert names(intake.take([chat], 0.3)) == []
-    assert intake.poll(0.4).released == frozenset()
-    handout = intake.poll(1.4)
-    assert {ref.span_id for ref in handout.released} == {_span_id(tool), _span_id(root)}
-    assert {one.target.span_id for one in handout.evaluations if one.target} == {_span_id(tool), _span_id(root)}
+    assert names(filter_.add([tool, root], 0.0)) == ["tool", "plain"]
+    assert names(filter_.add([chat], 0.3)) == []
+    assert filter_.poll(0.4).released == frozenset()
+    output = filter_.poll(1.4)
+    assert {ref.span_id for ref in output.released} == {_span_id(tool), _span_id(root)}
+    assert {one.target.span_id for one in output.evaluations if one.target} == {_span_id(tool), _span_id(root)}
 
 
-def test_a_trace_that_names_no_session_leaves_when_its_root_has_ended(intake: TraceFilter) -> None:
+def test_a_trace_that_names_no_session_leaves_when_its_root_has_ended(filter_: TraceFilter) -> None:
     tool, chat, root = ended(None)
-    list(intake.take([tool, chat], 0.0))
-    assert intake.poll(10.0).released == frozenset()
-    list(intake.take([root], 10.0))
-    assert intake.deadline() == 11.0
-    assert {ref.span_id for ref in intake.poll(11.0).released} == {_span_id(tool), _span_id(root)}
-    assert intake.deadline() is None
-    assert intake.engine.stats.sessions_without_golden == 1
-    assert list(intake.take(ended(None)[:1], 12.0)) != []
+    list(filter_.add([tool, chat], 0.0))
+    assert filter_.poll(10.0).released == frozenset()
+    list(filter_.add([root], 10.0))
+    assert filter_.deadline() == 11.0
+    assert {ref.span_id for ref in filter_.poll(11.0).released} == {_span_id(tool), _span_id(root)}
+    assert filter_.deadline() is None
+    assert filter_.engine.stats.sessions_without_golden == 1
+    assert list(filter_.add(ended(None)[:1], 12.0)) != []
 
 
-def test_nothing_waits_for_a_name_longer_than_the_hold(intake: TraceFilter) -> None:
+def test_nothing_waits_for_a_name_longer_than_the_hold(filter_: TraceFilter) -> None:
     tool, chat, _ = ended(None)
-    list(intake.take([tool, chat], 0.0))
-    assert intake.deadline() == 20.0
-    assert [ref.span_id for ref in intake.poll(20.0).released] == [_span_id(tool)]
+    list(filter_.add([tool, chat], 0.0))
+    assert filter_.deadline() == 20.0
+    assert [ref.span_id for ref in filter_.poll(20.0).released] == [_span_id(tool)]
 
 
-def test_a_flush_decides(intake: TraceFilter) -> None:
-    list(intake.take(ended(None), 0.0))
-    assert len(intake.flush(0.0).released) == 2
-    assert intake.engine.stats.sessions_without_golden == 1
+def test_a_flush_decides(filter_: TraceFilter) -> None:
+    list(filter_.add(ended(None), 0.0))
+    assert len(filter_.flush(0.0).released) == 2
+    assert filter_.engine.stats.sessions_without_golden == 1
 
 
 def test_beyond_so_many_traces_without_a_name_they_are_read(
-    intake: TraceFilter, registry: Counting, monkeypatch: pytest.MonkeyPatch
+    filter_: TraceFilter, registry: Counting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trace_filter, "MAX_UNDECIDED", 2)
+    monkeypatch.setattr(held_spans, "MAX_TRACES_WITHOUT_SESSION", 2)
     traces = [ended(None) for _ in range(3)]
     for tool, _, _ in traces:
-        assert names(intake.take([tool], 0.0)) == ["tool"]
+        assert names(filter_.add([tool], 0.0)) == ["tool"]
     for _, chat, root in traces:
-        assert names(intake.take([chat, root], 0.0)) == ["plain"]
+        assert names(filter_.add([chat, root], 0.0)) == ["plain"]
     assert registry.read_spans == ["tool", "chat", "plain"]
 
 
-def test_a_root_that_carries_a_score_already_does_not_wait(intake: TraceFilter) -> None:
+def test_a_root_that_carries_a_score_already_does_not_wait(filter_: TraceFilter) -> None:
     tool, _, _ = ended(None)
     scored = recorded(
         lambda tracer: tracer.start_span(
             "tool", attributes={**(tool.attributes or {}), "tool_parameter_match.score": 1.0}
         ).end()
     )
-    assert names(intake.take(scored, 0.0)) == []
+    assert names(filter_.add(scored, 0.0)) == []
 
 
 def _span_id(span: ReadableSpan) -> str:
@@ -325,8 +323,8 @@ def _span_id(span: ReadableSpan) -> str:
 
 
 def test_roots_are_remembered_while_they_run_and_no_more_than_so_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(roots_module, "MAX_ROOTS", 1000)
-    tracer, roots = TracerProvider(shutdown_on_exit=False).get_tracer("agent"), roots_module.RunningRoots()
+    monkeypatch.setattr(trace_filter, "MAX_ROOTS", 1000)
+    tracer, roots = TracerProvider(shutdown_on_exit=False).get_tracer("agent"), RunningRoots()
     running = [tracer.start_span("invoke_agent") for _ in range(400)]
     for span in running:
         roots.add(span)  # type: ignore[arg-type]
