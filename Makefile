@@ -11,9 +11,11 @@ TEST := $(VENV)/.test
 CHECK := $(VENV)/.check
 COVERAGE := $(VENV)/.coverage-measured
 
-# Processes that tests run in; the tests of a file stay together.
+GOLDSPAN := --editable .
+
+# Processes that tests run in. One that has nothing left to do takes tests from another.
 JOBS ?= 2
-PYTEST := python -m pytest -rs -n $(JOBS) --dist loadfile
+PYTEST := python -m pytest -rs -n $(JOBS) --dist worksteal
 
 # The oldest supported SDK and the one google-adk pins; the environment of `test` has the newest there is.
 SDK_OLDEST := 1.39.1
@@ -24,12 +26,12 @@ PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3
 	"$$python" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 \
 	&& echo "$$python" && break; done)
 
-# $(call set_up,VENV,WHAT TO INSTALL): a virtual environment with goldspan in editable mode. It leaves a mark: the target.
+# $(call set_up,VENV,WHAT TO INSTALL): a virtual environment. It leaves a mark: the target.
 define set_up
 	@test -n "$(PYTHON)" || { echo "No Python 3.11 or newer with venv found: install one, or say make PYTHON=..." >&2; exit 2; }
 	@$(1)/bin/python -m pip --version >/dev/null 2>&1 || "$(PYTHON)" -m venv $(1)
 	$(1)/bin/python -m pip install --quiet --upgrade 'pip>=25.1'
-	$(1)/bin/python -m pip install --quiet --editable . $(2)
+	$(1)/bin/python -m pip install --quiet $(2)
 	@touch $@
 endef
 
@@ -62,7 +64,7 @@ conformance: $(TEST) ## every recording compared with what its agent did; ARGS= 
 	$(BIN)/python tests/conformance/recordings.py $(ARGS)
 
 docs: $(SDK_VENVS)/docs/.ready ## build the documentation and the API reference into site/; fails on a broken link
-	$(SDK_VENVS)/docs/bin/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(SDK_VENVS)/docs/bin/mkdocs build --strict --quiet
 
 bench: $(TEST) ## ratios against reference implementations, in one run
 	$(BIN)/python -m benchmarks $(ARGS)
@@ -114,36 +116,36 @@ clean: ## remove everything a target made
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(DEMO): pyproject.toml
-	$(call set_up,$(VENV),--group demo)
+	$(call set_up,$(VENV),$(GOLDSPAN) --group demo)
 
 $(TEST): pyproject.toml
-	$(call set_up,$(VENV),--group test --group queries)
+	$(call set_up,$(VENV),$(GOLDSPAN) --group test --group queries)
 
 $(CHECK): pyproject.toml
-	$(call set_up,$(VENV),--group check)
+	$(call set_up,$(VENV),$(GOLDSPAN) --group check)
 
 $(COVERAGE): pyproject.toml
-	$(call set_up,$(VENV),--group coverage)
+	$(call set_up,$(VENV),$(GOLDSPAN) --group coverage)
 
 $(SDK_VENVS)/docs/.ready: pyproject.toml
 	$(call set_up,$(SDK_VENVS)/docs,--group docs)
 
 $(SDK_VENVS)/adk/.ready: pyproject.toml
-	$(call set_up,$(SDK_VENVS)/adk,--group test 'google-adk[eval]>=2.10')
+	$(call set_up,$(SDK_VENVS)/adk,$(GOLDSPAN) --group test 'google-adk[eval]>=2.10')
 
 # The newest set of these that fits together: each of their releases holds all the others at its own version.
 $(SDK_VENVS)/zero-code/.ready: pyproject.toml
-	$(call set_up,$(SDK_VENVS)/zero-code,--group test opentelemetry-sdk==1.45.1 opentelemetry-exporter-otlp==1.45.1 \
+	$(call set_up,$(SDK_VENVS)/zero-code,$(GOLDSPAN) --group test opentelemetry-sdk==1.45.1 opentelemetry-exporter-otlp==1.45.1 \
 		opentelemetry-distro==0.66b1 opentelemetry-configuration==0.66b1)
 
 $(SDK_VENVS)/peers/.ready: pyproject.toml
-	$(call set_up,$(SDK_VENVS)/peers,uipath==2.14.44 deepeval==4.3.1)
+	$(call set_up,$(SDK_VENVS)/peers,$(GOLDSPAN) uipath==2.14.44 deepeval==4.3.1)
 
 $(SDK_VENVS)/rotel/.ready: pyproject.toml
-	$(call set_up,$(SDK_VENVS)/rotel,--group test rotel==0.0.1a15)
+	$(call set_up,$(SDK_VENVS)/rotel,$(GOLDSPAN) --group test rotel==0.0.1a15)
 
 $(SDK_VENVS)/%/.ready: pyproject.toml
-	$(call set_up,$(SDK_VENVS)/$*,--group test opentelemetry-sdk==$* opentelemetry-exporter-otlp==$*)
+	$(call set_up,$(SDK_VENVS)/$*,$(GOLDSPAN) --group test opentelemetry-sdk==$* opentelemetry-exporter-otlp==$*)
 
 $(SDK_VENVS)/javascript/.ready: tests/javascript/package.json
 	mkdir -p $(@D)
