@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from goldspan.collector_processor.golden_tools.differences import trace_difference
 from goldspan.collector_processor.golden_tools.recording import record
-from goldspan.collector_processor.golden_tools.updating import GoldenFile, decisions
+from goldspan.collector_processor.golden_tools.updating import GoldenFile, acceptable_changes
 from goldspan.collector_processor.golden_tools.writing import yaml_text
 from goldspan.scoring import load_goldens, score_sessions
 from goldspan.scoring.sessions import Capture, Content, Session, ToolCall, Turn
@@ -52,7 +52,7 @@ def test_what_was_accepted_is_no_difference_any_more(
     document = record([before], "x").document
     path = write(tmp_path_factory.mktemp("law"), document, suffix)
     index = load_goldens(path)
-    possible, left = decisions(index, trace_difference(index, [after]))
+    possible, left = acceptable_changes(index, trace_difference(index, [after]))
     path.write_text(GoldenFile(str(path)).accept(possible), "utf-8")
     again = trace_difference(load_goldens(path), [after]).changes
     assert [change for change in again if change.note != "never seen"] == []
@@ -75,7 +75,7 @@ def test_after_an_update_by_several_runs_each_of_them_passes(
 ) -> None:
     path = write(tmp_path_factory.mktemp("law"), record([golden], "x").document, "yaml")
     index = load_goldens(path)
-    possible, _ = decisions(index, trace_difference(index, runs))
+    possible, _ = acceptable_changes(index, trace_difference(index, runs))
     path.write_text(GoldenFile(str(path)).accept(possible), "utf-8")
     result = score_sessions(runs, load_goldens(path))
     assert {one.verdict.score for one in result.sessions} <= {1, None}, (result, path.read_text("utf-8"))

@@ -15,7 +15,7 @@ from goldspan.collector_processor.golden_tools.difference_text import Line, as_m
 from goldspan.collector_processor.golden_tools.differences import Change, set_changes, trace_difference
 from goldspan.collector_processor.golden_tools.importing import SOURCES, import_file
 from goldspan.collector_processor.golden_tools.recording import record as record_sessions
-from goldspan.collector_processor.golden_tools.updating import Decision, GoldenFile, decisions
+from goldspan.collector_processor.golden_tools.updating import AcceptableChange, GoldenFile, acceptable_changes
 from goldspan.collector_processor.golden_tools.writing import (
     RECORDED,
     Comments,
@@ -25,10 +25,9 @@ from goldspan.collector_processor.golden_tools.writing import (
     write_text,
 )
 from goldspan.collector_processor.replay.trace_files import TraceFiles, trace_files
-from goldspan.collector_processor.replay.wording import printable
+from goldspan.collector_processor.replay.wording import counted, printable
 from goldspan.mappers.assembly import assemble
 from goldspan.mappers.dialect_registry import DialectRegistry
-from goldspan.scoring.explanation import counted
 from goldspan.scoring.goldens import load_goldens
 from goldspan.scoring.goldens.schema import golden_set_schema
 from goldspan.scoring.sessions import JsonValue, Session
@@ -181,17 +180,17 @@ def update(golden_file: str, traces: tuple[str, ...], *, yes: bool, dry_run: boo
     with file_errors(), trace_files(traces) as files:
         index, target = load_goldens(golden_file), GoldenFile(golden_file)
         difference = trace_difference(index, _sessions(files))
-        possible, left = decisions(index, difference)
-        accepted: list[Decision] = []
-        for number, decision in enumerate(possible, 1):
-            _print_changes([decision.change], color)
-            if not dry_run and (yes or _accepts(number, len(possible))):
-                accepted.append(decision)
+        acceptable, left = acceptable_changes(index, difference)
+        accepted: list[AcceptableChange] = []
+        for number, one in enumerate(acceptable, 1):
+            _print_changes([one.change], color)
+            if not dry_run and (yes or _accepts(number, len(acceptable))):
+                accepted.append(one)
         complain((*difference.notes, *left))
         if accepted:
             write_text(golden_file, target.accept(accepted))
-        click.echo(f"{len(accepted)} of {counted(len(possible), 'difference')} accepted")
-        end(files.mistakes, int(len(accepted) < len(possible) or bool(left)))
+        click.echo(f"{len(accepted)} of {counted(len(acceptable), 'difference')} accepted")
+        end(files.mistakes, int(len(accepted) < len(acceptable) or bool(left)))
 
 
 @goldens.command("import")

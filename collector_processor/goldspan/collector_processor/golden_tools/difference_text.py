@@ -9,8 +9,8 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from goldspan.collector_processor.golden_tools.differences import NOTHING, Change
-from goldspan.collector_processor.golden_tools.writing import in_flow
-from goldspan.scoring.explanation import counted
+from goldspan.collector_processor.golden_tools.writing import on_one_line
+from goldspan.collector_processor.replay.wording import counted
 from goldspan.scoring.json_values import shown, shown_name
 from goldspan.scoring.type_guards import is_mapping
 
@@ -64,9 +64,9 @@ def _sides(change: Change, margin: str) -> Iterator[Line]:
 def _side(change: Change, name: str, side: Any) -> Iterator[str]:
     note = f"  # {change.note}" if change.note else ""
     if name:
-        yield f"{name}: {in_flow(side)}{note}"
+        yield f"{name}: {on_one_line(side)}{note}"
     elif change.tool:
-        yield in_flow(side) + note
+        yield on_one_line(side) + note
     elif is_mapping(side) and change.turn is None:
         turns = side.get("turns", [])
         calls = sum(len(turn.get("calls", ())) for turn in turns) + len(side.get("calls", ()))
@@ -78,7 +78,7 @@ def _side(change: Change, name: str, side: Any) -> Iterator[str]:
     elif is_mapping(side):
         yield f"turn{note}"
         for field in ("calls", "any_of"):
-            yield from (f"  {in_flow(item)}" for item in side.get(field, ()))
+            yield from (f"  {on_one_line(item)}" for item in side.get(field, ()))
 
 
 def _printable(text: str) -> str:

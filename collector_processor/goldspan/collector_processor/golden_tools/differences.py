@@ -10,11 +10,11 @@ from itertools import zip_longest
 from typing import Any, Final, NamedTuple
 
 from goldspan.collector_processor.golden_tools.recording import merge_calls, merge_turns, recorded_call, recorded_turn
+from goldspan.collector_processor.replay.wording import counted
 from goldspan.scoring.comparison import equal
 from goldspan.scoring.criterion import Criterion
-from goldspan.scoring.explanation import counted
 from goldspan.scoring.goldens import GoldenIndex
-from goldspan.scoring.goldens.documents import path_text
+from goldspan.scoring.goldens.documents import ValuePath, path_text
 from goldspan.scoring.goldens.golden import ExpectedCall, Golden, GoldenTurn
 from goldspan.scoring.json_values import shown_name, steps_of
 from goldspan.scoring.matchers import escape_literal
@@ -24,9 +24,6 @@ from goldspan.scoring.results import ArgumentResult, CallResult, Outcome, Reason
 from goldspan.scoring.score import score_sessions
 from goldspan.scoring.sessions import JsonValue, Session, ToolCall
 from goldspan.scoring.type_guards import is_mapping, is_sequence
-
-Way = tuple[str | int, ...]
-"""The way into a value: keys and indexes."""
 
 
 class _Nothing:
@@ -70,8 +67,8 @@ class Change:
     after: Any
     place: CallPlace | None = None
     """Where the call stands in the golden, or after which call it belongs: then `before` is nothing. -1: before all."""
-    way: Way = ()
-    """The way to the value in the call, for changes of arguments."""
+    path: ValuePath = ()
+    """The path to the value in the call, for changes of arguments."""
     note: str = ""
     """Why, in a word, where the sides do not say so."""
     argument: tuple[Any, Any] = (NOTHING, NOTHING)
@@ -149,32 +146,36 @@ def golden_document(golden: Golden) -> dict[str, JsonValue]:
     return {**document, "turns": [turn_document(turn) for turn in golden.turns]}
 
 
-def differing_parts(before: JsonValue, after: JsonValue, way: Way = ()) -> Iterator[tuple[Way, Any, Any]]:
+def differing_parts(before: JsonValue, after: JsonValue, path: ValuePath = ()) -> Iterator[tuple[ValuePath, Any, Any]]:
     """Yield the smallest parts of two values that differ; a matcher is one part."""
     if dollar_keys(before) or dollar_keys(after):
         if before != after:
-            yield way, before, after
+            yield path, before, after
     elif is_mapping(before) and is_mapping(after):
-        yield from _differing_fields(before, after, way)
+        yield from _differing_fields(before, after, path)
     elif is_sequence(before) and is_sequence(after) and len(before) == len(after):
         for index, (one, other) in enumerate(zip(before, after, strict=True)):
-            yield from differing_parts(one, other, (*way, index))
+            yield from differing_parts(one, other, (*path, index))
     elif not equal(before, after):
-        yield way, before, after
+        yield path, before, after
 
 
-def argument_changes(before: Mapping[str, JsonValue], after: Mapping[str, JsonValue]) -> Iterator[tuple[Way, Any, Any]]:
+def argument_changes(
+    before: Mapping[str, JsonValue], after: Mapping[str, JsonValue]
+) -> Iterator[tuple[ValuePath, Any, Any]]:
     """Yield the smallest parts in which the arguments of two calls differ."""
     return _differing_fields(before, after, ("args",))
 
 
-def _differing_fields(before: Mapping[Any, Any], after: Mapping[Any, Any], way: Way) -> Iterator[tuple[Way, Any, Any]]:
+def _differing_fields(
+    before: Mapping[Any, Any], after: Mapping[Any, Any], path: ValuePath
+) -> Iterator[tuple[ValuePath, Any, Any]]:
     for name in dict.fromkeys((*before, *after)):
         one, other = before.get(name, NOTHING), after.get(name, NOTHING)
         if one is NOTHING or other is NOTHING:
-            yield (*way, name), one, other
+            yield (*path, name), one, other
         else:
-            yield from differing_parts(one, other, (*way, name))
+            yield from differing_parts(one, other, (*path, name))
 
 
 # What differs between two golden sets.
@@ -186,7 +187,7 @@ def set_changes(before: GoldenIndex, after: GoldenIndex) -> Iterator[Change]:
     new = {_identity(golden): golden for golden in after.goldens}
     for key, golden in old.items():
         if key in new:
-            yield from _Golden(golden, new[key]).changes()
+            yield from _GoldenDifference(golden, new[key]).changes()
         else:
             yield _whole(golden, golden_document(golden), NOTHING)
     for key, golden in new.items():
@@ -204,7 +205,7 @@ def _whole(golden: Golden, before: Any, after: Any) -> Change:
     return Change(golden.key, golden.source, None, "", "", "", before, after)
 
 
-class _Golden:
+class _GoldenDifference:
     """One golden as it was and as it is."""
 
     def __init__(self, before: Golden, after: Golden) -> None:
@@ -269,8 +270,8 @@ class _Golden:
         self, before: ExpectedCall, after: ExpectedCall, turn: int | None, name: str, place: CallPlace
     ) -> Iterator[Change]:
         old, new = call_document(before), call_document(after)
-        for way, one, other in argument_changes(old.get("args", {}), new.get("args", {})):
-            yield self._change(turn, name, before.name, path_text(way), one, other, place)
+        for path, one, other in argument_changes(old.get("args", {}), new.get("args", {})):
+            yield self._change(turn, name, before.name, path_text(path), one, other, place)
         for field in ("optional", "forbidden", "result"):
             one, other = old.get(field, NOTHING), new.get(field, NOTHING)
             if one != other:
@@ -382,10 +383,10 @@ def _notes(result: RunResult, without: Sequence[Session]) -> Iterator[str]:
 def _session(result: SessionResult, golden: Golden) -> Iterator[Change]:
     whole = golden.calls is not None or golden.criterion.scope == "session"
     for turn in result.turns:
-        yield from _Turn(golden, turn, whole=whole).changes()
+        yield from _TurnDifference(golden, turn, whole=whole).changes()
 
 
-class _Turn:
+class _TurnDifference:
     """One turn that was judged."""
 
     def __init__(self, golden: Golden, result: TurnResult, *, whole: bool) -> None:
@@ -441,15 +442,15 @@ class _Turn:
             elif argument.outcome is Outcome.MISMATCHED:
                 actual = escape_literal(passed[name]) if name in passed else NOTHING
                 sides = expected.get(name, NOTHING), actual
-                for way, one, other in _parts(*sides, argument):
-                    yield replace(self._argument(call, ("args", name, *way), one, other), argument=sides)
+                for path, one, other in _parts(*sides, argument):
+                    yield replace(self._argument(call, ("args", name, *path), one, other), argument=sides)
         if self.golden.criterion.extra_arguments == "penalize":
             for name in call.extra_arguments:
                 yield self._argument(call, ("args", name), NOTHING, escape_literal(passed.get(name)))
 
-    def _argument(self, call: CallResult, way: Way, before: Any, after: Any) -> Change:
+    def _argument(self, call: CallResult, path: ValuePath, before: Any, after: Any) -> Change:
         name = call.expected.name if call.expected else ""
-        return self._change(name, path_text(way), before, after, self._place(call), way)
+        return self._change(name, path_text(path), before, after, self._place(call), path)
 
     def _place(self, call: CallResult) -> CallPlace:
         return CallPlace(self.index, self.result.alternative, call.expected_index or 0)
@@ -470,13 +471,13 @@ class _Turn:
         before: Any,
         after: Any,
         place: CallPlace | None = None,
-        way: Way = (),
+        path: ValuePath = (),
         note: str = "",
     ) -> Change:
         user = self.expected.user if self.expected is not None else None
         name = user or (recorded_turn(self.result.turn).user if self.result.turn is not None else None) or ""
         return Change(
-            self.golden.key, self.golden.source, self.where, name, tool, field, before, after, place, way, note
+            self.golden.key, self.golden.source, self.where, name, tool, field, before, after, place, path, note
         )
 
 
@@ -489,7 +490,7 @@ def _seen(call: ToolCall) -> JsonValue:
     return merge_calls([recorded_call(call)]).value
 
 
-def _parts(before: Any, after: Any, argument: ArgumentResult) -> Iterator[tuple[Way, Any, Any]]:
+def _parts(before: Any, after: Any, argument: ArgumentResult) -> Iterator[tuple[ValuePath, Any, Any]]:
     """Yield the parts that differ; of those that differ as JSON, the ones that scoring minds.
 
     It names those that are expected. What only the actual value has it minds unless that may hold more.
@@ -502,15 +503,15 @@ def _parts(before: Any, after: Any, argument: ArgumentResult) -> Iterator[tuple[
     if 0 < len(named) < MOST_DIFFERING:
         may_hold_more = argument.strategy == "contains"
         found = [
-            (way, one, other)
-            for way, one, other in found
-            if (one is NOTHING and not may_hold_more) or any(_around(way, steps) for steps in named)
+            (path, one, other)
+            for path, one, other in found
+            if (one is NOTHING and not may_hold_more) or any(_around(path, steps) for steps in named)
         ]
     elif len(found) > 1:
         found = []  # some of them may match by a strategy or a matcher: only all together surely do not
     yield from found or [((), before, after)]
 
 
-def _around(way: Way, steps: Sequence[str]) -> bool:
-    """Whether one of two ways leads to something in what the other leads to."""
-    return all(str(one) == other for one, other in zip(way, steps, strict=False))
+def _around(path: ValuePath, steps: Sequence[str]) -> bool:
+    """Whether one of two paths leads to something in what the other leads to."""
+    return all(str(one) == other for one, other in zip(path, steps, strict=False))

@@ -1,4 +1,9 @@
-"""Golden sets from traces that were right: `goldspan goldens record`."""
+"""Golden sets recorded from traces that were right: `goldspan goldens record`.
+
+One golden can be recorded from several runs of a session. Nothing is left out to make them agree: arguments that differ
+become `$any_of` of the values that were seen, turns that called other tools become alternatives, and calls that only
+some runs have become optional. A notice says so each time.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +12,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
-from goldspan.collector_processor.golden_tools.writing import Comments, Where
+from goldspan.collector_processor.golden_tools.writing import Comments
+from goldspan.collector_processor.replay.hints import CAPTURE_WORDS
 from goldspan.collector_processor.replay.inspection import NO_SESSION_ID, user_text
+from goldspan.collector_processor.replay.wording import counted
 from goldspan.scoring.comparison import equal
-from goldspan.scoring.explanation import counted
-from goldspan.scoring.goldens.documents import MAX_DEPTH
+from goldspan.scoring.goldens.documents import MAX_DEPTH, ValuePath
 from goldspan.scoring.goldens.golden import MOST_ALTERNATIVES
 from goldspan.scoring.json_values import shown, shown_name
 from goldspan.scoring.matchers import escape_literal
@@ -19,14 +25,156 @@ from goldspan.scoring.matchers.kinds.literal import LITERAL, dollar_keys
 from goldspan.scoring.sessions import Capture, JsonValue, Session, ToolCall, Turn
 from goldspan.scoring.type_guards import is_mapping, is_sequence
 
-# Sessions as golden files can say them: turns of groups of calls, with arguments that mean nothing but themselves.
-
 PRESENT: JsonValue = {"$present": True}
 """What stands for a value that is not to be written: the argument is there, whatever its value."""
 _MAX_DIGITS = 4_000
 _DEEPEST = MAX_DEPTH - 20
 """Arguments stand some levels deep themselves."""
 _NOT_JSON = "not a value that JSON can hold"
+ABSENT: JsonValue = {"$absent": True}
+_T = TypeVar("_T")
+_SHORTEST_SECRET = 4
+"""Shorter values stand in any text."""
+
+
+class Notice(NamedTuple):
+    """Something a person should know before the golden set is used."""
+
+    session: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{shown_name(self.session)}: {self.message}" if self.session else self.message
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A golden set as a document."""
+
+    document: Mapping[str, JsonValue]
+    comments: Mapping[ValuePath, Sequence[str]]
+    """Lines to write above items of its lists."""
+    notices: tuple[Notice, ...]
+
+
+def record(
+    sessions: Iterable[Session],
+    name: str,
+    *,
+    pattern: str | None = None,
+    redact: Iterable[str] = (),
+    user_texts: bool = True,
+    by_user_text: bool = False,
+) -> Recorded:
+    """Write down what sessions did as what they should do: one golden for each session id, or one for a pattern.
+
+    `pattern` is a glob for session ids; the sessions are then those that match it, recordings of one golden.
+    `redact` names arguments, at any depth, that only have to be present. Without `user_texts` turns are found by their
+    order instead of by what the user said. With `by_user_text` goldens are found by the user's first message instead of
+    the session id, where it is known.
+    """
+    hidden = frozenset(redact)
+    notices: list[Notice] = []
+    goldens: list[JsonValue] = []
+    comments: dict[ValuePath, Sequence[str]] = {}
+    for (key_field, key), recordings in _by_key(sessions, pattern, by_user_text=by_user_text).items():
+        turns = [_turns(session, hidden, user_texts=user_texts) for session in recordings]
+        if not key.strip():
+            notices.append(Notice("", "spans without any session or trace id: nothing to call their golden by"))
+            continue
+        if not any(turn.groups for one in turns for turn in one):
+            notices.append(Notice(key, "no tool was called: left out"))
+            continue
+        agreed = merge_sessions(turns)
+        for where, lines in agreed.comments.items():
+            comments["goldens", len(goldens), *where] = lines
+        goldens.append({key_field: key, **agreed.value})
+        said = [
+            *_notices(recordings, turns, key_field),
+            *agreed.disagreements,
+            *_leaks(recordings, hidden, goldens[-1]),
+        ]
+        notices += [Notice(key, text) for text in said]
+    return Recorded({"golden_set": name, "goldens": goldens}, comments, tuple(notices))
+
+
+def _by_key(
+    sessions: Iterable[Session], pattern: str | None, *, by_user_text: bool
+) -> dict[tuple[str, str], list[Session]]:
+    """Put recordings of one golden together, by the field that joins it and what stands there."""
+    found: dict[tuple[str, str], list[Session]] = {}
+    for session in sessions:
+        key = ("session", session.id) if pattern is None else ("session_pattern", pattern)
+        if by_user_text and session.turns and (text := recorded_turn(session.turns[0]).user):
+            key = ("first_user_text", text)
+        found.setdefault(key, []).append(session)
+    return found
+
+
+def _leaks(sessions: Sequence[Session], redact: frozenset[str], golden: JsonValue) -> Iterator[str]:
+    """Say where values that should not be written stand all the same, in other arguments or in what users said."""
+    if not redact:
+        return
+    written = "\n".join(_texts(golden))
+    calls = [call for session in sessions for turn in session.turns for call in turn.calls]
+    for name in sorted(redact):
+        values = {text for call in calls for text in _hidden(call.arguments, name)}
+        if any(len(text) >= _SHORTEST_SECRET and text in written for text in values):
+            yield f"the value of {shown_name(name)} stands elsewhere in what was written: look for it"
+
+
+def _hidden(value: JsonValue, name: str) -> Iterator[str]:
+    """Yield the texts that are values of this argument, however deep."""
+    if is_sequence(value):
+        for item in value:
+            yield from _hidden(item, name)
+    elif is_mapping(value):
+        for key, item in value.items():
+            yield from _texts(item) if key == name else _hidden(item, name)
+
+
+def _texts(value: JsonValue) -> Iterator[str]:
+    """Yield every text and number in a value, without keys."""
+    if is_sequence(value):
+        for item in value:
+            yield from _texts(item)
+    elif is_mapping(value):
+        for item in value.values():
+            yield from _texts(item)
+    elif isinstance(value, str | int | float):
+        yield str(value)
+
+
+def _turns(session: Session, redact: frozenset[str], *, user_texts: bool) -> tuple[RecordedTurn, ...]:
+    turns = recorded_turns(session, redact)
+    return turns if user_texts else tuple(RecordedTurn(None, turn.groups, turn.visible) for turn in turns)
+
+
+def _notices(sessions: Sequence[Session], recordings: Sequence[Sequence[RecordedTurn]], field: str) -> Iterator[str]:
+    """Say what was not written because it was not there, and what is worth a second look."""
+    if field == "session" and any(session.id_source in NO_SESSION_ID for session in sessions):
+        yield (
+            "no session id was recorded: the golden has the trace's id, and no other run will have it; "
+            "--by-user-text finds goldens by what the user said first"
+        )
+    if any(session.incomplete or session.ambiguous for session in sessions):
+        yield "recorded incompletely, or with several session ids: look it over"
+    turns = [turn for recording in recordings for turn in recording]
+    if hidden := sum(not turn.visible for turn in turns):
+        yield f"tools ran unseen in {counted(hidden, 'turn')}: their calls are not written"
+    calls = [call for turn in turns for call in turn.calls]
+    if unknown := [call for call in calls if call.args is None]:
+        names = ", ".join(dict.fromkeys(shown_name(call.name) for call in unknown))
+        yield f"arguments were not captured in {len(unknown)} of {counted(len(calls), 'call')} ({names}): not written"
+    for call in calls:
+        for argument, why in call.unknown.items():
+            yield f"{shown_name(call.name)}: {shown_name(argument)} was {why}: not written"
+    if failed := [call for call in calls if call.failed]:
+        names = ", ".join(dict.fromkeys(shown_name(call.name) for call in failed))
+        yield f"{counted(len(failed), 'call')} failed when recorded ({names}), and the golden expects them all the same"
+
+
+# What sessions did, as golden files can write it.
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,21 +243,21 @@ def recorded_call(call: ToolCall, redact: frozenset[str] = frozenset()) -> Recor
         elif not _is_json(value):
             unknown[name] = _NOT_JSON
         else:
-            args[name] = _without(escape_literal(value), redact)
+            args[name] = _redacted(escape_literal(value), redact)
     return RecordedCall(call.name, args, unknown, failed=failed)
 
 
-def _without(value: JsonValue, redact: frozenset[str]) -> JsonValue:
+def _redacted(value: JsonValue, redact: frozenset[str]) -> JsonValue:
     """Replace what is not to be written, however deep; nothing can be replaced within what is literal."""
     if not redact:
         return value
     if is_sequence(value):
-        return [_without(item, redact) for item in value]
+        return [_redacted(item, redact) for item in value]
     if not is_mapping(value):
         return value
     if LITERAL in value:
         return PRESENT if _mentions(value, redact) else value
-    return {name: PRESENT if name in redact else _without(item, redact) for name, item in value.items()}
+    return {name: PRESENT if name in redact else _redacted(item, redact) for name, item in value.items()}
 
 
 def _mentions(value: JsonValue, names: frozenset[str]) -> bool:
@@ -133,14 +281,7 @@ def _is_json(value: Any, depth: int = 0) -> bool:
     return is_sequence(value) and all(_is_json(item, depth + 1) for item in value)
 
 
-# One golden from several recordings of what should be the same session: what they agree on, and where they do not.
-#
-# Nothing is left out to make them agree. Arguments that differ become `$any_of` of the values that were
-# seen, turns that
-# called other tools become alternatives, calls that only some recordings have become optional: and each is said.
-
-ABSENT: JsonValue = {"$absent": True}
-_T = TypeVar("_T")
+# Several runs of one session merged into one golden.
 
 
 class MergedPart(NamedTuple):
@@ -157,7 +298,7 @@ def merge_sessions(recordings: Sequence[Sequence[RecordedTurn]]) -> MergedPart:
     if len(set(counts)) == 1:
         turns = [merge_turns([turns[index] for turns in recordings]) for index in range(counts[0])]
         said = [f"turn {number}: {text}" for number, turn in enumerate(turns, 1) for text in turn.disagreements]
-        return MergedPart({"turns": [turn.value for turn in turns]}, _under("turns", turns), said)
+        return MergedPart({"turns": [turn.value for turn in turns]}, _comments_under("turns", turns), said)
     flat = [RecordedTurn(None, tuple(group for turn in turns for group in turn.groups)) for turns in recordings]
     whole = merge_turns(flat)
     lengths = " and ".join(map(str, sorted(set(counts))))
@@ -193,7 +334,7 @@ def merge_turns(recordings: Sequence[RecordedTurn]) -> MergedPart:
         merged = [call for one in lists for call in _optional(one.value)]
         return MergedPart({**fields, "calls": merged}, {}, said)
     said.append(f"{len(lists)} different lists of calls: written as alternatives")
-    return MergedPart({**fields, "any_of": [one.value for one in lists]}, _under("any_of", lists), said)
+    return MergedPart({**fields, "any_of": [one.value for one in lists]}, _comments_under("any_of", lists), said)
 
 
 def merge_call_lists(recordings: Sequence[tuple[Group, ...]]) -> MergedPart:
@@ -201,13 +342,13 @@ def merge_call_lists(recordings: Sequence[tuple[Group, ...]]) -> MergedPart:
     items: list[MergedPart] = []
     for groups in zip(*recordings, strict=True):
         first = groups[0]
-        partners = [_in_order_of(first, group) for group in groups]
+        partners = [_paired_with(first, group) for group in groups]
         calls = [merge_calls([group[index] for group in partners]) for index in range(len(first))]
         if len(calls) == 1:
             items += calls
             continue
         said = [text for call in calls for text in call.disagreements]
-        items.append(MergedPart({"parallel": [call.value for call in calls]}, _under("parallel", calls), said))
+        items.append(MergedPart({"parallel": [call.value for call in calls]}, _comments_under("parallel", calls), said))
     comments = {(index, *where): lines for index, one in enumerate(items) for where, lines in one.comments.items()}
     return MergedPart([item.value for item in items], comments, [text for item in items for text in item.disagreements])
 
@@ -217,7 +358,7 @@ def merge_calls(recordings: Sequence[RecordedCall]) -> MergedPart:
     name = recordings[0].name
     known = [call for call in recordings if call.args is not None]
     if not known:
-        states = _distinct(_WORDS[call.capture] for call in recordings)
+        states = _distinct(_why_unknown(call.capture) for call in recordings)
         return MergedPart({"name": name}, {(): [f"arguments {' or '.join(states)} when this was recorded"]}, [])
     args: dict[str, JsonValue] = {}
     comments: list[str] = []
@@ -228,7 +369,7 @@ def merge_calls(recordings: Sequence[RecordedCall]) -> MergedPart:
         if not values:
             comments.append(f"{shown_name(argument)}: {' or '.join(_distinct(hidden))} when this was recorded")
             continue
-        value, differing = _agree_on_value(values, (argument,))
+        value, differing = _merge_values(values, (argument,))
         said += [f"{shown_name(name)}: {text}" for text in differing]
         if len(values) + len(hidden) < len(known):
             said.append(f"{shown_name(name)}: {shown_name(argument)} was left out in some recordings")
@@ -239,16 +380,11 @@ def merge_calls(recordings: Sequence[RecordedCall]) -> MergedPart:
     )
 
 
-_WORDS = {
-    Capture.CAPTURED: "not captured",
-    Capture.NOT_CAPTURED: "not captured",
-    Capture.REDACTED: "redacted",
-    Capture.TRUNCATED: "cut off",
-    Capture.UNPARSABLE: "not readable",
-}
+def _why_unknown(capture: Capture) -> str:
+    return CAPTURE_WORDS[Capture.NOT_CAPTURED if capture is Capture.CAPTURED else capture]
 
 
-def _agree_on_value(values: Sequence[JsonValue], way: tuple[str, ...]) -> tuple[JsonValue, list[str]]:
+def _merge_values(values: Sequence[JsonValue], path: tuple[str, ...]) -> tuple[JsonValue, list[str]]:
     """Return one expected value for those seen, differing as deep inside as they do."""
     seen = any_of(values)
     if len(seen) == 1:
@@ -257,10 +393,10 @@ def _agree_on_value(values: Sequence[JsonValue], way: tuple[str, ...]) -> tuple[
         said: list[str] = []
         merged: dict[str, JsonValue] = {}
         for key in seen[0]:
-            merged[key], differing = _agree_on_value([value[key] for value in values], (*way, key))
+            merged[key], differing = _merge_values([value[key] for value in values], (*path, key))
             said += differing
         return merged, said
-    return {"$any_of": seen}, [f"{'.'.join(map(shown_name, way))} was {' and '.join(shown(one, 40) for one in seen)}"]
+    return {"$any_of": seen}, [f"{'.'.join(map(shown_name, path))} was {' and '.join(shown(one, 40) for one in seen)}"]
 
 
 def any_of(values: Iterable[JsonValue]) -> list[JsonValue]:
@@ -277,18 +413,18 @@ def choices(value: JsonValue) -> list[JsonValue]:
     return list(value["$any_of"]) if is_mapping(value) and "$any_of" in value else [value]
 
 
-def _in_order_of(first: Group, group: Group) -> list[RecordedCall]:
+def _paired_with(first: Group, group: Group) -> list[RecordedCall]:
     """Put the calls of a group, whose order means nothing, beside those of another that they resemble most."""
     left = list(group)
     ordered: list[RecordedCall] = []
     for call in first:
-        partner = max((one for one in left if one.name == call.name), key=lambda one: _likeness(call, one))
+        partner = max((one for one in left if one.name == call.name), key=lambda one: _equal_arguments(call, one))
         left.remove(partner)
         ordered.append(partner)
     return ordered
 
 
-def _likeness(one: RecordedCall, other: RecordedCall) -> int:
+def _equal_arguments(one: RecordedCall, other: RecordedCall) -> int:
     args, others = one.args or {}, other.args or {}
     return sum(name in others and equal(value, others[name]) for name, value in args.items())
 
@@ -302,146 +438,9 @@ def _optional(calls: list[Any]) -> Iterator[JsonValue]:
         yield {"parallel": list(_optional(call["parallel"]))} if "parallel" in call else {**call, "optional": True}
 
 
-def _under(field: str, parts: Sequence[MergedPart]) -> dict[Where, Sequence[str]]:
+def _comments_under(field: str, parts: Sequence[MergedPart]) -> dict[ValuePath, Sequence[str]]:
     return {(field, index, *where): lines for index, part in enumerate(parts) for where, lines in part.comments.items()}
 
 
 def _distinct(values: Iterable[_T]) -> list[_T]:
     return list(dict.fromkeys(values))
-
-
-_TELLING = 4
-"""Shorter values stand in any text."""
-
-
-class Notice(NamedTuple):
-    """Something a person should know before the golden set is used."""
-
-    session: str
-    message: str
-
-    def __str__(self) -> str:
-        return f"{shown_name(self.session)}: {self.message}" if self.session else self.message
-
-
-@dataclass(frozen=True, slots=True)
-class Recorded:
-    """A golden set as a document."""
-
-    document: Mapping[str, JsonValue]
-    comments: Mapping[Where, Sequence[str]]
-    """Lines to write above items of its lists."""
-    notices: tuple[Notice, ...]
-
-
-def record(
-    sessions: Iterable[Session],
-    name: str,
-    *,
-    pattern: str | None = None,
-    redact: Iterable[str] = (),
-    user_texts: bool = True,
-    by_user_text: bool = False,
-) -> Recorded:
-    """Write down what sessions did as what they should do: one golden for each session id, or one for a pattern.
-
-    `pattern` is a glob for session ids; the sessions are then those that match it, recordings of one golden.
-    `redact` names arguments, at any depth, that only have to be present. Without `user_texts` turns are found by their
-    order instead of by what the user said. With `by_user_text` goldens are found by the user's first message instead of
-    the session id, where it is known.
-    """
-    hidden = frozenset(redact)
-    notices: list[Notice] = []
-    goldens: list[JsonValue] = []
-    comments: dict[Where, Sequence[str]] = {}
-    for (key_field, key), recordings in _by_key(sessions, pattern, by_user_text=by_user_text).items():
-        turns = [_turns(session, hidden, user_texts=user_texts) for session in recordings]
-        if not key.strip():
-            notices.append(Notice("", "spans without any session or trace id: nothing to call their golden by"))
-            continue
-        if not any(turn.groups for one in turns for turn in one):
-            notices.append(Notice(key, "no tool was called: left out"))
-            continue
-        agreed = merge_sessions(turns)
-        for where, lines in agreed.comments.items():
-            comments["goldens", len(goldens), *where] = lines
-        goldens.append({key_field: key, **agreed.value})
-        said = [*_said(recordings, turns, key_field), *agreed.disagreements, *_leaks(recordings, hidden, goldens[-1])]
-        notices += [Notice(key, text) for text in said]
-    return Recorded({"golden_set": name, "goldens": goldens}, comments, tuple(notices))
-
-
-def _by_key(
-    sessions: Iterable[Session], pattern: str | None, *, by_user_text: bool
-) -> dict[tuple[str, str], list[Session]]:
-    """Put recordings of one golden together, by the field that joins it and what stands there."""
-    found: dict[tuple[str, str], list[Session]] = {}
-    for session in sessions:
-        key = ("session", session.id) if pattern is None else ("session_pattern", pattern)
-        if by_user_text and session.turns and (text := recorded_turn(session.turns[0]).user):
-            key = ("first_user_text", text)
-        found.setdefault(key, []).append(session)
-    return found
-
-
-def _leaks(sessions: Sequence[Session], redact: frozenset[str], golden: JsonValue) -> Iterator[str]:
-    """Say where values that should not be written stand all the same, in other arguments or in what users said."""
-    if not redact:
-        return
-    written = "\n".join(_texts(golden))
-    calls = [call for session in sessions for turn in session.turns for call in turn.calls]
-    for name in sorted(redact):
-        values = {text for call in calls for text in _hidden(call.arguments, name)}
-        if any(len(text) >= _TELLING and text in written for text in values):
-            yield f"the value of {shown_name(name)} stands elsewhere in what was written: look for it"
-
-
-def _hidden(value: JsonValue, name: str) -> Iterator[str]:
-    """Yield the texts that are values of this argument, however deep."""
-    if is_sequence(value):
-        for item in value:
-            yield from _hidden(item, name)
-    elif is_mapping(value):
-        for key, item in value.items():
-            yield from _texts(item) if key == name else _hidden(item, name)
-
-
-def _texts(value: JsonValue) -> Iterator[str]:
-    """Yield every text and number in a value, without keys."""
-    if is_sequence(value):
-        for item in value:
-            yield from _texts(item)
-    elif is_mapping(value):
-        for item in value.values():
-            yield from _texts(item)
-    elif isinstance(value, str | int | float):
-        yield str(value)
-
-
-def _turns(session: Session, redact: frozenset[str], *, user_texts: bool) -> tuple[RecordedTurn, ...]:
-    turns = recorded_turns(session, redact)
-    return turns if user_texts else tuple(RecordedTurn(None, turn.groups, turn.visible) for turn in turns)
-
-
-def _said(sessions: Sequence[Session], recordings: Sequence[Sequence[RecordedTurn]], field: str) -> Iterator[str]:
-    """Say what was not written because it was not there, and what is worth a second look."""
-    if field == "session" and any(session.id_source in NO_SESSION_ID for session in sessions):
-        yield (
-            "no session id was recorded: the golden has the trace's id, and no other run will have it; "
-            "--by-user-text finds goldens by what the user said first"
-        )
-    if any(session.incomplete or session.ambiguous for session in sessions):
-        yield "recorded incompletely, or with several session ids: look it over"
-    turns = [turn for recording in recordings for turn in recording]
-    if hidden := sum(not turn.visible for turn in turns):
-        yield f"tools ran unseen in {counted(hidden, 'turn')}: their calls are not written"
-    calls = [call for turn in turns for call in turn.calls]
-    if unknown := [call for call in calls if call.args is None]:
-        names = ", ".join(dict.fromkeys(shown_name(call.name) for call in unknown))
-        yield f"arguments were not captured in {len(unknown)} of {counted(len(calls), 'call')} ({names}): not written"
-    for call in calls:
-        for argument, why in call.unknown.items():
-            yield f"{shown_name(call.name)}: {shown_name(argument)} was {why}: not written"
-    if failed := [call for call in calls if call.failed]:
-        names = ", ".join(dict.fromkeys(shown_name(call.name) for call in failed))
-        yield f"{counted(len(failed), 'call')} failed when recorded ({names}), and the golden expects them all the same"

@@ -8,19 +8,27 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any, cast
 
-from goldspan.collector_processor.golden_tools.differences import NOTHING, Change, TraceDifference, Way
+from goldspan.collector_processor.golden_tools.differences import NOTHING, CallPlace, Change, TraceDifference
 from goldspan.collector_processor.golden_tools.recording import ABSENT, any_of, choices
 from goldspan.collector_processor.golden_tools.writing import golden_set_text
-from goldspan.collector_processor.golden_tools.yaml_editing import Edit, edit_yaml, edits_for
+from goldspan.collector_processor.golden_tools.yaml_editing import (
+    Edit,
+    InsertItem,
+    RemoveValue,
+    SetValue,
+    edit_document,
+    edit_yaml,
+)
 from goldspan.scoring.errors import FileError, Mistake
 from goldspan.scoring.goldens import GoldenIndex
 from goldspan.scoring.goldens.adk_eval_set import is_eval_set
-from goldspan.scoring.goldens.documents import MistakeCollector, path_text, read_text
+from goldspan.scoring.goldens.documents import MistakeCollector, ValuePath, path_text, read_text
 from goldspan.scoring.goldens.loading import READERS
 from goldspan.scoring.goldens.yaml_text import read_yaml
 from goldspan.scoring.sessions import JsonValue
-from goldspan.scoring.type_guards import is_mapping
+from goldspan.scoring.type_guards import is_mapping, is_sequence
 
 _FORBIDDEN = "is forbidden: change that by hand if it is allowed now"
 _UNSEEN = "was never seen: remove it by hand if that is right"
@@ -28,7 +36,7 @@ _INDENT = re.compile(r"\n( +)")
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class AcceptableChange:
     """A change that can be accepted: what several runs of one golden have in common."""
 
     golden: int
@@ -36,13 +44,13 @@ class Decision:
     change: Change
 
 
-def decisions(goldens: GoldenIndex, difference: TraceDifference) -> tuple[list[Decision], list[str]]:
+def acceptable_changes(goldens: GoldenIndex, difference: TraceDifference) -> tuple[list[AcceptableChange], list[str]]:
     """Return what may be accepted, and what nobody but a person can decide.
 
     Where only some runs of a golden's session differ from it, or runs differ from each other, the golden is to accept
     all that was seen: values become `$any_of`, calls optional.
     """
-    found: list[Decision] = []
+    found: list[AcceptableChange] = []
     left: list[str] = []
     for position, golden in enumerate(goldens.goldens):
         runs = [changes for one, changes in difference.runs if one is golden]
@@ -53,7 +61,7 @@ def decisions(goldens: GoldenIndex, difference: TraceDifference) -> tuple[list[D
             elif not change.tool and change.after is NOTHING:
                 left.append(f"{golden.key}: {name} {_UNSEEN}")
             else:
-                found.append(Decision(position, change))
+                found.append(AcceptableChange(position, change))
     return found, left
 
 
@@ -65,13 +73,13 @@ def _combined(runs: Sequence[Sequence[Change]]) -> Iterator[Change]:
         times: Counter[object] = Counter()
         for change in changes:
             # What was put in somewhere is told apart by what it is; else the place alone counts.
-            added = repr(change.after) if change.before is NOTHING and not change.way else ""
-            what = (change.turn, change.tool, change.place, change.way, change.note, added)
+            added = repr(change.after) if change.before is NOTHING and not change.path else ""
+            what = (change.turn, change.tool, change.place, change.path, change.note, added)
             times[what] += 1
             grouped.setdefault((*what, times[what]), []).append(change)
     for changes in grouped.values():
         first = changes[0]
-        if first.way:
+        if first.path:
             sides = any_of(ABSENT if change.after is NOTHING else change.after for change in changes)
             if len(changes) < len(runs):
                 before = [ABSENT] if first.before is NOTHING else choices(first.before)
@@ -81,35 +89,35 @@ def _combined(runs: Sequence[Sequence[Change]]) -> Iterator[Change]:
         elif len(changes) >= len(runs) or not first.tool:
             yield first
         elif first.after is NOTHING:
-            yield replace(first, field="optional", before=NOTHING, after=True, way=("optional",))
+            yield replace(first, field="optional", before=NOTHING, after=True, path=("optional",))
         elif is_mapping(first.after):
             yield replace(first, after={**first.after, "optional": True})
 
 
 def _of_whole_arguments(runs: Sequence[Sequence[Change]]) -> Sequence[Sequence[Change]]:
     """Where runs differ in different parts of one argument, let it differ as a whole."""
-    ways: dict[object, list[frozenset[Way]]] = {}
+    paths: dict[object, list[frozenset[ValuePath]]] = {}
     for changes in runs:
-        parts: dict[object, set[Way]] = {}
+        parts: dict[object, set[ValuePath]] = {}
         for change in changes:
-            if len(change.way) > 1:
-                parts.setdefault((change.place, change.way[:2]), set()).add(change.way)
+            if len(change.path) > 1:
+                parts.setdefault((change.place, change.path[:2]), set()).add(change.path)
         for argument, of_run in parts.items():
-            ways.setdefault(argument, []).append(frozenset(of_run))
-    several = {argument for argument, of_runs in ways.items() if len(set(of_runs)) > 1}
+            paths.setdefault(argument, []).append(frozenset(of_run))
+    several = {argument for argument, of_runs in paths.items() if len(set(of_runs)) > 1}
     return [list(_lifted(changes, several)) for changes in runs]
 
 
 def _lifted(changes: Sequence[Change], several: Collection[object]) -> Iterator[Change]:
     done: set[object] = set()
     for change in changes:
-        argument = (change.place, change.way[:2])
-        if argument not in several or len(change.way) == 2:
+        argument = (change.place, change.path[:2])
+        if argument not in several or len(change.path) == 2:
             yield change
         elif argument not in done:
             before, after = change.argument
-            field = path_text(change.way[:2])
-            yield replace(change, way=change.way[:2], field=field, before=before, after=after)
+            field = path_text(change.path[:2])
+            yield replace(change, path=change.path[:2], field=field, before=before, after=after)
         done.add(argument)
 
 
@@ -133,7 +141,7 @@ class GoldenFile:
         if is_eval_set(self.document):
             raise FileError(Mistake(file, "", "is an eval set of ADK: record it anew with ADK's own tools"))
 
-    def accept(self, accepted: Sequence[Decision]) -> str:
+    def accept(self, accepted: Sequence[AcceptableChange]) -> str:
         """Return the text of the file with these changes.
 
         Raises:
@@ -141,8 +149,8 @@ class GoldenFile:
 
         """
         document, text = self.document, self.text
-        for position in dict.fromkeys(decision.golden for decision in accepted):
-            changes = [decision.change for decision in accepted if decision.golden == position]
+        for position in dict.fromkeys(acceptable.golden for acceptable in accepted):
+            changes = [acceptable.change for acceptable in accepted if acceptable.golden == position]
             for edit, edited in edits_for(document, position, changes):
                 document = edited
                 if self.suffix in {".yaml", ".yml"}:
@@ -155,14 +163,14 @@ class GoldenFile:
             text = edit_yaml(text, edit)
             fine = read_yaml(text, notes) == expected and not notes.mistakes
         except Exception as error:
-            raise self._refused(edit.way) from error
+            raise self._refused(edit.path) from error
         if not fine:
-            raise self._refused(edit.way)
+            raise self._refused(edit.path)
         return text
 
-    def _refused(self, way: Way) -> FileError:
+    def _refused(self, path: ValuePath) -> FileError:
         message = "cannot be changed in place (anchors, tags or unusual layout): change it by hand, or record it anew"
-        return FileError(Mistake(self.file, path_text(way), message))
+        return FileError(Mistake(self.file, path_text(path), message))
 
     def _rewritten(self, document: JsonValue) -> str:
         if self.suffix == ".jsonl":
@@ -171,3 +179,117 @@ class GoldenFile:
         width = len(indent.group(1)) if indent else None
         text = json.dumps(document, ensure_ascii=False, indent=width).encode("utf-8", "backslashreplace").decode()
         return text + ("\n" if self.text.endswith("\n") else "")
+
+
+# The edits of a golden file that make it expect what was seen.
+
+
+def edits_for(document: JsonValue, golden: int, changes: Sequence[Change]) -> Iterator[tuple[Edit, JsonValue]]:
+    """Yield the edits that make one golden expect what was seen, each with the document that it leaves.
+
+    `golden` is the golden's position in the document. Changes of single values come first, then lists of calls from
+    their ends, so that every place is still what it was when its edit comes.
+    """
+    top: ValuePath = ("goldens", golden)
+    values = [change for change in changes if change.place is not None and change.path]
+    calls = [change for change in changes if change.place is not None and not change.path]
+    for change in values:
+        if change.place is not None:
+            path = (*call_path(document, top, change.place), *change.path)
+            gone = change.after is NOTHING
+            if gone and path[-2] == "args" and len(_at(document, path[:-1])) == 1:
+                path = path[:-1]
+            edit: Edit = RemoveValue(path) if gone else SetValue(path, change.after)
+            document = edit_document(document, edit)
+            yield edit, document
+    calls.reverse()
+    for change in sorted(calls, key=_from_the_end):
+        for step in _edits_of_call(document, top, change):
+            document = edit_document(document, step)
+            yield step, document
+    for change in changes:
+        if not change.tool and change.turn is not None and change.before is NOTHING:
+            added = InsertItem((*top, "turns", len(_at(document, (*top, "turns")))), change.after)
+            document = edit_document(document, added)
+            yield added, document
+
+
+def _from_the_end(change: Change) -> tuple[int, int, int]:
+    """Order changes of calls from the last one; behind one call, what is put there before it is removed."""
+    if change.place is None:
+        return 0, 0, 0
+    return -(change.place.turn or 0), -change.place.call, int(change.before is not NOTHING)
+
+
+def _edits_of_call(document: JsonValue, top: ValuePath, change: Change) -> Iterator[Edit]:
+    if change.place is None:
+        return
+    if change.before is not NOTHING:
+        yield from _removed(document, call_path(document, top, change.place))
+        return
+    lists = _lists(document, top, change.place)
+    if change.place.call < 0 or not lists:
+        around = top if change.place.turn is None else (*top, "turns", change.place.turn)
+        if lists:
+            yield InsertItem((*lists[0], 0), change.after)
+        else:
+            yield SetValue((*around, "calls"), [change.after])
+        return
+    path = call_path(document, top, change.place)
+    if "parallel" in path:
+        path = path[: path.index("parallel")]
+    if isinstance(index := path[-1], int):
+        yield InsertItem((*path[:-1], index + 1), change.after)
+
+
+def _removed(document: JsonValue, path: ValuePath) -> Iterator[Edit]:
+    """Remove a call, and what is empty then."""
+    around = _at(document, path[:-1])
+    if len(around) > 1:
+        yield RemoveValue(path)
+    elif path[-2] == "parallel":
+        yield from _removed(document, path[:-2])
+    elif "turns" in path:
+        yield RemoveValue(path[:-1])
+    else:
+        yield SetValue(path[:-1], [])
+
+
+def call_path(document: JsonValue, top: ValuePath, place: CallPlace) -> ValuePath:
+    """Return the path to a call by its number. Raises LookupError where there is none."""
+    paths = [path for calls in _lists(document, top, place) for path in _calls(document, calls)]
+    return paths[place.call]
+
+
+def _lists(document: JsonValue, top: ValuePath, place: CallPlace) -> list[ValuePath]:
+    """Return the paths to the lists in which the call with this number is counted."""
+    golden = _at(document, top)
+    around = [top] if place.turn is None else [(*top, "turns", place.turn)]
+    if place.turn is None and "turns" in golden:
+        around = [(*top, "turns", index) for index in range(len(golden["turns"]))]
+    found: list[ValuePath] = []
+    for path in around:
+        fields = _at(document, path)
+        if "any_of" in fields:
+            found.append((*path, "any_of", place.alternative or 0))
+        elif "calls" in fields:
+            found.append((*path, "calls"))
+    return found
+
+
+def _calls(document: JsonValue, path: ValuePath) -> Iterator[ValuePath]:
+    for index, item in enumerate(_at(document, path)):
+        if is_mapping(item) and "parallel" in item:
+            for number, _ in enumerate(item["parallel"]):
+                yield (*path, index, "parallel", number)
+        else:
+            yield (*path, index)
+
+
+def _at(document: JsonValue, path: ValuePath) -> Any:
+    found: Any = document
+    for step in path:
+        if not (is_mapping(found) or is_sequence(found)):
+            raise LookupError(step)
+        found = cast("Any", found)[step]
+    return found

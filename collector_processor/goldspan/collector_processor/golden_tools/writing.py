@@ -16,12 +16,11 @@ from pathlib import Path, PurePath
 from typing import IO
 
 from goldspan.scoring.errors import FileError, Mistake
+from goldspan.scoring.goldens.documents import ValuePath
 from goldspan.scoring.sessions import JsonValue
 from goldspan.scoring.type_guards import is_mapping, is_sequence
 
-Where = tuple[str | int, ...]
-"""The way to a value from the top of a document: keys and indexes."""
-Comments = Mapping[Where, Sequence[str]]
+Comments = Mapping[ValuePath, Sequence[str]]
 """Lines to write above an item of a list, without the `#`."""
 
 WIDTH = 110
@@ -45,25 +44,25 @@ def yaml_text(document: JsonValue, comments: Comments | None = None, header: Seq
     return "\n".join(lines) + "\n"
 
 
-def yaml_lines(value: JsonValue, indent: int, where: Where) -> list[str]:
+def yaml_lines(value: JsonValue, indent: int, where: ValuePath) -> list[str]:
     """Return the lines of a value that stands at this place of a golden set, so far in."""
     return list(_Writer().block(value, indent, where))
 
 
-def in_flow(value: JsonValue) -> str:
+def on_one_line(value: JsonValue) -> str:
     """Return a value on one line, as it stands in a golden file."""
     if is_mapping(value):
-        return "{" + ", ".join(f"{_key(name)} {in_flow(item)}" for name, item in value.items()) + "}"
+        return "{" + ", ".join(f"{_key(name)} {on_one_line(item)}" for name, item in value.items()) + "}"
     if is_sequence(value):
-        return "[" + ", ".join(map(in_flow, value)) + "]"
+        return "[" + ", ".join(map(on_one_line, value)) + "]"
     return _scalar(value)
 
 
 @dataclass(frozen=True, slots=True)
 class _Writer:
-    comments: Comments = field(default_factory=dict[Where, Sequence[str]])
+    comments: Comments = field(default_factory=dict[ValuePath, Sequence[str]])
 
-    def block(self, value: JsonValue, indent: int, where: Where) -> Iterator[str]:
+    def block(self, value: JsonValue, indent: int, where: ValuePath) -> Iterator[str]:
         """Yield the lines of a value that begins on a line of its own."""
         if is_mapping(value) and value:
             for name, item in value.items():
@@ -76,9 +75,9 @@ class _Writer:
                     yield f"{' ' * indent}# {line}"
                 yield from self._item(item, indent, (*where, index))
         else:
-            yield " " * indent + in_flow(value)
+            yield " " * indent + on_one_line(value)
 
-    def _after(self, key: str, value: JsonValue, indent: int, where: Where) -> Iterator[str]:
+    def _after(self, key: str, value: JsonValue, indent: int, where: ValuePath) -> Iterator[str]:
         margin = " " * indent
         if key.startswith("? "):  # too long to be followed by its value
             yield margin + key.removesuffix(" :")
@@ -86,26 +85,26 @@ class _Writer:
         elif (text := _literal(value)) is not None:
             yield from _literal_lines(f"{margin}{key} ", text, indent + 2)
         elif self._fits(value, indent + len(key) + 1, where):
-            yield f"{margin}{key} {in_flow(value)}"
+            yield f"{margin}{key} {on_one_line(value)}"
         else:
             yield margin + key
             yield from self.block(value, indent + 2, where)
 
-    def _item(self, value: JsonValue, indent: int, where: Where) -> Iterator[str]:
+    def _item(self, value: JsonValue, indent: int, where: ValuePath) -> Iterator[str]:
         yield from self._indented(" " * indent + "- ", value, indent, where)
 
-    def _indented(self, start: str, value: JsonValue, indent: int, where: Where) -> Iterator[str]:
+    def _indented(self, start: str, value: JsonValue, indent: int, where: ValuePath) -> Iterator[str]:
         """Yield the lines of a value whose first one begins behind an indicator of two columns."""
         if (text := _literal(value)) is not None:
             yield from _literal_lines(start, text, indent + 2)
         elif self._fits(value, indent + 2, where):
-            yield start + in_flow(value)
+            yield start + on_one_line(value)
         else:
             first, *more = self.block(value, indent + 2, where)
             yield start + first[indent + 2 :]
             yield from more
 
-    def _fits(self, value: JsonValue, column: int, where: Where) -> bool:
+    def _fits(self, value: JsonValue, column: int, where: ValuePath) -> bool:
         if not value or not (is_mapping(value) or is_sequence(value)):
             return True
         if not any(step in _OF_VALUES for step in where):
@@ -113,7 +112,7 @@ class _Writer:
                 return False
             if any(place[: len(where)] == where and place != where for place in self.comments):
                 return False
-        return not _holds_literal(value) and column + len(in_flow(value)) <= WIDTH
+        return not _holds_literal(value) and column + len(on_one_line(value)) <= WIDTH
 
 
 def _key(name: str) -> str:
@@ -170,7 +169,7 @@ def _holds_literal(value: JsonValue) -> bool:
     return _literal(value) is not None
 
 
-# Golden files as documents: read with their comments, written whole or not at all.
+# Golden files: their names, their formats, and writing them whole or not at all.
 
 RECORDED = ("Recorded by `goldspan goldens record`: read it before you rely on it.",)
 """What stands at the top of a file that was recorded."""
