@@ -169,6 +169,7 @@ def memory_mebibytes(gateway: Process) -> int:
     return int(status.partition("VmRSS:")[2].split()[0]) // 1024
 
 
+@pytest.mark.exhaustive
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from /proc")
 @pytest.mark.parametrize("door", ["http", "grpc"])
 def test_ten_thousand_connections_keep_nobody_out(http: Downstream, tmp_path: Path, door: str) -> None:
