@@ -1,7 +1,7 @@
-"""What to look for in encoded telemetry: the attribute keys that dialects know, found without decoding anything.
+"""Finding attribute keys in encoded telemetry: which spans a dialect may read, and which sessions they name.
 
-A key stands in the bytes as `0A length key 12`. One compiled expression finds all of them at about a nanosecond a
-byte; what it finds may still be text of a message that happens to look so, which decoding shows.
+An attribute key is encoded as `0A length key 12`. One compiled regular expression finds all known keys without
+decoding, at about a nanosecond a byte. A match may also be text that looks the same; decoding the span shows that.
 """
 
 from __future__ import annotations
@@ -20,39 +20,39 @@ from goldspan.mappers.readers.otlp_protobuf import message_class
 from goldspan.mappers.readers.protobuf_framing import varint
 
 _VALUE, _TEXT = b"\x12", 0x0A
-"""Tags of the value of a `KeyValue` and of the text of an `AnyValue`."""
+"""Tags of `KeyValue.value` and `AnyValue.string_value`."""
 _LONGEST_KEY = 0x7F
-"""A longer key has a length of two bytes; no dialect has one."""
+"""Bytes; a longer key has a two-byte length. No dialect has one."""
 
 
 class KeyScanner:
-    """The keys of one registry."""
+    """Searches bytes for the attribute keys of one dialect registry."""
 
     def __init__(self, registry: DialectRegistry, session_keys: Iterable[str] = DEFAULT_SESSION_KEYS) -> None:
-        """Look for the markers of the registry's dialects, and for session ids under these keys and the dialects'."""
+        """Search for the dialects' markers, and for session ids under `session_keys` and the dialects' own keys."""
         scopes = [getattr(one, "bare_scopes", frozenset[str]()) for one in registry.dialects]
         events = {name for one in registry.dialects for name in getattr(one, "log_events", ())}
         sessions = registry.session_keys.union(session_keys)
         self.marked = _keys(frozenset[str]().union(*(one.markers for one in registry.dialects))).search
-        """Finds what makes a span worth reading."""
+        """Searches for a key that makes a dialect read the span."""
         unknown = registry.opaque_markers
         self.opaque = _keys(unknown).search
-        """Finds the marker of a dialect of which nobody knows where it takes session ids from."""
+        """Searches for the marker of a dialect that does not name its session keys."""
         self._session = _keys(sessions, _VALUE)
         self._opaque_keys = frozenset(key.encode() for key in unknown)
         self._of_interest = _keys(sessions | unknown, _VALUE)
-        self._bare_scopes = tuple(scope.encode() for scope in sorted(frozenset[str]().union(*scopes)))
-        told = "|".join(sorted(map(re.escape, events))) or "(?!)"
-        self._told = re.compile(told.encode())
-        self._sessions_of_logs = _keys(sessions).search
+        self._scopes_without_attributes = tuple(scope.encode() for scope in sorted(frozenset[str]().union(*scopes)))
+        event_names = "|".join(sorted(map(re.escape, events))) or "(?!)"
+        self._log_events = re.compile(event_names.encode())
+        self._log_sessions = _keys(sessions).search
 
-    def bare(self, scope: bytes) -> bool:
-        """Tell whether spans of this encoded scope may be worth reading even without any attribute."""
-        return any(name in scope for name in self._bare_scopes)
+    def reads_without_attributes(self, scope: bytes) -> bool:
+        """Tell whether a dialect may read spans of this encoded scope that have no attributes."""
+        return any(name in scope for name in self._scopes_without_attributes)
 
-    def may_tell(self, logs: bytes) -> bool:
-        """Tell whether encoded log records may say something of a span."""
-        return self._told.search(logs) is not None or self._sessions_of_logs(logs) is not None
+    def may_concern_spans(self, logs: bytes) -> bool:
+        """Tell whether encoded log records may hold content or the session of a span."""
+        return self._log_events.search(logs) is not None or self._log_sessions(logs) is not None
 
     def session_ids(self, encoded: bytes) -> Iterator[str]:
         """Yield every session id in an encoded span or resource."""
@@ -61,24 +61,24 @@ class KeyScanner:
                 yield session_id
 
     def of_interest(self, encoded: bytes, wants: Callable[[str], bool]) -> list[int]:
-        """Return where session ids stand that are wanted, and opaque markers, in one pass over a request."""
-        places: list[int] = []
-        known: dict[bytes, bool] = {}
+        """Return the byte offsets of wanted session ids and of opaque markers, in one pass over a request."""
+        offsets: list[int] = []
+        checked: dict[bytes, bool] = {}
         for found in self._of_interest.finditer(encoded):
             start, at = found.span()
             size = encoded[at] if at < len(encoded) else 0
             value = encoded[at : at + 1 + size]
-            wanted = known.get(value) if size < 0x80 else None  # else this is not all of it
+            wanted = checked.get(value) if size < 0x80 else None  # a longer value is not all in `value`
             if wanted is None:
                 session_id = _session_id(encoded, at)
-                wanted = known[value] = session_id is not None and wants(session_id)
+                wanted = checked[value] = session_id is not None and wants(session_id)
             if wanted or encoded[start + 2 : at - 1] in self._opaque_keys:
-                places.append(start)
-        return places
+                offsets.append(start)
+        return offsets
 
 
 def _session_id(encoded: bytes, at: int) -> str | None:
-    """Return the id in the `AnyValue` here."""
+    """Return the session id in the `AnyValue` whose length is at this offset."""
     size = encoded[at] if at < len(encoded) else 0x80
     if 2 < size < 0x80 and encoded[at + 1 : at + 3] == bytes([_TEXT, size - 2]):
         return identifier(str(encoded[at + 3 : at + 1 + size], "utf-8", "replace"))
@@ -96,7 +96,7 @@ def _value(encoded: bytes, at: int) -> Any:
 
 
 def _keys(keys: Iterable[str], tail: bytes = b"") -> re.Pattern[bytes]:
-    """Compile what finds any of these keys where a key may stand, followed by `tail`."""
+    """Compile a search for any of these keys in the position of an attribute key, followed by `tail`."""
     encoded = sorted(key.encode() for key in keys if 0 < len(key.encode()) <= _LONGEST_KEY)
     if not encoded:
         return re.compile(rb"(?!)")
@@ -105,7 +105,7 @@ def _keys(keys: Iterable[str], tail: bytes = b"") -> re.Pattern[bytes]:
 
 
 def _alternatives(words: list[bytes]) -> bytes:
-    """Write words as an expression that branches at every letter, so that a miss is known by the first ones."""
+    """Return an expression that branches at every byte, so that most mismatches end at the first one."""
     by_first: dict[bytes, list[bytes]] = {}
     for word in words:
         by_first.setdefault(word[:1], []).append(word[1:])
