@@ -46,22 +46,22 @@ REGISTRY = DialectRegistry()
 
 
 class Sent:
-    """Where parcels go: they are delivered at once, and nobody is in the way."""
+    """A delivery queue whose requests are delivered at once."""
 
     is_slow = False
 
     def __init__(self) -> None:
-        self.parcels: list[PendingRequest] = []
+        self.requests: list[PendingRequest] = []
 
-    def put(self, parcel: PendingRequest) -> None:
-        self.parcels.append(parcel)
+    def put(self, pending: PendingRequest) -> None:
+        self.requests.append(pending)
 
-    def take_back(self, parcel: PendingRequest) -> bool:
+    def withdraw(self, pending: PendingRequest) -> bool:
         return False
 
 
 class Gateway:
-    """A stage that is fed as the pipeline feeds it, by one thread."""
+    """A worker, called as by the pipeline's one thread."""
 
     def __init__(self, bodies: Sequence[bytes], goldens: GoldenIndex, *, journal: bool, hold: bool) -> None:
         self._requests = [Request(Signal.TRACES, body) for body in bodies]
@@ -78,12 +78,12 @@ class Gateway:
             self._journal = Journal(self._root / str(next(self._folders)), max_bytes=1 << 30)
             self._journal.recover(0.0)
         self.sent = Sent()
-        self.stage = Worker(
+        self.worker = Worker(
             self._goldens,
             settings,
             REGISTRY,
             journal=self._journal,
-            post=self.sent,
+            queue=self.sent,
             instance="bench",
             on_failure=_fail,
         )
@@ -93,12 +93,12 @@ class Gateway:
             groups = split_request(request.body)
             assert groups is not None
             entry = None if self._journal is None else self._journal.append(request, 0.0)
-            self.stage.take(number if entry is None else entry.number, request, groups, entry, 0.0)
+            self.worker.receive(number if entry is None else entry.number, request, groups, entry, 0.0)
             self._deliver()
         for now in (0.25, 2.0):
-            self.stage.tick(now)
+            self.worker.tick(now)
             self._deliver()
-        self.stage.commit(2.0)
+        self.worker.commit(2.0)
 
     def after(self) -> None:
         if self._journal is not None:
@@ -106,9 +106,9 @@ class Gateway:
         shutil.rmtree(self._root, ignore_errors=True)
 
     def _deliver(self) -> None:
-        parcels, self.sent.parcels = self.sent.parcels, []
-        for parcel in parcels:
-            self.stage.outbox.outcome(parcel, Delivered(), 0.0)
+        requests, self.sent.requests = self.sent.requests, []
+        for pending in requests:
+            self.worker.outbox.note_delivery(pending, Delivered(), 0.0)
 
 
 def _fail(where: str, error: Exception) -> None:
@@ -200,7 +200,7 @@ def run() -> Iterator[Comparison]:
         whole = Gateway(bodies, goldens, journal=True, hold=True)
         whole.before()
         whole.slice()
-        results = sum(whole.stage.coverage.results.values())
+        results = sum(whole.worker.coverage.results.values())
         assert bool(results) is agent, "the benchmark does not score what it should"
         whole.after()
         size = sum(map(len, bodies)) / spans

@@ -78,26 +78,26 @@ def main(sessions: int, *, trace: bool) -> None:
     def fail(where: str, error: Exception) -> None:
         raise error
 
-    stage = Worker(
+    worker = Worker(
         load_goldens(GOLDENS),
         PipelineSettings(engine=EngineSettings(run_idle=600.0)),
         DialectRegistry(),
         journal=None,
-        post=sent,
+        queue=sent,
         instance="bench",
         on_failure=fail,
     )
 
     def step(now: float) -> None:
-        stage.tick(now)
-        for parcel in sent.parcels:
-            stage.outbox.outcome(parcel, Delivered(), now)
-        sent.parcels.clear()
+        worker.tick(now)
+        for pending in sent.requests:
+            worker.outbox.note_delivery(pending, Delivered(), now)
+        sent.requests.clear()
 
     def play(first: int, last: int, now: float) -> float:
         for number in range(first, last, _PER_REQUEST):
             request = Request(Signal.TRACES, body(number))
-            stage.take(number, request, split_request(request.body) or [], None, now)
+            worker.receive(number, request, split_request(request.body) or [], None, now)
             now += 0.5
             step(now)
         return now
@@ -113,7 +113,7 @@ def main(sessions: int, *, trace: bool) -> None:
         step(now)
     gc.collect()
     taken = tracemalloc.get_traced_memory()[0] / 2**20 if trace else resident() - before
-    results = sum(stage.coverage.results.values())
+    results = sum(worker.coverage.results.values())
     print(f"{sessions:,} open sessions x {CALLS} calls, {results:,} results handed out")
     print(f"{taken:.0f} MiB of {'objects' if trace else 'memory'}, {taken * 2**20 / sessions / CALLS:.0f} bytes a call")
     print(f"{(time.process_time() - began) / sessions / CALLS * 1e6:.0f} us a call{', traced' if trace else ''}")

@@ -251,7 +251,7 @@ def test_the_numbers_are_those_of_the_gateway(prometheus: Prometheus) -> None:
     assert float(never["value"][1]) >= 1
     reasons = {one["metric"]["reason"] for one in prometheus.ask("goldspan_calls_not_evaluated_total > 0")}
     assert "arguments_not_captured" in reasons
-    [junk] = prometheus.ask('goldspan_turned_away_requests_total{reason="broken"}')
+    [junk] = prometheus.ask('goldspan_not_accepted_requests_total{reason="broken"}')
     assert float(junk["value"][1]) > 0
 
 

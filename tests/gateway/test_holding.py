@@ -85,7 +85,7 @@ class Gateway:
         """Leave everything as a killed process would: nothing more is committed, sent or closed in order."""
         pipeline = self.pipeline
         pipeline._closing = True
-        pipeline.stage.outbox.commit = lambda *_: 0  # type: ignore[method-assign]
+        pipeline.worker.outbox.commit = lambda *_: 0  # type: ignore[method-assign]
         pipeline.dispatcher.close(5.0)
         pipeline._queue.put(None)
         pipeline._thread.join(5.0)
@@ -324,7 +324,7 @@ def test_beyond_the_limit_clients_are_asked_to_wait(journal: bool, tmp_path: Pat
             assert sent < 200
         assert isinstance(receipt, Busy)
         assert receipt.retry_after_seconds > 0
-        assert gateway.counts("turned_away_requests_total") == 1
+        assert gateway.counts("not_accepted_requests_total") == 1
         answer.away = False
         until(lambda: len(gateway.downstream.spans()) == 2 * sent)
         until(lambda: isinstance(gateway.pipeline.accept(turn("x", sent)), Accepted))
@@ -346,7 +346,7 @@ def test_bodies_beyond_the_memory_are_read_back_from_disk(tmp_path: Path) -> Non
 def test_a_broken_request_is_rejected() -> None:
     with Gateway(goldens()) as gateway:
         assert isinstance(gateway.pipeline.accept(Request(Signal.TRACES, b"\x0a\xff")), Rejected)
-        assert gateway.counts("turned_away_requests_total") == 1
+        assert gateway.counts("not_accepted_requests_total") == 1
 
 
 def test_a_request_is_not_acknowledged_when_it_could_not_be_written(

@@ -31,7 +31,7 @@ from otlp_requests import message_of, requests
 from pipeline_rig import NAMES
 
 REGISTRY = DialectRegistry()
-NEEDLES = KeyScanner(REGISTRY)
+SCANNER = KeyScanner(REGISTRY)
 Placed = tuple[bytes, bytes, bytes]
 """A span with its resource and scope, all encoded."""
 
@@ -96,10 +96,10 @@ def test_a_session_id_is_found_where_it_stands_and_only_if_it_is_wanted(ids: lis
             value.int_value = one
     body = request_.SerializeToString()
     for wanted in {"a", "b", "é" * 80, "7", "other"}:
-        places = NEEDLES.of_interest(body, wanted.__eq__)
+        places = SCANNER.of_interest(body, wanted.__eq__)
         assert places == sorted(places)
         assert len(places) == [str(one) for one in ids].count(wanted)
-        assert {next(NEEDLES.session_ids(body[place:])) for place in places} <= {wanted}
+        assert {next(SCANNER.session_ids(body[place:])) for place in places} <= {wanted}
 
 
 def test_what_nobody_knows_yet_stays_around_the_spans() -> None:
@@ -157,7 +157,7 @@ def test_ids_are_found_wherever_they_stand() -> None:
 
 @pytest.mark.every_recording
 @pytest.mark.parametrize("recording", NAMES)
-def test_needles_find_every_span_that_a_dialect_reads_and_every_session(recording: str) -> None:
+def test_the_scanner_finds_every_span_that_a_dialect_reads_and_every_session(recording: str) -> None:
     for request in requests_of(recording):
         for group in apart(as_message(request).SerializeToString()):
             for span in group.spans:
@@ -165,8 +165,10 @@ def test_needles_find_every_span_that_a_dialect_reads_and_every_session(recordin
                 [view] = reader.views(reader.parse(join_request([SpanGroup(group.envelope, [span])]), ""), "")
                 assert not isinstance(view, LogView)
                 facts = REGISTRY.read(view)
-                assert facts.role is None or NEEDLES.marked(span) or NEEDLES.bare(group.envelope.scope)
-                assert {value for _, value in facts.session_keys} == set(NEEDLES.session_ids(span))
+                assert (
+                    facts.role is None or SCANNER.marked(span) or SCANNER.reads_without_attributes(group.envelope.scope)
+                )
+                assert {value for _, value in facts.session_keys} == set(SCANNER.session_ids(span))
 
 
 @pytest.mark.parametrize("value", ["s", "s" * 124, "s" * 125, "s" * 126, "s" * 127, "s" * 300, "é", 7])
@@ -177,11 +179,11 @@ def test_session_ids_of_any_length_are_found(value: str | int) -> None:
         attribute.value.int_value = value
     else:
         attribute.value.string_value = value
-    assert list(NEEDLES.session_ids(span.SerializeToString())) == [str(value)]
+    assert list(SCANNER.session_ids(span.SerializeToString())) == [str(value)]
 
 
 @pytest.mark.parametrize("text", ["session.id", "\nsession.id\x12", "\n\nsession.id", "gen_ai.operation.name"])
 def test_text_that_speaks_of_sessions_is_no_session(text: str) -> None:
     span = Span(trace_id=b"1" * 16, span_id=b"2" * 8, name=text)
     span.attributes.add(key="text").value.string_value = text
-    assert list(NEEDLES.session_ids(span.SerializeToString())) == []
+    assert list(SCANNER.session_ids(span.SerializeToString())) == []

@@ -29,7 +29,7 @@ from pipeline_rig import NAMES, QUICK, Downstream, bodies_of, cut_up, everything
 from trace_requests import plain_request, turn_request
 
 ASSEMBLE = PipelineSettings(tier="assemble", engine=QUICK)
-NEEDLES = KeyScanner(DialectRegistry())
+SCANNER = KeyScanner(DialectRegistry())
 NO_GOLDENS = load_goldens({"format": 1, "golden_set": "g", "goldens": []})
 
 
@@ -86,7 +86,7 @@ def agents_first(requests: Sequence[Request]) -> list[Request]:
             found: dict[bytes, bool] = {}
             for group in split_request(request.body) or []:
                 for trace, spans in by_trace(group.spans).items():
-                    ours = NEEDLES.bare(group.envelope.scope) or any(map(NEEDLES.marked, spans))
+                    ours = SCANNER.reads_without_attributes(group.envelope.scope) or any(map(SCANNER.marked, spans))
                     found[trace] = found.get(trace, trace in known) or ours
             if all(found.values()):
                 break
@@ -181,7 +181,7 @@ def test_a_span_that_waits_too_long_leaves_without_its_session() -> None:
     assert pipeline.accept(traces(document)) == Accepted()
     until(lambda: len(downstream.spans()) == 1)
     assert sessions(downstream) == {(None, None)}
-    assert pipeline.stage.released_early["hold_timeout"] == 1
+    assert pipeline.worker.released_early["hold_timeout"] == 1
     assert pipeline.drain(10.0)
 
 
@@ -191,15 +191,15 @@ def test_what_waits_is_bounded_and_survives_a_restart(tmp_path: Path) -> None:
     settings = PipelineSettings(tier="assemble", engine=slow, journal=tmp_path, max_held_bytes=3000)
     before = GatewayPipeline(NO_GOLDENS, Downstream(), settings)
     assert before.accept(request) == Accepted()
-    until(lambda: sum(tenant.held_spans for tenant in before.stage.tenants) == 2)
+    until(lambda: sum(state.tenant.held_spans for state in before.worker.tenants) == 2)
     crash(before)
     downstream = Downstream()
     after = GatewayPipeline(NO_GOLDENS, downstream, settings)
-    until(lambda: sum(tenant.held_spans for tenant in after.stage.tenants) == 2)
+    until(lambda: sum(state.tenant.held_spans for state in after.worker.tenants) == 2)
     for turn in range(1, 5):
         assert after.accept(traces(turn_request("wanted", ("get_weather", {"city": "Paris"}), turn=turn))) == Accepted()
     until(lambda: len(downstream.spans()) >= 6)
-    assert sum(tenant.held_bytes for tenant in after.stage.tenants) <= 3000
+    assert sum(state.tenant.held_bytes for state in after.worker.tenants) <= 3000
     assert after.drain(10.0)
     assert len(downstream.spans()) == len({span.span_id for span in downstream.spans()}) == 10
     assert sessions(downstream) == {("wanted", "wanted")}
@@ -217,7 +217,7 @@ def test_the_settings_of_the_page_can_be_used(name: str, tier: str, tmp_path: Pa
 def crash(pipeline: GatewayPipeline) -> None:
     """Leave everything as a killed process would."""
     pipeline._closing = True
-    pipeline.stage.outbox.commit = lambda *_: 0  # type: ignore[method-assign]
+    pipeline.worker.outbox.commit = lambda *_: 0  # type: ignore[method-assign]
     pipeline.dispatcher.close(5.0)
     pipeline._queue.put(None)
     pipeline._thread.join(5.0)

@@ -1,9 +1,9 @@
-"""The first of two tiers: the spans of one tenant wait until their turn is over, and leave with its session.
+"""The first of two tiers: the spans of one tenant wait until their turn is complete and get its session id.
 
-Only some spans of a turn say which session they belong to, so that nothing downstream can sort them by it. Here a
-trace is seen as a whole: its turns' sessions are found as everywhere (R6) and stamped on every span and resource.
-Nothing is scored. A trace without any attribute that a dialect knows passes at once, as it came; one without session
-leaves unstamped. So does a plain span that came before anything else of its trace.
+Only some spans of a turn name their session, so a load balancer cannot route the others by it. This tier sees whole
+traces: it finds the sessions of their turns (rule R6) and stamps them on every span and resource. It scores nothing. A
+trace without a dialect's marker is forwarded at once, and one without a session is forwarded unstamped. So is an
+unmarked span that came before all other spans of its trace.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from goldspan.collector_processor.engine.engine import EngineOutput
 from goldspan.collector_processor.engine.settings import EngineSettings
 from goldspan.collector_processor.gateway.encoded_spans import EncodedSpanBuffer, Envelope, SpanGroup, by_trace
 from goldspan.collector_processor.gateway.key_scanner import KeyScanner
-from goldspan.collector_processor.gateway.tenant import HeldSpan, SplitSpans, Tenant, TenantOutput
+from goldspan.collector_processor.gateway.tenant import HeldSpan, HoldDecision, Tenant, TenantOutput
 from goldspan.mappers.assembly import Fragment, read_trace
 from goldspan.mappers.assembly.deduplication import newer_version
 from goldspan.mappers.dialect_registry import DialectRegistry
@@ -29,8 +29,8 @@ from goldspan.scoring.goldens import GoldenIndex
 from goldspan.scoring.sessions import SpanRef
 
 SESSION_ID = "goldspan.session.id"
-"""The first of the keys that sessions are looked up by."""
-_NOTHING = EngineOutput(evaluations=(), released=frozenset(), sessions=(), problems=())
+"""The first of the keys under which session ids are looked up."""
+_NO_OUTPUT = EngineOutput()
 _MAX_RESOURCES = 1024
 
 
@@ -47,181 +47,181 @@ class _Trace:
 
 
 class AssemblingTenant(Tenant):
-    """Holds the spans of agents' traces and stamps their sessions. For one thread."""
+    """Holds the spans of agents' traces and stamps their session ids. For one thread."""
 
     def __init__(
         self,
         goldens: GoldenIndex,
         registry: DialectRegistry,
-        needles: KeyScanner,
+        scanner: KeyScanner,
         settings: EngineSettings,
         *,
-        shelf: EncodedSpanBuffer,
+        unread: EncodedSpanBuffer,
         hold: bool,
         on_problem: Callable[[Problem], object],
-        on_buried: Callable[[str, float, bytes | None], object],
+        on_tombstone: Callable[[str, float, bytes | None], object],
         on_closed: Callable[[str], object],
     ) -> None:
-        """Take what a `Tenant` takes; of the goldens nothing is asked, and spans wait whatever `hold` says."""
+        """Take the arguments of a `Tenant`; goldens and `hold` have no effect."""
         super().__init__(
             goldens,
             registry,
-            needles,
+            scanner,
             settings,
-            shelf=shelf,
+            unread=unread,
             hold=hold,
             on_problem=on_problem,
-            on_buried=on_buried,
+            on_tombstone=on_tombstone,
             on_closed=on_closed,
         )
         self._waiting = OrderedDict[bytes, _Trace]()
-        """Traces with spans that wait, those that waited longest first."""
+        """Traces with held spans, those that have waited longest first."""
         self._quiet = OrderedDict[bytes, _Trace]()
-        """Those of which everything has left: what comes late is stamped by them. The least recently active first."""
+        """Traces without held spans: they give late spans their session. The least recently active first."""
         self._stamped: dict[tuple[bytes, str], bytes] = {}
         self.held_bytes: int = 0
         self._known = 0
-        """Spans and log records that are kept in mind."""
+        """Spans and log records in memory."""
 
     @property
     def held_spans(self) -> int:
-        """How many spans wait."""
+        """Held spans."""
         return sum(len(trace.held) for trace in list(self._waiting.values()))
 
-    def take_traces(
+    def receive_spans(
         self,
         body: bytes,  # noqa: ARG002 - as in Tenant
         groups: Sequence[SpanGroup],
         number: int,
         now: float,
         *,
-        leave: bool = True,
-    ) -> SplitSpans:
-        """Take in the spans of a request. Without `leave` they have left before and are only learnt of."""
-        self._shelf.expire(now)
+        already_sent: bool = False,
+    ) -> HoldDecision:
+        """Receive the spans of a request; `already_sent` ones, after a restart, are read and never held."""
+        self._unread.expire(now)
         sorted_groups = [by_trace(group.spans) for group in groups]
         ours = {
             trace
             for group, traces in zip(groups, sorted_groups, strict=True)
             for trace, spans in traces.items()
             if self._find(trace) is not None
-            or (trace and self._needles.bare(group.envelope.scope))
-            or (trace and any(map(self._needles.marked, spans)))
+            or (trace and self._scanner.reads_without_attributes(group.envelope.scope))
+            or (trace and any(map(self._scanner.marked, spans)))
         }
-        told: list[Record] = []
+        read: list[Record] = []
         held: dict[int, SpanRef] = {}
         for group, traces in zip(groups, sorted_groups, strict=True):
             plain = {trace: spans for trace, spans in traces.items() if trace not in ours}
             for trace in traces.keys() - plain.keys():
-                told += self._promote(trace, now)
+                read += self._open_trace(trace, now)
                 part = SpanGroup(group.envelope, traces[trace])
                 facts = self._facts(part)
-                told += self._learn(trace, facts, now)
-                if leave:
-                    held |= self._keep(trace, part, facts, number, now)
+                read += self._add_facts(trace, facts, now)
+                if not already_sent:
+                    held |= self._hold_spans(trace, part, facts, number, now)
             if plain:
-                self._shelf.put(group.envelope, plain, now)
+                self._unread.put(group.envelope, plain, now)
         self._bound()
-        return self._taken(groups, held, told)
+        return self._hold_decision(groups, held, read)
 
-    def take_logs(self, body: bytes, now: float) -> tuple[Record, ...]:
-        """Learn from log records which session their trace belongs to. They are not held and leave as they came."""
-        if not self._needles.may_tell(body):
+    def receive_logs(self, body: bytes, now: float) -> tuple[Record, ...]:
+        """Read the session of a trace from its log records. They are not held, and forwarded as they came."""
+        if not self._scanner.may_concern_spans(body):
             return ()
-        told: list[Record] = []
+        read: list[Record] = []
         for view in self._reader.views(self._reader.parse(body, "logs"), "logs"):
             if isinstance(view, LogView) and self._registry.may_tell(view.event_name, view.attributes):
                 fact = self._registry.read_log(view, content=False)
                 if fact is not None and fact.trace_id:
-                    self._note(self._opened(bytes.fromhex(fact.trace_id), now), fact)
-                    told.append(fact)
-        return tuple(told)
+                    self._add_log(self._opened(bytes.fromhex(fact.trace_id), now), fact)
+                    read.append(fact)
+        return tuple(read)
 
-    def rest(self, now: float) -> None:
-        """Forget traces that were quiet for long."""
+    def compact(self, now: float) -> None:
+        """Drop traces that were quiet for long."""
         quiet_since = now - self.engine.settings.trace_retention
         while self._quiet and next(iter(self._quiet.values())).last <= quiet_since:
-            self._forget()
+            self._drop_oldest()
 
     def poll(self, now: float) -> TenantOutput | None:
-        """Let go of the spans of every turn that is over."""
+        """Release the spans of every turn that is complete."""
         settings = self.engine.settings
-        leaving: list[HeldSpan] = []
-        late = 0
+        released: list[HeldSpan] = []
+        past_timeout = 0
         for trace_id, trace in list(self._waiting.items()):
             timed_out = trace.held[0].since + settings.hold_timeout <= now
             if not timed_out and trace.last + settings.settle > now:
                 continue
             fragments = self._fragments(trace)
             if timed_out or not any(one.waits_for_caller or one.waits_for_remote for one in fragments):
-                late += len(trace.held) if any(one.waits_for_caller for one in fragments) else 0
-                leaving += self._release(trace_id, trace, fragments)
-        return TenantOutput(_NOTHING, leaving, late) if leaving else None
+                past_timeout += len(trace.held) if any(one.waits_for_caller for one in fragments) else 0
+                released += self._release_trace(trace_id, trace, fragments)
+        return TenantOutput(_NO_OUTPUT, released, past_timeout) if released else None
 
     def flush(self, now: float, *, end_of_input: bool) -> TenantOutput:  # noqa: ARG002 - as in Tenant
-        """Let go of every span."""
-        return TenantOutput(_NOTHING, self.let_go(0))
+        """Release every span."""
+        return TenantOutput(_NO_OUTPUT, self.release_oldest(0))
 
-    def let_go(self, max_bytes: int) -> Sequence[HeldSpan]:
-        """Let go of those traces that have waited longest, until so many bytes are left."""
-        leaving: list[HeldSpan] = []
+    def release_oldest(self, max_bytes: int) -> Sequence[HeldSpan]:
+        """Release the traces that have waited longest, until at most `max_bytes` are held."""
+        released: list[HeldSpan] = []
         for trace_id, trace in list(self._waiting.items()):
             if self.held_bytes <= max_bytes:
                 break
-            leaving += self._release(trace_id, trace, self._fragments(trace))
-        return leaving
+            released += self._release_trace(trace_id, trace, self._fragments(trace))
+        return released
 
     def use_goldens(
         self,
         goldens: GoldenIndex,  # noqa: ARG002 - as in Tenant
         registry: DialectRegistry,
-        needles: KeyScanner,
+        scanner: KeyScanner,
     ) -> None:
-        """Read what these join on; nothing is judged here."""
-        self._registry, self._needles = registry, needles
+        """Read the attributes that these goldens join on; nothing is judged here."""
+        self._registry, self._scanner = registry, scanner
 
     def restore(self, record: Record, now: float) -> None:
-        """Learn again what was known before a restart."""
+        """Restore a record of the journal after a restart."""
         if not record.trace_id:
             return
         trace = self._opened(bytes.fromhex(record.trace_id), now)
         if isinstance(record, LogFacts):
-            self._note(trace, record)
+            self._add_log(trace, record)
         else:
-            self._see(trace, record)
+            self._add_span(trace, record)
 
     def is_open(self, trace_id: str) -> bool:
-        """Tell whether a trace is still kept in mind."""
+        """Tell whether a trace is in memory."""
         return len(trace_id) == 32 and self._find(bytes.fromhex(trace_id)) is not None
 
-    def _promote(self, trace: bytes, now: float) -> list[Record]:
-        told: list[Record] = []
-        for group in self._shelf.take(trace):
-            told += self._learn(trace, self._facts(group), now)
-        return told
+    def _open_trace(self, trace: bytes, now: float) -> list[Record]:
+        read: list[Record] = []
+        for group in self._unread.take(trace):
+            read += self._add_facts(trace, self._facts(group), now)
+        return read
 
-    def _learn(self, trace: bytes, facts: Iterable[SpanFacts | None], now: float) -> list[Record]:
+    def _add_facts(self, trace: bytes, facts: Iterable[SpanFacts | None], now: float) -> list[Record]:
         opened = self._opened(trace, now)
-        told: list[Record] = []
+        read: list[Record] = []
         for fact in facts:
             if fact is not None and fact.span_id:
-                self._see(opened, fact)
-                told.append(fact)
-        return told
+                self._add_span(opened, fact)
+                read.append(fact)
+        return read
 
-    def _see(self, trace: _Trace, fact: SpanFacts) -> None:
+    def _add_span(self, trace: _Trace, fact: SpanFacts) -> None:
         before = trace.size
         trace.spans[fact.span_id] = newer_version(trace.spans.get(fact.span_id), fact)
         self._known += trace.size - before
         for note in fact.notes:
-            self._note(trace, note)
+            self._add_log(trace, note)
 
-    def _note(self, trace: _Trace, fact: LogFacts) -> None:
+    def _add_log(self, trace: _Trace, fact: LogFacts) -> None:
         before = trace.size
         trace.logs[fact.identity] = fact
         self._known += trace.size - before
 
-    def _keep(
+    def _hold_spans(
         self, trace_id: bytes, group: SpanGroup, facts: Sequence[SpanFacts | None], number: int, now: float
     ) -> dict[int, SpanRef]:
         trace = self._opened(trace_id, now)
@@ -237,17 +237,17 @@ class AssemblingTenant(Tenant):
             self._waiting[trace_id] = self._quiet.pop(trace_id)
         return waiting
 
-    def _release(self, trace_id: bytes, trace: _Trace, fragments: Sequence[Fragment]) -> list[HeldSpan]:
+    def _release_trace(self, trace_id: bytes, trace: _Trace, fragments: Sequence[Fragment]) -> list[HeldSpan]:
         sessions = sessions_of(trace.spans, fragments)
-        leaving, trace.held = trace.held, []
-        for held in leaving:
+        released, trace.held = trace.held, []
+        for held in released:
             self.held_bytes -= held.size
             session_id = sessions.get(held.ref.span_id)
             if session_id is not None:
                 held.attributes[SESSION_ID] = session_id
                 held.envelope = Envelope(self._resource_of(held.envelope.resource, session_id), held.envelope.scope)
         self._quiet[trace_id] = self._waiting.pop(trace_id)
-        return leaving
+        return released
 
     def _fragments(self, trace: _Trace) -> list[Fragment]:
         return read_trace(trace.spans, self.engine.settings.assembly, trace.logs.values())[0]
@@ -278,19 +278,19 @@ class AssemblingTenant(Tenant):
 
     def _bound(self) -> None:
         while self._known > self.engine.settings.max_spans and self._quiet:
-            self._forget()
+            self._drop_oldest()
 
-    def _forget(self) -> None:
+    def _drop_oldest(self) -> None:
         trace_id, trace = self._quiet.popitem(last=False)
         self._known -= trace.size
         self._on_closed(trace_id.hex())
 
 
 def sessions_of(spans: Mapping[str, SpanFacts], fragments: Sequence[Fragment]) -> dict[str, str]:
-    """Return the session of each span of a trace, by span id; a span that belongs to none is left out.
+    """Return the session id of each span of a trace, by span id, without spans that belong to none.
 
-    What is in no turn belongs to the turn above it, else to the only session below it; where all turns are of one
-    session, so is everything.
+    A span outside all turns belongs to the turn above it, else to the only session below it. If all turns are of one
+    session, all spans are.
     """
     named = {one.session.id for one in fragments if one.session.source != "trace_id"}
     if len(named) == 1 and all(one.session.source != "trace_id" for one in fragments):
@@ -317,7 +317,7 @@ def sessions_of(spans: Mapping[str, SpanFacts], fragments: Sequence[Fragment]) -
 
 
 def _above(spans: Mapping[str, SpanFacts], span_id: str) -> list[str]:
-    """Return the ids of the spans above one, the nearest first; a circle ends where it began."""
+    """Return the ids of the ancestors of a span, the nearest first; a cycle ends where it began."""
     path: dict[str, None] = {}
     span = spans.get(spans[span_id].parent_id) if span_id in spans else None
     while span is not None and span.span_id not in path and span.span_id != span_id:

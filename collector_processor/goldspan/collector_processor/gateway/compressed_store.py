@@ -1,8 +1,7 @@
-"""The engine's memory in the gateway: it says what it forgets, and keeps what is quiet in few bytes.
+"""The engine's store in the gateway: quiet traces and sessions are compressed, and the journal is told what is dropped.
 
-A trace of which everything was handed out is packed some seconds later: its facts as the journal writes them, and
-compressed. So is a session, down to what was said of it. Whoever asks for one gets it back as it was, since what is
-made of facts is always made again the same.
+A trace whose results were all given is compressed some seconds later, in the journal's encoding; so is a session with
+its results. Reading one restores it as it was, since the same facts always give the same turns.
 """
 
 from __future__ import annotations
@@ -26,37 +25,37 @@ from goldspan.mappers.assembly import AssemblySettings, read_trace
 from goldspan.mappers.facts import LogFacts
 
 _QUIET = 5.0
-"""Seconds after which a trace that nothing came for is packed."""
+"""Seconds without new records after which a trace is compressed."""
 _AT_ONCE = 2048
-"""Traces and sessions that are looked at in one go."""
+"""Traces and sessions that one call of `compress` looks at."""
 
 
 class CompressedStore(MemoryStore):
-    """The engine's memory, which says what it forgets."""
+    """A `MemoryStore` that compresses what is quiet and tells callbacks what it drops."""
 
     def __init__(
         self,
         on_closed: Callable[[str], object],
-        on_buried: Callable[[str, float, bytes | None], object],
+        on_tombstone: Callable[[str, float, bytes | None], object],
         assembly: AssemblySettings,
     ) -> None:
-        """Call `on_closed` with each dropped trace, `on_buried` with each tombstone: none for spans when it is gone."""
+        """Call `on_closed` for each dropped trace, `on_tombstone` for each tombstone, and with None once it expired."""
         super().__init__()
         self._on_closed = on_closed
-        self._on_buried = on_buried
+        self._on_tombstone = on_tombstone
         self._assembly = assembly
-        self.packed: OrderedDict[bytes, bytes] = OrderedDict()
-        """Packed traces by the bytes of their ids, the least recently active first."""
-        self._packed_sessions: dict[str, bytes] = {}
+        self.compressed: OrderedDict[bytes, bytes] = OrderedDict()
+        """Compressed traces by the bytes of their ids, the least recently active first."""
+        self._compressed_sessions: dict[str, bytes] = {}
         self.touched: set[str] = set()
-        """Sessions that were looked at, and may have changed, since someone cleared this."""
+        """Sessions that were read, and so may have changed, since the worker cleared this set."""
 
     def session(self, session_id: str) -> SessionState | None:
         """Return a session."""
         self.touched.add(session_id)
-        small = self._packed_sessions.pop(session_id, None)
+        small = self._compressed_sessions.pop(session_id, None)
         if small is not None:
-            super().add_session(_unpacked_session(session_id, small))
+            super().add_session(_decompressed_session(session_id, small))
         return super().session(session_id)
 
     def add_session(self, session: SessionState) -> None:
@@ -67,53 +66,53 @@ class CompressedStore(MemoryStore):
     def expire(self, before: float) -> None:
         """Remove tombstones older than this."""
         while self._tombstones and next(iter(self._tombstones.values()))[0] < before:
-            self._on_buried(self._tombstones.popitem(last=False)[0], 0.0, None)
+            self._on_tombstone(self._tombstones.popitem(last=False)[0], 0.0, None)
 
     def sessions(self) -> Iterator[SessionState]:
-        """Return the sessions one by one; a packed one is packed again when the next is asked for."""
-        for session_id in [*self._packed_sessions, *self._sessions]:
-            was_packed = session_id in self._packed_sessions
+        """Return the sessions one by one; a compressed one is compressed again before the next."""
+        for session_id in [*self._compressed_sessions, *self._sessions]:
+            was_compressed = session_id in self._compressed_sessions
             session = self.session(session_id)
             if session is not None:
                 yield session
-                if was_packed and session_id in self._sessions:
-                    self._pack_session(session)
+                if was_compressed and session_id in self._sessions:
+                    self._compress_session(session)
 
     def drop_session(self, session_id: str) -> None:
         """Forget a session altogether."""
-        self._packed_sessions.pop(session_id, None)
+        self._compressed_sessions.pop(session_id, None)
         super().drop_session(session_id)
 
     def has(self, trace_id: str) -> bool:
-        """Tell whether a trace is open, without unpacking it."""
-        return trace_id in self._traces or (len(trace_id) == 32 and bytes.fromhex(trace_id) in self.packed)
+        """Tell whether a trace is open, without decompressing it."""
+        return trace_id in self._traces or (len(trace_id) == 32 and bytes.fromhex(trace_id) in self.compressed)
 
     def trace(self, trace_id: str) -> TraceState | None:
         """Return an open trace."""
         found = super().trace(trace_id)
         if found is None and len(trace_id) == 32:
-            small = self.packed.pop(bytes.fromhex(trace_id), None)
+            small = self.compressed.pop(bytes.fromhex(trace_id), None)
             if small is not None:
-                found = self._unpacked(trace_id, small)
+                found = self._decompressed(trace_id, small)
                 self.add_trace(found)
         return found
 
     def traces(self) -> Iterator[TraceState]:
-        """Return the open traces; a packed one is unpacked when it is asked for."""
-        given: set[str] = set()
-        while self.packed:
-            trace_id = next(iter(self.packed)).hex()
-            given.add(trace_id)
+        """Return the open traces; each is decompressed when it is reached."""
+        yielded: set[str] = set()
+        while self.compressed:
+            trace_id = next(iter(self.compressed)).hex()
+            yielded.add(trace_id)
             if (trace := self.trace(trace_id)) is not None:
                 yield trace
-        yield from (trace for trace in super().traces() if trace.trace_id not in given)
+        yield from (trace for trace in super().traces() if trace.trace_id not in yielded)
 
     def unsettled(self) -> Iterator[TraceState]:
-        """Return the open traces that are not packed: those are settled."""
+        """Return the open traces that are not compressed; all compressed ones are settled."""
         return super().traces()
 
-    def pack(self, now: float) -> list[str]:
-        """Pack traces that are quiet and settled, with their sessions; return which."""
+    def compress(self, now: float) -> list[str]:
+        """Compress traces that are quiet and settled, with their sessions; return their trace ids."""
         done: list[TraceState] = []
         for trace in islice(self._traces.values(), _AT_ONCE):
             if trace.last + _QUIET > now:
@@ -123,14 +122,14 @@ class CompressedStore(MemoryStore):
                 done.append(trace)
         for trace in done:
             del self._traces[trace.trace_id]
-            self.packed[bytes.fromhex(trace.trace_id)] = _packed(trace)
+            self.compressed[bytes.fromhex(trace.trace_id)] = _compressed(trace)
         for session in list(islice(self._sessions.values(), _AT_ONCE)):
             if session.last + _QUIET <= now and all(len(trace_id) == 32 for trace_id in session.traces):
-                self._pack_session(session)
+                self._compress_session(session)
         return [trace.trace_id for trace in done]
 
     def forget(self, trace_id: str) -> None:
-        """Drop a trace of which nothing was said."""
+        """Drop a trace without results."""
         self.trace(trace_id)
         super().forget(trace_id)
         self._on_closed(trace_id)
@@ -141,22 +140,22 @@ class CompressedStore(MemoryStore):
             trace = self.trace(trace_id)
             super().bury([trace_id], now)
             if trace is not None:
-                self._on_buried(trace_id, *self._tombstones[trace_id])
+                self._on_tombstone(trace_id, *self._tombstones[trace_id])
                 self._on_closed(trace_id)
 
-    def lay_to_rest(self, trace_id: str, at: float, known: bytes) -> None:
-        """Put back a tombstone of an earlier process."""
+    def restore_tombstone(self, trace_id: str, at: float, known: bytes) -> None:
+        """Restore a tombstone of an earlier process."""
         self._tombstones[trace_id] = (at, known)
 
     def note_lost(self, trace_id: str, *, calls: bool) -> None:
-        """Note that spans of a trace were let go before it was opened."""
+        """Note that the span buffer dropped spans of a trace before it was opened."""
         self._forgotten[trace_id] = calls
 
-    def _pack_session(self, session: SessionState) -> None:
-        self._packed_sessions[session.id] = _packed_session(session)
+    def _compress_session(self, session: SessionState) -> None:
+        self._compressed_sessions[session.id] = _compressed_session(session)
         super().drop_session(session.id)
 
-    def _unpacked(self, trace_id: str, small: bytes) -> TraceState:
+    def _decompressed(self, trace_id: str, small: bytes) -> TraceState:
         content: tuple[Any, ...] = msgspec.msgpack.decode(zlib.decompress(small))
         last, recognised, session_ids, flags, records = content
         trace = TraceState(trace_id, last, recognised=recognised, session_ids=dict.fromkeys(session_ids))
@@ -172,7 +171,7 @@ class CompressedStore(MemoryStore):
         return trace
 
 
-def _packed(trace: TraceState) -> bytes:
+def _compressed(trace: TraceState) -> bytes:
     flags = (trace.rooted, trace.counted, trace.reopened, trace.lost_calls)
     records = [encode_record(fact) for fact in trace.spans.values()] + [
         encode_record(fact) for fact in trace.logs.values()
@@ -181,14 +180,14 @@ def _packed(trace: TraceState) -> bytes:
     return zlib.compress(msgspec.msgpack.encode(content), 1)
 
 
-def _packed_session(session: SessionState) -> bytes:
+def _compressed_session(session: SessionState) -> bytes:
     traces = b"".join(bytes.fromhex(trace_id) for trace_id in session.traces if len(trace_id) == 32)
     return msgspec.msgpack.encode((session.last, session.due, session.judged, traces, encode_session(session)))
 
 
-def _unpacked_session(session_id: str, small: bytes) -> SessionState:
-    last, due, judged, traces, said = msgspec.msgpack.decode(small)
-    session = decode_session(session_id, said, last)
+def _decompressed_session(session_id: str, small: bytes) -> SessionState:
+    last, due, judged, traces, results = msgspec.msgpack.decode(small)
+    session = decode_session(session_id, results, last)
     session.due, session.judged = due, judged
     session.traces = {traces[at : at + 16].hex(): None for at in range(0, len(traces), 16)}
     return session

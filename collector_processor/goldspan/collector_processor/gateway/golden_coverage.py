@@ -1,4 +1,4 @@
-"""Which goldens were seen on live traffic, and what could not be judged, for `GET /coverage`."""
+"""Which goldens live traffic has covered, and which calls could not be judged: the content of `GET /coverage`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from goldspan.scoring.goldens import GoldenIndex
 from goldspan.scoring.results import Label
 
 _LISTED = 1000
-"""Goldens that are named at most, of those seen and of those never seen."""
+"""At most so many goldens are listed as seen, and as many as never seen."""
 
 
 class Coverage:
@@ -25,7 +25,7 @@ class Coverage:
         self.results = Counter[tuple[str, str]]()
         """First results by level and label."""
 
-    def take(self, evaluation: Evaluation) -> None:
+    def count(self, evaluation: Evaluation) -> None:
         """Count one evaluation; corrections are not counted again."""
         key = (evaluation.golden_set, evaluation.golden)
         seen = self._seen.setdefault(key, Counter())

@@ -1,10 +1,29 @@
-"""The inside of the gateway: from acknowledged requests through the engine to what leaves.
+"""The pipeline of the gateway: one OTLP request from its receiver through the engine to its delivery.
 
-    accept --> journal --> queue --> one thread: stage, commits --> dispatcher --> outlet
-                                        ^                              |
-                                        +----------- outcomes ---------+
+    receive/                 HTTP or gRPC: authenticate, decompress, JSON to protobuf
+       |
+    Pipeline.accept          split into spans (encoded_spans); full or stopping: answer "busy"
+       |
+    journal/body_log         the body is on disk  ->  the client gets its acknowledgement
+       |  queue
+    worker, one thread       find the tenant by headers (tenant_limits)
+       |
+    tenant                   which spans does a dialect or a golden want? (key_scanner)
+       |         \
+       |          unread:    forwarded as they came; kept a while in the span buffer
+       |
+    engine/                  complete traces -> sessions -> evaluations
+       |
+    worker                   scores appended to held spans, events and metrics (deliver/evaluation_requests)
+       |
+    deliver/outbox           requests with results are committed to journal/journal first
+       |
+    deliver/dispatcher       threads, retries  ->  exporter  ->  the next receiver, or deliver/dead_letters
+       |
+    worker                   the body is done, and leaves the journal
 
-Receivers' threads only write the body down and put it into the queue; one thread does all that has state.
+The threads of receivers write the body and queue it, the threads of the dispatcher send; only the worker has state.
+After a crash `recovery` gives the worker what the journal kept.
 """
 
 from __future__ import annotations
@@ -15,7 +34,7 @@ import queue
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from random import Random
 from typing import Any
 
@@ -34,78 +53,20 @@ from goldspan.collector_processor.gateway.interfaces import (
 )
 from goldspan.collector_processor.gateway.journal.body_log import LogEntry, LogFullError
 from goldspan.collector_processor.gateway.journal.journal import Journal, RecoveredState
+from goldspan.collector_processor.gateway.recovery import receive_unfinished, restore_state
 from goldspan.collector_processor.gateway.settings.pipeline_settings import PipelineSettings
 from goldspan.collector_processor.gateway.worker import Worker, registry_for
 from goldspan.collector_processor.sinks.score_exporter import Feed
 from goldspan.scoring.goldens import GoldenIndex
 
-# What the inside of the gateway counts, as samples for `/metrics`.
-
-_NONE: Mapping[str, str] = {}
-
-
-def samples(pipeline: GatewayPipeline) -> Iterator[Sample]:
-    """Yield one sample after another; each name begins with `goldspan_`."""
-    stage, dispatcher = pipeline.stage, pipeline.dispatcher
-    for name, label, counter in (
-        ("received_requests", "signal", pipeline.received),
-        ("received_bytes", "signal", pipeline.received_bytes),
-        ("turned_away_requests", "reason", pipeline.turned_away),
-        ("delivered_requests", "signal", stage.outbox.delivered),
-        ("refused_requests", "signal", stage.outbox.refused),
-        ("rejected_items", "signal", stage.outbox.rejected),
-        ("delivery_retries", "signal", dispatcher.retries),
-        ("released_early_spans", "reason", stage.released_early),
-        ("calls_not_evaluated", "reason", stage.coverage.reasons),
-        ("problems", "code", stage.problems),
-        ("failures", "where", pipeline.failures),
-    ):
-        for value, count in list(counter.items()):
-            yield f"goldspan_{name}_total", {label: str(value)}, count
-    for (level, result), count in list(stage.coverage.results.items()):
-        yield "goldspan_results_total", {"level": level, "label": result}, count
-    tenants = stage.tenants
-    stats = [tenant.engine.stats for tenant in tenants]
-    seen, never_seen = stage.coverage.counts()
-    letters = stage.outbox.dead_letters
-    for name, amount in (
-        ("delivery_attempts_total", dispatcher.attempts),
-        ("waiting_requests", dispatcher.waiting),
-        ("waiting_bytes", dispatcher.waiting_bytes),
-        ("backlog_bytes", pipeline.backlog),
-        ("journal_bytes", pipeline.journal_bytes),
-        ("journal_max_bytes", 0 if pipeline.settings.journal is None else pipeline.settings.journal_max_bytes),
-        ("open_bodies", len(stage.ledger)),
-        ("held_spans", sum(tenant.held_spans for tenant in tenants)),
-        ("held_bytes", sum(tenant.held_bytes for tenant in tenants)),
-        ("shelf_bytes", stage.shelf_bytes),
-        ("tenants", len(tenants)),
-        ("evicted_tenants_total", stage.evicted_tenants),
-        ("read_spans_total", sum(one.spans for one in stats)),
-        ("repeated_spans_total", sum(one.repeated for one in stats)),
-        ("late_records_total", sum(one.late for one in stats)),
-        ("evicted_sessions_total", sum(one.evicted_sessions for one in stats)),
-        ("sessions_without_golden_total", stage.sessions_without_golden),
-        ("goldens_seen", seen),
-        ("goldens_never_seen", never_seen),
-        ("dead_letters_total", 0 if letters is None else letters.written),
-        ("dead_letters_dropped_total", 0 if letters is None else letters.dropped),
-    ):
-        yield f"goldspan_{name}", _NONE, amount
-    for sink, exporter in pipeline.feed.exporters.items():
-        yield "goldspan_sink_waiting_scores", {"sink": sink}, exporter.waiting
-        yield "goldspan_sink_scores_total", {"sink": sink, "outcome": "delivered"}, exporter.delivered
-        yield "goldspan_sink_scores_total", {"sink": sink, "outcome": "dropped"}, exporter.dropped
-    yield from dispatcher.delays.samples("goldspan_delivery_delay_seconds")
-
-
 _logger = logging.getLogger("goldspan.gateway")
-_LONGEST_FAREWELL = 5.0
+_SINKS_CLOSE_TIMEOUT = 5.0
 """Seconds that scores for other back-ends may delay a shutdown."""
 _TICK = 0.25
-"""Seconds between looks at what is due."""
-_SOON, _LATER = 1.0, 5.0
-"""Seconds after which a client should try again: when the queue is long, when the disk is full."""
+"""Seconds between two ticks of the worker."""
+_RETRY_SOON, _RETRY_LATER = 1.0, 5.0
+"""Seconds after which a client may send again: when the queue is full, when the disk is full."""
+_MAX_LOGGED_KINDS = 100
 
 
 def steady_clock() -> Callable[[], float]:
@@ -115,204 +76,116 @@ def steady_clock() -> Callable[[], float]:
 
 
 class GatewayPipeline:
-    """An `Intake` that scores what passes and sends it through an outlet."""
+    """A `Pipeline` that scores what it accepts and sends it through an exporter."""
 
     def __init__(
         self,
         goldens: GoldenIndex,
-        outlet: Exporter,
+        exporter: Exporter,
         settings: PipelineSettings | None = None,
         *,
         feed: Feed | None = None,
         now: Callable[[], float] | None = None,
         random: Random | None = None,
     ) -> None:
-        """Open the journal and start the threads; results go to `feed` as well.
+        """Open the journal, recover from it and start the threads; results go to `feed` as well.
 
-        Raises `OSError` where the journal's folder cannot be used.
+        Raises `OSError` if the journal's folder cannot be used.
         """
         self.feed = feed or Feed({})
         self.settings = settings or PipelineSettings()
         self._now = now or steady_clock()
         random = random or Random()
-        self._journal: Journal | None = None
-        recovered: RecoveredState | None = None
-        if self.settings.journal is not None:
-            self._journal = Journal(
-                self.settings.journal,
-                max_bytes=self.settings.journal_max_bytes,
-                full_sync=self.settings.journal_sync == "full",
-            )
-            recovered = self._journal.recover(self._now() - self.settings.engine.trace_retention)
-            for problem in recovered.problems:
-                _logger.warning("%s", problem)
         self.received = Counter[Signal]()
         self.received_bytes = Counter[Signal]()
-        self.turned_away = Counter[str]()
+        self.not_accepted = Counter[str]()
+        """Requests, by reason."""
         self.failures = Counter[str]()
         self._numbers = 0
         self._lock = threading.Lock()
         self._backlog = 0
         self._closing = False
-        self._stopped = threading.Event()
         self._queue = queue.SimpleQueue[Callable[[float], object] | None]()
-        self._outcomes = deque[tuple[PendingRequest, DeliveryResult]]()
-        """Looked at beside other work and at each tick: nothing waits for them, so that nobody is woken for them."""
+        """Work for the worker's thread; None ends it."""
+        self._delivery_results = deque[tuple[PendingRequest, DeliveryResult]]()
+        """The worker reads them after other work and at every tick: none is urgent enough to wake it."""
         self._logged: set[tuple[str, str]] = set()
         self.dispatcher = Dispatcher(
-            outlet,
-            self._came_of,
+            exporter,
+            lambda pending, result: self._delivery_results.append((pending, result)),
             threads=self.settings.deliveries,
             max_memory=self.settings.max_memory,
             backoff=self.settings.backoff,
             now=time.monotonic,
             random=random,
         )
-        self.stage = Worker(
+        self._journal = self._open_journal()
+        self.worker = Worker(
             goldens,
             self.settings,
             registry_for(goldens, self.settings),
             journal=self._journal,
-            post=self.dispatcher,
+            queue=self.dispatcher,
             instance=f"{random.getrandbits(128):032x}",
             on_failure=self._failed,
             on_results=self.feed.take,
         )
-        if recovered is not None:
-            self.stage.problems["journal_damaged"] += len(recovered.problems)
-            self._queue.put(lambda now: self._recover(recovered, now))
+        if self._journal is not None:
+            self._recover(self._journal)
         self._thread = threading.Thread(target=self._run, name="goldspan-engine", daemon=True)
         self.dispatcher.start()
         self._thread.start()
 
+    # The threads of receivers.
+
     def accept(self, request: Request) -> AcceptResult:
-        """Keep a request; returns once that is durable."""
+        """Write a request to the journal and queue it for the worker; returns once it is durable."""
         if self._closing:
-            return self._away("shutting_down", _SOON, "the gateway is shutting down")
+            return self._busy("shutting_down", _RETRY_SOON, "the gateway is shutting down")
         groups = split_request(request.body)
         if groups is None:
-            self.turned_away["broken"] += 1
+            self.not_accepted["broken"] += 1
             return Rejected(f"found no {request.signal.value} request in the {len(request.body):,} bytes of the body")
         size = len(request.body)
         with self._lock:
             if self._backlog and self._backlog + size > self.settings.max_backlog:
-                return self._away("backlog", _SOON, "more came in than could be worked on")
+                return self._busy("backlog", _RETRY_SOON, "requests come in faster than they can be worked on")
             self._backlog += size
-        receipt, entry = self._keep(request)
-        if entry is None and not isinstance(receipt, Accepted):
+        result, entry = self._write(request)
+        if entry is None and not isinstance(result, Accepted):
             with self._lock:
                 self._backlog -= size
-            return receipt
+            return result
         with self._lock:
             self._numbers += 1
             number = entry.number if entry is not None else self._numbers
             self.received[request.signal] += 1
             self.received_bytes[request.signal] += size
-        self._queue.put(lambda now: self._take(number, request, groups, entry, now))
-        return receipt
+        self._queue.put(lambda now: self._receive(number, request, groups, entry, now))
+        return result
 
-    def drain(self, timeout_seconds: float) -> bool:
-        """Take in nothing more, hand out and deliver what there is, and stop.
-
-        With a journal, runs that are open are not judged as if they were over: the next process goes on with them.
-        """
-        end = time.monotonic() + timeout_seconds
-        self._closing = True
-        flushed = threading.Event()
-
-        def flush(now: float) -> None:
-            self.stage.flush(now, end_of_input=self._journal is None)
-            flushed.set()
-
-        self._queue.put(flush)
-        flushed.wait(max(0.0, end - time.monotonic()))
-        while self.dispatcher.waiting and time.monotonic() < end:
-            time.sleep(0.02)
-        self.feed.close(min(_LONGEST_FAREWELL, max(0.0, end - time.monotonic())))
-        everything = flushed.is_set() and not self.dispatcher.waiting
-        self.dispatcher.close(max(0.0, end - time.monotonic()))
-        self._queue.put(None)
-        self._thread.join(max(1.0, end - time.monotonic()))
-        if self._journal is not None and not self._thread.is_alive():
-            self._journal.close()
-        return everything
-
-    def reload_goldens(self, goldens: GoldenIndex) -> None:
-        """Judge by these goldens from now on; what is open is judged anew once something new comes for it."""
-        self._queue.put(lambda _: self.stage.use_goldens(goldens))
-
-    def coverage(self) -> Mapping[str, Any]:
-        """Return which goldens were seen and which never, as JSON values."""
-        return self.stage.document()
-
-    def metrics(self) -> Iterable[Sample]:
-        """Return what was counted since the start."""
-        return samples(self)
-
-    @property
-    def backlog(self) -> int:
-        """Bytes that were accepted and not looked at yet."""
-        return self._backlog
-
-    @property
-    def journal_bytes(self) -> int:
-        """Bytes on disk."""
-        return 0 if self._journal is None else self._journal.size
-
-    def _keep(self, request: Request) -> tuple[AcceptResult, LogEntry | None]:
+    def _write(self, request: Request) -> tuple[AcceptResult, LogEntry | None]:
         if self._journal is None:
             waiting = self.dispatcher.waiting_bytes
             if waiting and waiting + len(request.body) > self.settings.max_memory:
-                return self._away("full", _LATER, "too much waits to be delivered"), None
+                return self._busy("full", _RETRY_LATER, "too much waits in memory to be delivered"), None
             return Accepted(), None
         try:
             return Accepted(), self._journal.append(request, self._now())
         except LogFullError:
-            return self._away("full", _LATER, "too much waits on disk to be delivered"), None
+            return self._busy("full", _RETRY_LATER, "too much waits on disk to be delivered"), None
         except OSError as error:
             self._failed("journal", error)
-            return self._away("journal_failed", _LATER, f"the journal cannot be written: {error}"), None
+            return self._busy("journal_failed", _RETRY_LATER, f"the journal cannot be written: {error}"), None
 
-    def _away(self, why: str, seconds: float, reason: str) -> Busy:
-        self.turned_away[why] += 1
-        return Busy(seconds, reason)
+    def _busy(self, reason: str, seconds: float, message: str) -> Busy:
+        self.not_accepted[reason] += 1
+        return Busy(seconds, message)
 
-    def _take(
-        self, number: int, request: Request, groups: Sequence[SpanGroup], entry: LogEntry | None, now: float
-    ) -> None:
-        try:
-            self.stage.take(number, request, groups, entry, now)
-        except Exception as error:  # noqa: BLE001 - what cannot be scored is forwarded all the same
-            self._failed("engine", error)
-            self.stage.pass_on(number, request, entry, now)
-        finally:
-            with self._lock:
-                self._backlog -= len(request.body)
-
-    def _recover(self, found: RecoveredState, now: float) -> None:
-        journal = self._journal
-        assert journal is not None
-        for _ in self.stage.restore(found, now):
-            self.stage.tick(self._now())
-        for entry in found.bodies:
-            try:
-                body = journal.body(entry)
-            except OSError as error:
-                self._failed("journal", error)
-                continue
-            request = Request(entry.signal, body, entry.headers)
-            try:
-                groups = split_request(body) or []
-                self.stage.take(entry.number, request, groups, entry, now, found.parts.get(entry.number))
-            except Exception as error:  # noqa: BLE001 - as in `_take`
-                self._failed("engine", error)
-                self.stage.pass_on(entry.number, request, entry, now)
-
-    def _came_of(self, parcel: PendingRequest, delivery: DeliveryResult) -> None:
-        self._outcomes.append((parcel, delivery))
+    # The worker's thread.
 
     def _run(self) -> None:
-        due = 0.0
+        next_tick = 0.0
         while True:
             try:
                 work = self._queue.get(timeout=_TICK)
@@ -322,18 +195,26 @@ class GatewayPipeline:
             if work is None:
                 break
             self._do(work, now)
-            self._note_outcomes(now)
-            if now >= due:
-                self._do(self.stage.tick, now)
-                due = now + _TICK
-        self._note_outcomes(self._now())
-        self._do(self.stage.commit, self._now())
-        self._stopped.set()
+            self._note_deliveries(now)
+            if now >= next_tick:
+                self._do(self.worker.tick, now)
+                next_tick = now + _TICK
+        self._note_deliveries(self._now())
+        self._do(self.worker.commit, self._now())
 
-    def _note_outcomes(self, now: float) -> None:
-        while self._outcomes:
-            parcel, delivery = self._outcomes.popleft()
-            self._do(functools.partial(self.stage.outbox.outcome, parcel, delivery), now)
+    def _receive(
+        self, number: int, request: Request, groups: Sequence[SpanGroup], entry: LogEntry | None, now: float
+    ) -> None:
+        try:
+            self.worker.receive(number, request, groups, entry, now)
+        finally:
+            with self._lock:
+                self._backlog -= len(request.body)
+
+    def _note_deliveries(self, now: float) -> None:
+        while self._delivery_results:
+            pending, result = self._delivery_results.popleft()
+            self._do(functools.partial(self.worker.outbox.note_delivery, pending, result), now)
 
     def _do(self, work: Callable[[float], object], now: float) -> None:
         try:
@@ -342,12 +223,136 @@ class GatewayPipeline:
             self._failed("gateway", error)
 
     def _failed(self, where: str, error: Exception) -> None:
-        """Count what was contained, and log the first of its kind."""
+        """Count a contained failure, and log the first of its kind."""
         self.failures[where] += 1
-        cause = (where, type(error).__qualname__)
-        if cause not in self._logged and len(self._logged) < 100:
-            self._logged.add(cause)
-            _logger.warning("%s failed; later failures of this kind are counted only", where, exc_info=error)
+        kind = (where, type(error).__qualname__)
+        if kind not in self._logged and len(self._logged) < _MAX_LOGGED_KINDS:
+            self._logged.add(kind)
+            _logger.warning("%s failed; later failures of this kind are only counted", where, exc_info=error)
+
+    # Start and stop.
+
+    def _open_journal(self) -> Journal | None:
+        settings = self.settings
+        if settings.journal is None:
+            return None
+        full_sync = settings.journal_sync == "full"
+        return Journal(settings.journal, max_bytes=settings.journal_max_bytes, full_sync=full_sync)
+
+    def _recover(self, journal: Journal) -> None:
+        """Read what an earlier process left, and let the worker continue with it before anything else."""
+        found = journal.recover(self._now() - self.settings.engine.trace_retention)
+        for problem in found.problems:
+            _logger.warning("%s", problem)
+        self.worker.problems["journal_damaged"] += len(found.problems)
+        self._queue.put(functools.partial(self._restore, journal, found))
+
+    def _restore(self, journal: Journal, found: RecoveredState, now: float) -> None:
+        for _ in restore_state(self.worker, journal, found, now):
+            self.worker.tick(self._now())
+        receive_unfinished(self.worker, journal, found, now, self._failed)
+
+    def drain(self, timeout_seconds: float) -> bool:
+        """Accept nothing more, judge and deliver what there is, and stop; return whether all was delivered in time.
+
+        With a journal, open runs are not judged as complete: the next process continues with them.
+        """
+        end = time.monotonic() + timeout_seconds
+        self._closing = True
+        flushed = threading.Event()
+
+        def flush(now: float) -> None:
+            self.worker.flush(now, end_of_input=self._journal is None)
+            flushed.set()
+
+        self._queue.put(flush)
+        flushed.wait(max(0.0, end - time.monotonic()))
+        while self.dispatcher.waiting and time.monotonic() < end:
+            time.sleep(0.02)
+        self.feed.close(min(_SINKS_CLOSE_TIMEOUT, max(0.0, end - time.monotonic())))
+        everything = flushed.is_set() and not self.dispatcher.waiting
+        self.dispatcher.close(max(0.0, end - time.monotonic()))
+        self._queue.put(None)
+        self._thread.join(max(1.0, end - time.monotonic()))
+        if self._journal is not None and not self._thread.is_alive():
+            self._journal.close()
+        return everything
+
+    def reload_goldens(self, goldens: GoldenIndex) -> None:
+        """Judge by these goldens from now on; an open session is judged again when something new comes for it."""
+        self._queue.put(lambda _: self.worker.use_goldens(goldens))
+
+    # Counts.
+
+    def coverage(self) -> Mapping[str, Any]:
+        """Return which goldens were seen and which never, as JSON values."""
+        return self.worker.coverage_document()
+
+    @property
+    def backlog(self) -> int:
+        """Bytes of accepted requests that the worker has not received."""
+        return self._backlog
+
+    @property
+    def journal_bytes(self) -> int:
+        """Bytes of the journal on disk."""
+        return 0 if self._journal is None else self._journal.size
+
+    def metrics(self) -> Iterator[Sample]:
+        """Yield what was counted since the start, as samples whose names begin with `goldspan_`."""
+        worker, dispatcher = self.worker, self.dispatcher
+        for name, label, counter in (
+            ("received_requests", "signal", self.received),
+            ("received_bytes", "signal", self.received_bytes),
+            ("not_accepted_requests", "reason", self.not_accepted),
+            ("delivered_requests", "signal", worker.outbox.delivered),
+            ("refused_requests", "signal", worker.outbox.refused),
+            ("rejected_items", "signal", worker.outbox.rejected),
+            ("delivery_retries", "signal", dispatcher.retries),
+            ("released_early_spans", "reason", worker.released_early),
+            ("calls_not_evaluated", "reason", worker.coverage.reasons),
+            ("problems", "code", worker.problems),
+            ("failures", "where", self.failures),
+        ):
+            for value, count in list(counter.items()):
+                yield f"goldspan_{name}_total", {label: str(value)}, count
+        for (level, label), count in list(worker.coverage.results.items()):
+            yield "goldspan_results_total", {"level": level, "label": label}, count
+        for name, amount in self._totals():
+            yield f"goldspan_{name}", {}, amount
+        for sink, exporter in self.feed.exporters.items():
+            yield "goldspan_sink_waiting_scores", {"sink": sink}, exporter.waiting
+            yield "goldspan_sink_scores_total", {"sink": sink, "outcome": "delivered"}, exporter.delivered
+            yield "goldspan_sink_scores_total", {"sink": sink, "outcome": "dropped"}, exporter.dropped
+        yield from dispatcher.delays.samples("goldspan_delivery_delay_seconds")
+
+    def _totals(self) -> Iterator[tuple[str, float]]:
+        worker, dispatcher, settings = self.worker, self.dispatcher, self.settings
+        tenants = [state.tenant for state in worker.tenants]
+        stats = [tenant.engine.stats for tenant in tenants]
+        seen, never_seen = worker.coverage.counts()
+        letters = worker.outbox.dead_letters
+        yield "delivery_attempts_total", dispatcher.attempts
+        yield "waiting_requests", dispatcher.waiting
+        yield "waiting_bytes", dispatcher.waiting_bytes
+        yield "backlog_bytes", self.backlog
+        yield "journal_bytes", self.journal_bytes
+        yield "journal_max_bytes", 0 if settings.journal is None else settings.journal_max_bytes
+        yield "open_bodies", worker.outbox.open_bodies
+        yield "held_spans", sum(tenant.held_spans for tenant in tenants)
+        yield "held_bytes", sum(tenant.held_bytes for tenant in tenants)
+        yield "unread_span_bytes", worker.unread_span_bytes
+        yield "tenants", len(tenants)
+        yield "evicted_tenants_total", worker.tenants.evicted
+        yield "read_spans_total", sum(one.spans for one in stats)
+        yield "repeated_spans_total", sum(one.repeated for one in stats)
+        yield "late_records_total", sum(one.late for one in stats)
+        yield "evicted_sessions_total", sum(one.evicted_sessions for one in stats)
+        yield "sessions_without_golden_total", worker.sessions_without_golden
+        yield "goldens_seen", seen
+        yield "goldens_never_seen", never_seen
+        yield "dead_letters_total", 0 if letters is None else letters.written
+        yield "dead_letters_dropped_total", 0 if letters is None else letters.dropped
 
 
 def _nothing(_: float) -> None:

@@ -1,9 +1,9 @@
-"""The spans of one tenant: which may leave at once, which wait for a score, and what the engine makes of them.
+"""The spans of one tenant: which are forwarded at once, which wait for their scores, and which the engine reads.
 
-Not every span reaches the engine. One that no dialect marks, or whose trace belongs to sessions that no golden wants,
-goes on the shelf, encoded as it came. A span of a session that is wanted, or not known yet, is read, and from then on
-so is everything of its trace. What is known comes from the same places as everywhere: session ids under the keys of R6,
-on any span of the trace or its resource. So the engine sees exactly the traces whose results may be asked for.
+A span without a dialect's marker, or of a trace whose sessions no golden wants, is not decoded: it goes into the span
+buffer. A span of a wanted session, or of a session that is not known yet, is read, and so is every later span of its
+trace. Session ids are looked up under the keys of rule R6, on any span of the trace and its resource. So the engine
+reads exactly the traces that may have results.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from goldspan.collector_processor.emit.attributes import Attributes, span_attributes
-from goldspan.collector_processor.emit.evaluation import Evaluation
 from goldspan.collector_processor.engine.engine import Engine, EngineOutput
 from goldspan.collector_processor.engine.settings import EngineSettings
 from goldspan.collector_processor.gateway.compressed_store import CompressedStore
@@ -36,13 +35,13 @@ from goldspan.scoring.goldens import GoldenIndex
 from goldspan.scoring.sessions import SpanRef
 
 _MAX_RESOURCES = _MAX_SCOPES = 256
-_REMEMBERED = 10_000
-"""Sessions without golden that are told apart."""
+_MAX_REMEMBERED_SESSIONS = 10_000
+"""Sessions without golden, each counted once while it is remembered."""
 
 
 @dataclass(slots=True)
 class HeldSpan:
-    """A span that waits for its result, as it came, and what it will carry."""
+    """A span that waits for its scores: its bytes, and the attributes that will be appended."""
 
     ref: SpanRef
     span: bytes
@@ -54,92 +53,92 @@ class HeldSpan:
 
     @property
     def size(self) -> int:
-        """Bytes that it takes, about."""
+        """Estimated bytes of memory."""
         return len(self.span) + 600
 
-    def leave(self) -> SpanGroup:
-        """Return the span to forward."""
+    def scored(self) -> SpanGroup:
+        """Return the span with its attributes, ready to be forwarded."""
         return SpanGroup(self.envelope, [with_attributes(self.span, self.attributes) if self.attributes else self.span])
 
 
 @dataclass(frozen=True, slots=True)
-class SplitSpans:
-    """What became of the spans of one request."""
+class HoldDecision:
+    """What happens to the spans of one request."""
 
     held: frozenset[SpanRef] = frozenset()
-    rest: bytes | None = None
-    """A request with the others, where some are held; empty where all are. None: the request leaves as it came."""
+    forward: bytes | None = None
+    """A request with the spans that are not held; empty if all are. None: nothing is held, the request is unchanged."""
     facts: tuple[Record, ...] = ()
-    """What the engine was told, to be kept with it."""
+    """What was fed to the engine, for the journal."""
 
 
 @dataclass(frozen=True, slots=True)
 class TenantOutput:
-    """What the engine handed out in one step."""
+    """What one step of the engine gave, with the held spans it released."""
 
-    handout: EngineOutput
+    output: EngineOutput
     released: Sequence[HeldSpan] = ()
     past_timeout: int = 0
-    """How many of the released ones leave without having been judged, only because they waited so long."""
+    """Released spans that reached `hold_timeout` before they had a score."""
 
 
 class Tenant:
-    """One engine with its goldens. For one thread."""
+    """One engine, its goldens and the spans it holds. For one thread."""
 
     def __init__(
         self,
         goldens: GoldenIndex,
         registry: DialectRegistry,
-        needles: KeyScanner,
+        scanner: KeyScanner,
         settings: EngineSettings,
         *,
-        shelf: EncodedSpanBuffer,
+        unread: EncodedSpanBuffer,
         hold: bool,
         on_problem: Callable[[Problem], object],
-        on_buried: Callable[[str, float, bytes | None], object],
+        on_tombstone: Callable[[str, float, bytes | None], object],
         on_closed: Callable[[str], object],
     ) -> None:
-        """Score by these goldens; `hold` says whether spans wait for their attributes."""
+        """Score against `goldens`; `hold` says whether spans wait for their scores."""
         self._registry = registry
-        self._needles = needles
+        self._scanner = scanner
         self._reads_content = settings.scorer.reads_content(goldens.goldens)
         self._hold = hold
-        self._shelf = shelf
+        self._unread = unread
         self._on_problem = on_problem
         self._on_closed = on_closed
-        self.store = CompressedStore(self._closed, on_buried, settings.assembly)
+        self.store = CompressedStore(self._closed, on_tombstone, settings.assembly)
         self.engine = Engine(goldens, settings, self.store)
         self._reader = ProtobufReader(on_problem)
         self._open: set[bytes] = set()
-        """Traces that the engine was told of."""
+        """Traces that the engine reads, by the bytes of their ids."""
         self._resources: dict[bytes, tuple[str, ...]] = {}
         self._without_golden: dict[str, None] = {}
-        self._agents_scopes: set[bytes] = set()
+        self._agent_scopes: set[bytes] = set()
         self._held: dict[SpanRef, HeldSpan] = {}
         self.held_bytes = 0
         self.sessions_without_golden = 0
-        """Those that the engine was not even told of."""
+        """Those of which the engine read nothing."""
 
     @property
     def held_spans(self) -> int:
-        """How many spans wait."""
+        """Held spans."""
         return len(self._held)
 
-    def take_traces(
-        self, body: bytes, groups: Sequence[SpanGroup], number: int, now: float, *, leave: bool = True
-    ) -> SplitSpans:
-        """Take in the spans of a request. Without `leave` they have left before and are only learnt of."""
-        self._shelf.expire(now)
-        bare = [self._needles.bare(group.envelope.scope) for group in groups]
-        if not any(bare) and self._needles.marked(body) is None:
-            return self._take_plain(groups, number, now, leave=leave)
-        return self._take_marked(body, groups, bare, number, now, leave=leave)
+    def receive_spans(
+        self, body: bytes, groups: Sequence[SpanGroup], number: int, now: float, *, already_sent: bool = False
+    ) -> HoldDecision:
+        """Receive the spans of a request; `already_sent` ones, after a restart, are read and never held."""
+        self._unread.expire(now)
+        bare = [self._scanner.reads_without_attributes(group.envelope.scope) for group in groups]
+        if not any(bare) and self._scanner.marked(body) is None:
+            return self._receive_unmarked(groups, number, now, hold=not already_sent)
+        return self._receive_marked(body, groups, bare, number, now, hold=not already_sent)
 
-    def take_logs(self, body: bytes, now: float) -> tuple[Record, ...]:
-        """Learn from log records what they tell of spans."""
-        if not self.engine.goldens.goldens or not self._needles.may_tell(body):
+    def receive_logs(self, body: bytes, now: float) -> tuple[Record, ...]:
+        """Feed the log records that concern spans to the engine, and return them."""
+        if not self.engine.goldens.goldens or not self._scanner.may_concern_spans(body):
             return ()
-        told: list[Record] = []
+        read: list[Record] = []
         for view in self._reader.views(self._reader.parse(body, "logs"), "logs"):
             if not isinstance(view, LogView) or not self._registry.may_tell(view.event_name, view.attributes):
                 continue
@@ -147,33 +146,33 @@ class Tenant:
             if fact is None or not fact.trace_id:
                 continue
             self.engine.feed_log(fact, now)
-            told.append(fact)
+            read.append(fact)
             trace = bytes.fromhex(fact.trace_id)
             if trace not in self._open and self.store.has(fact.trace_id):
-                told += self._promote(trace, now)
-        return tuple(told)
+                read += self._open_trace(trace, now)
+        return tuple(read)
 
-    def rest(self, now: float) -> None:
-        """Make small what is quiet, and forget what is too old."""
+    def compact(self, now: float) -> None:
+        """Compress quiet traces and drop expired tombstones."""
         self.store.expire(now - self.engine.settings.tombstone_ttl)
-        for trace_id in self.store.pack(now):
+        for trace_id in self.store.compress(now):
             self._open.discard(bytes.fromhex(trace_id))
 
     def poll(self, now: float) -> TenantOutput | None:
-        """Hand out what is due; none where nothing is."""
+        """Return what is due; None if nothing is."""
         deadline = self.engine.deadline()
         if deadline is None or deadline > now:
             return None
-        late = self.engine.stats.held_past_timeout
-        return self._judged(self.engine.poll(now), self.engine.stats.held_past_timeout - late)
+        before = self.engine.stats.held_past_timeout
+        return self._output(self.engine.poll(now), self.engine.stats.held_past_timeout - before)
 
     def flush(self, now: float, *, end_of_input: bool) -> TenantOutput:
-        """Hand out every turn that is ready, and let go of every span."""
-        judged = self._judged(self.engine.flush(now, end_of_input=end_of_input), 0)
-        return replace(judged, released=(*judged.released, *self._leaving(list(self._held))))
+        """Return every turn that is ready, and release every span."""
+        output = self._output(self.engine.flush(now, end_of_input=end_of_input))
+        return replace(output, released=(*output.released, *self._release(list(self._held))))
 
-    def let_go(self, max_bytes: int) -> Sequence[HeldSpan]:
-        """Let go of those spans that have waited longest, until so many bytes are left."""
+    def release_oldest(self, max_bytes: int) -> Sequence[HeldSpan]:
+        """Release the spans that have waited longest, until at most `max_bytes` are held."""
         refs: list[SpanRef] = []
         left = self.held_bytes
         for ref, held in self._held.items():
@@ -181,17 +180,17 @@ class Tenant:
                 break
             refs.append(ref)
             left -= held.size
-        return self._leaving(refs)
+        return self._release(refs)
 
-    def use_goldens(self, goldens: GoldenIndex, registry: DialectRegistry, needles: KeyScanner) -> None:
-        """Judge by these from now on, and read what they join on."""
+    def use_goldens(self, goldens: GoldenIndex, registry: DialectRegistry, scanner: KeyScanner) -> None:
+        """Judge by these goldens from now on, and read the attributes that they join on."""
         self.engine.use_goldens(goldens)
-        self._registry, self._needles = registry, needles
+        self._registry, self._scanner = registry, scanner
         self._reads_content = self.engine.settings.scorer.reads_content(goldens.goldens)
-        self._shelf.unwanted.clear()
+        self._unread.unwanted.clear()
 
     def restore(self, record: Record, now: float) -> None:
-        """Tell the engine again what it was told before a restart."""
+        """Feed a record of the journal to the engine after a restart."""
         if isinstance(record, LogFacts):
             self.engine.feed_log(record, now)
         else:
@@ -200,91 +199,91 @@ class Tenant:
             self._open.add(bytes.fromhex(record.trace_id))
 
     def is_open(self, trace_id: str) -> bool:
-        """Tell whether the engine still keeps a trace."""
+        """Tell whether the engine keeps state of a trace."""
         return self.store.has(trace_id)
 
-    def _take_plain(self, groups: Sequence[SpanGroup], number: int, now: float, *, leave: bool) -> SplitSpans:
-        """Put spans that no dialect marks on the shelf, except those of traces that the engine knows."""
+    def _receive_unmarked(self, groups: Sequence[SpanGroup], number: int, now: float, *, hold: bool) -> HoldDecision:
+        """Buffer spans without a dialect's marker, except those of traces that the engine reads."""
         facts: list[Record] = []
         held: dict[int, SpanRef] = {}
         for group in groups:
             traces = by_trace(group.spans)
-            for trace in traces.keys() & self._shelf.unwanted:
+            for trace in traces.keys() & self._unread.unwanted:
                 part = SpanGroup(group.envelope, traces[trace])
                 if self._is_for_engine(trace, [(part, False)], of_interest=True):
-                    facts += self._promote(trace, now)
-            for trace in traces.keys() & self._open | traces.keys() & self.store.packed.keys():
+                    facts += self._open_trace(trace, now)
+            for trace in traces.keys() & self._open | traces.keys() & self.store.compressed.keys():
                 spans = traces.pop(trace)
-                fed, waiting = self._feed(SpanGroup(group.envelope, spans), number, now, hold=leave)
+                fed, waiting = self._feed(SpanGroup(group.envelope, spans), number, now, hold=hold)
                 facts += fed
                 held |= waiting
             if traces:
-                self._shelf.put(group.envelope, traces, now)
-        return self._taken(groups, held, facts)
+                self._unread.put(group.envelope, traces, now)
+        return self._hold_decision(groups, held, facts)
 
-    def _take_marked(
-        self, body: bytes, groups: Sequence[SpanGroup], bare: Sequence[bool], number: int, now: float, *, leave: bool
-    ) -> SplitSpans:
+    def _receive_marked(
+        self, body: bytes, groups: Sequence[SpanGroup], bare: Sequence[bool], number: int, now: float, *, hold: bool
+    ) -> HoldDecision:
         by_group = [by_trace(group.spans) for group in groups]
         of_interest = self._of_interest(body, groups)
-        where: dict[bytes, list[int]] = {}
+        groups_of: dict[bytes, list[int]] = {}
         for index, traces in enumerate(by_group):
             for trace in traces:
-                where.setdefault(trace, []).append(index)
+                groups_of.setdefault(trace, []).append(index)
         facts: list[Record] = []
         held: dict[int, SpanRef] = {}
-        for trace, indexes in where.items():
+        for trace, indexes in groups_of.items():
             mine = [(SpanGroup(groups[index].envelope, by_group[index][trace]), bare[index]) for index in indexes]
             if self._is_for_engine(trace, mine, of_interest=of_interest is None or trace in of_interest):
-                facts += self._promote(trace, now)
+                facts += self._open_trace(trace, now)
                 for index, (group, _) in zip(indexes, mine, strict=True):
                     del by_group[index][trace]
-                    fed, waiting = self._feed(group, number, now, hold=leave)
+                    fed, waiting = self._feed(group, number, now, hold=hold)
                     facts += fed
                     held |= waiting
         for group, traces in zip(groups, by_group, strict=True):
             if traces:
-                self._shelf.put(group.envelope, traces, now)
-        return self._taken(groups, held, facts)
+                self._unread.put(group.envelope, traces, now)
+        return self._hold_decision(groups, held, facts)
 
     def _of_interest(self, body: bytes, groups: Sequence[SpanGroup]) -> Container[bytes] | None:
-        """Return the traces that a golden may want by what stands in their spans; none where that is not to be told."""
+        """Return the traces whose spans name a wanted session or may do so; None if it may be any of them."""
         goldens = self.engine.goldens
         if not goldens.goldens:
             return ()
         for resource in {group.envelope.resource for group in groups}:
             if any(map(goldens.wants, self._session_ids_of(resource))):
                 return None
-        return traces_at(body, groups, self._needles.of_interest(body, goldens.wants))
+        return traces_at(body, groups, self._scanner.of_interest(body, goldens.wants))
 
     def _is_for_engine(self, trace: bytes, mine: Sequence[tuple[SpanGroup, bool]], *, of_interest: bool) -> bool:
-        """Decide about a trace by these spans of it and those on the shelf.
+        """Decide by these spans of a trace, and those in the buffer, whether the engine reads it.
 
-        `of_interest` says that a wanted session, or a marker of a dialect that tells session ids in its own way, may be
-        in there.
+        `of_interest` says that the spans may name a wanted session, or have the marker of a dialect that keeps session
+        ids elsewhere.
         """
-        if trace in self._open or trace in self.store.packed or not trace:
+        if trace in self._open or trace in self.store.compressed or not trace:
             return True
-        needles, unwanted = self._needles, trace in self._shelf.unwanted
+        scanner, unwanted = self._scanner, trace in self._unread.unwanted
         any_goldens = bool(self.engine.goldens.goldens)
-        if any_goldens and of_interest and any(any(map(needles.opaque, group.spans)) for group, _ in mine):
+        if any_goldens and of_interest and any(any(map(scanner.opaque, group.spans)) for group, _ in mine):
             return True
         if unwanted and not of_interest:
             return False
-        if not unwanted and not any(bare or any(map(needles.marked, group.spans)) for group, bare in mine):
+        if not unwanted and not any(bare or any(map(scanner.marked, group.spans)) for group, bare in mine):
             return False
         groups = [group for group, _ in mine]
         ids = self._session_ids(groups)
         found = list(ids if of_interest else islice(ids, 1))
         if not unwanted:
-            groups += (shelved := self._shelf.records(trace))
-            found += self._session_ids(shelved)
+            groups += (buffered := self._unread.records(trace))
+            found += self._session_ids(buffered)
         if any_goldens and any(map(self.engine.goldens.wants, (*found, trace.hex()))):
             return True
         if not unwanted:
             if not found:
-                return any_goldens  # it may still turn out to be anybody's
-            self._shelf.unwanted.add(trace)
+                return any_goldens  # a later span may name its session
+            self._unread.unwanted.add(trace)
             self._count_without_golden(found[0], groups)
         return False
 
@@ -292,57 +291,57 @@ class Tenant:
         for group in groups:
             yield from self._session_ids_of(group.envelope.resource)
             for span in group.spans:
-                yield from self._needles.session_ids(span)
+                yield from self._scanner.session_ids(span)
 
     def _session_ids_of(self, resource: bytes) -> tuple[str, ...]:
         ids = self._resources.get(resource)
         if ids is None:
             if len(self._resources) >= _MAX_RESOURCES:
                 self._resources.clear()
-            ids = self._resources[resource] = tuple(self._needles.session_ids(resource))
+            ids = self._resources[resource] = tuple(self._scanner.session_ids(resource))
         return ids
 
     def _count_without_golden(self, session_id: str, groups: Iterable[SpanGroup]) -> None:
-        """Count a session that no golden wants, once, if any of these spans really is an agent's, model's or tool's."""
+        """Count a session that no golden wants, once, if one of these spans is an agent's, a model's or a tool's."""
         if session_id in self._without_golden:
             return
         for group in groups:
             for span in group.spans:
-                if self._needles.marked(span) is None:
+                if self._scanner.marked(span) is None:
                     continue
-                known = group.envelope.scope in self._agents_scopes
-                if known or any(
+                seen_before = group.envelope.scope in self._agent_scopes
+                if seen_before or any(
                     fact is not None and fact.role is not None
                     for fact in self._facts(SpanGroup(group.envelope, [span]))
                 ):
                     self._remember_scope(group.envelope.scope)
                     self._without_golden[session_id] = None
                     self.sessions_without_golden += 1
-                    if len(self._without_golden) > _REMEMBERED:
+                    if len(self._without_golden) > _MAX_REMEMBERED_SESSIONS:
                         del self._without_golden[next(iter(self._without_golden))]
                     return
 
     def _remember_scope(self, scope: bytes) -> None:
-        """Note that spans of a scope are those of agents: sessions are counted by it without reading further."""
-        if len(self._agents_scopes) < _MAX_SCOPES:
-            self._agents_scopes.add(scope)
+        """Note that an agent writes spans of this scope: further sessions are counted without reading their spans."""
+        if len(self._agent_scopes) < _MAX_SCOPES:
+            self._agent_scopes.add(scope)
 
-    def _promote(self, trace: bytes, now: float) -> list[Record]:
-        """Let the engine know a trace: what of it lies on the shelf, and whether there was more."""
-        if trace in self._open or trace in self.store.packed or not trace:
+    def _open_trace(self, trace: bytes, now: float) -> list[Record]:
+        """Let the engine read a trace: feed its buffered spans, and note whether the buffer lost some."""
+        if trace in self._open or trace in self.store.compressed or not trace:
             return []
         self._open.add(trace)
-        if (lost := self._shelf.was_forgotten(trace)) is not None and not self.is_open(trace.hex()):
+        if (lost := self._unread.lost_calls(trace)) is not None and not self.is_open(trace.hex()):
             self.store.note_lost(trace.hex(), calls=lost)
         facts: list[Record] = []
-        for group in self._shelf.take(trace):
+        for group in self._unread.take(trace):
             facts += self._feed(group, 0, now, hold=False)[0]
         return facts
 
     def _feed(
         self, group: SpanGroup, number: int, now: float, *, hold: bool
     ) -> tuple[list[SpanFacts], dict[int, SpanRef]]:
-        """Feed spans to the engine; return what it was told, and those that wait, by their identity in memory."""
+        """Feed spans to the engine; return their facts, and the held ones by the identity of their bytes object."""
         facts: list[SpanFacts] = []
         waiting: dict[int, SpanRef] = {}
         for fact, span in zip(self._facts(group), group.spans, strict=True):
@@ -358,11 +357,11 @@ class Tenant:
         return facts, waiting
 
     def _facts(self, group: SpanGroup) -> list[SpanFacts | None]:
-        """Read spans, one after another; none for what is no span at all."""
+        """Read spans in order; None for bytes that are no span."""
         body = join_request([group])
         try:
             views = list(self._reader.views(self._reader.parse(body, "traces"), "traces"))
-        except Exception as error:  # noqa: BLE001 - whatever a span is, its neighbours go on
+        except Exception as error:  # noqa: BLE001 - one bad span must not stop the others
             self._on_problem(Problem("unreadable_span", f"{type(error).__name__}: {error}", "traces"))
             views = []
         if len(views) == len(group.spans):
@@ -372,25 +371,26 @@ class Tenant:
             return [None]
         return [fact for span in group.spans for fact in self._facts(SpanGroup(group.envelope, [span]))]
 
-    def _taken(self, groups: Sequence[SpanGroup], held: Mapping[int, SpanRef], facts: Sequence[Record]) -> SplitSpans:
+    def _hold_decision(
+        self, groups: Sequence[SpanGroup], held: Mapping[int, SpanRef], facts: Sequence[Record]
+    ) -> HoldDecision:
         if not held:
-            return SplitSpans(facts=tuple(facts))
-        rest = [SpanGroup(group.envelope, [span for span in group.spans if id(span) not in held]) for group in groups]
-        return SplitSpans(frozenset(held.values()), join_request(rest), tuple(facts))
+            return HoldDecision(facts=tuple(facts))
+        forward = [
+            SpanGroup(group.envelope, [span for span in group.spans if id(span) not in held]) for group in groups
+        ]
+        return HoldDecision(frozenset(held.values()), join_request(forward), tuple(facts))
 
-    def _judged(self, handout: EngineOutput, past_timeout: int) -> TenantOutput:
-        for evaluation in handout.evaluations:
-            self._annotate(evaluation)
-        return TenantOutput(handout, self._leaving(handout.released), past_timeout)
+    def _output(self, output: EngineOutput, past_timeout: int = 0) -> TenantOutput:
+        for evaluation in output.evaluations:
+            if evaluation.target is not None and (held := self._held.get(evaluation.target)) is not None:
+                held.attributes.update(span_attributes(evaluation))
+        return TenantOutput(output, self._release(output.released), past_timeout)
 
-    def _annotate(self, evaluation: Evaluation) -> None:
-        if evaluation.target is not None and (held := self._held.get(evaluation.target)) is not None:
-            held.attributes.update(span_attributes(evaluation))
-
-    def _leaving(self, refs: Iterable[SpanRef]) -> list[HeldSpan]:
-        leaving = [held for ref in refs if (held := self._held.pop(ref, None)) is not None]
-        self.held_bytes -= sum(held.size for held in leaving)
-        return sorted(leaving, key=lambda held: held.since)
+    def _release(self, refs: Iterable[SpanRef]) -> list[HeldSpan]:
+        released = [held for ref in refs if (held := self._held.pop(ref, None)) is not None]
+        self.held_bytes -= sum(held.size for held in released)
+        return sorted(released, key=lambda held: held.since)
 
     def _closed(self, trace_id: str) -> None:
         if len(trace_id) == 32:

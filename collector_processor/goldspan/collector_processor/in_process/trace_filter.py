@@ -132,7 +132,7 @@ class TraceFilter:
         trace = int(facts.trace_id, 16)
         if not self._is_known(facts.trace_id):
             if not any(self._goldens.wants(session_id) for _, session_id in facts.session_keys):
-                self._buffer.add({trace: [facts]}, _LOG_SIZE, now, telling=True)
+                self._buffer.add({trace: [facts]}, _LOG_SIZE, now, calls=True)
                 return
             self._read_buffered(trace, facts.trace_id, now)
         self._feed_log(facts, now)
@@ -299,7 +299,7 @@ class TraceFilter:
 
     def _read_buffered(self, trace: int, trace_id: str, now: float) -> None:
         """Start to read a trace: feed the engine what the buffer has of it, and note what the buffer has forgotten."""
-        if (lost := self._buffer.was_forgotten(trace)) is not None:
+        if (lost := self._buffer.lost_calls(trace)) is not None:
             self._store.note_lost(trace_id, calls=lost)
         self._released.update(self._without_session.remove(trace))
         self._released -= self._feed_unread(trace_id, self._buffer.take(trace), now)

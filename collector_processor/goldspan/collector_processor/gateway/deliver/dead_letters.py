@@ -1,4 +1,4 @@
-"""What a receiver refused for good, kept in a folder for a person to look at: a bounded number of files and bytes."""
+"""Requests that a receiver refused for good, kept as files for a person to look at."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from goldspan.collector_processor.gateway.interfaces import Request
 
 
 class DeadLetters:
-    """Two files for each letter: the request as it was sent, `*.pb`, and why it is here, `*.json`.
+    """Two files for each request: its body as it was sent, `*.pb`, and the reason, `*.json`.
 
-    The oldest make room for the newest. Headers are named without their values, which may be secrets.
+    Beyond the bounds the oldest requests are deleted. Headers are named without their values, which may be secrets.
     """
 
     def __init__(self, folder: Path, *, max_files: int, max_bytes: int) -> None:
-        """Use a folder, which need not be there yet."""
+        """Use a folder, which is created with the first request; keep at most so many requests and bytes of bodies."""
         self._folder = folder
         self._max_files = max_files
         self._max_bytes = max_bytes
         self._count = 0
         self.written = 0
         self.dropped = 0
-        """Letters that are no longer kept, or could not be written."""
+        """Requests that were deleted, or could not be written."""
 
     def put(self, request: Request, reason: str, now: float) -> None:
-        """Keep a request; what cannot be written is counted."""
+        """Keep a request; one that cannot be written is counted as dropped."""
         self._count += 1
         name = f"{now:017.6f}-{self._count:06d}-{request.signal.value}"
-        why = {
+        reason_file = {
             "signal": request.signal.value,
             "bytes": len(request.body),
             "headers": [key for key, _ in request.headers],
@@ -36,7 +36,7 @@ class DeadLetters:
         }
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
-            (self._folder / f"{name}.json").write_text(json.dumps(why, indent=2), "utf-8")
+            (self._folder / f"{name}.json").write_text(json.dumps(reason_file, indent=2), "utf-8")
             (self._folder / f"{name}.pb").write_bytes(request.body)
             self.written += 1
             self._make_room()

@@ -1,9 +1,8 @@
-"""Delivering what leaves: attempts by several threads, and patience with a receiver that is away.
+"""Delivery by several threads, with retries.
 
-Requests of one signal and one tenant make a lane. A lane whose receiver does not answer rests, twice as long after each
-failure, or as long as the receiver asked for; then one request tries the way for the others. Nothing is given up here:
-what must not be tried again was refused, and says so.
-https://opentelemetry.io/docs/specs/otlp/#failures
+Requests of one signal and one tenant share a queue. After a failure the queue pauses, twice as long after each further
+one or as long as the receiver asked for; then one request is tried before the others. A request is retried until it is
+delivered or refused: https://opentelemetry.io/docs/specs/otlp/#failures
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _LONGEST_WISH = 3600.0
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """How long a lane rests after failures, in seconds."""
+    """How long a queue rests after failures, in seconds."""
 
     initial: float = 1.0
     longest: float = 60.0
@@ -43,19 +42,23 @@ class Backoff:
 
 @dataclass(eq=False, slots=True)
 class PendingRequest:
-    """A request that waits to be delivered. Its body may be left on disk until it is its turn."""
+    """A request that waits to be delivered. Its body may be on disk only until the attempt."""
 
     signal: Signal
     headers: Headers
     size: int
     body: bytes | None
     load: Callable[[], bytes | None] | None = None
-    """Reads the body back; none where it is nowhere else. A body that is gone gives none."""
+    """Reads the body from disk, or returns None if it is gone there. None: the body is in memory only."""
     attempts: int = 0
     since: float = 0.0
-    """When it was first to be delivered, by the dispatcher's clock."""
-    contents: object = None
-    """What it stands for, for whoever sent it."""
+    """When it was put into the queue, by the dispatcher's clock."""
+    sources: object = None
+    """What the sender notes once it was delivered."""
+
+    def read_body(self) -> bytes | None:
+        """Return the body, from disk if it is not in memory; None if it is gone."""
+        return self.body if self.body is not None or self.load is None else self.load()
 
 
 @dataclass(slots=True)
@@ -66,17 +69,17 @@ class _TenantQueue:
     resumes: float = 0.0
 
 
-OnOutcome = Callable[[PendingRequest, DeliveryResult], object]
-"""Is told what came of a parcel, by the thread that delivered it; of each parcel once."""
+OnResult = Callable[[PendingRequest, DeliveryResult], object]
+"""Called once for each request with its result, by the thread that delivered it."""
 
 
 class Dispatcher:
-    """Threads that deliver parcels through an outlet."""
+    """Threads that deliver requests through an exporter."""
 
     def __init__(
         self,
-        outlet: Exporter,
-        on_outcome: OnOutcome,
+        exporter: Exporter,
+        on_result: OnResult,
         *,
         threads: int,
         max_memory: int,
@@ -84,23 +87,23 @@ class Dispatcher:
         now: Callable[[], float],
         random: Random,
     ) -> None:
-        """Keep bodies of so many bytes in memory, as far as they can be read back."""
-        self._outlet = outlet
-        self._on_outcome = on_outcome
+        """Keep at most `max_memory` bytes of bodies in memory, except bodies that are nowhere else."""
+        self._exporter = exporter
+        self._on_result = on_result
         self._backoff = backoff
         self._now = now
         self._random = random
         self._max_memory = max_memory
-        self._lanes: dict[tuple[Signal, Headers], _TenantQueue] = {}
+        self._queues: dict[tuple[Signal, Headers], _TenantQueue] = {}
         self._changed = threading.Condition()
         self._closed = False
         self.waiting = 0
-        """Parcels that are not delivered yet."""
+        """Requests that are not delivered yet."""
         self.waiting_bytes = 0
         self._in_memory = 0
         self.attempts = 0
         self.delays = Delays()
-        """From when a parcel could leave to when it was delivered or refused."""
+        """From `put` to the delivery or refusal of a request."""
         self.retries: dict[Signal, int] = dict.fromkeys(Signal, 0)
         self._threads = [
             threading.Thread(target=self._run, name=f"goldspan-delivery-{number}", daemon=True)
@@ -109,7 +112,7 @@ class Dispatcher:
 
     @property
     def is_slow(self) -> bool:
-        """More than a quarter of what may be in memory waits there."""
+        """More than a quarter of `max_memory` is in use."""
         return self._in_memory > self._max_memory // 4
 
     def start(self) -> None:
@@ -117,32 +120,32 @@ class Dispatcher:
         for thread in self._threads:
             thread.start()
 
-    def put(self, parcel: PendingRequest) -> None:
-        """Deliver a parcel some time from now."""
+    def put(self, pending: PendingRequest) -> None:
+        """Deliver a request later."""
         with self._changed:
-            parcel.since = self._now()
-            if parcel.body is not None:
-                if parcel.load is not None and self._in_memory + parcel.size > self._max_memory:
-                    parcel.body = None
+            pending.since = self._now()
+            if pending.body is not None:
+                if pending.load is not None and self._in_memory + pending.size > self._max_memory:
+                    pending.body = None
                 else:
-                    self._in_memory += parcel.size
+                    self._in_memory += pending.size
             self.waiting += 1
-            self.waiting_bytes += parcel.size
-            self._lanes.setdefault((parcel.signal, parcel.headers), _TenantQueue()).waiting.append(parcel)
+            self.waiting_bytes += pending.size
+            self._queues.setdefault((pending.signal, pending.headers), _TenantQueue()).waiting.append(pending)
             self._changed.notify()
 
-    def take_back(self, parcel: PendingRequest) -> bool:
-        """Take a parcel back that is no longer needed; False if it is under way, or was."""
+    def withdraw(self, pending: PendingRequest) -> bool:
+        """Remove a request that is no longer needed; False if it is being delivered, or was."""
         with self._changed:
-            lane = self._lanes.get((parcel.signal, parcel.headers))
-            if lane is None or parcel not in lane.waiting:
+            queue = self._queues.get((pending.signal, pending.headers))
+            if queue is None or pending not in queue.waiting:
                 return False
-            lane.waiting.remove(parcel)
-            self._gone(parcel)
+            queue.waiting.remove(pending)
+            self._remove(pending)
             return True
 
     def close(self, timeout: float) -> None:
-        """Begin no attempt any more, and wait so long for those that are under way."""
+        """Begin no further attempt, and wait at most `timeout` seconds for those that are being made."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
@@ -153,57 +156,58 @@ class Dispatcher:
 
     def _run(self) -> None:
         while (found := self._next()) is not None:
-            lane, parcel = found
-            body = parcel.body if parcel.body is not None or parcel.load is None else parcel.load()
+            queue, pending = found
+            body = pending.read_body()
             if body is None:
-                outcome: DeliveryResult = Refused("the body is no longer in the journal")
+                result: DeliveryResult = Refused("the body is no longer in the journal")
             else:
-                outcome = self._outlet.deliver(Request(parcel.signal, body, parcel.headers))
-            self._came_of(lane, parcel, outcome)
+                result = self._exporter.deliver(Request(pending.signal, body, pending.headers))
+            self._note_result(queue, pending, result)
 
     def _next(self) -> tuple[_TenantQueue, PendingRequest] | None:
         with self._changed:
             while not self._closed:
                 now = self._now()
                 soonest: float | None = None
-                for key, lane in self._lanes.items():
-                    if not lane.waiting or (lane.failures and lane.busy):
+                for key, queue in self._queues.items():
+                    if not queue.waiting or (queue.failures and queue.busy):
                         continue
-                    if lane.resumes <= now:
-                        lane.busy += 1
+                    if queue.resumes <= now:
+                        queue.busy += 1
                         self.attempts += 1
-                        self._lanes[key] = self._lanes.pop(key)  # the others come first next time
-                        return lane, lane.waiting.popleft()
-                    soonest = min(lane.resumes, soonest or lane.resumes)
+                        self._queues[key] = self._queues.pop(key)  # the other queues come first next time
+                        return queue, queue.waiting.popleft()
+                    soonest = min(queue.resumes, soonest or queue.resumes)
                 self._changed.wait(None if soonest is None else max(0.0, soonest - now))
             return None
 
-    def _came_of(self, lane: _TenantQueue, parcel: PendingRequest, outcome: DeliveryResult) -> None:
+    def _note_result(self, queue: _TenantQueue, pending: PendingRequest, result: DeliveryResult) -> None:
         with self._changed:
-            lane.busy -= 1
-            if isinstance(outcome, Retry):
-                parcel.attempts += 1
-                lane.failures += lane.resumes <= self._now() or not lane.failures  # once for all that were under way
-                self.retries[parcel.signal] += 1
-                wish = outcome.after_seconds
-                rest = self._backoff.after(lane.failures, self._random) if wish is None else min(wish, _LONGEST_WISH)
-                lane.resumes = max(lane.resumes, self._now() + rest)
-                lane.waiting.appendleft(parcel)
+            queue.busy -= 1
+            if isinstance(result, Retry):
+                pending.attempts += 1
+                # Attempts that fail together count once.
+                queue.failures += queue.resumes <= self._now() or not queue.failures
+                self.retries[pending.signal] += 1
+                wish = result.after_seconds
+                rest = self._backoff.after(queue.failures, self._random) if wish is None else min(wish, _LONGEST_WISH)
+                queue.resumes = max(queue.resumes, self._now() + rest)
+                queue.waiting.appendleft(pending)
                 self._changed.notify_all()
             else:
-                if lane.failures:  # what waits may go by all threads again; else each was woken for one when it came
+                if queue.failures:  # all threads may take waiting requests again
                     self._changed.notify_all()
-                lane.failures = 0
-                lane.resumes = 0.0
-                self.delays.add(self._now() - parcel.since)
-                self._gone(parcel)
-                if not lane.waiting and not lane.busy:
-                    self._lanes.pop((parcel.signal, parcel.headers), None)
-        if not isinstance(outcome, Retry):
-            self._on_outcome(parcel, outcome)
+                queue.failures = 0
+                queue.resumes = 0.0
+                self.delays.add(self._now() - pending.since)
+                self._remove(pending)
+                if not queue.waiting and not queue.busy:
+                    self._queues.pop((pending.signal, pending.headers), None)
+        if not isinstance(result, Retry):
+            self._on_result(pending, result)
 
-    def _gone(self, parcel: PendingRequest) -> None:
+    def _remove(self, pending: PendingRequest) -> None:
         self.waiting -= 1
-        self.waiting_bytes -= parcel.size
-        if parcel.body is not None:
-            self._in_memory -= parcel.size
+        self.waiting_bytes -= pending.size
+        if pending.body is not None:
+            self._in_memory -= pending.size

@@ -1,4 +1,4 @@
-"""Evaluations as OTLP: log records encoded by hand, metric points by the SDK. One tenant's are never with another's."""
+"""Evaluations as OTLP requests: events as log records, encoded here, and metric points, encoded by the SDK."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _SERVICE = "goldspan-gateway"
 
 
 def encoded_events(evaluations: Iterable[Evaluation], observed: int) -> bytes:
-    """Return an `ExportLogsServiceRequest` with an event for each evaluation, `observed` at nanoseconds of the clock.
+    """Return an `ExportLogsServiceRequest` with one event for each evaluation.
 
-    Each stands under the resource that was judged, in the context of the judged span.
+    An event has the resource and the span context of what was judged. `observed` is in nanoseconds since the epoch.
     """
     by_source: dict[ResourceFacts, list[bytes]] = {}
     for evaluation in evaluations:
@@ -71,13 +71,13 @@ def _resource(source: ResourceFacts) -> bytes:
 
 
 class TenantMetrics:
-    """The metric points of one tenant, as sums since this process began.
+    """The metric points of one tenant, cumulative since the start of the process.
 
-    Each collection says all of it again, so that of several that wait to be delivered only the newest is needed.
+    Each request contains all points, so of several that wait to be delivered only the newest is needed.
     """
 
     def __init__(self, instance: str) -> None:
-        """`instance` tells this stream of points from those of other gateways."""
+        """`instance` distinguishes the points of this process from those of other gateways."""
         self._reader = InMemoryMetricReader()
         resource = Resource({names.SERVICE_NAME.name: _SERVICE, "service.instance.id": instance})
         self._meters = MeterProvider([self._reader], resource=resource, shutdown_on_exit=False)
@@ -93,10 +93,10 @@ class TenantMetrics:
         self._emitter.record_no_golden(sessions)
 
     def encoded(self) -> bytes:
-        """Return an `ExportMetricsServiceRequest` with every point; empty where there is none."""
+        """Return an `ExportMetricsServiceRequest` with every point; empty without points."""
         data = self._reader.get_metrics_data()
         return b"" if data is None else encode_metrics(data).SerializeToString()
 
     def close(self) -> None:
-        """Let go of the instruments."""
+        """Shut the instruments down."""
         self._meters.shutdown()

@@ -1,9 +1,9 @@
-"""Received bodies on disk, in the order they came: appended before they are acknowledged, deleted by the file.
+"""Received bodies on disk: each is appended before its request is acknowledged.
 
-A body is one record of a segment file. After a `write` it survives the end of this process; with `sync` it survives
-power loss too. A segment goes when every body in it was dealt with and is older than the retention; nothing in it is
-ever changed. On the next start the segments are read again, record by record, each with a check sum: what is torn or
-damaged is stepped over and counted, and its file is set aside instead of being deleted.
+A body is one record of a segment file. A written record survives the end of the process; with `sync` it survives power
+loss, too. Records never change. A segment is deleted when all its bodies are done and older than the retention. On the
+next start the segments are read record by record, each with a check sum: torn and damaged records are skipped and
+counted, and their file is renamed instead of deleted.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from goldspan.collector_processor.gateway.interfaces import Headers, Request, Si
 
 _MAGIC = b"GSB1"
 _HEADER = struct.Struct("<4sIQdBIQ")
-"""Magic, check sum of all that follows it, number, time, signal, length of headers, length of body."""
+"""Magic, check sum of all that follows it, number, time, signal, bytes of headers, bytes of body."""
 _UNCHECKED = 8
 """Bytes of a header that its check sum does not cover."""
 _SIGNALS = tuple(Signal)
 _SEGMENT_BYTES = 32 << 20
 _CHUNK = 1 << 20
-_SET_ASIDE = 8
-"""Damaged segments that are kept, newest first."""
+_MAX_DAMAGED_FILES = 8
+"""The newest damaged segments are kept."""
 
 
 class LogFullError(Exception):
-    """There is no room for another body."""
+    """The log has no room for another body."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class LogEntry:
     """One body in the log."""
 
     number: int
-    """Rises with each body, also over restarts."""
+    """Increases with each body, over restarts too."""
     signal: Signal
     headers: Headers
     received: float
@@ -49,7 +49,7 @@ class LogEntry:
     size: int
     segment: Path
     offset: int
-    """Where the body starts."""
+    """Of the first byte of the body in the segment."""
 
 
 @dataclass(slots=True)
@@ -57,9 +57,9 @@ class _Segment:
     path: Path
     size: int = 0
     numbers: set[int] = field(default_factory=set[int])
-    """What is in there."""
+    """Bodies in it."""
     waiting: set[int] = field(default_factory=set[int])
-    """What was not dealt with yet."""
+    """Those that are not done."""
     newest: float = 0.0
     damaged: bool = False
 
@@ -70,7 +70,7 @@ class BodyLog:
     def __init__(
         self, folder: Path, *, max_bytes: int, sync: bool = False, segment_bytes: int = _SEGMENT_BYTES
     ) -> None:
-        """Open the folder, which belongs to this process alone. Raises `OSError` where it cannot be used."""
+        """Open the folder, which only this process uses. Raises `OSError` if it cannot be used."""
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
         self._max_bytes = max_bytes
@@ -85,7 +85,7 @@ class BodyLog:
         self._synced = 0
         self._next = 1
         self.damaged = 0
-        """Places found damaged on reading; each may have been one body or several."""
+        """Damaged stretches found on reading; each may have held several bodies."""
 
     @property
     def size(self) -> int:
@@ -93,9 +93,9 @@ class BodyLog:
         return sum(segment.size for segment in self._segments)
 
     def read_all(self, highest: int = 0) -> Iterator[LogEntry]:
-        """Yield what is there from before, oldest first. To be called once, before anything is appended.
+        """Yield the bodies of earlier processes, oldest first. Call it once, before `append`.
 
-        New bodies get numbers above `highest` too, the highest that is remembered anywhere else.
+        New bodies get numbers above these and above `highest`.
         """
         self._next = highest + 1
         for path in sorted(self._folder.glob("bodies-*.log")):
@@ -104,7 +104,7 @@ class BodyLog:
             yield from self._read(segment)
 
     def append(self, request: Request, received: float) -> LogEntry:
-        """Write a body; returns once it is as durable as it should be. Raises `LogFullError` or `OSError`."""
+        """Write a body and, with `sync`, wait for the disk. Raises `LogFullError` or `OSError`."""
         headers = json.dumps(request.headers).encode()
         size = _HEADER.size + len(headers) + len(request.body)
         with self._lock:
@@ -130,7 +130,7 @@ class BodyLog:
         return LogEntry(number, request.signal, request.headers, received, len(request.body), segment.path, offset)
 
     def body(self, entry: LogEntry) -> bytes:
-        """Read a body back. Raises `OSError` where it is gone."""
+        """Read a body. Raises `OSError` if it is gone."""
         with entry.segment.open("rb") as file:
             file.seek(entry.offset)
             body = file.read(entry.size)
@@ -139,26 +139,26 @@ class BodyLog:
         return body
 
     def done(self, numbers: set[int], before: float) -> list[int]:
-        """Note which bodies were dealt with, and delete segments of which all were, and all came `before`.
+        """Note which bodies are done; delete segments in which all are and all were received `before` a time.
 
-        Returns the numbers of the bodies that were deleted.
+        Returns the numbers of the deleted bodies.
         """
         with self._lock:
             for segment in self._segments:
                 segment.waiting -= numbers
-            tight = self.size > self._max_bytes // 2  # then what is kept for crashes only makes room early
+            tight = self.size > self._max_bytes // 2  # then done bodies are not kept for the retention
             old = [one for one in self._segments if not one.waiting and (tight or one.newest < before)]
             return self._delete(old, tight=tight)
 
     def close(self) -> None:
-        """Close the file that is written to."""
+        """Close the file that is being written."""
         with self._lock:
             if self._file is not None:
                 os.close(self._file)
                 self._file = None
 
     def _open(self, size: int) -> _Segment:
-        """Return the segment to write to, a new one where the last is full or from before."""
+        """Return the segment to write to: a new one if the last is full or of an earlier process."""
         if self._file is not None and self._segments[-1].size + size <= self._segment_bytes:
             return self._segments[-1]
         path = self._folder / f"bodies-{self._next:016d}.log"
@@ -185,11 +185,11 @@ class BodyLog:
                 while written < total:
                     written += os.write(file, rest[written:])
         except OSError:
-            os.ftruncate(file, segment.size)  # what follows a torn record would be found, but at some cost
+            os.ftruncate(file, segment.size)  # a torn record would cost the reader a search for the next one
             raise
 
     def _sync_up_to(self, number: int) -> None:
-        """Wait for the disk; whoever waits meanwhile for the same is served by one wait."""
+        """Wait for the disk; threads that wait at the same time share one wait."""
         with self._sync_lock:
             if self._synced >= number:
                 return
@@ -233,7 +233,7 @@ class BodyLog:
                 self._file = None
             if segment.damaged:
                 segment.path.replace(segment.path.with_suffix(".damaged"))
-                for old in sorted(self._folder.glob("bodies-*.damaged"))[:-_SET_ASIDE]:
+                for old in sorted(self._folder.glob("bodies-*.damaged"))[:-_MAX_DAMAGED_FILES]:
                     old.unlink(missing_ok=True)
             else:
                 segment.path.unlink(missing_ok=True)
@@ -243,7 +243,7 @@ class BodyLog:
 
 
 def _entry_at(head: bytes, file: IO[bytes], segment: _Segment, at: int) -> tuple[LogEntry | None, int]:
-    """Return the record that starts here and where it ends; none where it is torn or damaged."""
+    """Return the record at an offset and where it ends; None if it is torn or damaged."""
     found: tuple[bytes, int, int, float, int, int, int] = _HEADER.unpack(head)
     magic, check, number, received, signal, headers_size, body_size = found
     start = at + _HEADER.size + headers_size
@@ -259,7 +259,7 @@ def _entry_at(head: bytes, file: IO[bytes], segment: _Segment, at: int) -> tuple
 
 
 def _next_magic(file: IO[bytes], start: int) -> int:
-    """Find where the next record may start; the end of the file where none does."""
+    """Return where the next record may start; the end of the file if there is none."""
     at = start
     while True:
         file.seek(at)

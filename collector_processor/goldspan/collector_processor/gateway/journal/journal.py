@@ -1,11 +1,11 @@
-"""What the gateway must not lose, on disk: bodies that were acknowledged, and what is known of open runs.
+"""The journal: what must survive a crash of the gateway, on disk.
 
-A received body is appended to the body log. Everything else is a table of one SQLite database in WAL mode, and changes
-in transactions: which bodies were dealt with, what waits to be delivered, the call records of open runs, what was said
-of each session, tombstones. So a body and what was made of it never disagree: after a crash a body is either read again
-from the start, or its call records are there.
+A received body is appended to the body log. Everything else is a table of one SQLite database in WAL mode and changes
+in transactions: which bodies are done, which requests wait to be delivered, the call records of open runs, the results
+given for each session, and tombstones. A body becomes done in the transaction that writes its call records: after a
+crash either the body is read again or its call records are there.
 
-A database that is damaged is set aside and begun anew; a disk that is full leaves the changes to the next commit.
+A damaged database is renamed and a new one begun. If the disk is full, the changes wait for the next commit.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from pathlib import Path
 from goldspan.collector_processor.gateway.interfaces import Headers, Request, Signal
 from goldspan.collector_processor.gateway.journal.body_log import BodyLog, LogEntry, LogFullError
 from goldspan.collector_processor.gateway.journal.records import SCHEMA
+from goldspan.scoring.sessions import SpanRef
 
 try:
     import fcntl
@@ -44,7 +45,7 @@ _CHECKPOINT_PAGES = 4096
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """A request that was made here and waits to be delivered."""
+    """A request that the gateway made, which waits to be delivered."""
 
     id: int
     signal: Signal
@@ -54,21 +55,21 @@ class Outgoing:
 
 @dataclass(slots=True)
 class Changes:
-    """What the next commit writes. Rows may be for tenants, which are named by their headers as text."""
+    """What the next commit writes. A tenant is named by its headers as JSON."""
 
     done: set[int] = field(default_factory=set[int])
-    """Bodies that are delivered, or replaced by what is in `outgoing` and `records`."""
+    """Numbers of bodies that were delivered, or are replaced by rows of `outgoing` and `records`."""
     parts: dict[int, tuple[bool, bytes]] = field(default_factory=dict[int, tuple[bool, bytes]])
-    """Of bodies that left in part: whether the spans that were not held are still to be delivered, and the ids of
-    held spans: those that need no delivery any more if so, else those that still do."""
+    """Of partly delivered bodies: whether the part that is not held still waits, and span ids. If it waits, these are
+    the held spans that were delivered; else those that were not."""
     outgoing: dict[int, Request] = field(default_factory=dict[int, Request])
     delivered: set[int] = field(default_factory=set[int])
     records: dict[tuple[str, str], list[tuple[float, bytes]]] = field(
         default_factory=dict[tuple[str, str], list[tuple[float, bytes]]]
     )
-    """Times and records by tenant and trace id."""
+    """Times and call records, by tenant and trace id."""
     closed: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
-    """Traces whose earlier records are forgotten."""
+    """Traces whose earlier records are deleted."""
     sessions: dict[tuple[str, str], bytes | None] = field(default_factory=dict[tuple[str, str], bytes | None])
     tombstones: dict[tuple[str, str], tuple[float, bytes] | None] = field(
         default_factory=dict[tuple[str, str], tuple[float, bytes] | None]
@@ -78,33 +79,47 @@ class Changes:
         return any(getattr(self, name) for name in self.__slots__)
 
     def close(self, tenant: str, trace_id: str) -> None:
-        """Forget the records of a trace."""
+        """Delete the records of a trace."""
         self.records.pop((tenant, trace_id), None)
         self.closed.add((tenant, trace_id))
+
+    def followed_by(self, newer: Changes) -> Changes:
+        """Add later changes to these, and return these."""
+        self.done |= newer.done
+        self.parts.update(newer.parts)
+        self.outgoing.update(newer.outgoing)
+        self.delivered |= newer.delivered
+        for key in newer.closed:
+            self.close(*key)
+        for key, rows in newer.records.items():
+            self.records.setdefault(key, []).extend(rows)
+        self.sessions.update(newer.sessions)
+        self.tombstones.update(newer.tombstones)
+        return self
 
 
 @dataclass(slots=True)
 class RecoveredState:
-    """What an earlier process left."""
+    """What an earlier process left in the journal."""
 
     bodies: list[LogEntry] = field(default_factory=list[LogEntry])
-    """Acknowledged, and not dealt with."""
+    """Acknowledged and not done."""
     retained: list[LogEntry] = field(default_factory=list[LogEntry])
-    """Dealt with, kept for their spans."""
+    """Done, and kept for spans that may still turn out to be wanted."""
     parts: dict[int, tuple[bool, bytes]] = field(default_factory=dict[int, tuple[bool, bytes]])
     outgoing: list[Outgoing] = field(default_factory=list[Outgoing])
     records: list[tuple[str, str, float, bytes]] = field(default_factory=list[tuple[str, str, float, bytes]])
     sessions: list[tuple[str, str, bytes]] = field(default_factory=list[tuple[str, str, bytes]])
     tombstones: list[tuple[str, str, float, bytes]] = field(default_factory=list[tuple[str, str, float, bytes]])
     problems: list[str] = field(default_factory=list[str])
-    """What was damaged, in sentences."""
+    """What was damaged, as sentences for the log."""
 
 
 class Journal:
-    """The journal in one folder. `append` and reading back are thread-safe; the rest is for one thread."""
+    """The journal in one folder. `append`, `body` and `outgoing_body` are thread-safe; the rest is for one thread."""
 
     def __init__(self, folder: Path, *, max_bytes: int, full_sync: bool = False) -> None:
-        """Open a folder that no other process uses. Raises `OSError` where that is not so, or it cannot be written."""
+        """Open a folder. Raises `OSError` if another process uses it or it cannot be written."""
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
         self._lock_file = _locked(folder / "lock")
@@ -120,17 +135,17 @@ class Journal:
 
     @property
     def size(self) -> int:
-        """Bytes of what waits on disk, and of bodies that are kept for their spans."""
+        """Bytes of bodies and of requests that wait to be delivered."""
         return self._log.size + self._outgoing_bytes
 
     def recover(self, before: float) -> RecoveredState:
-        """Read what is there, once, before anything else is done. Bodies dealt with `before` a time are left out."""
+        """Read what is there; call it once, first. Done bodies that were received `before` a time are left out."""
         found = RecoveredState()
         try:
             done = self._recover_tables(found)
         except sqlite3.DatabaseError as error:
             found = RecoveredState()
-            self._set_aside(error)
+            self._begin_anew(error)
             done = set[int]()
         for entry in self._log.read_all(max(done, default=0)):
             if entry.number not in done:
@@ -156,11 +171,11 @@ class Journal:
         return self._log.append(request, received)
 
     def body(self, entry: LogEntry) -> bytes:
-        """Read a body back. Raises `OSError` where it is gone."""
+        """Read a body. Raises `OSError` if it is gone."""
         return self._log.body(entry)
 
     def outgoing_body(self, number: int) -> bytes | None:
-        """Read back what waits to be delivered; none where it is gone."""
+        """Read a request that waits to be delivered; None if it is gone."""
         with self._database_lock:
             try:
                 row = self._database.execute("select body from outgoing where id = ?", (number,)).fetchone()
@@ -169,9 +184,9 @@ class Journal:
         return None if row is None else bytes(row[0])
 
     def commit(self, changes: Changes, retained_since: float) -> list[str]:
-        """Write changes in one transaction, and delete bodies that are no longer needed.
+        """Write changes in one transaction, then delete bodies that are no longer needed.
 
-        Returns what was damaged. Raises `OSError` where nothing could be written: the changes are to be kept then.
+        Returns what was found damaged. Raises `OSError` if nothing was written; keep the changes then.
         """
         with self._database_lock:
             try:
@@ -179,7 +194,7 @@ class Journal:
             except sqlite3.OperationalError as error:
                 raise OSError(f"the journal's database cannot be written: {error}") from error
             except sqlite3.DatabaseError as error:
-                self._set_aside(error)
+                self._begin_anew(error)
                 self._write(changes)
         self._outgoing_sizes.update((number, len(request.body)) for number, request in changes.outgoing.items())
         for number in changes.delivered:
@@ -192,7 +207,7 @@ class Journal:
         return problems
 
     def close(self) -> None:
-        """Close all files. What is there is found by the next process."""
+        """Close all files. The next process recovers from them."""
         self._log.close()
         with self._database_lock:
             self._database.close()
@@ -202,12 +217,12 @@ class Journal:
         run = self._database.executemany
         self._database.execute("begin immediate")
         try:
-            run("insert or ignore into done values (?)", _ones(changes.done))
+            run("insert or ignore into done values (?)", _rows(changes.done))
             run(
                 "insert or replace into parts values (?, ?, ?)",
                 [(number, *part) for number, part in changes.parts.items() if number not in changes.done],
             )
-            run("delete from parts where number = ?", _ones(changes.done))
+            run("delete from parts where number = ?", _rows(changes.done))
             run(
                 "insert or replace into outgoing values (?, ?, ?, ?)",
                 [
@@ -216,7 +231,7 @@ class Journal:
                     if number not in changes.delivered
                 ],
             )
-            run("delete from outgoing where id = ?", _ones(changes.delivered))
+            run("delete from outgoing where id = ?", _rows(changes.delivered))
             run("delete from records where tenant = ? and trace = ?", list(changes.closed))
             run(
                 "insert into records (tenant, trace, at, record) values (?, ?, ?, ?)",
@@ -264,7 +279,7 @@ class Journal:
         except sqlite3.OperationalError as error:
             raise OSError(f"{self._path} cannot be opened: {error}") from error
         except sqlite3.DatabaseError as error:
-            self._keep_aside(error)
+            self._rename_damaged(error)
             return self._connect()
 
     def _connect(self) -> sqlite3.Connection:
@@ -289,12 +304,12 @@ class Journal:
             raise
         return database
 
-    def _set_aside(self, error: sqlite3.DatabaseError) -> None:
+    def _begin_anew(self, error: sqlite3.DatabaseError) -> None:
         self._database.close()
-        self._keep_aside(error)
+        self._rename_damaged(error)
         self._database = self._connect()
 
-    def _keep_aside(self, error: sqlite3.DatabaseError) -> None:
+    def _rename_damaged(self, error: sqlite3.DatabaseError) -> None:
         kept = self._path.with_suffix(".db.damaged")
         for ending in ("", "-wal", "-shm"):
             part = self._path.with_name(self._path.name + ending)
@@ -321,8 +336,19 @@ def _locked(path: Path) -> int:
     return file
 
 
-def _ones(numbers: Iterable[int]) -> list[tuple[int]]:
+def _rows(numbers: Iterable[int]) -> list[tuple[int]]:
     return [(number,) for number in numbers]
+
+
+def encode_refs(refs: Iterable[SpanRef]) -> bytes:
+    """Return the ids of spans as `Changes.parts` keeps them; spans with ids of another length are left out."""
+    ids = (ref.trace_id + ref.span_id for ref in refs)
+    return b"".join([bytes.fromhex(both) for both in ids if len(both) == 48])
+
+
+def decode_refs(ids: bytes) -> set[SpanRef]:
+    """Return the spans whose ids `encode_refs` wrote."""
+    return {SpanRef(ids[at : at + 16].hex(), ids[at + 16 : at + 24].hex()) for at in range(0, len(ids), 24)}
 
 
 def _headers(text: str) -> Headers:

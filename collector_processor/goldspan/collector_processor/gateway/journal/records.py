@@ -1,7 +1,7 @@
-"""Facts of spans and log records as bytes: what the journal keeps of open runs, a few hundred bytes a call.
+"""Rows of the journal as bytes: what was read of spans and log records, and the results given for a session.
 
-Only what is not at its default is written, by the positions of the fields: `SCHEMA` names the fields, so that records
-of another version of goldspan are recognised and not misread.
+A call takes a few hundred bytes. Of facts only the fields that differ from their defaults are written, by position.
+`SCHEMA` is a hash of the field names, so that records of another version of goldspan are recognised and not misread.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ _INNER: dict[type, dict[str, type]] = {
     ResourceFacts: {},
     Content: {},
 }
-"""Which fields hold facts in their turn, alone or in a tuple."""
+"""Fields that hold facts themselves, alone or in a tuple."""
 
 SCHEMA = hashlib.sha256(
     repr([(kind.__name__, [column.name for column in fields(kind)]) for kind in _INNER]).encode()
 ).hexdigest()[:16]
-"""Changes with the fields of facts."""
+"""A hash of the fields of facts."""
 
 _MSGPACK, _JSON = b"m", b"j"
 _encoder = msgspec.msgpack.Encoder(enc_hook=repr)
@@ -62,64 +62,65 @@ _encoder = msgspec.msgpack.Encoder(enc_hook=repr)
 
 def encode_record(facts: Record) -> bytes:
     """Return facts as bytes."""
-    _ = facts.dialect  # of a span that was not read yet, all is read now
-    lean = [isinstance(facts, LogFacts), _lean(facts)]
+    _ = facts.dialect  # reads all of a span that is read lazily
+    sparse = [isinstance(facts, LogFacts), _sparse(facts)]
     try:
-        return _MSGPACK + _encoder.encode(lean)
+        return _MSGPACK + _encoder.encode(sparse)
     except (OverflowError, RecursionError, UnicodeEncodeError):  # a number of more than 64 bits, half a character
-        return _JSON + json.dumps(lean, default=repr).encode()
+        return _JSON + json.dumps(sparse, default=repr).encode()
 
 
 def decode_record(record: bytes) -> Record:
-    """Return the facts in these bytes. Raises `ValueError` where they are none."""
+    """Return the facts in these bytes. Raises `ValueError` if there are none."""
     try:
-        is_log, lean = json.loads(record[1:]) if record[:1] == _JSON else msgspec.msgpack.decode(record[1:])
+        is_log, sparse = json.loads(record[1:]) if record[:1] == _JSON else msgspec.msgpack.decode(record[1:])
         if is_log:
-            return msgspec.convert(_named(LogFacts, lean), LogFacts)
-        return msgspec.convert(_named(SpanFacts, lean), SpanFacts)
+            return msgspec.convert(_by_name(LogFacts, sparse), LogFacts)
+        return msgspec.convert(_by_name(SpanFacts, sparse), SpanFacts)
     except (msgspec.MsgspecError, TypeError, KeyError, AttributeError, IndexError) as error:
         raise ValueError(f"found a call record that cannot be read: {error}") from error
 
 
-def _lean(facts: object) -> list[Any]:
-    lean: list[Any] = []
-    read, defaults = _reading(type(facts).__name__)
+def _sparse(facts: object) -> list[Any]:
+    """Return positions and values of the fields that differ from their defaults, in turn."""
+    sparse: list[Any] = []
+    read, defaults = _getter_and_defaults(type(facts).__name__)
     for position, (item, default) in enumerate(zip(read(facts), defaults, strict=True)):
         if item is default:
             continue
-        if type(item) in _INNER:  # to compare facts takes longer than to write them
-            lean += (position, _lean(item))
+        if type(item) in _INNER:  # comparing facts takes longer than writing them
+            sparse += (position, _sparse(item))
         elif item != default:
-            lean += (position, _plain(item))
-    return lean
+            sparse += (position, _plain(item))
+    return sparse
 
 
-def _leaner(items: tuple[object, ...]) -> list[Any]:
-    return [_lean(item) if type(item) in _INNER else _plain(item) for item in items]
+def _sparse_items(items: tuple[object, ...]) -> list[Any]:
+    return [_sparse(item) if type(item) in _INNER else _plain(item) for item in items]
 
 
 def _plain(item: object) -> object:
-    return _leaner(cast("tuple[object, ...]", item)) if isinstance(item, tuple) else item
+    return _sparse_items(cast("tuple[object, ...]", item)) if isinstance(item, tuple) else item
 
 
-def _named(kind: type, lean: list[Any]) -> dict[str, Any]:
+def _by_name(kind: type, sparse: list[Any]) -> dict[str, Any]:
     columns, inner = _columns(kind.__name__), _INNER[kind]
     named: dict[str, Any] = {}
-    for position, item in zip(lean[::2], lean[1::2], strict=True):
+    for position, item in zip(sparse[::2], sparse[1::2], strict=True):
         name, _ = columns[int(position)]
         of = inner.get(name)
         if of is None or item is None:
             named[name] = item
         elif item and isinstance(item[0], list):
-            named[name] = [_named(of, one) for one in item]
+            named[name] = [_by_name(of, one) for one in item]
         else:
-            named[name] = _named(of, item)
+            named[name] = _by_name(of, item)
     return named
 
 
 @cache
-def _reading(name: str) -> tuple[Callable[[object], tuple[object, ...]], tuple[object, ...]]:
-    """Return what reads all fields at once, and their defaults."""
+def _getter_and_defaults(name: str) -> tuple[Callable[[object], tuple[object, ...]], tuple[object, ...]]:
+    """Return a getter of all fields, and their defaults."""
     columns = _columns(name)
     return attrgetter(*(name for name, _ in columns)), tuple(default for _, default in columns)
 
@@ -136,7 +137,7 @@ def _default(column: Field[Any]) -> Any:
     return MISSING if column.default_factory is MISSING else column.default_factory()
 
 
-# What was said of a session, as bytes: which results, in which revision, and a digest of each.
+# Sessions: which results were given, in which revision, and a digest of each.
 
 _SHARED = (
     "metric",
@@ -150,44 +151,44 @@ _SHARED = (
     "incomplete",
     "withdrawn",
 )
-"""What most results of a session have in common."""
+"""Fields that are the same in most results of a session; each combination is written once."""
 
 
 def encode_session(session: SessionState) -> bytes:
-    """Return what must be known of a session to go on with it after a restart, beside its records."""
+    """Return the state of a session that is needed after a restart, besides its call records."""
     shared: dict[str, int] = {}
-    commons: list[Any] = []
+    shared_values: list[Any] = []
     results: list[Any] = []
     for one in session.results.values():
-        common = [_plain_session_records(getattr(one, name)) for name in _SHARED]
+        common = [msgspec.to_builtins(getattr(one, name)) for name in _SHARED]
         text = repr(common)
         if text not in shared:
-            shared[text] = len(commons)
-            commons.append(common)
-        target = None if one.target is None else [_short(one.target.trace_id), _short(one.target.span_id)]
-        digest = _short(_digest(one))
+            shared[text] = len(shared_values)
+            shared_values.append(common)
+        target = None if one.target is None else [_hex_to_bytes(one.target.trace_id), _hex_to_bytes(one.target.span_id)]
+        digest = _hex_to_bytes(_digest(one))
         place = (one.level.value, target, one.timestamp, one.turn_index)
-        results.append([shared[text], _short(one.id), digest, one.revision, *place])
-    return zlib_compress(msgspec.msgpack.encode([session.dropped_until, sorted(session.over), commons, results]))
+        results.append([shared[text], _hex_to_bytes(one.id), digest, one.revision, *place])
+    return zlib_compress(msgspec.msgpack.encode([session.dropped_until, sorted(session.over), shared_values, results]))
 
 
 def decode_session(session_id: str, state: bytes, now: float) -> SessionState:
-    """Return the session in these bytes. Raises `ValueError` where there is none."""
+    """Return the session in these bytes. Raises `ValueError` if there is none."""
     try:
-        dropped_until, over, commons, results = msgspec.msgpack.decode(zlib.decompress(state))
+        dropped_until, over, shared_values, results = msgspec.msgpack.decode(zlib.decompress(state))
         session = SessionState(session_id, last=now, over=set(over), dropped_until=dropped_until)
         for number, result_id, digest, revision, level, target, timestamp, turn_index in results:
-            common: dict[str, Any] = dict(zip(_SHARED, commons[number], strict=True))
+            common: dict[str, Any] = dict(zip(_SHARED, shared_values[number], strict=True))
             common["resource"] = msgspec.convert(common["resource"], ResourceFacts)
             evaluation = Evaluation(
-                id=_long(result_id),
+                id=_bytes_to_hex(result_id),
                 revision=revision,
                 level=Level(level),
                 verdict=INCOMPLETE,
-                target=None if target is None else SpanRef(*map(_long, target)),
+                target=None if target is None else SpanRef(*map(_bytes_to_hex, target)),
                 timestamp=timestamp,
                 session_id=session_id,
-                detail=DetailDigest(_long(digest)),
+                detail=DetailDigest(_bytes_to_hex(digest)),
                 explanation="",
                 turn_index=turn_index,
                 **common,
@@ -202,17 +203,13 @@ def _digest(evaluation: Evaluation) -> str:
     return evaluation.detail.digest if isinstance(evaluation.detail, DetailDigest) else digest_of(evaluation)
 
 
-def _short(text: str) -> bytes | str:
-    """Return hex as the bytes it stands for; other text as it is."""
+def _hex_to_bytes(text: str) -> bytes | str:
+    """Return lower-case hex digits as bytes; other text as it is."""
     try:
         return bytes.fromhex(text) if text and text == text.lower() else text
     except ValueError:
         return text
 
 
-def _long(short: bytes | str) -> str:
+def _bytes_to_hex(short: bytes | str) -> str:
     return short if isinstance(short, str) else short.hex()
-
-
-def _plain_session_records(value: object) -> object:
-    return msgspec.to_builtins(value)

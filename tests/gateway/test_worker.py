@@ -10,12 +10,14 @@ from pathlib import Path
 import pytest
 
 from goldspan.collector_processor.engine.settings import EngineSettings
-from goldspan.collector_processor.gateway import compressed_store, worker
+from goldspan.collector_processor.gateway import compressed_store, recovery
 from goldspan.collector_processor.gateway.deliver.dispatcher import PendingRequest
 from goldspan.collector_processor.gateway.encoded_spans import join_request, split_request
 from goldspan.collector_processor.gateway.interfaces import Delivered, Request, Signal
 from goldspan.collector_processor.gateway.journal.journal import Journal
+from goldspan.collector_processor.gateway.recovery import receive_unfinished, restore_state
 from goldspan.collector_processor.gateway.settings.pipeline_settings import PipelineSettings
+from goldspan.collector_processor.gateway.tenant import Tenant
 from goldspan.collector_processor.gateway.worker import Worker, registry_for
 from goldspan.scoring.goldens import GoldenIndex, load_goldens
 from otlp_containers import as_message
@@ -36,20 +38,20 @@ from trace_requests import turn_request
 SETTINGS = PipelineSettings(engine=EngineSettings(run_idle=10_000.0, retention=20_000.0, caller_timeout=5_000.0))
 
 
-class Post:
-    """Delivers a parcel when it is told to."""
+class Queue:
+    """Delivers a request when it is told to."""
 
     is_slow = False
 
     def __init__(self) -> None:
         self.waiting: list[PendingRequest] = []
 
-    def put(self, parcel: PendingRequest) -> None:
-        self.waiting.append(parcel)
+    def put(self, pending: PendingRequest) -> None:
+        self.waiting.append(pending)
 
-    def take_back(self, parcel: PendingRequest) -> bool:
-        if parcel in self.waiting:
-            self.waiting.remove(parcel)
+    def withdraw(self, pending: PendingRequest) -> bool:
+        if pending in self.waiting:
+            self.waiting.remove(pending)
             return True
         return False
 
@@ -67,30 +69,27 @@ class Driver:
         self.start()
 
     def start(self) -> None:
-        self.post = Post()
+        self.queue = Queue()
         self.journal = None if self._folder is None else Journal(self._folder, max_bytes=1 << 26)
-        self.stage = Worker(
+        self.worker = Worker(
             self._goldens,
             self._settings,
             registry_for(self._goldens, self._settings),
             journal=self.journal,
-            post=self.post,
+            queue=self.queue,
             instance="test",
             on_failure=self._fail,
         )
         if self.journal is not None:
             found = self.journal.recover(self.now - self._settings.engine.trace_retention)
             assert found.problems == []
-            for _ in self.stage.restore(found, self.now):
+            for _ in restore_state(self.worker, self.journal, found, self.now):
                 self.now += 2.0
-                self.stage.tick(self.now)
-            for entry in found.bodies:
-                request = Request(entry.signal, self.journal.body(entry), entry.headers)
-                groups = split_request(request.body) or []
-                self.stage.take(entry.number, request, groups, entry, self.now, found.parts.get(entry.number))
+                self.worker.tick(self.now)
+            receive_unfinished(self.worker, self.journal, found, self.now, self._fail)
 
     def crash(self) -> None:
-        assert self.stage.problems["unreadable_record"] == 0
+        assert self.worker.problems["unreadable_record"] == 0
         if self.journal is not None:
             self.journal.close()
         self.start()
@@ -99,27 +98,27 @@ class Driver:
         self._numbers += 1
         entry = None if self.journal is None else self.journal.append(request, self.now)
         number = self._numbers if entry is None else entry.number
-        self.stage.take(number, request, split_request(request.body) or [], entry, self.now)
+        self.worker.receive(number, request, split_request(request.body) or [], entry, self.now)
 
     def wait(self, seconds: float) -> None:
         self.now += seconds
-        self.stage.tick(self.now)
+        self.worker.tick(self.now)
 
     def deliver(self, many: int | None = None) -> None:
-        for parcel in self.post.waiting[:many]:
-            self.post.waiting.remove(parcel)
-            body = parcel.body if parcel.body is not None else parcel.load and parcel.load()
+        for pending in self.queue.waiting[:many]:
+            self.queue.waiting.remove(pending)
+            body = pending.read_body()
             assert body is not None
-            self.delivered.append(Request(parcel.signal, body, parcel.headers))
-            self.stage.outbox.outcome(parcel, Delivered(), self.now)
+            self.delivered.append(Request(pending.signal, body, pending.headers))
+            self.worker.outbox.note_delivery(pending, Delivered(), self.now)
 
     def end(self) -> None:
-        assert self.stage.problems["unreadable_record"] == 0
+        assert self.worker.problems["unreadable_record"] == 0
         self.wait(2.0)
-        self.stage.flush(self.now, end_of_input=True)
+        self.worker.flush(self.now, end_of_input=True)
         self.deliver()
-        self.stage.commit(self.now)
-        assert len(self.stage.ledger) == 0
+        self.worker.commit(self.now)
+        assert self.worker.outbox.open_bodies == 0
 
     def said(self) -> Said:
         return newest(events_in(one.body for one in self.delivered if one.signal is Signal.LOGS))
@@ -132,12 +131,17 @@ class Driver:
         raise error
 
 
+def tenant_of(driver: Driver) -> Tenant:
+    [state] = driver.worker.tenants
+    return state.tenant
+
+
 def sent_ids(requests: list[Request]) -> set[bytes]:
     return {span.span_id for span in spans_in(one.body for one in requests if one.signal is Signal.TRACES)}
 
 
 @contextmanager
-def packing_at_once() -> Iterator[None]:
+def compressing_at_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(compressed_store, "_QUIET", 0.0)
         yield
@@ -145,9 +149,9 @@ def packing_at_once() -> Iterator[None]:
 
 @pytest.mark.every_recording
 @pytest.mark.parametrize("recording", NAMES[::6])
-def test_what_is_packed_comes_back_as_it_was(recording: str) -> None:
+def test_what_is_compressed_comes_back_as_it_was(recording: str) -> None:
     requests = cut_up(bodies_of(recording), 3)
-    with packing_at_once():
+    with compressing_at_once():
         driver = Driver(everything(), None)
         for request in requests:
             driver.send(request)
@@ -164,7 +168,7 @@ def test_what_is_packed_comes_back_as_it_was(recording: str) -> None:
 def test_a_crash_between_any_two_steps_loses_nothing(recording: str, seed: int, tmp_path: Path) -> None:
     rng = random.Random(f"{recording}/{seed}")
     requests = cut_up(bodies_of(recording), seed)
-    with packing_at_once():
+    with compressing_at_once():
         driver = Driver(everything(), tmp_path)
         crashes = sorted(rng.sample(range(4 * len(requests)), min(4, len(requests))))
         steps = 0
@@ -175,7 +179,7 @@ def test_a_crash_between_any_two_steps_loses_nothing(recording: str, seed: int, 
                 lambda: driver.send(request),  # noqa: B023 - called before the next turn of the loop
                 lambda: driver.wait(wait),  # noqa: B023
                 lambda: driver.deliver(some),  # noqa: B023
-                lambda: driver.stage.commit(driver.now),
+                lambda: driver.worker.commit(driver.now),
             ):
                 step()
                 if steps in crashes:
@@ -195,7 +199,7 @@ def test_after_a_crash_only_what_was_not_delivered_leaves_again(tmp_path: Path) 
     driver = Driver(index, tmp_path)
     driver.send(Request(Signal.TRACES, join_request(groups)))
     driver.deliver()
-    driver.stage.commit(driver.now)
+    driver.worker.commit(driver.now)
     assert set(driver.span_ids()) == {span.span_id for span in spans_in([other])}
     driver.crash()
     driver.end()
@@ -215,7 +219,7 @@ def test_a_result_is_not_given_again_after_a_restart(tmp_path: Path) -> None:
         driver.send(request)
     driver.wait(2.0)
     driver.deliver()
-    driver.stage.commit(driver.now)
+    driver.worker.commit(driver.now)
     before = len(driver.said())
     assert before
     driver.crash()
@@ -244,7 +248,7 @@ def test_a_repeat_of_a_dropped_run_is_told_as_such_after_a_restart(tmp_path: Pat
         driver.wait(5.0)
         driver.deliver()
     assert driver.said() == said
-    assert driver.stage.tenants[0].engine.stats.repeated > 0
+    assert tenant_of(driver).engine.stats.repeated > 0
 
 
 def test_more_sessions_than_may_be_kept_are_judged_and_dropped_the_quietest_first() -> None:
@@ -255,9 +259,9 @@ def test_more_sessions_than_may_be_kept_are_judged_and_dropped_the_quietest_firs
         driver.send(Request(Signal.TRACES, body))
         driver.wait(3.0)
         driver.deliver()
-    [tenant] = driver.stage.tenants
+    tenant = tenant_of(driver)
     assert tenant.engine.stats.evicted_sessions == 70
-    assert len(tenant.store.packed) + len(list(tenant.store.unsettled())) == 30
+    assert len(tenant.store.compressed) + len(list(tenant.store.unsettled())) == 30
     incomplete = {
         event["gen_ai.conversation.id"]
         for event in driver.said().values()
@@ -276,14 +280,17 @@ def test_tenants_share_what_may_be_kept() -> None:
             driver.send(Request(Signal.TRACES, body, (("x-tenant", tenant),)))
         driver.wait(3.0)
         driver.deliver()
-    kept = [len(one.store.packed) + len(list(one.store.unsettled())) for one in driver.stage.tenants]
+    kept = [
+        len(one.store.compressed) + len(list(one.store.unsettled()))
+        for one in (state.tenant for state in driver.worker.tenants)
+    ]
     assert kept == [10, 10, 10]
     assert len(driver.span_ids()) == 360
 
 
 def test_many_sessions_come_back_in_parts_and_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker, "_RESTORED_AT_ONCE", 10)
-    with packing_at_once():
+    monkeypatch.setattr(recovery, "_SESSIONS_AT_ONCE", 10)
+    with compressing_at_once():
         driver = Driver(everything(), tmp_path)
         turns = [
             [as_message(turn_request(f"s-{number}", ("f", {"x": 1}), turn=turn)) for number in range(45)]
@@ -293,11 +300,11 @@ def test_many_sessions_come_back_in_parts_and_go_on(tmp_path: Path, monkeypatch:
             driver.send(Request(Signal.TRACES, message.SerializeToString()))
         driver.wait(2.0)
         driver.deliver()
-        driver.stage.commit(driver.now)
+        driver.worker.commit(driver.now)
         driver.wait(100.0)  # bodies are no longer kept
         events = len(driver.said())
         driver.crash()
-        assert len(driver.stage.tenants[0].store.packed) >= 30
+        assert len(tenant_of(driver).store.compressed) >= 30
         driver.wait(2.0)
         driver.deliver()
         assert len(driver.said()) == events
@@ -340,8 +347,8 @@ def test_what_no_golden_could_want_is_not_kept_and_said_to_be_missing_once_one_d
     del second.resource_spans[0].scope_spans[0].spans[:2]
     driver.send(Request(Signal.TRACES, first.SerializeToString()))
     driver.wait(0.1)
-    assert bool(driver.stage.shelf_bytes) is had_goldens
-    driver.stage.use_goldens(everything())
+    assert bool(driver.worker.unread_span_bytes) is had_goldens
+    driver.worker.use_goldens(everything())
     driver.send(Request(Signal.TRACES, second.SerializeToString()))
     driver.end()
     said = driver.said().values()
@@ -359,16 +366,16 @@ def test_what_a_call_returned_is_read_where_a_golden_expects_it(quiet: bool, tmp
     [root, create, ship] = message.resource_spans[0].scope_spans[0].spans
     create.attributes.add(key="gen_ai.tool.call.result").value.string_value = '{"id": "o-7"}'
     driver = Driver(load_goldens({**document, "goldens": []}), tmp_path)
-    driver.stage.use_goldens(goldens)
+    driver.worker.use_goldens(goldens)
     driver._goldens = goldens
     for span in (create, ship, root):
         part = as_message(turn_request("s-1"))
         del part.resource_spans[0].scope_spans[0].spans[:]
         part.resource_spans[0].scope_spans[0].spans.append(span)
         driver.send(Request(Signal.TRACES, part.SerializeToString()))
-        driver.stage.tick(driver.now)
+        driver.worker.tick(driver.now)
         driver.deliver()
-        driver.stage.commit(driver.now)
+        driver.worker.commit(driver.now)
         driver.wait(100.0 if quiet else 0.1)
         driver.crash()
     driver.end()

@@ -1,0 +1,114 @@
+"""Recovery after a crash or restart: what the journal kept is given back to the worker, before anything new.
+
+requests that were not delivered  -> sent again
+tombstones                        -> repeats of dropped spans are recognised as before
+sessions and their call records   -> the engine continues; no result is given twice
+done bodies within the retention  -> their spans may still turn out to be wanted
+bodies that are not done          -> received again; their spans that were delivered are not sent again
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+import msgspec
+
+from goldspan.collector_processor.gateway.encoded_spans import SpanGroup, ref_of, split_request
+from goldspan.collector_processor.gateway.interfaces import Request, Signal
+from goldspan.collector_processor.gateway.journal.journal import Journal, RecoveredState, decode_refs
+from goldspan.collector_processor.gateway.journal.records import decode_record, decode_session
+from goldspan.collector_processor.gateway.tenant_limits import TenantState
+from goldspan.collector_processor.gateway.worker import Worker, session_hash
+
+_SESSIONS_AT_ONCE = 1000
+"""Sessions that are restored before the caller may work on what is due."""
+
+
+def restore_state(worker: Worker, journal: Journal, found: RecoveredState, now: float) -> Iterator[None]:
+    """Restore everything but the bodies that are not done.
+
+    Yields between parts, so that the caller can work on what is due and large states are compressed in between.
+    """
+    worker.outbox.resend(found.outgoing, journal.next_outgoing)
+    for tenant, trace_id, at, known in found.tombstones:
+        worker.tenants.restored(tenant, now).tenant.store.restore_tombstone(trace_id, at, known)
+    records: dict[tuple[str, str], list[tuple[float, bytes]]] = {}
+    for tenant, trace_id, at, record in found.records:
+        records.setdefault((tenant, trace_id), []).append((at, record))
+    found.records.clear()
+    for count, (tenant, session_id, encoded) in enumerate(found.sessions):
+        state = worker.tenants.restored(tenant, now)
+        with _unreadable_counted(worker):
+            session = decode_session(session_id, encoded, now)
+            state.tenant.engine.remember(session, now)
+            state.journaled[session_id] = session_hash(session)
+            # With all its traces at once a session is judged as before, so that no result is given again.
+            for trace_id in {one.target.trace_id for one in session.results.values() if one.target is not None}:
+                _restore_records(worker, state, records.pop((tenant, trace_id), ()), now)
+        if count % _SESSIONS_AT_ONCE == _SESSIONS_AT_ONCE - 1:
+            yield
+    for (tenant, _), some in records.items():
+        _restore_records(worker, worker.tenants.restored(tenant, now), some, now)
+    for entry in found.retained:
+        if entry.signal is Signal.TRACES:
+            with contextlib.suppress(OSError):
+                groups = split_request(body := journal.body(entry)) or []
+                tenant_of_body = worker.tenants.of(entry.headers, now).tenant
+                tenant_of_body.receive_spans(body, groups, 0, min(entry.received, now), already_sent=True)
+
+
+def receive_unfinished(
+    worker: Worker,
+    journal: Journal,
+    found: RecoveredState,
+    now: float,
+    on_failure: Callable[[str, Exception], object],
+) -> None:
+    """Let the worker receive the bodies that are not done; `on_failure` is told of a body that cannot be read."""
+    for entry in found.bodies:
+        try:
+            body = journal.body(entry)
+        except OSError as error:
+            on_failure("journal", error)
+            continue
+        request = Request(entry.signal, body, entry.headers)
+        part = found.parts.get(entry.number) if entry.signal is Signal.TRACES else None
+        try:
+            groups, sent = _waiting_and_sent(split_request(body) or [], part)
+        except Exception as error:  # noqa: BLE001 - what cannot be scored is forwarded all the same
+            on_failure("engine", error)
+            worker.forward(entry.number, request, entry, now)
+            continue
+        worker.receive(entry.number, request, groups, entry, now, already_sent=sent)
+
+
+def _restore_records(worker: Worker, state: TenantState, records: Iterable[tuple[float, bytes]], now: float) -> None:
+    for at, record in records:
+        with _unreadable_counted(worker):
+            state.tenant.restore(decode_record(record), min(at, now))
+
+
+@contextlib.contextmanager
+def _unreadable_counted(worker: Worker) -> Iterator[None]:
+    try:
+        yield
+    except (ValueError, msgspec.MsgspecError):
+        worker.problems["unreadable_record"] += 1
+
+
+def _waiting_and_sent(
+    groups: Sequence[SpanGroup], part: tuple[bool, bytes] | None
+) -> tuple[list[SpanGroup], list[SpanGroup] | None]:
+    """Separate the spans of a partly delivered body into those that still have to be sent and those that were."""
+    if part is None:
+        return list(groups), None
+    forward_waits, ids = part
+    named = decode_refs(ids)
+    waiting: list[SpanGroup] = []
+    sent: list[SpanGroup] = []
+    for envelope, spans in groups:
+        waits = [(ref_of(span) in named) is not forward_waits for span in spans]
+        waiting.append(SpanGroup(envelope, [span for span, wait in zip(spans, waits, strict=True) if wait]))
+        sent.append(SpanGroup(envelope, [span for span, wait in zip(spans, waits, strict=True) if not wait]))
+    return waiting, sent
