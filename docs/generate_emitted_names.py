@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from goldspan.collector_processor.emit import names
 
-Attribute = names.Ours | names.Semconv
+Attribute = names.GoldspanAttribute | names.SemconvAttribute
 
 
 def page() -> str:

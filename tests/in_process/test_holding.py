@@ -12,6 +12,7 @@ from opentelemetry import trace
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExportResult
 
+from goldspan.collector_processor.in_process import span_exporter
 from in_process_rig import Inner, Rig, scores, until
 from scripted_agent import CONVERT, PARIS, ROME, golden, golden_set, run_turn
 
@@ -220,3 +221,22 @@ def test_many_threads_lose_nothing_and_never_meet_in_the_inner_exporter(make_rig
     assert len(slow.spans) == 8 * 3 * 4
     ids = [(span.context.trace_id, span.context.span_id) for span in slow.spans]
     assert len(set(ids)) == len(ids)
+
+
+def test_spans_of_a_dropped_session_are_counted_as_late_or_repeated_each_once(
+    make_rig: MakeRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(span_exporter, "MAX_KNOWN_SPANS", 3)
+    rig = make_rig(settle=3600)
+    rig.turn()
+    rig.door.force_flush()
+    assert rig.counted("goldspan.problems") == {"evicted_session": 1}
+    [root] = [span for span in rig.inner.spans if span.name == "invoke_agent weather"]
+    below = trace.set_span_in_context(trace.NonRecordingSpan(root.get_span_context()))
+    tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "get_weather"}
+    for late in (1, 2, 3):
+        rig.tracer.start_span("execute_tool get_weather", below, attributes=tool).end()
+        assert rig.counted("goldspan.problems") == {"evicted_session": 1, "late_span": late}
+    rig.door.export([root])
+    rig.turn("unwanted")
+    assert rig.counted("goldspan.problems") == {"evicted_session": 1, "late_span": 3, "repeated_span": 1}

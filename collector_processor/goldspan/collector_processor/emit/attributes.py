@@ -1,4 +1,4 @@
-"""An evaluation as attributes: of the span it judges, and of the event that reports it."""
+"""The attributes of an evaluation: those of the evaluated span, and those of its event."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ Attributes = dict[str, AttributeValue]
 
 
 def span_attributes(evaluation: Evaluation) -> Attributes:
-    """Return what the judged span carries; nothing where the result is not that span's own.
+    """Return the attributes of the evaluated span; none if the result is about no span of its own.
 
-    A missing call, a turn that never came and a call known from a request alone have no span of their own, and a
-    session is no span: all of these are events. So are corrections, because a span that has left cannot be changed.
+    A missing call, a missing turn, a call that was only requested and a session have no span of their own: they are
+    events only. So are corrections, because an exported span cannot be changed.
     """
     if evaluation.revision != 1 or evaluation.withdrawn or evaluation.target is None:
         return {}
@@ -33,7 +33,7 @@ def span_attributes(evaluation: Evaluation) -> Attributes:
 
 
 def event_attributes(evaluation: Evaluation) -> Attributes:
-    """Return what the event carries: semantic conventions, and goldspan's own under the metric's name."""
+    """Return the attributes of the event: semantic conventions, and goldspan's own under the metric's name."""
     metric, verdict, detail = evaluation.metric, evaluation.verdict, evaluation.detail
     attributes: Attributes = {
         names.EVALUATION_NAME.name: metric,
@@ -83,7 +83,7 @@ def event_attributes(evaluation: Evaluation) -> Attributes:
 
 
 def tool_name(call: CallResult) -> str | None:
-    """Name the tool that was expected, else the one that was called."""
+    """Return the name of the expected tool, else of the called one."""
     if call.expected is not None:
         return call.expected.name
     return None if call.actual is None else call.actual.name
@@ -109,7 +109,7 @@ _TURN_VERDICT = (
 )
 
 
-def _verdict(evaluation: Evaluation, keys: tuple[names.Ours, ...]) -> Attributes:
+def _verdict(evaluation: Evaluation, keys: tuple[names.GoldspanAttribute, ...]) -> Attributes:
     verdict = evaluation.verdict
     values: tuple[AttributeValue | None, ...] = (
         verdict.score,

@@ -1,4 +1,4 @@
-"""Trace files written again with what was found out about their spans, as OTLP/JSON, one request a line."""
+"""Writes trace files again with the scores as span attributes: OTLP/JSON, one request a line."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _CONTAINERS = (
 
 
 class ScoreAttributes:
-    """What there is to say of each span."""
+    """The score attributes of each span."""
 
     def __init__(self) -> None:
         self._by_span: dict[SpanRef, Attributes] = {}
 
     def take(self, evaluation: Evaluation) -> None:
-        """Keep what an evaluation says of the span it judges."""
+        """Keep the span attributes of an evaluation."""
         if evaluation.target is not None and (attributes := span_attributes(evaluation)):
             self._by_span.setdefault(evaluation.target, {}).update(attributes)
 
@@ -42,29 +42,29 @@ class ScoreAttributes:
         return self._by_span.get(SpanRef(trace_id, hex_id(span.get("spanId") or span.get("span_id"), 16)))
 
 
-def write_enriched(path: Path, documents: Iterable[object], stamps: ScoreAttributes) -> int:
-    """Write every document, with what `stamps` says added to its spans; return how many spans that were.
+def write_enriched(path: Path, documents: Iterable[object], scores: ScoreAttributes) -> int:
+    """Write every document with the attributes of `scores` on its spans. Returns the number of changed spans.
 
-    Spans that nothing was found out about, and those that already carry a score, are written as they came. A name
-    that ends in `.gz` is compressed. The file appears under its name only when it is whole.
+    Spans without scores, and spans that already have scores, are written unchanged. A path that ends in `.gz` is
+    compressed. The file gets its name only when it is complete.
     """
     partial = path.with_name(f"{path.name}.partial")
-    stamped = 0
+    changed = 0
     try:
         with cast("IO[bytes]", gzip.open(partial, "wb")) if path.suffix == ".gz" else partial.open("wb") as file:
             for document in documents:
-                stamped += _stamp(document, stamps)
+                changed += _add_scores(document, scores)
                 text = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
-                # A lone surrogate cannot be written as UTF-8; escaped it is JSON again.
+                # UTF-8 cannot encode a lone surrogate. Its escape is valid JSON.
                 file.write(text.encode("utf-8", "backslashreplace") + b"\n")
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
-    return stamped
+    return changed
 
 
-def _stamp(document: object, stamps: ScoreAttributes) -> int:
-    stamped = 0
+def _add_scores(document: object, scores: ScoreAttributes) -> int:
+    changed = 0
     waiting: list[object] = [document]
     while waiting:
         item = waiting.pop()
@@ -73,9 +73,9 @@ def _stamp(document: object, stamps: ScoreAttributes) -> int:
         elif is_object(item):
             inner = [item[key] for key in _CONTAINERS if is_list(item.get(key))]
             waiting += inner
-            if not inner and (attributes := stamps.of(item)) is not None:
-                stamped += _add(item, attributes)
-    return stamped
+            if not inner and (attributes := scores.of(item)) is not None:
+                changed += _add(item, attributes)
+    return changed
 
 
 def _add(span: dict[str, Any], attributes: Attributes) -> bool:
@@ -94,7 +94,7 @@ def _add(span: dict[str, Any], attributes: Attributes) -> bool:
 
 
 def _any_value(value: AttributeValue) -> dict[str, Any]:
-    """Encode as `AnyValue` of OTLP/JSON, where 64-bit integers are strings."""
+    """Encode as `AnyValue` of OTLP/JSON: 64-bit integers are strings."""
     if isinstance(value, bool):
         return {"boolValue": value}
     if isinstance(value, int):

@@ -1,4 +1,4 @@
-"""An evaluation: one result of one metric, as it leaves on a span, as an event and as a metric point."""
+"""One result of one metric, which is emitted as span attributes, an event and a metric point."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SHARE = Range(0.0, 1.0)
 
 
 class Level(StrEnum):
-    """What an evaluation judges."""
+    """What an evaluation is about."""
 
     CALL = "call"
     TURN = "turn"
@@ -31,15 +31,15 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DetailDigest:
-    """In place of a result's detail where only what was said of it is still known, not why."""
+    """In place of a result's detail when only a digest of the emitted evaluation is still known."""
 
     digest: str
-    """The `digest_of` the evaluation that was handed out."""
+    """`digest_of` the evaluation that was emitted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """One result of one metric, ready to be written as span attributes, an event and a metric point.
+    """One result of one metric: everything that span attributes, event and metric point need.
 
     The same records give the same `id`; a correction has the same `id` and a higher `revision`.
     """
@@ -51,11 +51,11 @@ class Evaluation:
     level: Level
     metric: str
     verdict: Verdict | MetricVerdict
-    """Of a metric without threshold it has no label: that only informs."""
+    """It has no label if the metric has no threshold."""
     target: SpanRef | None
-    """The span it judges: a missing call's is its turn's root, a session's its last turn's; none if no turn came."""
+    """The evaluated span: the turn's root for a missing call, the last turn's root for a session; None without turn."""
     timestamp: int
-    """End of the judged span, nanoseconds since the epoch."""
+    """End of the evaluated span, nanoseconds since the epoch."""
     session_id: str
     run: str
     golden: str
@@ -66,13 +66,13 @@ class Evaluation:
     preset: str | None
     detail: CallResult | TurnResult | SessionResult | MetricTurn | MetricResult | DetailDigest
     explanation: str
-    """Names arguments and gives counts; holds values only where the door was told to include them."""
+    """Names and counts of arguments; their values only with `include_values`."""
     turn_index: int | None = None
-    """Position of the golden's turn, from 0; of the actual turn where the golden has none for it."""
+    """Position of the golden's turn, from 0; of the actual turn if the golden has no turn for it."""
     agent: str | None = None
     resource: ResourceFacts = NO_RESOURCE
     range: Range = _SHARE
-    """The scores its metric can give."""
+    """The range of its metric's scores."""
     incomplete: bool = False
     withdrawn: bool = False
-    """A correction that takes an earlier result back: later records made another run or turn of it."""
+    """A correction that withdraws an earlier result: later spans changed its run or turn."""

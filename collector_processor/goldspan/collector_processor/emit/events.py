@@ -1,4 +1,4 @@
-"""Evaluations as `gen_ai.evaluation.result` log records, in the context of the span they judge."""
+"""Writes evaluations as `gen_ai.evaluation.result` events, in the context of the evaluated span."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from opentelemetry._logs import LoggerProvider, SeverityNumber, get_logger
 from goldspan.collector_processor.emit import names
 from goldspan.collector_processor.emit.attributes import event_attributes
 from goldspan.collector_processor.emit.evaluation import Evaluation
-from goldspan.collector_processor.emit.instrumentation import SCOPE, judged_span, scope_version
+from goldspan.collector_processor.emit.instrumentation import SCOPE, evaluated_span, scope_version
 
 
 class EventEmitter:
-    """Writes events through a logger provider, the global one unless another is given.
+    """Writes events to a logger provider, the global one by default.
 
-    The record's time is the end of the judged span, so that a replay gives the same record; the SDK adds the time of
-    observation.
+    The timestamp is the end of the evaluated span, so that a replay writes the same event. The SDK adds the observed
+    timestamp.
     """
 
     def __init__(self, logger_provider: LoggerProvider | None = None) -> None:
         self._logger = get_logger(SCOPE, scope_version(), logger_provider)
 
     def emit(self, evaluation: Evaluation) -> None:
-        """Write one event. Raises whatever the provider's processors raise."""
-        context = judged_span(evaluation.target)
-        # Exporting threads suppress instrumentation, and Logfire's processors drop what is logged meanwhile.
+        """Write one event. Raises what the provider's processors raise."""
+        context = evaluated_span(evaluation.target)
+        # Exporting threads suppress instrumentation, and Logfire drops records that are written under it.
         token = otel.attach(context)
         try:
             self._logger.emit(

@@ -1,4 +1,4 @@
-"""Where emitted telemetry says it comes from, and the span it points at."""
+"""The instrumentation scope of emitted telemetry, the context of the evaluated span, and suppressed instrumentation."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from goldspan.scoring.sessions import SpanRef
 
 SCOPE = "goldspan"
 NO_SPAN = set_span_in_context(INVALID_SPAN, Context())
-"""A context in which no span is current. An empty one would be taken for none given, and the current one used."""
+"""A context without a current span. The SDK would replace an empty context by the current one."""
 
 
 def scope_version() -> str:
-    """Return the installed version of goldspan; empty where it is not installed as a distribution."""
+    """Return the installed version of goldspan; empty if it is not installed as a distribution."""
     try:
         return version("goldspan")
     except PackageNotFoundError:
         return ""
 
 
-def judged_span(target: SpanRef | None) -> Context:
-    """Return a context whose current span is the judged one, long ended as it may be.
+def evaluated_span(target: SpanRef | None) -> Context:
+    """Return a context whose current span is the evaluated one, which has ended.
 
-    It is marked sampled, without which no exemplar would be kept. Without a target, or with ids that are none, no span
-    is current: an evaluation never points at a span that merely happens to run when it is emitted.
+    The span is marked as sampled: the SDK keeps no exemplar of others. Without a target, or with ids that are not
+    hexadecimal, no span is current, so that an evaluation never refers to whatever span runs when it is emitted.
     """
     try:
         trace_id, span_id = (int(part, 16) for part in target or ())
@@ -41,8 +41,8 @@ def judged_span(target: SpanRef | None) -> Context:
 
 @contextlib.contextmanager
 def suppressed_instrumentation() -> Generator[None]:
-    """Nothing that happens inside is traced by instrumentations, as in the SDK's own exporting threads."""
-    # The key has no public name; every instrumentation and the SDK import this one.
+    """Switch instrumentations off for the block, as the SDK does in its exporting threads."""
+    # The key has no public name. The SDK and every instrumentation import this one.
     suppress = otel._SUPPRESS_INSTRUMENTATION_KEY  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
     token = otel.attach(otel.set_value(suppress, value=True))
     try:

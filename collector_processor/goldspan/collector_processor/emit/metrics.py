@@ -1,4 +1,4 @@
-"""Evaluations as metric points: a histogram of scores, and counters of what no score says."""
+"""Records metric points: `MetricEmitter` those of evaluations, `SelfTelemetry` those about goldspan itself."""
 
 from __future__ import annotations
 
@@ -12,21 +12,25 @@ from opentelemetry.metrics import Counter, Histogram, Meter, MeterProvider, UpDo
 from goldspan.collector_processor.emit import names
 from goldspan.collector_processor.emit.attributes import tool_name
 from goldspan.collector_processor.emit.evaluation import Evaluation, Level
-from goldspan.collector_processor.emit.instrumentation import NO_SPAN, SCOPE, judged_span, scope_version
+from goldspan.collector_processor.emit.instrumentation import NO_SPAN, SCOPE, evaluated_span, scope_version
 from goldspan.mappers.facts import ResourceFacts
 from goldspan.scoring.errors import GoldspanError
 from goldspan.scoring.results import CallResult, Outcome, Range, Reason
 
+_logger = logging.getLogger("goldspan")
+
 PointAttributes = dict[str, str]
 
 _SHARE = Range(0.0, 1.0)
+_MAX_LOGGED = 100
+"""Kinds of failures that are logged at most. Others are only counted."""
 
 
 class MetricEmitter:
-    """Records points through a meter provider, the global one unless another is given.
+    """Records evaluations with a meter provider, the global one by default.
 
-    Only first results are counted. Sessions, traces and values of arguments are never attributes; tools and arguments
-    are, up to `name_limit` of each; agents only those of `agent_names`.
+    Only first results are recorded. Attributes never hold session ids, trace ids or values of arguments. They hold the
+    first `name_limit` names of tools and of arguments, and the names of the agents in `agent_names`.
     """
 
     def __init__(
@@ -43,48 +47,48 @@ class MetricEmitter:
         self._instruments: dict[str, _Instruments] = {}
 
     def record(self, evaluation: Evaluation) -> None:
-        """Record one evaluation; corrections record nothing."""
+        """Record one evaluation. Corrections are not recorded."""
         if evaluation.revision != 1 or evaluation.withdrawn:
             return
         metric = evaluation.metric
-        instruments = self._of(metric, evaluation.range)
-        context = judged_span(evaluation.target)
-        base = self._common(evaluation)
+        instruments = self._instruments_of(metric, evaluation.range)
+        context = evaluated_span(evaluation.target)
+        common = self._common_attributes(evaluation)
         level = {names.LEVEL.of(metric): evaluation.level.value}
         detail = evaluation.detail
         unexpected = isinstance(detail, CallResult) and detail.unexpected
         if (score := evaluation.verdict.score) is not None:
             label = evaluation.verdict.label
             labelled = {} if label is None else {names.LABEL.of(metric): label.value}
-            instruments.scores.record(score, base | level | labelled, context)
+            instruments.scores.record(score, common | level | labelled, context)
         elif not unexpected and evaluation.verdict.reason is not None:
             reason = {names.REASON.of(metric): evaluation.verdict.reason.value}
-            instruments.not_evaluated.add(1, base | level | reason, context)
+            instruments.not_evaluated.add(1, common | level | reason, context)
         if isinstance(detail, CallResult):
-            self._count_call(instruments, metric, detail, base, context)
+            self._count_call(instruments, metric, detail, common, context)
 
     def record_no_golden(self, sessions: int, metric: str = names.METRIC) -> None:
-        """Count sessions that no golden wanted: all that is ever said of them."""
+        """Count sessions without a golden. Nothing else is emitted for them."""
         reason = {names.REASON.of(metric): Reason.NO_GOLDEN.value, names.LEVEL.of(metric): Level.SESSION.value}
-        self._of(metric).not_evaluated.add(sessions, reason, NO_SPAN)
+        self._instruments_of(metric).not_evaluated.add(sessions, reason, NO_SPAN)
 
     def _count_call(
-        self, instruments: _Instruments, metric: str, call: CallResult, base: PointAttributes, context: Context
+        self, instruments: _Instruments, metric: str, call: CallResult, common: PointAttributes, context: Context
     ) -> None:
         if call.missing:
-            instruments.missing.add(1, base, context)
+            instruments.missing.add(1, common, context)
         elif call.unexpected:
-            instruments.unexpected.add(1, base, context)
+            instruments.unexpected.add(1, common, context)
         else:
-            tool = base.get(names.TOOL_NAME.name, "")
+            tool = common.get(names.TOOL_NAME.name, "")
             for outcome in (Outcome.MISMATCHED, Outcome.MISSING):
                 for argument in call.arguments_with(outcome):
                     shown = argument if self._arguments.admits(f"{tool}\n{argument}") else names.OTHER
-                    instruments.argument_mismatches.add(1, base | {names.ARGUMENT.of(metric): shown}, context)
+                    instruments.argument_mismatches.add(1, common | {names.ARGUMENT.of(metric): shown}, context)
 
-    def _common(self, evaluation: Evaluation) -> PointAttributes:
+    def _common_attributes(self, evaluation: Evaluation) -> PointAttributes:
         set_name, at, _ = evaluation.golden_set.rpartition("@")
-        attributes = _source(evaluation.resource)
+        attributes = _resource_attributes(evaluation.resource)
         attributes[names.GOLDEN_SET_NAME.of(evaluation.metric)] = set_name if at else evaluation.golden_set
         if evaluation.preset is not None:
             attributes[names.PRESET.of(evaluation.metric)] = evaluation.preset
@@ -94,7 +98,7 @@ class MetricEmitter:
             attributes[names.AGENT_NAME.name] = evaluation.agent
         return attributes
 
-    def _of(self, metric: str, scores: Range = _SHARE) -> _Instruments:
+    def _instruments_of(self, metric: str, scores: Range = _SHARE) -> _Instruments:
         if metric not in self._instruments:
             self._instruments[metric] = _Instruments(self._meter, metric, _boundaries(scores))
         return self._instruments[metric]
@@ -116,19 +120,19 @@ class _Instruments:
         self.unexpected = _counter(meter, names.UNEXPECTED_CALLS, metric)
 
 
-def _counter(meter: Meter, instrument: names.Instrument, metric: str) -> Counter:
+def _counter(meter: Meter, instrument: names.Instrument, metric: str = names.METRIC) -> Counter:
     return meter.create_counter(instrument.of(metric), unit=instrument.unit, description=instrument.meaning)
 
 
 def _boundaries(scores: Range) -> Sequence[float] | None:
-    """Spread the boundaries over the scores a metric can give; where these have no end, the SDK's have to do."""
+    """Scale the boundaries to a metric's range. None, which means the SDK's defaults, if the range is infinite."""
     least, most = scores
     if not (isfinite(least) and isfinite(most)):
         return None
     return [least + (most - least) * boundary for boundary in names.SCORE_BOUNDARIES]
 
 
-def _source(resource: ResourceFacts) -> PointAttributes:
+def _resource_attributes(resource: ResourceFacts) -> PointAttributes:
     attributes: PointAttributes = {}
     if resource.service_name is not None:
         attributes[names.SERVICE_NAME.name] = resource.service_name
@@ -138,7 +142,7 @@ def _source(resource: ResourceFacts) -> PointAttributes:
 
 
 class _FirstNames:
-    """Admits the first `limit` different names and no others: a model may call tools by any name it invents."""
+    """Admits the first `limit` different names only: a model may invent any number of tool names."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -153,17 +157,10 @@ class _FirstNames:
         return True
 
 
-# What goldspan says of itself: how much it holds, what it let go early, and what it contained.
-
-_logger = logging.getLogger("goldspan")
-_CAUSES = 100
-"""Different failures that are logged; the rest are only counted."""
-
-
 class SelfTelemetry:
-    """The `goldspan.*` instruments of a door, and its log. Nothing here raises.
+    """Counts held and dropped spans, unusable telemetry and failures, and logs failures. Never raises.
 
-    Points are recorded without a span: they are about the process, not about what is traced.
+    Points have no exemplar: they are about the process, not about a span.
     """
 
     def __init__(self, meter_provider: MeterProvider | None = None) -> None:
@@ -171,39 +168,39 @@ class SelfTelemetry:
         held, size = names.HELD_SPANS, names.HELD_BYTES
         self._held = meter.create_up_down_counter(held.name, unit=held.unit, description=held.meaning)
         self._held_bytes = meter.create_up_down_counter(size.name, unit=size.unit, description=size.meaning)
-        self._released_early = _counter_self_telemetry(meter, names.RELEASED_EARLY)
-        self._dropped = _counter_self_telemetry(meter, names.DROPPED_SPANS)
-        self._problems = _counter_self_telemetry(meter, names.PROBLEMS)
-        self._failures = _counter_self_telemetry(meter, names.FAILURES)
+        self._released_early = _counter(meter, names.RELEASED_EARLY)
+        self._dropped = _counter(meter, names.DROPPED_SPANS)
+        self._problems = _counter(meter, names.PROBLEMS)
+        self._failures = _counter(meter, names.FAILURES)
         self._logged: set[tuple[str, str]] = set()
 
     def held(self, spans: int, size: int) -> None:
-        """Say by how much the number of held spans and their estimated bytes changed."""
+        """Record by how much the number and the estimated bytes of held spans changed."""
         self._add(self._held, spans)
         self._add(self._held_bytes, size)
 
     def released_early(self, spans: int, reason: str) -> None:
-        """Count held spans that left without waiting for their result."""
+        """Count held spans that were exported before their result."""
         self._add(self._released_early, spans, reason)
 
     def dropped(self, spans: int, reason: str) -> None:
-        """Count spans that the inner exporter did not take."""
+        """Count spans that were not exported."""
         self._add(self._dropped, spans, reason)
 
     def problems(self, count: int, code: str) -> None:
-        """Count what the engine could not use."""
+        """Count telemetry that could not be used."""
         self._add(self._problems, count, code)
 
     def failure(self, where: str, error: BaseException) -> None:
-        """Count a contained exception; the first of each kind and place is logged with its traceback."""
+        """Count a contained exception, and log the first of each place and type with its traceback."""
         cause = (where, type(error).__qualname__)
-        if cause not in self._logged and len(self._logged) < _CAUSES:
+        if cause not in self._logged and len(self._logged) < _MAX_LOGGED:
             self._logged.add(cause)
             _logger.warning("%s failed; later failures of this kind are counted only", where, exc_info=error)
         self._add(self._failures, 1, where)
 
     def unusable_goldens(self, error: BaseException) -> None:
-        """Log why nothing will be scored, and count it."""
+        """Count goldens that cannot be used, and log why."""
         unexpected = None if isinstance(error, GoldspanError) else error
         _logger.warning("the goldens cannot be used, so nothing is scored: %s", error, exc_info=unexpected)
         self._add(self._failures, 1, "goldens")
@@ -211,11 +208,7 @@ class SelfTelemetry:
     def _add(self, counter: Counter | UpDownCounter, amount: int, reason: str | None = None) -> None:
         if not amount:
             return
-        try:  # a meter must not break the door that it measures
+        try:  # a broken meter must not stop exports
             counter.add(amount, None if reason is None else {names.SELF_REASON.name: reason}, NO_SPAN)
         except Exception:
-            _logger.debug("a point about goldspan itself could not be recorded", exc_info=True)
-
-
-def _counter_self_telemetry(meter: Meter, instrument: names.Instrument) -> Counter:
-    return meter.create_counter(instrument.name, unit=instrument.unit, description=instrument.meaning)
+            _logger.debug("could not record a point about goldspan itself", exc_info=True)
