@@ -64,7 +64,7 @@ conformance: $(TEST) ## every recording compared with what its agent did; ARGS= 
 	$(BIN)/python tests/conformance/recordings.py $(ARGS)
 
 docs: $(SDK_VENVS)/docs/.ready ## build the documentation and the API reference into site/; fails on a broken link
-	NO_MKDOCS_2_WARNING=1 $(SDK_VENVS)/docs/bin/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(SDK_VENVS)/docs/bin/mkdocs build --strict
 
 bench: $(TEST) ## ratios against reference implementations, in one run
 	$(BIN)/python -m benchmarks $(ARGS)

@@ -21,7 +21,7 @@ FROM_ROOT = {
     "CHANGELOG.md": "changelog.md",
     "SECURITY.md": "security.md",
 }
-API = ("scoring", "mappers", "collector_processor")
+API = ("scoring", "scoring.metrics", "scoring.presets", "mappers", "mappers.dialects", "collector_processor")
 _LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)\s#:]+)(#[^)\s]*)?\)")
 
 
@@ -29,9 +29,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages that do not lie in docs/."""
     for source, page in FROM_ROOT.items():
         files.append(File.generated(config, page, abs_src_path=str(ROOT / source)))
-    for room in API:
-        text = f"# goldspan.{room}\n\n::: goldspan.{room}\n"
-        files.append(File.generated(config, f"api/{room}.md", content=text))
+    for package in API:
+        text = f"# goldspan.{package}\n\n::: goldspan.{package}\n"
+        files.append(File.generated(config, f"api/{package}.md", content=text))
     return files
 
 

@@ -24,7 +24,7 @@ def yaml(path: str | Path) -> Any:
 
 
 def test_ruff_is_the_same_before_a_commit_and_in_the_check() -> None:
-    [pinned] = [one for one in PROJECT["dependency-groups"]["check"] if isinstance(one, str) and one.startswith("ruff")]
+    [pinned] = PROJECT["dependency-groups"]["lint"]
     hooks = [hook for repo in yaml(".pre-commit-config.yaml")["repos"] for hook in repo["hooks"]]
     assert [hook["additional_dependencies"] for hook in hooks] == [[pinned]] * len(hooks)
 
