@@ -1,13 +1,12 @@
-"""The same cases as goldspan and each preset score them, for `docs/presets.md` and `docs/definition.md`.
+"""The same calls as goldspan and each preset score them, for `docs/presets.md`.
 
-python tests/presets/side_by_side.py      writes the tables into the pages
+python tests/presets/side_by_side.py      writes the tables into the page
 """
 
 from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,7 +15,7 @@ from goldspan.scoring.presets import score_with_preset
 from goldspan.scoring.type_guards import is_dict
 
 HERE = Path(__file__).resolve().parent
-DOCS = HERE.parents[1] / "docs"
+PAGE = HERE.parents[1] / "docs/presets.md"
 BEGIN, END = "<!-- begin side by side: tests/presets/side_by_side.py writes it -->", "<!-- end side by side -->"
 
 
@@ -26,14 +25,6 @@ class Column(NamedTuple):
     title: str
     preset: str | None
     options: dict[str, Any]
-
-
-class Page(NamedTuple):
-    """A page with the tables: which systems are in it, and which cases with what they are called there."""
-
-    path: Path
-    columns: Sequence[Column]
-    cases: Mapping[str, str]
 
 
 COLUMNS = (
@@ -60,73 +51,34 @@ COLUMNS = (
     Column("BFCL", "bfcl", {}),
 )
 
-CASES = (
-    "exact_single",
-    "nothing_at_all",
-    "no_goldens_some_actuals",
-    "goldens_no_actuals",
-    "empty_expected_args_extra_actual",
-    "missing_actual_arg",
-    "mixed_three_of_four_args",
-    "nested_missing_key",
-    "list_order",
-    "two_calls_reordered",
-    "three_calls_rotated",
-    "missing_middle_call",
-    "extra_call_between",
-    "dup_expected_one_actual",
-    "dup_distinct_swapped",
-    "dup_retry_then_right",
-    "greedy_vs_optimal_subset",
-    "int_vs_float_equal",
-    "bool_vs_int",
-    "numeric_string",
-    "float_near",
-    "none_vs_none",
-    "none_vs_missing",
-    "case_value",
-    "similar_text_close",
-    "name_with_space",
-    "unicode_nfc_nfd",
-)
-
-TELLING = {
+CASES = {
+    "exact_single": "all right",
     "mixed_three_of_four_args": "one argument of four is wrong",
     "missing_actual_arg": "an argument is left out",
-    "empty_expected_args_extra_actual": "an argument nobody expected",
+    "empty_expected_args_extra_actual": "an unexpected argument",
     "missing_middle_call": "a call is left out",
-    "extra_call_between": "a call nobody expected",
-    "two_calls_reordered": "the order is another",
+    "goldens_no_actuals": "no call at all",
+    "extra_call_between": "an unexpected call",
+    "no_goldens_some_actuals": "nothing expected",
+    "nothing_at_all": "nothing expected, nothing called",
+    "two_calls_reordered": "another order",
+    "dup_distinct_swapped": "two of one tool, swapped",
     "dup_retry_then_right": "wrong, then right",
     "dup_wrong_actual_reused": "one right call, out of place",
-    "best_partner": "the first call is not the best partner",
-    "dup_expected_one_actual": "asked twice, called once",
+    "best_partner": "the first is not the best partner",
+    "dup_expected_one_actual": "expected twice, called once",
+    "nested_missing_key": "a nested key is left out",
+    "list_order": "a list in another order",
     "int_vs_float_equal": "5 and 5.0",
     "bool_vs_int": "true and 1",
-    "none_vs_missing": "null and nothing",
-    "no_goldens_some_actuals": "nothing was expected",
+    "numeric_string": '5 and "5"',
+    "float_near": "20.0 and 20.4",
+    "none_vs_missing": "null and left out",
+    "case_value": "upper and lower case",
+    "similar_text_close": "similar text",
+    "name_with_space": "a space in the name",
 }
-"""Cases in which systems part, with what they are about."""
-
-PAGES = {
-    "presets": Page(DOCS / "presets.md", COLUMNS, {case: case for case in CASES}),
-    "definition": Page(
-        DOCS / "definition.md",
-        (
-            Column("goldspan", None, {}),
-            Column("goldspan, any order", None, {"ordered": False}),
-            Column("ADK 6726", "adk_parameter_match", {}),
-            Column("ADK trajectory", "adk_trajectory", {}),
-            Column("UiPath", "uipath", {}),
-            Column("Axion", "axion", {"check_parameters": True}),
-            Column("LangChain", "langchain", {"trajectory_match_mode": "unordered"}),
-            Column("Ragas", "ragas", {}),
-            Column("tau2", "tau2", {}),
-            Column("BFCL", "bfcl", {}),
-        ),
-        TELLING,
-    ),
-}
+"""Cases on which systems disagree, with their titles."""
 
 BFCL_TYPES: dict[type[object], str] = {
     bool: "boolean",
@@ -186,27 +138,26 @@ def compact(calls: list[Any]) -> str:
     return ", ".join(texts) or "nothing"
 
 
-def table(page: Page) -> str:
-    """Both tables: the cases, and what each system makes of them."""
-    known, columns = cases(), page.columns
+def table() -> str:
+    """Both tables: the cases, and the scores of each system."""
+    known = cases()
     lines = ["| case | expected | actual |", "|---|---|---|"]
     lines += [
-        f"| {title} | `{compact(known[case][0])}` | `{compact(known[case][1])}` |" for case, title in page.cases.items()
+        f"| {title} | `{compact(known[case][0])}` | `{compact(known[case][1])}` |" for case, title in CASES.items()
     ]
-    lines += ["", f"| case | {' | '.join(column.title for column in columns)} |", "|---" * (len(columns) + 1) + "|"]
+    lines += ["", f"| case | {' | '.join(column.title for column in COLUMNS)} |", "|---" * (len(COLUMNS) + 1) + "|"]
     lines += [
-        f"| {title} | {' | '.join(shown(column, *known[case]) for column in columns)} |"
-        for case, title in page.cases.items()
+        f"| {title} | {' | '.join(shown(column, *known[case]) for column in COLUMNS)} |"
+        for case, title in CASES.items()
     ]
     return "\n".join(lines)
 
 
-def with_table(page: Page) -> str:
-    """The page with the tables between its two marks."""
-    before, _, rest = page.path.read_text("utf-8").partition(BEGIN)
-    return f"{before}{BEGIN}\n\n{table(page)}\n\n{END}{rest.partition(END)[2]}"
+def with_table(text: str) -> str:
+    """The page's text with the tables between its two marks."""
+    before, _, rest = text.partition(BEGIN)
+    return f"{before}{BEGIN}\n\n{table()}\n\n{END}{rest.partition(END)[2]}"
 
 
 if __name__ == "__main__":
-    for one in PAGES.values():
-        one.path.write_text(with_table(one), "utf-8")
+    PAGE.write_text(with_table(PAGE.read_text("utf-8")), "utf-8")

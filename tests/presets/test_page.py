@@ -1,4 +1,4 @@
-"""The page on presets, and the table of the definition: both are computed; each preset and option is there."""
+"""The page on presets: its table is computed, and each preset and option is there."""
 
 from __future__ import annotations
 
@@ -9,15 +9,12 @@ import pytest
 from goldspan.scoring.presets import PRESETS
 from presets import side_by_side
 
-PAGE = side_by_side.PAGES["presets"].path.read_text("utf-8")
+PAGE = side_by_side.PAGE.read_text("utf-8")
 
 
-@pytest.mark.parametrize("name", side_by_side.PAGES)
-def test_the_table_is_what_the_systems_give(name: str) -> None:
-    page = side_by_side.PAGES[name]
-    text = page.path.read_text("utf-8")
-    assert side_by_side.with_table(page) == text
-    assert text.count(side_by_side.BEGIN) == text.count(side_by_side.END) == 1
+def test_the_table_is_what_the_systems_give() -> None:
+    assert side_by_side.with_table(PAGE) == PAGE
+    assert PAGE.count(side_by_side.BEGIN) == PAGE.count(side_by_side.END) == 1
 
 
 def section(preset: str) -> str:
@@ -28,8 +25,7 @@ def section(preset: str) -> str:
 
 def test_every_preset_has_its_section_and_its_column() -> None:
     assert set(re.findall(r"^## `(\w+)`$", PAGE, re.MULTILINE)) == set(PRESETS)
-    for page in side_by_side.PAGES.values():
-        assert {column.preset for column in page.columns} == {None, *PRESETS}
+    assert {column.preset for column in side_by_side.COLUMNS} == {None, *PRESETS}
 
 
 @pytest.mark.parametrize("preset", PRESETS)
