@@ -165,3 +165,14 @@ def test_sets_inherit_from_a_criterion_given_in_code(given: Any) -> None:
 def test_a_wrong_criterion_given_in_code_is_refused() -> None:
     with pytest.raises(CriterionError, match="did you mean `threshold`"):
         load_goldens(criterion={"treshold": 1})
+
+
+def test_arguments_is_another_name_of_args() -> None:
+    def loaded(name: str) -> ExpectedCall:
+        call = {"name": "f", name: {"city": {"$any_of": ["Paris", "Rome"]}}}
+        [golden] = load_goldens({"golden_set": "x", "goldens": [{"session": "s", "calls": [call]}]}).goldens
+        assert golden.calls is not None
+        return golden.calls[0]
+
+    assert loaded("arguments") == loaded("args")
+    assert loaded("arguments").args == {"city": {"$any_of": ["Paris", "Rome"]}}

@@ -80,6 +80,7 @@ def with_call(**more: Any) -> dict[str, Any]:
 
 EITHER = [[{"name": "f"}], [{"name": "g"}, {"name": "*", "forbidden": True}]]
 RIGHT: dict[str, Any] = {
+    "arguments": with_call(arguments={"a": {"$regex": "x"}}),
     "optional": with_call(optional=True, result={"a": 1}),
     "forbidden": with_call(forbidden=True),
     "group": a_set(goldens=[a_golden(calls=[{"name": "f"}, {"parallel": [{"name": "g"}, {"name": "h"}]}])]),
@@ -116,6 +117,8 @@ WRONG: dict[str, Any] = {
     "turn with an unknown field": a_set(goldens=[{"session": "s", "turns": [{"call": []}]}]),
     "nameless call": a_set(goldens=[a_golden(calls=[{"args": {}}])]),
     "args as a list": with_call(args=[1]),
+    "args and arguments": with_call(args={}, arguments={}),
+    "wrong matcher in arguments": with_call(arguments={"a": {"$any_of": []}}),
     "wrong matcher": with_call(args={"a": {"$any_of": []}}),
     "option of another matcher": with_call(args={"a": {"$any_of": [1], "tolerance": 1}}),
     "two matchers": with_call(args={"a": {"$any_of": [1], "$type": "string"}}),

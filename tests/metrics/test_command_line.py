@@ -81,7 +81,7 @@ def test_a_metric_that_breaks_leaves_the_rest_and_is_named(tmp_path: Path, monke
         (("--metric", "trajectory_f2"), "did you mean `trajectory_f1`?"),
         (("--metric", "trajectory_f1=much"), "found the threshold 'much', expected a number"),
         (("--metric", "nowhere_at_all:f"), "nowhere_at_all cannot be imported"),
-        (("--metric", "tool_parameter_match"), "is judged whatever else is"),
+        (("--metric", "tool_parameter_match"), "is always scored"),
         (("--preset", "axiom"), "did you mean 'axion'?"),
         (("--preset", "axion", "--option", "strict=true"), "has no option 'strict'"),
         (("--preset", "axion", "--option", "strict_order"), "expected NAME=VALUE"),

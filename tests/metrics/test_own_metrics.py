@@ -255,7 +255,7 @@ class TestNames:
             ({"trajectory_f1": 2}, "found the threshold 2, expected 0 to 1"),
             ({"trajectory_f1": 10**400}, "found the threshold 1000"),
             ({"trajectory_f1": {"treshold": 1}}, "metrics.trajectory_f1.treshold: unknown field"),
-            (["tool_parameter_match"], "is judged whatever else is"),
+            (["tool_parameter_match"], "is always scored"),
             ("trajectory_f1", "expected a list of metrics"),
             ([7], "found 7, expected the name of a metric"),
         ],

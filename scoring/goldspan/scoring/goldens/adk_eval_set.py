@@ -118,7 +118,7 @@ def _function_calls(data: _Object) -> Iterator[_Object]:
 def _call(given: _Object, name: str = "name", args: str = "args") -> ExpectedCall:
     values = given.object(args)
     if values is not None:
-        check_finite(values.value, values.where, values.notes)
+        check_finite(values.value, values.where, values.notes.add)
     return ExpectedCall(given.text(name, required=True) or "", values.value if values else {}, literal=True)
 
 

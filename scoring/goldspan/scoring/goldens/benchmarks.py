@@ -81,7 +81,7 @@ def arguments_of(
     for name in names:
         value = given.get(name)
         if is_mapping(value):
-            check_finite(value, (*where, name), notes)
+            check_finite(value, (*where, name), notes.add)
             return dict(value)
         if value is not None:
             notes.add((*where, name), f"{found(value)}, expected an object of arguments by name")
@@ -171,7 +171,7 @@ class _Reader:
         if not is_mapping(alternatives):
             self.notes.add(where, f"{found(alternatives)}, expected an object of alternatives by argument")
             return {"name": name}
-        check_finite(alternatives, where, self.notes)
+        check_finite(alternatives, where, self.notes.add)
         args: dict[str, JsonValue] = {}
         for argument, values in alternatives.items():
             if not is_list(values):

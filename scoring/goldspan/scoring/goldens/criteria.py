@@ -6,15 +6,14 @@ default.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 from pydantic.alias_generators import to_camel, to_snake
 
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.errors import CriterionError
-from goldspan.scoring.goldens.documents import JsonSchema, MistakeCollector, ValuePath, found
+from goldspan.scoring.goldens.documents import JsonSchema, ValuePath, found
 from goldspan.scoring.rules import ArgumentRule, Block
 from goldspan.scoring.sessions import JsonValue
 from goldspan.scoring.type_guards import is_mapping
@@ -38,38 +37,24 @@ _OF_A_CALL = (
 _OF_A_TURN = (*_OF_A_CALL, "ordered", "parallel_calls", "turn_score", "extra_calls", "threshold")
 
 
-@dataclass(frozen=True, slots=True)
-class CriterionShape:
-    """What a `criterion` field may say: fields that judge the level it stands on or one below."""
+Note = Callable[[ValuePath, str], None]
+"""Takes the way to a value and what is wrong with it."""
 
-    level: str
+
+class CriterionLevel(NamedTuple):
+    """What `criterion` may set on one level: the fields that apply there or below."""
+
+    name: str
     """With its article: `a turn`."""
     fields: tuple[str, ...]
-    """The criterion's fields that mean something there."""
-
-    def check(self, value: JsonValue, where: ValuePath, notes: MistakeCollector) -> None:
-        """Note fields that mean nothing on this level; wrong values are found when levels are merged."""
-        if value is None:
-            return
-        if not is_mapping(value):
-            notes.add(where, f"{found(value)}, expected an object such as {{ordered: false}}, or null for the default")
-            return
-        for name in value:
-            snake = to_snake(name)
-            if snake in Criterion.model_fields and snake not in self.fields:
-                notes.add((*where, name), f"does not apply to {self.level}: say it for the golden or the golden set")
-
-    def schema(self) -> JsonSchema:
-        """Return a reference to the same as JSON Schema."""
-        return {"$ref": f"#/$defs/{self.name}"}
 
     @property
-    def name(self) -> str:
-        """What it is called among the schema's definitions."""
-        return f"criterion of {self.level}".replace(" ", "_")
+    def definition_name(self) -> str:
+        """Its name among the definitions of the JSON Schema."""
+        return f"criterion of {self.name}".replace(" ", "_")
 
     def definition(self) -> JsonSchema:
-        """Return the same as JSON Schema, with both spellings of each field."""
+        """Return its JSON Schema, with both spellings of each field."""
         properties: JsonSchema = {}
         for name in self.fields:
             one = {"$ref": f"#/$defs/Criterion/properties/{name}"}
@@ -77,34 +62,41 @@ class CriterionShape:
         return {"type": ["object", "null"], "properties": properties, "additionalProperties": False}
 
 
-OF_A_SET = CriterionShape("a golden set", tuple(Criterion.model_fields))
-OF_A_GOLDEN = CriterionShape("a golden", tuple(Criterion.model_fields))
-OF_A_TURN = CriterionShape("a turn", _OF_A_TURN)
-OF_A_CALL = CriterionShape("a call", _OF_A_CALL)
+SET_LEVEL = CriterionLevel("a golden set", tuple(Criterion.model_fields))
+GOLDEN_LEVEL = CriterionLevel("a golden", tuple(Criterion.model_fields))
+TURN_LEVEL = CriterionLevel("a turn", _OF_A_TURN)
+CALL_LEVEL = CriterionLevel("a call", _OF_A_CALL)
 
 
-def check_turn_of_whole_session(own: JsonValue, where: ValuePath, notes: MistakeCollector) -> None:
-    """Note what a turn may not say where its golden is judged as a whole (`scope: session`): it has no turns."""
+def check_turn_of_whole_session(own: JsonValue, where: ValuePath, note: Note) -> None:
+    """Note what a turn may not set where its golden is scored as a whole (`scope: session`): it has no turns."""
     if is_mapping(own):
         for name in own:
             if to_snake(name) in _OF_A_TURN and to_snake(name) not in _OF_A_CALL:
-                notes.add((*where, name), "does not apply to a turn with `scope: session`: say it for the golden")
+                note((*where, name), "does not apply to a turn with `scope: session`: set it for the golden")
 
 
-def inherit(above: CriterionMapping, own: JsonValue, where: ValuePath, notes: MistakeCollector) -> CriterionMapping:
-    """Merge what a level says into what it inherits, noting what is wrong with its own part.
+def inherit(
+    above: CriterionMapping, own: JsonValue, level: CriterionLevel, where: ValuePath, note: Note
+) -> CriterionMapping:
+    """Merge what a level sets into what it inherits, and note what is wrong with its own part.
 
-    A value may be right or wrong only beside an inherited one, so what is checked is the merged criterion.
+    A value may be right or wrong only beside an inherited one, so the merged criterion is what is checked.
     """
     if own is None:
         return {}
     if not is_mapping(own):
-        return above  # noted by the shape
+        note(where, f"{found(own)}, expected an object such as {{ordered: false}}, or null for the default")
+        return above
+    for name in own:
+        snake = to_snake(name)
+        if snake in Criterion.model_fields and snake not in level.fields:
+            note((*where, name), f"does not apply to {level.name}: set it for the golden or the golden set")
     merged = _merged(above, _in_full(own))
     inherited = set(_mistakes(above))
     for path, message in _mistakes(merged):
         if (path, message) not in inherited:
-            notes.add((*where, *_steps(own, path)), message)
+            note((*where, *_steps(own, path)), message)
     return merged
 
 

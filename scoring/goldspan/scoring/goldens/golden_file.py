@@ -1,43 +1,50 @@
-"""goldspan's own golden file: its shape, declared once, and the golden set made of a document that has it."""
+"""goldspan's own golden file: its pydantic models, the messages of their mistakes, and the golden set they make.
+
+A document is checked whole: each entry adds its own mistakes to those of pydantic, so that all are reported at once.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-from decimal import Decimal
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from math import prod
-from typing import Any, cast
+from typing import Annotated, Any, ClassVar, NamedTuple, Self, cast
+
+from pydantic import (
+    AliasChoices,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ModelWrapValidatorHandler,
+    PlainValidator,
+    PrivateAttr,
+    ValidationError,
+    ValidationInfo,
+    WithJsonSchema,
+    WrapValidator,
+    model_validator,
+)
+from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.errors import CriterionError, MetricError
 from goldspan.scoring.goldens.criteria import (
-    OF_A_CALL,
-    OF_A_GOLDEN,
-    OF_A_SET,
-    OF_A_TURN,
+    CALL_LEVEL,
+    GOLDEN_LEVEL,
+    SET_LEVEL,
+    TURN_LEVEL,
+    CriterionLevel,
     CriterionMapping,
+    Note,
     check_turn_of_whole_session,
     inherit,
 )
-from goldspan.scoring.goldens.documents import (
-    Arguments,
-    Field,
-    Fields,
-    JsonSchema,
-    ListOf,
-    MistakeCollector,
-    Number,
-    Shape,
-    Text,
-    ValuePath,
-    check_finite,
-    found,
-    nearest,
-)
+from goldspan.scoring.goldens.documents import JsonSchema, MistakeCollector, ValuePath, check_finite, found, nearest
 from goldspan.scoring.goldens.golden import (
     ANY_TOOL,
     MAIN_METRIC,
@@ -52,560 +59,647 @@ from goldspan.scoring.goldens.golden import (
     PresetChoice,
     Repeat,
 )
+from goldspan.scoring.matchers.reading import ValueReader
 from goldspan.scoring.metrics.registry import find_metric, metric_names, nearest_metric
 from goldspan.scoring.metrics.session_metrics import threshold_of
 from goldspan.scoring.presets.session_preset import choose_preset
 from goldspan.scoring.sessions import JsonValue
-from goldspan.scoring.type_guards import is_list, is_mapping, is_number
+from goldspan.scoring.type_guards import is_list, is_mapping
 
-# Shapes of what a golden says of its calls beside name and arguments: groups, alternatives, repeats, counts, joins.
+# Mistakes
+
+
+Findings = Iterable[tuple[ValuePath, str]]
+"""Ways to values, each with what is wrong there."""
+
+
+def _refused(message: str) -> PydanticCustomError:
+    return PydanticCustomError("mistake", "{message}", {"message": message})
+
+
+class _Mistakes(list[tuple[ValuePath, str]]):
+    """The mistakes in one value; the ways begin there."""
+
+    def add(self, path: ValuePath, message: str) -> None:
+        self.append((path, message))
+
+    def refuse(self) -> None:
+        """Raise ValidationError if there are any."""
+        if self:
+            errors = [InitErrorDetails(type=_refused(message), loc=path, input=None) for path, message in self]
+            raise ValidationError.from_exception_data("golden file", errors)
+
+
+_NOTHING_NEEDED = "an alternative without a needed call would always do: say which calls are `optional` instead"
+_EXAMPLES = {"attribute": "{test.case.name: weather in Paris}", "call_counts": "{search: 2}"}
+
+
+def _message(error: ErrorDetails, entry: type[_Entry]) -> str:
+    """Return goldspan's words for a mistake that pydantic found in an entry."""
+    value, path = error["input"], error["loc"]
+    names = [step for step in path if isinstance(step, str)]
+    name = names[-1] if names else ""
+    match error["type"]:
+        case "mistake":
+            return str(error.get("ctx", {})["message"])
+        case "missing":
+            return f"`{name}` is missing: {entry.model_fields[name].description}"
+        case "extra_forbidden":
+            near = nearest(name, list(entry.model_fields))
+            advice = f"did you mean `{near}`?" if near else f"{entry.WHAT} has {', '.join(entry.model_fields)}"
+            return f"unknown field: {advice}"
+        case "string_type" if isinstance(value, bool | int | float):
+            expected = "text: put it in quotes"
+        case "string_type":
+            expected = "text"
+        case "string_pattern_mismatch":
+            expected = "text that is not blank"
+        case "bool_type":
+            expected = "true or false"
+        case "list_type":
+            expected = f"a list of {'calls' if name in ('', 'parallel') else name}"
+        case "too_long":
+            return f"found {len(value)} alternatives, expected at most {MOST_ALTERNATIVES}"
+        case "too_short" if is_list(value):
+            return _NOTHING_NEEDED
+        case "dict_type" | "too_short":
+            expected = f"an object such as {_EXAMPLES[name]}"
+        case _ if name == "format":
+            expected = "1: a newer goldspan may read other formats"
+        case _:  # runs and passes
+            expected = "a whole number from 1"
+    return f"{found(value)}, expected {expected}"
+
+
+def _validated(
+    handler: Callable[[Any], Any],
+    value: object,
+    mistakes: _Mistakes,
+    entry: type[_Entry] | None = None,
+    ignore: Collection[tuple[str, str | int | None]] = (),
+) -> Any:
+    """Return what pydantic makes of a value; raise its mistakes together with those already found.
+
+    `ignore` has kinds of errors and names of fields.
+    """
+    made = None
+    try:
+        made = handler(value)
+    except ValidationError as error:
+        for one in error.errors(include_url=False):
+            if (one["type"], one["loc"][-1] if one["loc"] else None) not in ignore:
+                path = one["loc"][:-1] if one["type"] == "missing" else one["loc"]
+                mistakes.add(path, _message(one, entry or _Entry))
+    mistakes.refuse()
+    return made
+
+
+# Values
+
+
+def _arguments(value: JsonValue) -> JsonValue:
+    if not is_mapping(value):
+        raise _refused(f"{found(value)}, expected an object of arguments by name, such as {{city: Paris}}")
+    mistakes = _Mistakes()
+    reader = ValueReader(mistakes.add)
+    for name, argument in value.items():
+        check_finite(argument, (name,), mistakes.add)
+        reader.read(argument, (name,))
+    mistakes.refuse()
+    return value
+
+
+def _result(value: JsonValue) -> JsonValue:
+    if value is None:
+        raise _refused("found null, expected a value: leave it out where nothing is expected")
+    return _finite(value)
+
+
+def _scalar(value: JsonValue) -> JsonValue:
+    if not isinstance(value, str | int | float):
+        raise _refused(f"{found(value)}, expected text, a number, true or false")
+    return _finite(value)
+
+
+def _finite(value: JsonValue) -> JsonValue:
+    mistakes = _Mistakes()
+    check_finite(value, (), mistakes.add)
+    mistakes.refuse()
+    return value
+
 
 _COUNT = re.compile(r"(==|=|!=|<=|>=|<|>)\s*([0-9]{1,9})", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class Truth:
-    """True or false."""
-
-    def check(self, value: JsonValue, where: ValuePath, notes: MistakeCollector) -> None:
-        """Note anything else."""
-        if not isinstance(value, bool):
-            notes.add(where, f"{found(value)}, expected true or false")
-
-    def schema(self) -> JsonSchema:
-        """Return the same as JSON Schema."""
-        return {"type": "boolean"}
+def _count(value: JsonValue) -> CallCount:
+    if type(value) is int and value >= 0:
+        return CallCount("==", value)
+    match = _COUNT.fullmatch(value.strip()) if isinstance(value, str) else None
+    if match is None:
+        raise _refused(f'{found(value)}, expected a number of calls, or text such as ">= 1"')
+    operator = match.group(1)
+    return CallCount("==" if operator == "=" else cast("Operator", operator), int(match.group(2)))
 
 
-@dataclass(frozen=True, slots=True)
-class Whole:
-    """A whole number from 1."""
-
-    def check(self, value: JsonValue, where: ValuePath, notes: MistakeCollector) -> None:
-        """Note anything else."""
-        if type(value) is not int or value < 1:
-            notes.add(where, f"{found(value)}, expected a whole number from 1")
-
-    def schema(self) -> JsonSchema:
-        """Return the same as JSON Schema."""
-        return {"type": "integer", "minimum": 1}
-
-
-@dataclass(frozen=True, slots=True)
-class Something:
-    """Any JSON value but null."""
-
-    def check(self, value: JsonValue, where: ValuePath, notes: MistakeCollector) -> None:
-        """Note null, and numbers that JSON cannot write."""
-        if value is None:
-            notes.add(where, "found null, expected a value: leave it out where nothing is expected")
-        check_finite(value, where, notes)
-
-    def schema(self) -> JsonSchema:
-        """Return the same as JSON Schema."""
-        return {"not": {"type": "null"}}
-
-
-@dataclass(frozen=True, slots=True)
-class Scalar:
-    """Text, a number, or true or false: what a span's attribute can be equal to."""
-
-    def check(self, value: JsonValue, where: ValuePath, notes: MistakeCollector) -> None:
-        """Note anything else."""
-        if not isinstance(value, str | int | float):
-            notes.add(where, f"{found(value)}, expected text, a number, true or false")
-        check_finite(value, where, notes)
-
-    def schema(self) -> JsonSchema:
-        """Return the same as JSON Schema."""
-        return {"type": ["string", "number", "boolean"]}
-
-
-@dataclass(frozen=True, slots=True)
-class Count:
-    """How often: a number, or text such as `>= 1`."""
-
-    def check(self, value: JsonValue, where: ValuePath, notes: MistakeCollector) -> None:
-        """Note anything else."""
-        if not (type(value) is int and value >= 0) and not (isinstance(value, str) and _COUNT.fullmatch(value.strip())):
-            notes.add(where, f'{found(value)}, expected a number of calls, or text such as ">= 1"')
-
-    def schema(self) -> JsonSchema:
-        """Return the same as JSON Schema."""
-        pattern = r"^\s*(==|=|!=|<=|>=|<|>)\s*[0-9]{1,9}\s*$"
-        return {"anyOf": [{"type": "integer", "minimum": 0}, {"type": "string", "pattern": pattern}]}
-
-
-@dataclass(frozen=True, slots=True)
-class Names:
-    """A name, or a list of names."""
-
-    def check(self, value: JsonValue, where: ValuePath, notes: MistakeCollector) -> None:
-        """Note anything else."""
-        if not is_list(value):
-            Text().check(value, where, notes)
-            return
-        for index, name in enumerate(value):
-            Text().check(name, (*where, index), notes)
-
-    def schema(self) -> JsonSchema:
-        """Return the same as JSON Schema."""
-        return {"anyOf": [Text().schema(), {"type": "array", "items": Text().schema()}]}
-
-
-@dataclass(frozen=True, slots=True)
-class ByName:
-    """An object of values of one shape by name, at least one."""
-
-    item: Shape
-    example: str
-    """Such as `{city: Paris}`."""
-
-    def check(self, value: JsonValue, where: ValuePath, notes: MistakeCollector) -> None:
-        """Note anything but such an object, and what is wrong with its values."""
-        if not is_mapping(value) or not value:
-            notes.add(where, f"{found(value)}, expected an object such as {self.example}")
-            return
-        for name, one in value.items():
-            self.item.check(one, (*where, name), notes)
-
-    def schema(self) -> JsonSchema:
-        """Return the same as JSON Schema."""
-        return {"type": "object", "minProperties": 1, "additionalProperties": self.item.schema()}
-
-
-@dataclass(frozen=True, slots=True)
-class Aliases:
-    """Other names of tools, each of one tool only."""
-
-    def check(self, value: JsonValue, where: ValuePath, notes: MistakeCollector) -> None:
-        """Note anything but names by name, and names that stand for two tools."""
-        ByName(Names(), "{get_weather: [weather.get]}").check(value, where, notes)
-        seen: dict[str, str] = {}
-        for tool, step, alias in _aliases(value):
-            if is_mapping(value) and alias in value:
-                notes.add((*where, *step), f"found {alias}, which has aliases itself: a tool has one name in goldens")
-            elif seen.setdefault(alias, tool) != tool:
-                notes.add((*where, *step), f"found {alias}, which is an alias of {seen[alias]} already")
-
-    def schema(self) -> JsonSchema:
-        """Return the same as JSON Schema."""
-        return ByName(Names(), "").schema()
-
-
-def aliases_of(value: JsonValue) -> dict[str, str]:
+def _aliases(value: JsonValue) -> dict[str, str]:
     """Return the tool that each alias stands for."""
-    return {alias: tool for tool, _, alias in _aliases(value)}
+    if not is_mapping(value) or not value:
+        raise _refused(f"{found(value)}, expected an object such as {{get_weather: [weather.get]}}")
+    mistakes, tools = _Mistakes(), dict[str, str]()
+    for tool, names in value.items():
+        entries = [((tool, index), name) for index, name in enumerate(names)] if is_list(names) else [((tool,), names)]
+        for path, alias in entries:
+            if not isinstance(alias, str):
+                quotes = ": put it in quotes" if isinstance(alias, bool | int | float) else ""
+                mistakes.add(path, f"{found(alias)}, expected text{quotes}")
+            elif not alias.strip():
+                mistakes.add(path, f"{found(alias)}, expected text that is not blank")
+            elif alias in value:
+                mistakes.add(path, f"found {alias}, which has aliases itself: a tool has one name in goldens")
+            elif tools.setdefault(alias, tool) != tool:
+                mistakes.add(path, f"found {alias}, which is an alias of {tools[alias]} already")
+    mistakes.refuse()
+    return tools
 
 
-def _aliases(value: JsonValue) -> list[tuple[str, tuple[str | int, ...], str]]:
-    listed: list[tuple[str, tuple[str | int, ...], str]] = []
-    for tool, names in value.items() if is_mapping(value) else ():
-        if isinstance(names, str):
-            listed.append((tool, (tool,), names))
-        elif is_list(names):
-            listed += [(tool, (tool, index), name) for index, name in enumerate(names) if isinstance(name, str)]
-    return listed
-
-
-@dataclass(frozen=True, slots=True)
-class CallOrGroup:
-    """A call, or a group of calls whose order is free."""
-
-    call: Fields
-    group: Fields
-
-    def check(self, value: JsonValue, where: ValuePath, notes: MistakeCollector) -> None:
-        """Note what is wrong with what it is meant to be."""
-        (self.group if self._is_group(value) else self.call).check(value, where, notes)
-
-    def _is_group(self, item: JsonValue) -> bool:
-        names = list(self.group.fields)
-        return is_mapping(item) and "name" not in item and any(nearest(name, names) for name in item)
-
-    def schema(self) -> JsonSchema:
-        """Return the same as JSON Schema."""
-        return {"anyOf": [self.call.schema(), self.group.schema()]}
-
-
-@dataclass(frozen=True, slots=True)
-class Alternatives:
-    """Lists of calls of which any would do."""
-
-    calls: ListOf
-
-    def check(self, value: JsonValue, where: ValuePath, notes: MistakeCollector) -> None:
-        """Note anything but several lists of calls, and such as everything satisfies."""
-        if not is_list(value) or len(value) < 2:
-            notes.add(where, f"{found(value)}, expected a list of at least two lists of calls: [[...], [...]]")
-            return
-        if len(value) > MOST_ALTERNATIVES:
-            notes.add(where, f"found {len(value)} alternatives, expected at most {MOST_ALTERNATIVES}")
-        for index, one in enumerate(value):
-            self.calls.check(one, (*where, index), notes)
-            if is_list(one) and all(is_mapping(call) and call.get("optional") is True for call in one):
-                message = "an alternative without a needed call would always do: say which calls are `optional` instead"
-                notes.add((*where, index), message)
-
-    def schema(self) -> JsonSchema:
-        """Return the same as JSON Schema."""
-        lists = {**self.calls.schema(), "minItems": 1}
-        return {"type": "array", "minItems": 2, "maxItems": MOST_ALTERNATIVES, "items": lists}
-
-
-def check_call(call: Mapping[str, Any], where: ValuePath, notes: MistakeCollector) -> None:
-    """Note what the fields of a call say wrongly together."""
-    if call.get("name") == ANY_TOOL and call.get("forbidden") is not True:
-        notes.add((*where, "name"), "`*` stands for any tool where `forbidden: true` stands beside it, and only there")
-
-
-def check_repeat(repeat: Mapping[str, Any], where: ValuePath, notes: MistakeCollector) -> None:
-    """Note more passes than runs."""
-    runs, passes = repeat.get("runs"), repeat.get("passes")
-    if type(runs) is int and type(passes) is int and passes > runs:
-        notes.add((*where, "passes"), f"{found(passes)}, expected at most {runs}, as many as there are `runs`")
-
-
-def counts_of(value: JsonValue) -> dict[str, CallCount]:
-    """Read counts that were checked."""
-    return {name: _count(one) for name, one in value.items()} if is_mapping(value) else {}
-
-
-def _count(value: str | int) -> CallCount:
-    hit = _COUNT.fullmatch(value.strip()) if isinstance(value, str) else None
-    if hit is None:
-        return CallCount("==", int(value))
-    operator = hit.group(1)
-    return CallCount("==" if operator == "=" else cast("Operator", operator), int(hit.group(2)))
-
-
-# The fields `metrics` and `preset` of a golden file. They hold names that are known already, and never import code.
-
-_CODE = "goldens are data and import nothing: name a metric that is registered, or use `--metric {name}`"
-
-
-@dataclass(frozen=True, slots=True)
-class ChosenMetrics:
-    """A list of names, or an object of thresholds by name."""
-
-    def check(self, value: JsonValue, where: ValuePath, notes: MistakeCollector) -> None:
-        """Note unknown names, and thresholds that are no numbers in a metric's range."""
-        if not is_list(value) and not is_mapping(value):
-            message = "expected a list of metrics such as [trajectory_f1], or thresholds by name: {trajectory_f1: 0.9}"
-            notes.add(where, f"{found(value)}, {message}")
-            return
-        for step, name, threshold in _entries(value):
-            self._metric(name, threshold, (*where, step), notes)
-
-    def _metric(self, name: JsonValue, threshold: JsonValue, where: ValuePath, notes: MistakeCollector) -> None:
-
+def read_metrics(value: JsonValue, note: Note) -> tuple[MetricChoice, ...]:
+    """Read a list of metrics, or thresholds by metric. Code is never imported: only names that are known count."""
+    if is_list(value):
+        entries: list[tuple[str | int, Any, Any]] = [(index, name, None) for index, name in enumerate(value)]
+    elif is_mapping(value):
+        entries = [(name, name, threshold) for name, threshold in value.items()]
+    else:
+        message = "expected a list of metrics such as [trajectory_f1], or thresholds by name: {trajectory_f1: 0.9}"
+        note((), f"{found(value)}, {message}")
+        return ()
+    chosen: dict[str, MetricChoice] = {}
+    for step, name, threshold in entries:
         if not isinstance(name, str):
-            notes.add(where, f"{found(name)}, expected the name of a metric")
+            note((step,), f"{found(name)}, expected the name of a metric")
         elif ":" in name:
-            notes.add(where, f"{found(name)}: {_CODE.format(name=name)}")
+            advice = f"name a metric that is registered, or use `--metric {name}`"
+            note((step,), f"{found(name)}: goldens are data and import nothing: {advice}")
         elif name == MAIN_METRIC:
-            notes.add(where, f"{MAIN_METRIC} is judged whatever else is: say its threshold in `criterion`")
+            note((step,), f"{MAIN_METRIC} is always scored: set its threshold in `criterion`")
         elif name not in metric_names():
-            notes.add(where, f"no metric is called {name}; {nearest_metric(name)}")
-        elif threshold is not None:
-            self._threshold(name, threshold, where, notes)
-
-    def _threshold(self, name: str, threshold: JsonValue, where: ValuePath, notes: MistakeCollector) -> None:
-
-        if is_mapping(threshold):
-            for field in threshold.keys() - {"threshold"}:
-                notes.add((*where, field), "unknown field: a metric has `threshold` alone")
-            if "threshold" not in threshold:
-                return
-            where, threshold = (*where, "threshold"), threshold["threshold"]
-        if isinstance(threshold, bool) or not isinstance(threshold, int | float):
-            notes.add(where, f"{found(threshold)}, expected a number: the least score that passes")
-            return
-        try:
-            threshold_of(find_metric(name), repr(threshold))
-        except MetricError as error:
-            notes.add(where, str(error))
-
-    def schema(self) -> JsonSchema:
-        """Return the same as JSON Schema; which metrics there are is not known to it."""
-        number = {"type": "number"}
-        one: JsonSchema = {
-            "anyOf": [
-                {"type": ["null", "number"]},
-                {"type": "object", "properties": {"threshold": number}, "additionalProperties": False},
-            ]
-        }
-        name = {"type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]*$"}
-        return {
-            "anyOf": [
-                {"type": "array", "items": name},
-                {"type": "object", "propertyNames": name, "additionalProperties": one},
-            ]
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class ChosenPresetShape:
-    """A preset's name, or an object of `name` and the preset's own options."""
-
-    def check(self, value: JsonValue, where: ValuePath, notes: MistakeCollector) -> None:
-        """Note an unknown preset, and options it does not have."""
-        if value is None:
-            return
-        if not isinstance(value, str) and not (is_mapping(value) and isinstance(value.get("name"), str)):
-            notes.add(where, f"{found(value)}, expected a preset's name, or an object of `name` and its options")
-            return
-        chosen = read_preset(value)
-        try:
-            choose_preset(chosen.name, chosen.options)
-        except CriterionError as error:
-            notes.add(where, str(error))
-
-    def schema(self) -> JsonSchema:
-        """Return the same as JSON Schema."""
-        return {
-            "anyOf": [
-                {"type": ["null", "string"]},
-                {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]},
-            ]
-        }
-
-
-def read_metrics(value: JsonValue, above: tuple[MetricChoice, ...]) -> tuple[MetricChoice, ...]:
-    """Add what a level chooses to what it inherits; its thresholds replace inherited ones. Mistakes are left out."""
-    chosen = {choice.name: choice for choice in above}
-    for _, name, threshold in _entries(value):
-        number = threshold.get("threshold") if is_mapping(threshold) else threshold
-        if isinstance(name, str):
-            chosen[name] = MetricChoice(name, Fraction(Decimal(repr(number))) if is_number(number) else None)
+            note((step,), f"no metric is called {name}; {nearest_metric(name)}")
+        else:
+            least = None if threshold is None else _threshold(name, threshold, (step,), note)
+            chosen[name] = MetricChoice(name, least)
     return tuple(chosen.values())
 
 
-def read_preset(value: JsonValue) -> PresetChoice:
-    """Return the preset that a field names."""
+def _threshold(metric: str, value: JsonValue, path: ValuePath, note: Note) -> Fraction | None:
     if is_mapping(value):
-        return PresetChoice(str(value.get("name")), {name: one for name, one in value.items() if name != "name"})
-    return PresetChoice(str(value))
+        for name in value.keys() - {"threshold"}:
+            note((*path, name), "unknown field: a metric has `threshold` alone")
+        if "threshold" not in value:
+            return None
+        path, value = (*path, "threshold"), value["threshold"]
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        note(path, f"{found(value)}, expected a number: the least score that passes")
+        return None
+    try:
+        return threshold_of(find_metric(metric), repr(value))
+    except MetricError as error:
+        note(path, str(error))
+        return None
 
 
-def with_choices(golden: Golden, given: Mapping[str, Any], above: Mapping[str, Any]) -> Golden:
-    """Add what the golden (`given`) and its set (`above`) choose; a golden's preset replaces that of its set."""
-    metrics = read_metrics(given.get("metrics"), read_metrics(above.get("metrics"), ()))
-    preset = given["preset"] if "preset" in given else above.get("preset")
-    if not metrics and preset is None:
-        return golden
-    return replace(golden, metrics=metrics, preset=None if preset is None else read_preset(preset))
+def _metrics(value: JsonValue) -> tuple[MetricChoice, ...]:
+    mistakes = _Mistakes()
+    chosen = read_metrics(value, mistakes.add)
+    mistakes.refuse()
+    return chosen
 
 
-def _entries(value: JsonValue) -> Iterator[tuple[str | int, Any, Any]]:
-    if is_list(value):
-        yield from ((index, name, None) for index, name in enumerate(value))
-    elif is_mapping(value):
-        thresholds: Mapping[str, Any] = value
-        yield from ((name, name, threshold) for name, threshold in thresholds.items())
+def _preset(value: JsonValue) -> PresetChoice | None:
+    if value is None:
+        return None
+    name = value.get("name") if is_mapping(value) else value
+    if not isinstance(name, str):
+        raise _refused(f"{found(value)}, expected a preset's name, or an object of `name` and its options")
+    options = {option: setting for option, setting in value.items() if option != "name"} if is_mapping(value) else {}
+    try:
+        choose_preset(name, options)
+    except CriterionError as error:
+        raise _refused(str(error)) from None
+    return PresetChoice(name, options)
 
 
-Given = Mapping[str, Any]
+def _alternatives(value: JsonValue, handler: Callable[[JsonValue], Any]) -> Any:
+    if not is_list(value) or len(value) < 2:
+        raise _refused(f"{found(value)}, expected a list of at least two lists of calls: [[...], [...]]")
+    mistakes = _Mistakes()
+    for index, calls in enumerate(value):
+        if is_list(calls) and calls and all(is_mapping(call) and call.get("optional") is True for call in calls):
+            mistakes.add((index,), _NOTHING_NEEDED)
+    return _validated(handler, value, mistakes)
 
-FORMAT = 1
 
-CALL = Fields(
-    "a call",
-    {
-        "name": Field(Text(), "the tool's name, as the agent's framework knows it", required=True),
-        "args": Field(Arguments(), "the expected arguments by parameter name; others are reported, not judged"),
-        "optional": Field(Truth(), "the call may be left out; made, it is scored outside the mean"),
-        "forbidden": Field(Truth(), "the call must not be made; no args: whatever they are; name *: whatever tool"),
-        "result": Field(Something(), "what the call should return, for metrics that judge it"),
-        "criterion": Field(OF_A_CALL, "what differs for this call from the criterion of its turn"),
-    },
-    never_both=(("optional", "forbidden"),),
-    together=check_call,
-)
-GROUP = Fields(
-    "a group",
-    {"parallel": Field(ListOf(CALL, "calls"), "calls whose order among themselves is free", required=True)},
-)
-CALLS = ListOf(CallOrGroup(CALL, GROUP), "calls")
-REPEAT = Fields(
-    "a repeat",
-    {
-        "runs": Field(Whole(), "how many runs belong together", required=True),
-        "passes": Field(Whole(), "how many of them must pass; all, where it is left out"),
-    },
-    together=check_repeat,
-)
-_ANY_OF = "lists of calls of which any would do, in the place of `calls`; the best counts"
-_CALL_COUNTS = 'how often tools should be called, for metrics that count: {search: 2, book: "<= 1"}'
-TURN = Fields(
-    "a turn",
-    {
-        "user": Field(Text(), "the user's message, by which the turn is found; white space is folded"),
-        "turn_id": Field(Text(), "the framework's own id of the turn, by which it is found before `user`"),
-        "calls": Field(CALLS, "the calls expected in this turn; none: nothing is expected"),
-        "any_of": Field(Alternatives(CALLS), _ANY_OF),
-        "call_counts": Field(ByName(Count(), "{search: 2}"), _CALL_COUNTS),
-        "criterion": Field(OF_A_TURN, "what differs for this turn from the criterion of its golden"),
-    },
-    never_both=(("calls", "any_of"),),
-)
-GOLDEN = Fields(
-    "a golden",
-    {
-        "session": Field(Text(), "the id of the session it belongs to"),
-        "session_pattern": Field(Text(), "a glob that matches whole session ids, such as nightly-*-weather"),
-        "attribute": Field(
-            ByName(Scalar(), "{test.case.name: weather in Paris}"),
-            "attributes that the session's spans or resource have: {test.case.name: weather in Paris}",
-        ),
-        "first_user_text": Field(Text(), "the first message of the user; white space is folded"),
-        "turns": Field(ListOf(TURN, "turns"), "what is expected, turn by turn"),
-        "calls": Field(CALLS, "what is expected of the whole session, whatever the turn"),
-        "any_of": Field(Alternatives(CALLS), _ANY_OF),
-        "repeat": Field(REPEAT, "judges the golden over several runs: {runs: 5, passes: 4}"),
-        "call_counts": Field(ByName(Count(), "{search: 2}"), _CALL_COUNTS),
-        "criterion": Field(OF_A_GOLDEN, "what differs for this golden from the criterion of its set"),
-        "metrics": Field(ChosenMetrics(), "what is judged beside tool_parameter_match: names, or thresholds by name"),
-        "preset": Field(ChosenPresetShape(), "another system's scorer, in the place of tool_parameter_match"),
-        "description": Field(Text(), "for people"),
-    },
-    one_of=(("session", "session_pattern", "attribute", "first_user_text"), ("turns", "calls", "any_of")),
-)
-GOLDEN_SET = Fields(
-    "a golden set",
-    {
-        "format": Field(Number(FORMAT, "a newer goldspan may read other formats"), "the format of this file: 1"),
-        "golden_set": Field(Text(), "the name of the set, which results carry", required=True),
-        "version": Field(Text(), "the version of the set, which results carry; quote numbers"),
-        "description": Field(Text(), "for people"),
-        "criterion": Field(OF_A_SET, "how calls are aligned, compared and aggregated; goldens inherit it"),
-        "metrics": Field(ChosenMetrics(), "what is judged beside tool_parameter_match: names, or thresholds by name"),
-        "preset": Field(ChosenPresetShape(), "another system's scorer, in the place of tool_parameter_match"),
-        "aliases": Field(Aliases(), "other names that tools have in traces: {get_weather: [weather.get]}"),
-        "goldens": Field(ListOf(GOLDEN, "goldens"), "one golden for each session", required=True),
-    },
-)
+Text = Annotated[str, Field(pattern=r"\S")]
+Whole = Annotated[int, Field(ge=1)]
+Arguments = Annotated[
+    dict[str, Any],
+    BeforeValidator(_arguments),
+    WithJsonSchema({"type": "object", "additionalProperties": {"definition": "value"}}),
+]
+Result = Annotated[Any, BeforeValidator(_result), WithJsonSchema({"not": {"type": "null"}})]
+Scalar = Annotated[Any, BeforeValidator(_scalar), WithJsonSchema({"type": ["string", "number", "boolean"]})]
+_OPERATION = {"type": "string", "pattern": r"^\s*(==|=|!=|<=|>=|<|>)\s*[0-9]{1,9}\s*$"}
+_NUMBER_OF_CALLS: JsonSchema = {"anyOf": [{"type": "integer", "minimum": 0}, _OPERATION]}
+Count = Annotated[CallCount, PlainValidator(_count), WithJsonSchema(_NUMBER_OF_CALLS)]
+_TEXT = {"type": "string", "pattern": r"\S"}
+_TEXTS: JsonSchema = {"anyOf": [_TEXT, {"type": "array", "items": _TEXT}]}
+Aliases = Annotated[
+    dict[str, str],
+    PlainValidator(_aliases),
+    WithJsonSchema({"type": "object", "minProperties": 1, "additionalProperties": _TEXTS}),
+]
+_METRIC = {"type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]*$"}
+_OWN_THRESHOLD = {"type": "object", "properties": {"threshold": {"type": "number"}}, "additionalProperties": False}
+_THRESHOLDS: JsonSchema = {
+    "type": "object",
+    "propertyNames": _METRIC,
+    "additionalProperties": {"anyOf": [{"type": ["null", "number"]}, _OWN_THRESHOLD]},
+}
+Metrics = Annotated[
+    tuple[MetricChoice, ...],
+    PlainValidator(_metrics),
+    WithJsonSchema({"anyOf": [{"type": "array", "items": _METRIC}, _THRESHOLDS]}),
+]
+_OPTIONS: JsonSchema = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
+Preset = Annotated[
+    PresetChoice | None, PlainValidator(_preset), WithJsonSchema({"anyOf": [{"type": ["null", "string"]}, _OPTIONS]})
+]
+
+
+def _criterion(level: CriterionLevel) -> WithJsonSchema:
+    return WithJsonSchema({"definition": level.definition_name})
+
+
+# Entries
+
+
+def _entry_schema(schema: JsonSchema, entry: type[_Entry]) -> None:
+    """Add to an entry's JSON Schema what its fields say together."""
+    if entry.ONE_OF:
+        schema["allOf"] = [{"oneOf": [{"required": [name]} for name in group]} for group in entry.ONE_OF]
+    if entry.NEVER_BOTH:
+        schema["not"] = {"anyOf": [{"required": list(pair)} for pair in entry.NEVER_BOTH]}
+    for name, other in entry.OTHER_NAMES.items():
+        schema["properties"][other] = schema["properties"][name]
+
+
+class _Given(NamedTuple):
+    value: Mapping[str, Any]
+    above: CriterionMapping
+    """What it inherits."""
+    criterion: CriterionMapping
+    """What holds there."""
+
+
+class _Entry(BaseModel):
+    """An object of the golden file. Of fields that are not there `model_fields_set` knows."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        strict=True,
+        use_attribute_docstrings=True,
+        json_schema_extra=cast("Any", _entry_schema),
+    )
+
+    WHAT: ClassVar[str] = ""
+    """With its article: `a golden`."""
+    LEVEL: ClassVar[CriterionLevel | None] = None
+    """What `criterion` may set there."""
+    ONE_OF: ClassVar[Sequence[tuple[str, ...]]] = ()
+    """Groups of fields of which exactly one must be there."""
+    NEVER_BOTH: ClassVar[Sequence[tuple[str, str]]] = ()
+    """Fields that contradict each other."""
+    OTHER_NAMES: ClassVar[Mapping[str, str]] = {}
+    """A second name that a field may have."""
+
+    _criterion: CriterionMapping = PrivateAttr(default_factory=dict[str, JsonValue])
+    """What holds there: what the levels above set, and `criterion` merged into it."""
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _with_every_mistake(cls, value: object, handler: ModelWrapValidatorHandler[Self], info: ValidationInfo) -> Self:
+        if not is_mapping(value):
+            needed = [name for name, one in cls.model_fields.items() if one.is_required()]
+            needed += [" or ".join(group) for group in cls.ONE_OF]
+            raise _refused(
+                f"{found(value)}, expected {cls.WHAT}: an object with {', '.join(needed or cls.model_fields)}"
+            )
+        levels = cast("list[CriterionMapping]", info.context)
+        mistakes = _Mistakes()
+        above = criterion = levels[-1]
+        if cls.LEVEL is not None and "criterion" in value:
+            criterion = inherit(above, value["criterion"], cls.LEVEL, ("criterion",), mistakes.add)
+        levels.append(criterion)
+        # A misspelled field is one mistake: it is not missing too.
+        there = {*value, *(nearest(name, list(cls.model_fields)) for name in value if name not in cls.model_fields)}
+        mistakes += cls._exclusive(value, there)
+        mistakes += cls._together(_Given(value, above, criterion))
+        ignore = {
+            *(("missing", name) for name in there),
+            *(("extra_forbidden", name) for name in cls.OTHER_NAMES.values()),
+        }
+        try:
+            made = cast("Self", _validated(handler, value, mistakes, cls, ignore))
+        finally:
+            levels.pop()
+        made._criterion = criterion  # noqa: SLF001 - of its own class
+        return made
+
+    @property
+    def inherited(self) -> CriterionMapping:
+        """What the levels below inherit."""
+        return self._criterion
+
+    def own_criterion(self, above: CriterionMapping) -> Criterion | None:
+        """Return the criterion where it differs from the one above, else None."""
+        return None if self._criterion is above else Criterion.parse(self._criterion)
+
+    @classmethod
+    def _exclusive(cls, value: Mapping[str, Any], there: Iterable[str | None]) -> Findings:
+        for group in cls.ONE_OF:
+            present = [f"`{name}`" for name in group if name in there]
+            either = " or ".join(f"`{name}`" for name in group)
+            if not present:
+                none = "neither" if len(group) == 2 else "none of them"
+                yield (), f"{cls.WHAT} has {either}, and {none} is there"
+            elif len(present) > 1:
+                both = " and ".join(present)
+                yield (), f"found both {both}, expected only one of them: {cls.WHAT} has {either}"
+        for first, second in cls.NEVER_BOTH:
+            if first in value and second in value:
+                yield (), f"found both `{first}` and `{second}`, expected only one of them"
+
+    @classmethod
+    def _together(cls, given: _Given) -> Findings:
+        """Return what is wrong with fields together."""
+        del given
+        return ()
+
+
+class CallEntry(_Entry):
+    """One expected or forbidden call."""
+
+    WHAT = "a call"
+    LEVEL = CALL_LEVEL
+    NEVER_BOTH = (("optional", "forbidden"), ("args", "arguments"))
+    OTHER_NAMES: ClassVar = {"args": "arguments"}
+
+    name: Text
+    """the tool's name, as the agent's framework knows it"""
+    args: Arguments = Field(default={}, validation_alias=AliasChoices("args", "arguments"))
+    """the expected arguments by parameter name; others are reported, not scored"""
+    optional: bool = False
+    """the call may be left out; if it is made, it is scored outside the mean"""
+    forbidden: bool = False
+    """the call must not be made; without args, whatever its arguments; with the name *, whatever the tool"""
+    result: Result = None
+    """what the call should return, for metrics that score it"""
+    criterion: Annotated[Any, _criterion(CALL_LEVEL)] = None
+    """what differs for this call from the criterion of its turn"""
+
+    @classmethod
+    def _together(cls, given: _Given) -> Findings:
+        if given.value.get("name") == ANY_TOOL and given.value.get("forbidden") is not True:
+            yield ("name",), "`*` stands for any tool where `forbidden: true` stands beside it, and only there"
+
+    def call(self, aliases: Mapping[str, str], above: CriterionMapping, group: int = 0) -> ExpectedCall:
+        """Return the call."""
+        return ExpectedCall(
+            aliases.get(self.name, self.name),
+            self.args,
+            self.own_criterion(above),
+            optional=self.optional,
+            forbidden=self.forbidden,
+            group=group,
+            result=self.result,
+        )
+
+
+class GroupEntry(_Entry):
+    """Calls in any order."""
+
+    WHAT = "a group"
+
+    parallel: list[CallEntry]
+    """calls whose order among themselves is free"""
+
+
+def _call_or_group(value: JsonValue, _: Callable[[Any], Any], info: ValidationInfo) -> CallEntry | GroupEntry:
+    grouped = is_mapping(value) and "name" not in value and any(nearest(name, ["parallel"]) for name in value)
+    return (GroupEntry if grouped else CallEntry).model_validate(value, context=info.context)
+
+
+Calls = list[Annotated[CallEntry | GroupEntry, WrapValidator(_call_or_group)]]
+Alternatives = Annotated[
+    list[Annotated[Calls, Field(min_length=1)]],
+    Field(min_length=2, max_length=MOST_ALTERNATIVES),
+    WrapValidator(_alternatives),
+]
+
+
+class RepeatEntry(_Entry):
+    """A golden scored over several runs."""
+
+    WHAT = "a repeat"
+
+    runs: Whole
+    """how many runs belong together"""
+    passes: Whole = 0
+    """how many of them must pass; all, where it is left out"""
+
+    @classmethod
+    def _together(cls, given: _Given) -> Findings:
+        runs, passes = given.value.get("runs"), given.value.get("passes")
+        if type(runs) is int and type(passes) is int and passes > runs:
+            yield ("passes",), f"{found(passes)}, expected at most {runs}, as many as there are `runs`"
+
+
+class _WithCalls(_Entry):
+    """A turn or a golden: calls, or alternatives to choose from."""
+
+    calls: Calls = []
+    """the calls expected here; none: nothing is expected"""
+    any_of: Alternatives = []
+    """lists of calls, any of which is right, in the place of `calls`; the best counts"""
+    call_counts: Annotated[dict[str, Count], Field(min_length=1)] = {}
+    """how often tools should be called, for metrics that count: {search: 2, book: "<= 1"}"""
+
+    def lists(self, aliases: Mapping[str, str]) -> tuple[tuple[ExpectedCall, ...], ...]:
+        """Return the list of calls, or the alternatives; empty where there is neither."""
+        lists = [self.calls] if "calls" in self.model_fields_set else self.any_of
+        return tuple(tuple(self._listed(one, aliases)) for one in lists)
+
+    def _listed(self, calls: Calls, aliases: Mapping[str, str]) -> Iterator[ExpectedCall]:
+        for group, one in enumerate(calls, start=1):
+            if isinstance(one, GroupEntry):
+                yield from (call.call(aliases, self._criterion, group) for call in one.parallel)
+            else:
+                yield one.call(aliases, self._criterion)
+
+
+class TurnEntry(_WithCalls):
+    """What one turn should have done."""
+
+    WHAT = "a turn"
+    LEVEL = TURN_LEVEL
+    NEVER_BOTH = (("calls", "any_of"),)
+
+    user: Text = ""
+    """the user's message, by which the turn is found; white space is folded"""
+    turn_id: Text = ""
+    """the framework's own id of the turn, by which it is found before `user`"""
+    criterion: Annotated[Any, _criterion(TURN_LEVEL)] = None
+    """what differs for this turn from the criterion of its golden"""
+
+    @classmethod
+    def _together(cls, given: _Given) -> Findings:
+        mistakes = _Mistakes()
+        if given.above.get("scope") == "session":
+            check_turn_of_whole_session(given.value.get("criterion"), ("criterion",), mistakes.add)
+        return mistakes
+
+    def turn(self, aliases: Mapping[str, str], above: CriterionMapping) -> GoldenTurn:
+        """Return the turn."""
+        lists = self.lists(aliases)
+        return GoldenTurn(
+            calls=lists[0] if lists else (),
+            user=self.user or None,
+            turn_id=self.turn_id or None,
+            criterion=self.own_criterion(above),
+            alternatives=lists[1:],
+            call_counts=self.call_counts,
+        )
+
+
+class GoldenEntry(_WithCalls):
+    """What one session should have done."""
+
+    WHAT = "a golden"
+    LEVEL = GOLDEN_LEVEL
+    ONE_OF = (("session", "session_pattern", "attribute", "first_user_text"), ("turns", "calls", "any_of"))
+
+    session: Text = ""
+    """the id of the session it belongs to"""
+    session_pattern: Text = ""
+    """a glob that matches whole session ids, such as nightly-*-weather"""
+    attribute: Annotated[dict[str, Scalar], Field(min_length=1)] = {}
+    """attributes that the session's spans or resource have: {test.case.name: weather in Paris}"""
+    first_user_text: Text = ""
+    """the first message of the user; white space is folded"""
+    turns: list[TurnEntry] = []
+    """what is expected, turn by turn"""
+    repeat: RepeatEntry | None = None
+    """scores the golden over several runs: {runs: 5, passes: 4}"""
+    criterion: Annotated[Any, _criterion(GOLDEN_LEVEL)] = None
+    """what differs for this golden from the criterion of its set"""
+    metrics: Metrics = ()
+    """what is scored beside tool_parameter_match: names, or thresholds by name"""
+    preset: Preset = None
+    """another system's scorer, in the place of tool_parameter_match"""
+    description: Text = ""
+    """for people"""
+
+    @classmethod
+    def _together(cls, given: _Given) -> Findings:
+        turns = given.value.get("turns")
+        if given.criterion.get("scope") != "session" or not is_list(turns):
+            return
+        lists = [turn.get("any_of") for turn in turns if is_mapping(turn) and "calls" not in turn]
+        if prod(len(one) for one in lists if is_list(one) and one) > MOST_ALTERNATIVES:
+            message = f"with `scope: session` the alternatives of its turns make more than {MOST_ALTERNATIVES} together"
+            yield ("turns",), f"{message}: leave some out, or use `any_of` once for the golden"
+
+    def golden(self, owner: GoldenSetEntry, built: GoldenSet, source: str) -> Golden:
+        """Return the golden."""
+        lists = self.lists(owner.aliases)
+        chosen = {choice.name: choice for choice in (*owner.metrics, *self.metrics)}
+        return Golden(
+            session=self.session or None,
+            session_pattern=self.session_pattern or None,
+            attribute=self.attribute,
+            first_user_text=self.first_user_text or None,
+            turns=tuple(turn.turn(owner.aliases, self._criterion) for turn in self.turns),
+            calls=lists[0] if lists else None,
+            alternatives=lists[1:],
+            criterion=self.own_criterion(owner.inherited) or built.criterion,
+            golden_set=built.label,
+            digest=built.digest,
+            source=source,
+            metrics=tuple(chosen.values()),
+            preset=self.preset if "preset" in self.model_fields_set else owner.preset,
+            repeat=None if self.repeat is None else Repeat(self.repeat.runs, self.repeat.passes or self.repeat.runs),
+            call_counts=self.call_counts,
+            aliases=owner.aliases,
+        )
+
+
+class GoldenSetEntry(_Entry):
+    """The whole file."""
+
+    WHAT = "a golden set"
+    LEVEL = SET_LEVEL
+
+    format: Annotated[int, Field(ge=1, le=1)] = 1
+    """the format of this file: 1"""
+    golden_set: Text
+    """the name of the set, which results carry"""
+    version: Text = ""
+    """the version of the set, which results carry; quote numbers"""
+    description: Text = ""
+    """for people"""
+    criterion: Annotated[Any, _criterion(SET_LEVEL)] = None
+    """how calls are aligned, compared and aggregated; goldens inherit it"""
+    metrics: Metrics = ()
+    """what is scored beside tool_parameter_match: names, or thresholds by name"""
+    preset: Preset = None
+    """another system's scorer, in the place of tool_parameter_match"""
+    aliases: Aliases = {}
+    """other names that tools have in traces: {get_weather: [weather.get]}"""
+    goldens: list[GoldenEntry]
+    """one golden for each session"""
 
 
 def read_golden_set(document: JsonValue, notes: MistakeCollector, defaults: CriterionMapping) -> GoldenSet:
-    """Make a golden set of a document; what is wrong with it is noted, and the result then of no use."""
-    GOLDEN_SET.check(document, (), notes)
-    # Building goes on beside mistakes: criteria are checked while they are merged.
-    given: Given = document if is_mapping(document) else {}
-    return _Builder(notes, aliases_of(given.get("aliases"))).golden_set(given, defaults)
+    """Make a golden set of a document. After mistakes, which are noted, it has only what duplicates are found by."""
+    try:
+        entry = GoldenSetEntry.model_validate(document, context=[defaults])
+    except ValidationError as error:
+        for one in error.errors(include_url=False):
+            notes.add(one["loc"], _message(one, GoldenSetEntry))
+        return _outline(document, notes)
+    built = GoldenSet(
+        name=entry.golden_set,
+        version=entry.version or None,
+        digest="" if notes.mistakes else content_digest(document),
+        criterion=Criterion.parse(entry.inherited),
+        source=notes.source(()),
+    )
+    goldens = (one.golden(entry, built, notes.source(("goldens", index))) for index, one in enumerate(entry.goldens))
+    return replace(built, goldens=tuple(goldens))
+
+
+def _outline(document: JsonValue, notes: MistakeCollector) -> GoldenSet:
+    given = document if is_mapping(document) else {}
+    names = {key: value for key in ("golden_set", "version") if isinstance(value := given.get(key), str)}
+    goldens: list[Golden] = []
+    for index, one in enumerate(entries if is_list(entries := given.get("goldens")) else ()):
+        if is_mapping(one):
+            keys = ("session", "session_pattern", "first_user_text")
+            joins: dict[str, Any] = {key: value for key in keys if isinstance(value := one.get(key), str)}
+            goldens.append(Golden(**joins, source=notes.source(("goldens", index))))
+    return GoldenSet(names.get("golden_set", ""), names.get("version"), goldens=tuple(goldens), source=notes.source(()))
 
 
 def content_digest(document: JsonValue) -> str:
     """Return 16 hex digits that are the same for the same content, however it is formatted and ordered."""
     canonical = json.dumps(document, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(canonical.encode()).hexdigest()[:16]
-
-
-class _Builder:
-    def __init__(self, notes: MistakeCollector, aliases: Mapping[str, str]) -> None:
-        self.notes, self.aliases = notes, aliases
-
-    def golden_set(self, given: Given, defaults: CriterionMapping) -> GoldenSet:
-        said = self.said(given, defaults, ())
-        built = GoldenSet(
-            name=given.get("golden_set", ""),
-            version=given.get("version"),
-            digest="" if self.notes.mistakes else content_digest(given),
-            criterion=self.criterion(said),
-            source=self.notes.source(()),
-        )
-        goldens = [
-            with_choices(self.golden(built, one, said, where), one, given)
-            for where, one in _objects(given.get("goldens"), ("goldens",))
-        ]
-        return replace(built, goldens=tuple(goldens))
-
-    def golden(self, owner: GoldenSet, given: Given, above: CriterionMapping, where: ValuePath) -> Golden:
-        said = self.said(given, above, where)
-        turns = tuple(self.turn(one, said, there) for there, one in _objects(given.get("turns"), (*where, "turns")))
-        lists = self.lists(given, said, where)
-        if said.get("scope") == "session" and prod(1 + len(turn.alternatives) for turn in turns) > MOST_ALTERNATIVES:
-            message = f"with `scope: session` the alternatives of its turns make more than {MOST_ALTERNATIVES} together"
-            self.notes.add((*where, "turns"), f"{message}: leave some out, or say `any_of` once for the golden")
-        wrong = bool(self.notes.mistakes)
-        return Golden(
-            session=given.get("session"),
-            session_pattern=given.get("session_pattern"),
-            attribute={} if wrong else given.get("attribute", {}),
-            first_user_text=given.get("first_user_text"),
-            turns=turns,
-            calls=lists[0] if lists else None,
-            alternatives=lists[1:],
-            criterion=owner.criterion if said is above else self.criterion(said),
-            golden_set=owner.label,
-            digest=owner.digest,
-            source=self.notes.source(where),
-            repeat=None if wrong or "repeat" not in given else _repeat(given["repeat"]),
-            call_counts={} if wrong else counts_of(given.get("call_counts")),
-            aliases=self.aliases,
-        )
-
-    def turn(self, given: Given, above: CriterionMapping, where: ValuePath) -> GoldenTurn:
-        said = self.said(given, above, where)
-        if above.get("scope") == "session":
-            check_turn_of_whole_session(given.get("criterion"), (*where, "criterion"), self.notes)
-        lists = self.lists(given, said, where)
-        return GoldenTurn(
-            calls=lists[0] if lists else (),
-            user=given.get("user"),
-            turn_id=given.get("turn_id"),
-            criterion=None if said is above else self.criterion(said),
-            alternatives=lists[1:],
-            call_counts={} if self.notes.mistakes else counts_of(given.get("call_counts")),
-        )
-
-    def lists(self, given: Given, above: CriterionMapping, where: ValuePath) -> tuple[tuple[ExpectedCall, ...], ...]:
-        """Return the list of calls, or the alternatives to choose from; empty where there is neither."""
-        if "calls" in given:
-            return (self.calls(given["calls"], above, (*where, "calls")),)
-        lists = given.get("any_of")
-        if not is_list(lists):
-            return ()
-        return tuple(self.calls(one, above, (*where, "any_of", index)) for index, one in enumerate(lists))
-
-    def calls(self, items: JsonValue, above: CriterionMapping, where: ValuePath) -> tuple[ExpectedCall, ...]:
-        calls: list[ExpectedCall] = []
-        for group, (there, one) in enumerate(_objects(items, where), start=1):
-            if "parallel" in one:
-                inside = _objects(one["parallel"], (*there, "parallel"))
-                calls += [replace(self.call(call, above, place), group=group) for place, call in inside]
-            else:
-                calls.append(self.call(one, above, there))
-        return tuple(calls)
-
-    def call(self, given: Given, above: CriterionMapping, where: ValuePath) -> ExpectedCall:
-        said = self.said(given, above, where)
-        name = given.get("name", "")
-        return ExpectedCall(
-            self.aliases.get(name, name) if isinstance(name, str) else "",
-            self.args(given),
-            None if said is above else self.criterion(said),
-            optional=given.get("optional") is True,
-            forbidden=given.get("forbidden") is True,
-            result=given.get("result"),
-        )
-
-    def args(self, given: Given) -> Given:
-        return {} if self.notes.mistakes else given.get("args", {})
-
-    def said(self, given: Given, above: CriterionMapping, where: ValuePath) -> CriterionMapping:
-        return inherit(above, given["criterion"], (*where, "criterion"), self.notes) if "criterion" in given else above
-
-    def criterion(self, said: CriterionMapping) -> Criterion:
-        return Criterion() if self.notes.mistakes else Criterion.parse(said)
-
-
-def _repeat(given: Given) -> Repeat:
-    return Repeat(given["runs"], given.get("passes", given["runs"]))
-
-
-def _objects(items: JsonValue, where: ValuePath) -> Iterator[tuple[ValuePath, Given]]:
-    """Yield the objects in a list; anything else there is a mistake that the shape noted."""
-    for index, item in enumerate(items if is_list(items) else []):
-        if is_mapping(item):
-            yield (*where, index), item

@@ -10,10 +10,10 @@ from typing import Any
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.errors import CriterionFileError, GoldenFileError, Mistake
 from goldspan.scoring.goldens.adk_eval_set import is_eval_set, read_eval_set
-from goldspan.scoring.goldens.criteria import OF_A_SET, CriterionMapping, criterion_mapping, inherit
+from goldspan.scoring.goldens.criteria import SET_LEVEL, CriterionMapping, criterion_mapping, inherit
 from goldspan.scoring.goldens.documents import MistakeCollector, Unreadable, ValuePath, found, json_copy, read_text
 from goldspan.scoring.goldens.golden import MAIN_METRIC, GoldenSet, MetricChoice
-from goldspan.scoring.goldens.golden_file import ChosenMetrics, read_golden_set, read_metrics
+from goldspan.scoring.goldens.golden_file import read_golden_set, read_metrics
 from goldspan.scoring.goldens.golden_index import GoldenIndex, duplicates_in
 from goldspan.scoring.goldens.json_text import read_json, read_json_lines
 from goldspan.scoring.goldens.yaml_text import read_yaml
@@ -75,8 +75,7 @@ def load_criterion(source: str | Path | Mapping[str, Any]) -> Criterion:
     said: CriterionMapping = {}
     with suppress(Unreadable):
         where, value = _criterion_in(_document(source, notes), notes)
-        OF_A_SET.check(value, where, notes)
-        said = inherit({}, value, where, notes)
+        said = inherit({}, value, SET_LEVEL, where, notes.add)
     if notes.mistakes:
         raise CriterionFileError(*notes.in_order())
     return Criterion.parse(said)
@@ -92,16 +91,16 @@ def load_metrics(source: str | Path | Mapping[str, Any]) -> tuple[MetricChoice, 
 
     """
     notes = MistakeCollector(GIVEN_IN_CODE if isinstance(source, Mapping) else str(source))
-    known: dict[str, JsonValue] = {}
+    chosen: tuple[MetricChoice, ...] = ()
     with suppress(Unreadable):
         document = _document(source, notes)
         metrics = document.get("criteria") if is_mapping(document) else None
         if is_mapping(metrics):
             known = {name: metrics[name] for name in metrics if name in metric_names() and name != MAIN_METRIC}
-        ChosenMetrics().check(known, ("criteria",), notes)
+            chosen = read_metrics(known, lambda path, message: notes.add(("criteria", *path), message))
     if notes.mistakes:
         raise CriterionFileError(*notes.in_order())
-    return read_metrics(known, ())
+    return chosen
 
 
 def _expanded(sources: Iterable[Source], mistakes: list[Mistake]) -> Iterable[Path | Mapping[str, Any] | GoldenSet]:

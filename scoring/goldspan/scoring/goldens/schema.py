@@ -1,36 +1,78 @@
-"""The JSON Schema of the golden file, for editors: made of the declaration that also checks the file."""
+"""The JSON Schema of the golden file, for editors: made from the models that also check the file."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from pydantic.alias_generators import to_camel
 
 from goldspan.scoring.criterion import Criterion
-from goldspan.scoring.goldens.criteria import OF_A_CALL, OF_A_GOLDEN, OF_A_SET, OF_A_TURN
-from goldspan.scoring.goldens.documents import MATCHER_SCHEMA, VALUE_SCHEMA, JsonSchema
-from goldspan.scoring.goldens.golden_file import CALL, GOLDEN, GOLDEN_SET, GROUP, REPEAT, TURN
-from goldspan.scoring.type_guards import is_mapping
+from goldspan.scoring.goldens.criteria import CALL_LEVEL, GOLDEN_LEVEL, SET_LEVEL, TURN_LEVEL
+from goldspan.scoring.goldens.documents import JsonSchema
+from goldspan.scoring.goldens.golden_file import GoldenSetEntry
+from goldspan.scoring.matchers.reading import MATCHER_KINDS
+from goldspan.scoring.type_guards import is_list, is_mapping
+
+_MATCHER: JsonSchema = {
+    "anyOf": [
+        {
+            "description": kind.about,
+            "type": "object",
+            "properties": {kind.name: kind.schema, **kind.options},
+            "required": [kind.name],
+            "additionalProperties": False,
+        }
+        for kind in MATCHER_KINDS.values()
+    ]
+}
+_VALUE: JsonSchema = {
+    "anyOf": [
+        {"type": ["null", "boolean", "number", "string"]},
+        {"type": "array", "items": {"$ref": "#/$defs/value"}},
+        {
+            "type": "object",
+            "propertyNames": {"not": {"pattern": "^\\$"}},
+            "additionalProperties": {"$ref": "#/$defs/value"},
+        },
+        {"$ref": "#/$defs/matcher"},
+    ]
+}
 
 
 def golden_set_schema() -> JsonSchema:
     """Return the JSON Schema (draft 2020-12) of a golden file in YAML or JSON.
 
-    It says less than the loader: duplicate sessions, and criteria that go wrong only together, it cannot see.
+    It checks less than the loader: it cannot see duplicate sessions, nor criteria that are wrong only together.
     """
     criterion = Criterion.model_json_schema()
     blocks = criterion.pop("$defs", {})
+    entries = _with_references(GoldenSetEntry.model_json_schema())
+    levels = (SET_LEVEL, GOLDEN_LEVEL, TURN_LEVEL, CALL_LEVEL)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **entries,
         "title": "goldspan golden set",
         "description": "What the sessions of an agent should have done: expected tool calls and their arguments.",
-        **GOLDEN_SET.definition(),
         "$defs": {
-            **{shape.name: shape.definition() for shape in (GOLDEN, TURN, CALL, GROUP, REPEAT)},
-            "value": VALUE_SCHEMA,
-            "matcher": MATCHER_SCHEMA,
-            **{shape.name: shape.definition() for shape in (OF_A_SET, OF_A_GOLDEN, OF_A_TURN, OF_A_CALL)},
+            **entries["$defs"],
+            "value": _VALUE,
+            "matcher": _MATCHER,
+            **{level.definition_name: level.definition() for level in levels},
             **{name: _as_in_files(block) for name, block in {"Criterion": criterion, **blocks}.items()},
         },
     }
+
+
+def _with_references(schema: Any) -> Any:
+    """Refer to definitions that pydantic does not make; leave out titles, and defaults that are never written."""
+    if is_list(schema):
+        return [_with_references(one) for one in schema]
+    if not is_mapping(schema):
+        return schema
+    written = {name: _with_references(one) for name, one in schema.items() if name not in ("title", "default")}
+    if "definition" in written:
+        written["$ref"] = f"#/$defs/{written.pop('definition')}"
+    return written
 
 
 def _as_in_files(schema: JsonSchema) -> JsonSchema:

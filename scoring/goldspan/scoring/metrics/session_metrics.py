@@ -68,7 +68,7 @@ def choose_metric(given: MetricSource) -> ChosenMetric:
     else:
         metric, threshold = as_metric(given), None
     if metric.name == MAIN_METRIC:
-        raise MetricError(f"`{MAIN_METRIC}` is judged whatever else is: choose what stands beside it")
+        raise MetricError(f"`{MAIN_METRIC}` is always scored: choose metrics beside it")
     return ChosenMetric(metric, threshold)
 
 
