@@ -105,7 +105,7 @@ def test_what_is_redacted_only_has_to_be_present() -> None:
 )
 def test_a_redacted_value_that_stands_elsewhere_is_said(user: str, other: Any, leaks: bool) -> None:
     _, notices = recorded(session((user, call("pay", {"card": "4111-1111", "other": other}))), redact=["card"])
-    words = "s-1: the value of card stands elsewhere in what was written: look for it"
+    words = "s-1: the value of card also stands in other places of the golden: look for it"
     assert notices == ([words] if leaks else [])
 
 
@@ -207,7 +207,7 @@ def test_a_pattern_makes_one_golden_of_many_sessions() -> None:
         (session(("Hi", call("a")), id_source="trace_id"), "no session id was recorded"),
         (session(("Hi", call("a")), incomplete=True), "recorded incompletely"),
         (session(("Hi",)), "no tool was called: left out"),
-        (Session("s-1", (Turn((call("a"),)), Turn((), calls_visible=False))), "tools ran unseen in 1 turn"),
+        (Session("s-1", (Turn((call("a"),)), Turn((), calls_visible=False))), "no span shows the tool calls of 1 turn"),
         (session(("Hi", call("a")), key=" "), "without any session or trace id"),
     ],
 )

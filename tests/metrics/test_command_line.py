@@ -85,7 +85,7 @@ def test_a_metric_that_breaks_leaves_the_rest_and_is_named(tmp_path: Path, monke
         (("--preset", "axiom"), "did you mean 'axion'?"),
         (("--preset", "axion", "--option", "strict=true"), "has no option 'strict'"),
         (("--preset", "axion", "--option", "strict_order"), "expected NAME=VALUE"),
-        (("--option", "strict_order=true"), "--option needs --preset"),
+        (("--option", "strict_order=true"), "--option sets an option of a preset"),
         (("--preset", "axion", "--criterion", "x.yaml"), "use one"),
     ],
 )

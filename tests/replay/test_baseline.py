@@ -167,7 +167,7 @@ def test_nothing_regresses_since_itself(result: RunResult, coverage: Coverage) -
 def test_what_else_was_asked_for_still_counts() -> None:
     same = baseline_of(runs(HALF))
     low = decide_against(same, runs(HALF), recognised=1, coverage=Coverage.STRICT, fail_under=Fraction(6, 10))
-    assert low.reasons == ("a mean score of 0.5, where at least 0.6 is asked for",)
+    assert low.reasons == ("the mean score 0.5 is below --fail-under 0.6",)
     assert decide_against(same, runs(HALF), recognised=0, coverage=Coverage.STRICT).exit_code == 1
 
 

@@ -37,11 +37,11 @@ CASES = {
     "failed, whatever the coverage": Case((WRONG,), ("--coverage", "lenient"), 1, "✗ failed: 1 of 1 session failed."),
     "below the mean asked for": Case((GOOD,), ("--criterion", "half.yaml", "--fail-under", "1"), 0, "passed"),
     "mean": Case(
-        (HALF,), ("--criterion", "half.yaml", "--fail-under", "0.6"), 1, "a mean score of 0.5, where at least 0.6"
+        (HALF,), ("--criterion", "half.yaml", "--fail-under", "0.6"), 1, "the mean score 0.5 is below --fail-under 0.6"
     ),
     "mean reached": Case((HALF,), ("--criterion", "half.yaml", "--fail-under", "0.5"), 0, "passed"),
     "not captured": Case((UNKNOWN,), (), 1, "1 session could not be evaluated (arguments not captured)"),
-    "not captured, lenient": Case((UNKNOWN,), ("--coverage", "lenient"), 0, "nothing was evaluated either"),
+    "not captured, lenient": Case((UNKNOWN,), ("--coverage", "lenient"), 0, "but nothing was evaluated"),
     "never seen": Case((OTHER,), (), 1, "1 golden was never seen (sess-1)"),
     "never seen, lenient": Case((OTHER,), ("--coverage", "lenient"), 0, "never seen: sess-1"),
     "nothing recognised": Case(

@@ -207,12 +207,12 @@ def test_a_call_is_compared_with_the_one_made_or_the_nearest_and_others_are_not_
 
 def test_metrics_stand_in_a_table_of_their_session() -> None:
     page = page_of(RunResult((replace(PASSED, metrics=METRICS), FAILED)))
-    assert pieces(page, "caption").count("Beside the score") == 1
+    assert pieces(page, "caption").count("Other metrics") == 1
     assert [row for row in pieces(page, "tr") if any(metric.description in row for metric in METRICS)] == [
-        "trajectory_f1 ✗ 0.50 fail from 0.90 1 of 2 expected calls match, 2 were made"
+        "trajectory_f1 ✗ 0.50 fail 0.90 1 of 2 expected calls match, 2 were made"
         " The harmonic mean of trajectory precision and recall.",
-        "tools_used 12.00 informs only informs How many tools were used.",
-        "a_metric_with_a_name_that_is_longer_than_most ? - not evaluated only informs"
+        "tools_used 12.00 no label none How many tools were used.",
+        "a_metric_with_a_name_that_is_longer_than_most ? - not evaluated none"
         " the metric raised an error; ZeroDivisionError: division by zero What cannot be said.",
     ]
 

@@ -86,7 +86,7 @@ def test_the_table_shows_what_was_found(run: Run, tmp_path: Path) -> None:
         "recognised      4 of 5 spans: otel_genai 4\n"
         "not recognised  1 span, by scope: opentelemetry.instrumentation.httpx 1\n"
         "\n"
-        "Nothing is missing: `goldspan score` can judge every one of these calls.\n"
+        "Nothing is missing: `goldspan score` can score every one of these calls.\n"
     )
 
 

@@ -45,9 +45,11 @@ def goldens() -> None:
 @TRACES
 @_OUTPUT
 @_NAME
-@click.option("--redact", multiple=True, metavar="ARG", help="Write only that this argument is present; repeatable.")
-@click.option("--pattern", metavar="GLOB", help="Take sessions with such ids for recordings of one golden.")
-@click.option("--session", "only", multiple=True, metavar="GLOB", help="Record only such sessions; repeatable.")
+@click.option("--redact", multiple=True, metavar="ARG", help="Do not write the value of this argument; repeatable.")
+@click.option("--pattern", metavar="GLOB", help="Record sessions whose id matches as runs of one golden.")
+@click.option(
+    "--session", "only", multiple=True, metavar="GLOB", help="Record only sessions with such ids; repeatable."
+)
 @click.option("--by-user-text", is_flag=True, help="Find goldens by the user's first message, not by session id.")
 @click.option("--no-user-text", is_flag=True, help="Do not write what the user said.")
 @click.option("--force", is_flag=True, help="Replace the file if it is there.")
@@ -63,10 +65,10 @@ def record(
     no_user_text: bool,
     force: bool,
 ) -> None:
-    """Write a golden set from traces that were right.
+    """Record a golden set from traces whose calls were right.
 
-    TRACES are trace files, directories of them, or - for standard input. What could not be written, and where
-    recordings of one session disagree, is said on standard error.
+    TRACES are trace files, directories of them, or - for standard input. Standard error says which values were left
+    out, and where several runs of one session disagree.
 
     Exit codes: 0 written; 1 no tool call was found; 2 wrong usage, or a named file holds no record.
     """
@@ -101,10 +103,10 @@ def record(
 )
 @click.option("--format", "as_format", type=click.Choice(["text", "json"]), default="text", help="Text or JSON.")
 def check(golden_files: tuple[str, ...], *, traces: tuple[str, ...], as_format: str) -> None:
-    """Find what golden sets probably do not mean.
+    """Find probable mistakes in golden sets.
 
-    Goldens that are never reached, patterns that overlap, matchers that match anything, empty lists of calls; with
-    traces also goldens that were never seen, and tools and arguments that no tool declares.
+    These are goldens that no session reaches, patterns that overlap, matchers that match anything and empty lists of
+    calls; with --traces also goldens that were never seen, and tools and arguments that no tool declares.
 
     Exit codes: 0 nothing was found; 1 something was; 2 wrong usage, or a file is wrong or cannot be read.
     """
@@ -137,9 +139,10 @@ def check(golden_files: tuple[str, ...], *, traces: tuple[str, ...], as_format: 
 )
 @COLOR
 def diff(golden_files: str, others: tuple[str, ...], *, as_format: str, color: str) -> None:
-    """Show what differs from another set or traces.
+    """Compare a golden set with another one, or with traces.
 
-    GOLDENS is a golden set, OTHER another one, or traces. With traces, what the criterion lets pass is no difference.
+    GOLDENS is a golden set, OTHER another one, or traces. With traces, a value that the criterion accepts is no
+    difference.
 
     Exit codes: 0 nothing differs; 1 something does; 2 wrong usage, or a file cannot be read.
     """
@@ -165,14 +168,14 @@ def diff(golden_files: str, others: tuple[str, ...], *, as_format: str, color: s
 @goldens.command()
 @click.argument("golden_file", metavar="GOLDENS")
 @TRACES
-@click.option("-y", "--yes", is_flag=True, help="Accept everything without asking.")
+@click.option("-y", "--yes", is_flag=True, help="Accept every difference without asking.")
 @click.option("--dry-run", is_flag=True, help="Show what could be accepted, and write nothing.")
 @COLOR
 def update(golden_file: str, traces: tuple[str, ...], *, yes: bool, dry_run: bool, color: str) -> None:
-    """Accept differences of traces, one after the other.
+    """Change a golden file to expect what traces show, one difference after the other.
 
-    GOLDENS is one golden file, and keeps its comments and its layout where it is YAML. Goldens and turns that were
-    never seen stay; sessions without a golden are left to `goldspan goldens record`.
+    GOLDENS is one golden file; a YAML file keeps its comments and its layout. Goldens and turns that were never seen
+    stay. `goldspan goldens record` writes goldens for sessions that have none.
 
     Exit codes: 0 the file expects what was seen; 1 differences are left; 2 wrong usage, or a file cannot be read or
     changed.
@@ -195,7 +198,7 @@ def update(golden_file: str, traces: tuple[str, ...], *, yes: bool, dry_run: boo
 
 @goldens.command("import")
 @click.argument("file", metavar="FILE")
-@click.option("--from", "source", type=click.Choice(SOURCES), required=True, help="Whose file it is.")
+@click.option("--from", "source", type=click.Choice(SOURCES), required=True, help="The benchmark it comes from.")
 @_OUTPUT
 @_NAME
 @click.option("--session-prefix", default="", metavar="TEXT", help="Put this before each id to make a session id.")
@@ -204,10 +207,10 @@ def update(golden_file: str, traces: tuple[str, ...], *, yes: bool, dry_run: boo
 def import_(
     file: str, *, source: str, output: str | None, name: str | None, session_prefix: str, user_calls: bool, force: bool
 ) -> None:
-    """Make a golden set of a benchmark's file.
+    """Make a golden set from a benchmark's file.
 
-    FILE holds tau2's tasks or BFCL's possible answers. Values are taken literally. What these benchmarks' own checkers
-    do beyond comparing arguments, their presets reproduce.
+    FILE holds tau2's tasks or BFCL's possible answers. Values are compared literally. The presets of these
+    benchmarks score as their own checkers do.
     """
     _refuse_to_replace(output, force=force)
     with file_errors():

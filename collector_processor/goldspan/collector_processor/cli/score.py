@@ -58,7 +58,7 @@ _RENDERERS: dict[str, Callable[[Report], str]] = {
 @click.option(
     "--goldens", "golden_files", multiple=True, required=True, metavar="FILE", help="A golden set; repeatable."
 )
-@click.option("--criterion", "criterion_file", metavar="FILE", help="The criterion that golden sets inherit.")
+@click.option("--criterion", "criterion_file", metavar="FILE", help="The criterion that golden sets start from.")
 @click.option("--preset", "preset_name", metavar="NAME", help="Score as another system does: axion, uipath, ...")
 @click.option(
     "--option",
@@ -73,7 +73,7 @@ _RENDERERS: dict[str, Callable[[Report], str]] = {
     "metrics",
     multiple=True,
     metavar="NAME[=THRESHOLD]",
-    help="Judge by this metric too: a name, or module:function of your own; repeatable.",
+    help="Score with this metric too: its name, or your own as module:function; repeatable.",
 )
 @FORMAT
 @click.option(
@@ -84,7 +84,7 @@ _RENDERERS: dict[str, Callable[[Report], str]] = {
     metavar="KIND=FILE",
     help=f"Write a report: {', '.join(REPORT_KINDS)}; repeatable.",
 )
-@click.option("--enriched", metavar="FILE", help="Write the spans again, with their scores as attributes.")
+@click.option("--enriched", metavar="FILE", help="Write the spans to this file, with their scores as attributes.")
 @click.option("--otlp-endpoint", metavar="URL", help="Send an event for each result to this OTLP/HTTP endpoint.")
 @click.option("--otlp-metrics", is_flag=True, help="Send metrics to the OTLP endpoint as well.")
 @click.option(
@@ -93,14 +93,14 @@ _RENDERERS: dict[str, Callable[[Report], str]] = {
     type=SinkType(),
     multiple=True,
     metavar="KIND=URL",
-    help="Send scores to a phoenix, mlflow or langfuse at this address; repeatable.",
+    help="Send scores to Phoenix, MLflow or Langfuse, as in phoenix=http://localhost:6006; repeatable.",
 )
 @click.option("--fail-under", type=ScoreType(), metavar="SCORE", help="Fail if the mean session score is lower.")
 @click.option(
     "--coverage",
     type=click.Choice([one.value for one in Coverage]),
     default=Coverage.STRICT.value,
-    help="Whether what could not be evaluated, and goldens never seen, fail: strict (default), or lenient.",
+    help="strict (default) fails if something could not be evaluated or a golden was never seen; lenient does not.",
 )
 @click.option(
     "--baseline",
@@ -183,7 +183,7 @@ def _refuse_contradictions(
     if preset is not None and criterion_file is not None:
         raise click.UsageError("--preset scores by the rules of another system, --criterion by goldspan's: use one")
     if options and preset is None:
-        raise click.UsageError("--option needs --preset NAME, whose option it is")
+        raise click.UsageError("--option sets an option of a preset: add --preset NAME")
 
 
 def _scorer(

@@ -373,9 +373,9 @@ def _notes(result: RunResult, without: Sequence[Session]) -> Iterator[str]:
                 hidden = [call for call in turn.calls if call.verdict.exact is None and call.verdict.reason is not None]
                 unknown.update(shown_name(session.golden.key) for _ in hidden)
         elif session.verdict.reason is Reason.AMBIGUOUS_GOLDEN and session.session is not None:
-            yield f"several goldens want {shown_name(session.session.id)}: not compared"
+            yield f"several goldens match {shown_name(session.session.id)}: not compared"
     for key, count in unknown.items():
-        yield f"{key}: what was passed is not known in {counted(count, 'call')}: not compared"
+        yield f"{key}: the arguments of {counted(count, 'call')} are not known: not compared"
     if without:
         yield f"no golden for {counted(len(without), 'session')} with tool calls: `goldspan goldens record` writes them"
 

@@ -80,7 +80,7 @@ def record(
     for (key_field, key), recordings in _by_key(sessions, pattern, by_user_text=by_user_text).items():
         turns = [_turns(session, hidden, user_texts=user_texts) for session in recordings]
         if not key.strip():
-            notices.append(Notice("", "spans without any session or trace id: nothing to call their golden by"))
+            notices.append(Notice("", "spans without a session id or trace id: no golden can be joined to them"))
             continue
         if not any(turn.groups for one in turns for turn in one):
             notices.append(Notice(key, "no tool was called: left out"))
@@ -120,7 +120,7 @@ def _leaks(sessions: Sequence[Session], redact: frozenset[str], golden: JsonValu
     for name in sorted(redact):
         values = {text for call in calls for text in _hidden(call.arguments, name)}
         if any(len(text) >= _SHORTEST_SECRET and text in written for text in values):
-            yield f"the value of {shown_name(name)} stands elsewhere in what was written: look for it"
+            yield f"the value of {shown_name(name)} also stands in other places of the golden: look for it"
 
 
 def _hidden(value: JsonValue, name: str) -> Iterator[str]:
@@ -158,10 +158,10 @@ def _notices(sessions: Sequence[Session], recordings: Sequence[Sequence[Recorded
             "--by-user-text finds goldens by what the user said first"
         )
     if any(session.incomplete or session.ambiguous for session in sessions):
-        yield "recorded incompletely, or with several session ids: look it over"
+        yield "recorded incompletely, or with several session ids: check it"
     turns = [turn for recording in recordings for turn in recording]
     if hidden := sum(not turn.visible for turn in turns):
-        yield f"tools ran unseen in {counted(hidden, 'turn')}: their calls are not written"
+        yield f"no span shows the tool calls of {counted(hidden, 'turn')}: not written"
     calls = [call for turn in turns for call in turn.calls]
     if unknown := [call for call in calls if call.args is None]:
         names = ", ".join(dict.fromkeys(shown_name(call.name) for call in unknown))

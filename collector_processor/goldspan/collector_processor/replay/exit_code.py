@@ -68,8 +68,11 @@ def nothing_found(result: RunResult, recognised: int) -> Iterator[str]:
 def too_low(sums: Totals, fail_under: Fraction | None) -> Iterator[str]:
     """Say that the mean score is below `fail_under`, if so."""
     if fail_under is not None and (sums.lowest_mean is None or sums.lowest_mean < fail_under):
-        mean = "no mean score" if sums.lowest_mean is None else f"a mean score of {float(sums.lowest_mean):.4g}"
-        yield f"{mean}, where at least {float(fail_under):.4g} is asked for"
+        least = f"{float(fail_under):.4g}"
+        if sums.lowest_mean is None:
+            yield f"there is no mean score, and --fail-under asks for {least}"
+        else:
+            yield f"the mean score {float(sums.lowest_mean):.4g} is below --fail-under {least}"
 
 
 def _metrics(result: RunResult, *, strict: bool) -> Iterator[str]:

@@ -20,19 +20,19 @@ NAME_THE_SESSION = (
     '`with session_scope("ID"):` (from goldspan.collector_processor); without, set gen_ai.conversation.id on the '
     "agent's span."
 )
-"""What helps whatever the framework."""
+"""What helps with every framework."""
 
 HELP: dict[Reason, str] = {
     Reason.ARGUMENTS_NOT_CAPTURED: "Let the instrumentation write tool arguments on its spans.",
-    Reason.ARGUMENTS_REDACTED: "Let whatever redacts them pass the arguments that goldens name.",
+    Reason.ARGUMENTS_REDACTED: "Let the redaction pass the arguments that goldens name.",
     Reason.ARGUMENTS_TRUNCATED: (
         "Raise the limit on attribute values: OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT, and its variant for spans, "
         "OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT."
     ),
-    Reason.ARGUMENTS_UNPARSABLE: "Arguments have to be recorded as a JSON object.",
+    Reason.ARGUMENTS_UNPARSABLE: "Record the arguments as a JSON object.",
     Reason.CALLS_NOT_VISIBLE: "Add an instrumentation that writes a span for each tool.",
     Reason.GOLDEN_NEVER_SEEN: (
-        "`goldspan inspect` lists the session ids that are in the traces; a golden is joined by the very same id."
+        "`goldspan inspect` lists the session ids in the traces; a golden needs exactly the same id."
     ),
     Reason.AMBIGUOUS_GOLDEN: "Give the session a golden with its exact id, or make one of the patterns narrower.",
     Reason.SESSION_AMBIGUOUS: NAME_THE_SESSION,
@@ -41,10 +41,10 @@ HELP: dict[Reason, str] = {
         "With `turn_join: key` a golden turn is found by its `user` text only: have messages recorded, or join turns "
         "by `auto` or `index`."
     ),
-    Reason.INCOMPLETE: "Give all files of the session in one reading.",
-    Reason.EVALUATOR_ERROR: "The mistake is the metric's, not the traces'.",
+    Reason.INCOMPLETE: "Pass all files of the session to one command.",
+    Reason.EVALUATOR_ERROR: "The error is in the metric, not in the traces.",
 }
-"""A fallback where a dialect has no better advice. Reasons that are no fault of the telemetry have none."""
+"""What helps where the dialect has no advice of its own. Reasons that the telemetry does not cause have no entry."""
 
 
 def advice_of(dialect: Dialect | None) -> Advice:

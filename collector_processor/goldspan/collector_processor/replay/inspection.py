@@ -109,7 +109,7 @@ def _hints(sessions: Sequence[Session], dialects: Counter[str], registry: Dialec
     if not dialects:
         yield Hint(
             "no span was recognised as an agent's, a model's or a tool's",
-            "`goldspan dialects` lists what can be read; the framework may have to be instrumented first.",
+            "`goldspan dialects` lists what goldspan reads; perhaps the framework is not instrumented yet.",
         )
     elif not calls:
         yield Hint("agents or models were seen, but no tool call", HELP[Reason.CALLS_NOT_VISIBLE])

@@ -1,4 +1,4 @@
-"""Door 3: recorded spans through the engine, as fast as they can be read, and one result at the end."""
+"""Replay: recorded spans go through the engine as fast as they can be read, and give one result at the end."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from goldspan.scoring.run import Scorer
 from goldspan.scoring.sessions import Session, Turn
 
 SPANS_A_SECOND = 1_000.0
-"""How the clock of a replay runs: by spans read, so that the same files give the same results on any machine."""
+"""The clock of a replay counts spans, so that the same files give the same results on any machine."""
 QUIET_SPANS = 100_000
-"""A session is judged, and its spans are forgotten, when so many spans in a row belonged to others."""
+"""A session is scored, and its spans are dropped, after so many spans in a row that belong to other sessions."""
 
 Consumer = Callable[[Evaluation], object]
 """Takes each evaluation, to send it on or write it down."""
@@ -123,7 +123,7 @@ def _bounds(engine: Engine, quiet_spans: int) -> Iterable[Problem]:
     stats = engine.stats
     if stats.evicted_sessions:
         message = (
-            f"{stats.evicted_sessions} sessions were judged before all of their spans were read, since more than "
+            f"{stats.evicted_sessions} sessions were scored before all of their spans were read, since more than "
             f"{engine.settings.max_spans:,} spans were open at once; sort the input by time, or score it in parts"
         )
         yield Problem("evicted", message)

@@ -88,7 +88,7 @@ def _page(report: Report) -> Iterator[str]:
     for index, session in enumerate(report.worst_first()):
         opened = index < _MOST_OPEN and (session.failed or session.label is not Label.PASS)
         yield from _session(session, opened=opened)
-    yield '<p id="nothing-left" hidden>No session fits the filter.</p></main>'
+    yield '<p id="nothing-left" hidden>No session matches the filter.</p></main>'
     if report.never_seen:
         lines = [" · ".join(filter(None, (one.name, one.golden_set, one.source))) for one in report.never_seen]
         yield from _listing("Goldens never seen", lines, opened=True, helps=HELP[Reason.GOLDEN_NEVER_SEEN])
@@ -166,7 +166,7 @@ def _listing(title: str, lines: Sequence[str], *, opened: bool, helps: str = "")
 
 def _badge(label: Label | None, score: str) -> str:
     """Return the mark and the score, with the label as their class and in words for who cannot see them."""
-    kind = "informs" if label is None else label.value
+    kind = "no_label" if label is None else label.value
     words = kind.replace("_", " ")
     mark = "" if label is None else f"{MARKS[label]} "
     return f'<span class="badge {kind}" title="{words}">{mark}{score}<span class="unseen"> {words}</span></span>'
@@ -195,14 +195,14 @@ def _session(session: SessionReport, *, opened: bool) -> Iterator[str]:
 def _metrics(metrics: Sequence[MetricReport]) -> Iterator[str]:
     if not metrics:
         return
-    yield '<div class="wide metrics"><table><caption>Beside the score</caption><thead><tr>'
-    yield '<th scope="col">metric</th><th scope="col">score</th><th scope="col">passes</th>'
-    yield '<th scope="col">what it says</th></tr></thead><tbody>'
+    yield '<div class="wide metrics"><table><caption>Other metrics</caption><thead><tr>'
+    yield '<th scope="col">metric</th><th scope="col">score</th><th scope="col">threshold</th>'
+    yield '<th scope="col">explanation</th></tr></thead><tbody>'
     for one in metrics:
-        least = f"from {one.threshold_text}" if one.threshold_text else "only informs"
+        threshold = one.threshold_text or "none"
         words = "; ".join(filter(None, (one.reason, one.explanation)))
         yield f'<tr><th scope="row">{html_text(one.name)}</th><td>{_badge(one.label, one.score_text)}</td>'
-        yield f"<td>{least}</td><td>{html_text(words)} "
+        yield f"<td>{threshold}</td><td>{html_text(words)} "
         yield f'<span class="about">{html_text(one.description)}</span></td></tr>'
     yield "</tbody></table></div>"
 

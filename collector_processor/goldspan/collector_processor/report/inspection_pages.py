@@ -43,7 +43,7 @@ def inspect_page(page: Page, found: Inspection, *, verbose: bool) -> None:
     problem_rows(page, problem_texts(found.problems), label=_LABEL)
     advice_rows(page, dict.fromkeys(found.hints))
     page.blank()
-    _last_word(page, found)
+    _conclusion(page, found)
 
 
 def _session(page: Page, session: Session, run: str, *, verbose: bool) -> None:
@@ -52,7 +52,7 @@ def _session(page: Page, session: Session, run: str, *, verbose: bool) -> None:
     elif session.id_source == "trace_id":
         source = ("no session id was found; named after its trace", "yellow")
     elif session.id_source == "input":
-        source = ("spans without any id, taken as one session", "yellow")
+        source = ("no trace or session ids; taken as one session", "yellow")
     else:
         source = (f"from {printable(session.id_source)}", "dim")
     page.line((printable(session.id), "bold"), run, "  ", source)
@@ -82,7 +82,7 @@ def _turn(page: Page, index: int, turn: Turn, *, verbose: bool) -> None:
 
 
 def _brackets(calls: Sequence[ToolCall]) -> list[str]:
-    """Mark calls that were asked for at once."""
+    """Mark parallel calls, which the model requested at once."""
     marks: list[str] = []
     for index, call in enumerate(calls):
         above = index > 0 and call.batch != 0 and calls[index - 1].batch == call.batch
@@ -129,7 +129,7 @@ def _counts(page: Page, found: Inspection) -> None:
             f"{counted(others, 'span')}, by scope: {_most(found.not_recognised)}", label=f"{'not recognised':<{_LABEL}}"
         )
     if any(bracket != " " for session in found.sessions for turn in session.turns for bracket in _brackets(turn.calls)):
-        page.paragraph("calls asked for at once are joined by ┌ └", label=f"{'legend':<{_LABEL}}", style="dim")
+        page.paragraph("parallel calls are joined by ┌ └", label=f"{'legend':<{_LABEL}}", style="dim")
 
 
 def _most(counts: Mapping[str, int]) -> str:
@@ -139,9 +139,9 @@ def _most(counts: Mapping[str, int]) -> str:
     return ", ".join(texts)
 
 
-def _last_word(page: Page, found: Inspection) -> None:
+def _conclusion(page: Page, found: Inspection) -> None:
     if not found.hints and found.calls:
-        page.paragraph("Nothing is missing: `goldspan score` can judge every one of these calls.", style="green")
+        page.paragraph("Nothing is missing: `goldspan score` can score every one of these calls.", style="green")
 
 
 def dialects_page(page: Page, registry: DialectRegistry) -> None:
@@ -156,14 +156,14 @@ def dialects_page(page: Page, registry: DialectRegistry) -> None:
                 page.paragraph(", ".join(known[key]), indent=2, label=f"{label:<{_DIALECT_LABEL}}")
         if known["session_keys"]:
             page.paragraph(", ".join(known["session_keys"]), indent=2, label=f"{'session id':<{_DIALECT_LABEL}}")
-        for label, text in (("to have args", advice["arguments"]), ("to have ids", advice["session"])):
+        for label, text in (("to get args", advice["arguments"]), ("to get ids", advice["session"])):
             if text:
                 page.paragraph(text, indent=2, label=f"{label:<{_DIALECT_LABEL}}")
         if known["docs"]:
             page.line((f"{'':<{_DIALECT_LABEL}}{known['docs']}", "dim"), indent=2)
     page.blank()
     keys = ", ".join(DEFAULT_SESSION_KEYS)
-    page.paragraph(f"In every dialect the session id is read from the first of these that is there: {keys}.")
+    page.paragraph(f"In every dialect the session id is the first of these attributes that is present: {keys}.")
     page.blank()
     page.paragraph(
         f"{counted(len(registry.dialects), 'dialect')}; a span may be read by several. "

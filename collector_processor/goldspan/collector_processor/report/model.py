@@ -392,7 +392,7 @@ def _notes(result: SessionResult) -> Iterator[str]:
     if golden is not None and session is not None and golden.key != session.id:
         yield f"golden {golden.key}"
     if session is not None and session.id_source == "trace_id":
-        yield "a trace id: no span names a session"
+        yield "no session id, named after its trace"
     if session is not None and session.incomplete:
         yield "incomplete"
 
@@ -524,7 +524,7 @@ def _call_note(call: CallResult) -> str:
             return f"not called; the nearest call failed: {failed}"
         if call.extra_arguments:
             return "not called; the nearest call passed more:"
-        return f"not called, unless by one with {hidden}" if hidden else "called, but out of order"
+        return f"not called, or called with {hidden}" if hidden else "called, but out of order"
     if call.violates is not None:
         return _FORBIDDEN
     if call.optional and call.verdict.label is Label.FAIL:

@@ -22,7 +22,7 @@ def because(decision: ExitDecision, sums: Totals) -> str:
 def _passed(sums: Totals) -> str:
     passed = sums.sessions.get(Label.PASS, 0)
     if not passed:
-        return "nothing failed, and nothing was evaluated either"
+        return "nothing failed, but nothing was evaluated"
     return f"{counted(passed, 'session')} of {sum(sums.sessions.values()):,}"
 
 
@@ -31,7 +31,7 @@ def summary_rows(result: RunResult, sums: Totals) -> Iterator[tuple[str, str]]:
     yield "sessions", _sessions(sums)
     presets = dict.fromkeys(one.preset for one in result.sessions if one.preset is not None and one.golden is not None)
     if presets:
-        yield "scored by", f"another system's rules: preset {', '.join(presets)}"
+        yield "scored by", f"preset {', '.join(presets)}, by another system's rules"
     if sums.calls_expected:
         yield "calls", _calls(sums)
     if metrics := _metric_sums(result):
@@ -60,7 +60,7 @@ def _calls(sums: Totals) -> str:
         (sums.calls_expected - sums.calls_evaluated, "not evaluated"),
     )
     others = _nonzero((sums.calls_unexpected, "not expected"), (sums.calls_rejected, "requested but never executed"))
-    return f"{sums.calls_expected:,} expected: {expected}" + (f"; beside these {others}" if others else "")
+    return f"{sums.calls_expected:,} expected: {expected}" + (f"; also {others}" if others else "")
 
 
 def _nonzero(*counts: tuple[int, str]) -> str:
