@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from goldspan.mappers.assembly import assemble
 from goldspan.mappers.facts import LogFacts, ModelFacts, Request, SpanFacts, ToolFacts

@@ -11,6 +11,7 @@ from typing import Any
 
 import hypothesis.strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+from msgspec import structs
 
 from goldspan.collector_processor.emit.evaluation import Evaluation
 from goldspan.collector_processor.engine.engine import Engine, EngineOutput
@@ -123,14 +124,14 @@ def told_by_logs(draw: st.DrawFn, spans: list[SpanFacts]) -> list[Record]:
         told = draw(st.sampled_from(["nothing", "nothing", "content", "session"]))
         kept, log = span, None
         if told == "content" and span.model is not None:
-            kept = replace(span, model=ModelFacts())
+            kept = structs.replace(span, model=ModelFacts())
             log = LogFacts(span.trace_id, span.span_id, identity, time, model=span.model)
         elif told == "content" and span.tool is not None:
-            named = replace(span.tool, call_id=identity)
-            kept = replace(span, tool=replace(named, arguments=NO_CONTENT))
+            named = structs.replace(span.tool, call_id=identity)
+            kept = structs.replace(span, tool=structs.replace(named, arguments=NO_CONTENT))
             log = LogFacts(span.trace_id, "", identity, time, tools=(named,))
         elif told == "session" and span.session_keys:
-            kept = replace(span, session_keys=())
+            kept = structs.replace(span, session_keys=())
             log = LogFacts(span.trace_id, span.span_id, identity, time, session_keys=span.session_keys)
         records += [kept] if log is None else [kept, log]
     return records

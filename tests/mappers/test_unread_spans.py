@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from goldspan.mappers.dialect_registry import DialectRegistry
-from goldspan.mappers.facts import Role, SpanFacts, UnreadSpan
+from goldspan.mappers.facts import LazySpanFacts, Role, SpanFacts
 from goldspan.mappers.readers import read_files, views
 from goldspan.mappers.spans import LogView, SpanView
 from goldspan.scoring.errors import Problem
@@ -42,7 +41,7 @@ def test_content_is_read_late_as_it_is_at_once(path: Path) -> None:
         (facts.role, facts.turn_id, facts.session_keys, facts.no_turn) for facts in at_once
     ]
     assert late == at_once
-    assert not any(isinstance(facts, UnreadSpan) for facts in late)
+    assert all(facts.is_read for facts in late if isinstance(facts, LazySpanFacts))
 
 
 def recognised(folder: Path, arguments: dict[str, Any]) -> SpanFacts:
@@ -52,12 +51,13 @@ def recognised(folder: Path, arguments: dict[str, Any]) -> SpanFacts:
     return tool
 
 
-@pytest.mark.parametrize("ask", [repr, lambda facts: replace(facts, end=1), lambda facts: facts.tool.arguments])
+@pytest.mark.parametrize("ask", [repr, lambda facts: facts.changed(end=1), lambda facts: facts.tool.arguments])
 def test_any_question_reads_it(ask: Any, tmp_path: Path) -> None:
     facts = recognised(tmp_path, {"x": 1})
-    assert type(facts) is UnreadSpan
+    assert isinstance(facts, LazySpanFacts)
+    assert not facts.is_read
     ask(facts)
-    assert type(facts) is SpanFacts
+    assert facts.is_read
     assert facts.tool is not None
     assert facts.tool.arguments.raw == {"x": 1}
 
@@ -65,7 +65,8 @@ def test_any_question_reads_it(ask: Any, tmp_path: Path) -> None:
 def test_two_deliveries_are_one_whether_read_or_not(tmp_path: Path) -> None:
     one, other = recognised(tmp_path, {"x": 1}), recognised(tmp_path, {"x": 1})
     assert one.tool is not None
-    assert type(other) is UnreadSpan
+    assert isinstance(other, LazySpanFacts)
+    assert not other.is_read
     assert not other.supersedes(one)
     assert not one.supersedes(recognised(tmp_path, {"x": 1}))
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
+
+from msgspec.structs import replace
 
 from goldspan.mappers.assembly.session_id import DEFAULT_SESSION_KEYS
 from goldspan.mappers.dialects.reading.dialect_table import DialectTable
@@ -17,6 +18,7 @@ from goldspan.mappers.facts import (
     NO_CONTEXT,
     NO_RESOURCE,
     ContextFacts,
+    LazySpanFacts,
     LogFacts,
     ModelFacts,
     PlainSpanFacts,
@@ -26,10 +28,8 @@ from goldspan.mappers.facts import (
     SpanFacts,
     ToolFacts,
     first_captured,
-    unread,
 )
 from goldspan.mappers.installed_dialects import built_in_dialects, default_dialects
-from goldspan.mappers.quick import quick_constructor
 from goldspan.mappers.spans import (
     ENTRY_KINDS,
     Detachable,
@@ -43,8 +43,6 @@ from goldspan.mappers.spans import (
 from goldspan.scoring.errors import DialectError, Problem
 from goldspan.scoring.sessions import NO_CONTENT, Content, SpanRef
 
-_tool_facts = quick_constructor(ToolFacts)
-_reading = quick_constructor(Reading)
 _NOTHING = Reading()
 
 SessionKeys = tuple[tuple[str, str], ...]
@@ -81,7 +79,7 @@ def merged(readings: Sequence[tuple[str, Reading]], *, content: bool) -> tuple[s
 
 
 def _with(reading: Reading, tool: ToolFacts, result: Content) -> Reading:
-    tool = _tool_facts(
+    tool = ToolFacts(
         tool.name,
         tool.arguments,
         tool.argument_captures,
@@ -92,14 +90,14 @@ def _with(reading: Reading, tool: ToolFacts, result: Content) -> Reading:
         tool.merged,
         executed=tool.executed,
     )
-    return _reading(reading.role, reading.agent, tool, no_turn=reading.no_turn)
+    return Reading(reading.role, reading.agent, tool, no_turn=reading.no_turn)
 
 
 def _tool(tools: Sequence[ToolFacts], *, content: bool) -> ToolFacts | None:
     if not tools:
         return None
     arguments = first_captured([tool.arguments for tool in tools])
-    return _tool_facts(
+    return ToolFacts(
         tools[0].name,
         arguments,
         next((tool.argument_captures for tool in tools if tool.arguments is arguments), None),
@@ -151,8 +149,6 @@ _MAX_RESOURCES = 256
 _MAX_PLANS = 4096
 _OWN = frozenset(id(one) for one in built_in_dialects() if type(one) is DialectTable)
 """Those that are known never to raise, so that it makes no difference when they read."""
-_span_facts = quick_constructor(SpanFacts)
-_skeletons = quick_constructor(PlainSpanFacts)
 
 
 class _Plan(NamedTuple):
@@ -255,7 +251,7 @@ class DialectRegistry:
         """Yield what is known of spans without any of the `markers`, trace by trace."""
         resource = self.resource(plain.resource)
         for trace_id, undecoded in plain.by_trace.items():
-            yield _skeletons(trace_id, undecoded, plain.skeleton, resource)
+            yield PlainSpanFacts(trace_id, undecoded, plain.skeleton, resource)
 
     def read_log(self, view: LogView, *, content: bool = True) -> LogFacts | None:
         """Return what a log record adds to the span it was written in; none where it says nothing of interest."""
@@ -290,7 +286,7 @@ class DialectRegistry:
 
     def _skeleton(self, view: SpanView) -> SpanFacts:
         end = view.end
-        return _span_facts(
+        return SpanFacts(
             view.trace_id,
             view.span_id,
             view.parent_id,
@@ -315,7 +311,7 @@ class DialectRegistry:
             present = ((key, identifier(attributes[key])) for key in plan.session_keys)
             session_keys = (*((key, value) for key, value in present if value is not None), *session_keys)
         end = view.end
-        return _span_facts(
+        return SpanFacts(
             view.trace_id,
             view.span_id,
             view.parent_id,
@@ -343,15 +339,15 @@ class DialectRegistry:
     def _unread(self, view: SpanView, hits: frozenset[str], detach: Callable[[], bool]) -> SpanFacts:
         """Read what a span is, and leave what it holds until someone asks, unless that is too much to be kept."""
         plan = self._plan(hits, view.scope_name)
-        outlines = [(table.name, outline) for table in plan.tables if (outline := table.outline(view)) is not None]
-        name, first = next((one for one in outlines if one[1].role is not None), ("", None))
+        outlines = [outline for table in plan.tables if (outline := table.outline(view)) is not None]
+        first = next((outline for outline in outlines if outline.role is not None), None)
         if first is None or first.role is Role.AGENT or not detach():  # an agent's span holds little
             return self._facts(view, hits, content=False)
         attributes = view.attributes
-        session_keys = dict.fromkeys(pair for _, outline in outlines for pair in outline.session_keys)
+        session_keys = dict.fromkeys(pair for outline in outlines for pair in outline.session_keys)
         present = ((key, identifier(attributes[key])) for key in plan.session_keys)
         end = view.end
-        facts = _span_facts(
+        return LazySpanFacts(
             view.trace_id,
             view.span_id,
             view.parent_id,
@@ -359,17 +355,16 @@ class DialectRegistry:
             end,
             (end, len(attributes), ""),
             first.role,
-            name,
             session_keys=(*((key, value) for key, value in present if value is not None), *session_keys),
-            turn_id=next((outline.turn_id for _, outline in outlines if outline.turn_id), None),
+            turn_id=next((outline.turn_id for outline in outlines if outline.turn_id), None),
             run_id=first_identifier(attributes, plan.run_keys) if plan.run_keys else None,
             join_attributes={key: attributes[key] for key in plan.join_keys} if plan.join_keys else None,
             no_turn=first.no_turn,
             entry=view.parent_is_remote or view.kind in ENTRY_KINDS,
             scored=plan.scored,
             resource=self.resource(view.resource),
+            content=partial(self._facts, view, hits, content=False),
         )
-        return unread(facts, partial(self._facts, view, hits, content=False))
 
     def _plan(self, hits: frozenset[str], scope: str) -> _Plan:
         plan = self._plans.get((hits, scope))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
+
+from msgspec import Struct
 
 from goldspan.scoring.sessions import SpanRef
 
@@ -16,16 +17,14 @@ ENTRY_KINDS = frozenset({2, 5})
 """Kinds of span whose parent is in another process: server and consumer."""
 
 
-@dataclass(frozen=True, slots=True)
-class EventView:
+class EventView(Struct, frozen=True, gc=False):
     """A span event: its name and attributes."""
 
     name: str
     attributes: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class ResourceView:
+class ResourceView(Struct, frozen=True, gc=False):
     """What is shared by the spans of one source."""
 
     attributes: Mapping[str, Any]
@@ -94,8 +93,7 @@ class Detachable:
         raise NotImplementedError
 
 
-@dataclass(frozen=True, slots=True)
-class LogView:
+class LogView(Struct, frozen=True, gc=False):
     """A log record. Readers make these beside the views of spans, with values of the same kinds as attributes have.
 
     A value that was recorded as null is there, as None: in typed values it is one without any content.
@@ -138,8 +136,7 @@ UndecodedSpan = tuple[Any, ...]
 """What is kept of a plain span, its id first, the rest as it stands in its container: few are ever looked at."""
 
 
-@dataclass(frozen=True, slots=True)
-class PlainSpans:
+class PlainSpans(Struct, frozen=True, gc=False):
     """Spans of one source without any marker, all of them with ids."""
 
     by_trace: Mapping[str, Sequence[UndecodedSpan]]

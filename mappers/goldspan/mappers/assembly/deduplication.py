@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from goldspan.mappers.facts import PlainSpanFacts, SpanFacts
 from goldspan.mappers.spans import SpanOutline
@@ -39,4 +38,4 @@ def _supersedes(one: PlainSpan, other: PlainSpan) -> bool:
 
 def without_ids(fact: SpanFacts, number: int) -> SpanFacts:
     """Name a span that has no ids by its place in the input, so that it is never taken for another (R4)."""
-    return replace(fact, trace_id="", span_id=f"#{number:09d}", parent_id="")
+    return fact.changed(trace_id="", span_id=f"#{number:09d}", parent_id="")

@@ -6,7 +6,8 @@ Most fragments are a whole turn. Raw SDKs write one trace for each model call, s
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from goldspan.mappers.assembly.session_id import FoundSession, find_session
 from goldspan.mappers.assembly.trace_tree import TraceTree, is_agent, time_order
@@ -14,8 +15,7 @@ from goldspan.mappers.facts import NO_RESOURCE, ResourceFacts, Role, SpanFacts
 from goldspan.scoring.sessions import SpanRef
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Fragment:
+class Fragment(Struct, frozen=True, gc=False, eq=False):
     """The recognised spans of one turn that one trace holds, in the order of time."""
 
     root: SpanRef

@@ -7,7 +7,8 @@ message each are put in order by their times. Where those do not tell, only what
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from goldspan.mappers.facts import (
     NO_CONTEXT,
@@ -43,7 +44,7 @@ def with_logs(spans: Mapping[str, SpanFacts], logs: Iterable[LogFacts]) -> dict[
             for span_id in _executions(log, by_call_id.get(tool.call_id or "", ()), spans):
                 span = joined[span_id]
                 if span.tool is not None:
-                    joined[span_id] = replace(span, tool=_filled(span.tool, tool, log.evidence))
+                    joined[span_id] = span.changed(tool=_filled(span.tool, tool, log.evidence))
     return joined
 
 
@@ -57,8 +58,7 @@ def _with_records(span: SpanFacts, records: Sequence[LogFacts], current: Sequenc
     if span.role in (Role.MODEL, None) and any(log.model is not None for log in records):
         model = _model(span.model or ModelFacts(), records, current)
     recognised = span.role is None and model is not None
-    return replace(
-        span,
+    return span.changed(
         role=Role.MODEL if recognised else span.role,
         dialect=next(log.dialect for log in records if log.model is not None) if recognised else span.dialect,
         model=model,

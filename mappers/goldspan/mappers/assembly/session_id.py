@@ -9,7 +9,8 @@ none.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from goldspan.mappers.assembly.trace_tree import TraceTree
 
@@ -34,8 +35,7 @@ Pairs = Iterable[tuple[str, str]]
 """Attribute and value."""
 
 
-@dataclass(frozen=True, slots=True)
-class FoundSession:
+class FoundSession(Struct, frozen=True, gc=False):
     """A session id, and the attribute it came from or `trace_id`."""
 
     id: str

@@ -6,6 +6,8 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
+from msgspec import Struct
+
 from goldspan.mappers.assembly.parallel_batches import Batches, overlapping_siblings
 from goldspan.mappers.assembly.trace_tree import TraceTree, time_order
 from goldspan.mappers.facts import ModelFacts, Request, Role, SpanFacts, ToolFacts, first_captured
@@ -56,8 +58,7 @@ class _Execution:
         return all(_tool(layer).executed for layer in self.layers)
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
+class _Asked(Struct, frozen=True, gc=False):
     """One request, with the response it stands in."""
 
     response: int

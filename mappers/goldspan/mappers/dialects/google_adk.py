@@ -8,8 +8,9 @@ https://google.github.io/adk-docs/observability/
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from goldspan.mappers.dialects.reading.dialect_table import Affixes, DialectTable, Elision
 from goldspan.mappers.dialects.reading.protocol import Advice

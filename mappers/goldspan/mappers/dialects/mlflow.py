@@ -5,7 +5,7 @@ https://mlflow.org/docs/latest/genai/tracing/ . Every attribute is JSON text, si
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from goldspan.mappers.dialects.reading.dialect_table import DialectTable
 from goldspan.mappers.dialects.reading.protocol import Advice

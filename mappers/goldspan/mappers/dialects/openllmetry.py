@@ -7,8 +7,9 @@ ones flatten a model's messages under `gen_ai.prompt.` and `gen_ai.completion.`.
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from goldspan.mappers.dialects.reading.arguments import Unwrap, args_and_kwargs, inputs, kwargs_only, name_and_arguments
 from goldspan.mappers.dialects.reading.call_status import undecided_without_result

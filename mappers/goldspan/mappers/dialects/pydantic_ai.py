@@ -6,7 +6,7 @@ own for a tool's arguments and result.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from goldspan.mappers.dialects.reading.dialect_table import Affixes, DialectTable
 from goldspan.mappers.dialects.reading.protocol import Advice

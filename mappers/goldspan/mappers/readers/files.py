@@ -23,6 +23,7 @@ from goldspan.mappers.json_shapes import is_list
 from goldspan.mappers.readers.decompression import OnBytes, ZstdMissingError, decompressed, opened_bytes
 from goldspan.mappers.readers.json_documents import JsonText, Loads, as_otlp, may_be_json
 from goldspan.mappers.readers.otlp_json import JsonReader
+from goldspan.mappers.readers.otlp_json_lazy import LazyReader, LazyRequest, loads
 from goldspan.mappers.readers.otlp_messages import is_message
 from goldspan.mappers.readers.problems import BAD_PROTOBUF, BAD_STREAM, NO_RECORD, OnProblem
 from goldspan.mappers.readers.protobuf_framing import MAX_MESSAGE, Frames, Framing, framing_of
@@ -219,9 +220,6 @@ class _File:
         self._unusable = ""
 
     def views(self) -> Iterator[MarkedView]:
-        # Imported when a file is read: a process that only hands over its own spans needs no msgspec.
-        from goldspan.mappers.readers.otlp_json_lazy import LazyReader, LazyRequest, loads  # noqa: PLC0415
-
         lazy, markers = LazyReader(self._plain), self._markers
         for value, place in self._values(loads):
             if isinstance(value, LazyRequest):

@@ -10,12 +10,12 @@ import hashlib
 import json
 import zlib
 from collections.abc import Callable
-from dataclasses import MISSING, Field, fields
 from functools import cache
 from operator import attrgetter
 from typing import Any, cast
 
 import msgspec
+from msgspec.inspect import Field, type_info
 
 from goldspan.collector_processor.emit.evaluation import DetailDigest, Evaluation, Level
 from goldspan.collector_processor.engine.judge import INCOMPLETE, digest_of
@@ -23,6 +23,7 @@ from goldspan.collector_processor.engine.store import SessionState
 from goldspan.collector_processor.gateway.compression import zlib_compress
 from goldspan.mappers.facts import (
     ContextFacts,
+    LazySpanFacts,
     LogFacts,
     ModelFacts,
     Record,
@@ -51,8 +52,14 @@ _INNER: dict[type, dict[str, type]] = {
 }
 """Fields that hold facts themselves, alone or in a tuple."""
 
+
+def _fields(kind: type) -> tuple[Field, ...]:
+    fields: tuple[Field, ...] = type_info(kind).fields  # type: ignore[attr-defined]
+    return fields
+
+
 SCHEMA = hashlib.sha256(
-    repr([(kind.__name__, [column.name for column in fields(kind)]) for kind in _INNER]).encode()
+    repr([(kind.__name__, [column.name for column in _fields(kind)]) for kind in _INNER]).encode()
 ).hexdigest()[:16]
 """A hash of the fields of facts."""
 
@@ -62,8 +69,7 @@ _encoder = msgspec.msgpack.Encoder(enc_hook=repr)
 
 def encode_record(facts: Record) -> bytes:
     """Return facts as bytes."""
-    _ = facts.dialect  # reads all of a span that is read lazily
-    sparse = [isinstance(facts, LogFacts), _sparse(facts)]
+    sparse = [isinstance(facts, LogFacts), _sparse(facts.read() if isinstance(facts, LazySpanFacts) else facts)]
     try:
         return _MSGPACK + _encoder.encode(sparse)
     except (OverflowError, RecursionError, UnicodeEncodeError):  # a number of more than 64 bits, half a character
@@ -128,13 +134,13 @@ def _getter_and_defaults(name: str) -> tuple[Callable[[object], tuple[object, ..
 @cache
 def _columns(name: str) -> tuple[tuple[str, Any], ...]:
     kind = next(kind for kind in _INNER if kind.__name__ == name)
-    return tuple((column.name, _default(column)) for column in fields(kind))
+    return tuple((column.name, _default(column)) for column in _fields(kind))
 
 
-def _default(column: Field[Any]) -> Any:
-    if column.default is not MISSING:
+def _default(column: Field) -> Any:
+    if column.default is not msgspec.NODEFAULT:
         return column.default
-    return MISSING if column.default_factory is MISSING else column.default_factory()
+    return msgspec.NODEFAULT if column.default_factory is msgspec.NODEFAULT else column.default_factory()
 
 
 # Sessions: which results were given, in which revision, and a digest of each.

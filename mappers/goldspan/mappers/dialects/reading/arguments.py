@@ -16,11 +16,9 @@ from goldspan.mappers.dialects.reading.redaction_and_truncation import (
     why_unparsable,
 )
 from goldspan.mappers.json_shapes import is_list, is_mapping, is_object, is_sequence
-from goldspan.mappers.quick import quick_constructor
 from goldspan.scoring.sessions import NO_CONTENT, Capture, Content
 
 _MAX_DEPTH = 100
-_content = quick_constructor(Content)
 
 Unwrap = Callable[[Any], Any]
 """Takes the decoded value and returns the arguments inside its envelope, or none where it is no such envelope."""
@@ -77,7 +75,7 @@ def read_arguments(
     if not is_mapping(value):
         return Arguments(Content(raw, Capture.UNPARSABLE))
     arguments: dict[str, Any] = value if is_object(value) and isinstance(raw, str) else plain(value)
-    return Arguments(_content(arguments, Capture.CAPTURED), hidden_arguments(arguments, tokens))
+    return Arguments(Content(arguments, Capture.CAPTURED), hidden_arguments(arguments, tokens))
 
 
 def read_content(raw: object, tokens: frozenset[str] = REDACTION_TOKENS) -> Content:
@@ -86,8 +84,8 @@ def read_content(raw: object, tokens: frozenset[str] = REDACTION_TOKENS) -> Cont
         return NO_CONTENT
     if isinstance(raw, str):
         hidden = is_redacted(raw, tokens)
-        return _content(raw, Capture.REDACTED if hidden else Capture.CAPTURED)
-    return _content(plain(raw), Capture.CAPTURED)
+        return Content(raw, Capture.REDACTED if hidden else Capture.CAPTURED)
+    return Content(plain(raw), Capture.CAPTURED)
 
 
 def plain(value: Any, depth: int = 0) -> Any:

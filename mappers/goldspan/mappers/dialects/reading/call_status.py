@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from goldspan.mappers.facts import ToolFacts
 from goldspan.mappers.json_shapes import is_sequence

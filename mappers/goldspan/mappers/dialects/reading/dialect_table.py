@@ -11,9 +11,12 @@ What a table cannot say goes into its hooks.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec.structs import replace
 
 from goldspan.mappers.dialects.reading.arguments import NO_ARGUMENTS, Arguments, read_arguments, read_content
 from goldspan.mappers.dialects.reading.call_status import asked_for_tools, error_of
@@ -32,14 +35,8 @@ from goldspan.mappers.dialects.reading.redaction_and_truncation import REDACTION
 from goldspan.mappers.dialects.reading.rules import Rule, Sources, first_text, first_value
 from goldspan.mappers.facts import ContextFacts, ModelFacts, Role, ToolFacts
 from goldspan.mappers.json_shapes import is_mapping
-from goldspan.mappers.quick import quick_constructor
 from goldspan.mappers.spans import Attributes, LogView, SpanView
 from goldspan.scoring.sessions import Capture, Content
-
-_reading = quick_constructor(Reading)
-_tool_facts = quick_constructor(ToolFacts)
-_model_facts = quick_constructor(ModelFacts)
-_context_facts = quick_constructor(ContextFacts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,14 +139,14 @@ class DialectTable:
         rules = tuple(rule for rule in self.rules if rule.marker in keys and scope.startswith(rule.scope))
         if not rules and keys.isdisjoint(self.turn_id) and keys.isdisjoint(self.session_keys):
             return None
-        return replace(self, rules=rules)
+        return dataclasses.replace(self, rules=rules)
 
     def outline(self, span: SpanView) -> Reading | None:
         """Read of a span what it is, and not what it holds."""
         rule, turn_id, session_keys = self._recognised(span, span.attributes)
         if rule is None or rule.role is None:
             return Reading(turn_id=turn_id, session_keys=session_keys) if turn_id or session_keys else None
-        return _reading(rule.role, session_keys=session_keys, turn_id=turn_id, no_turn=rule.no_turn)
+        return Reading(rule.role, session_keys=session_keys, turn_id=turn_id, no_turn=rule.no_turn)
 
     def _recognised(
         self, span: SpanView, attributes: Attributes
@@ -173,7 +170,7 @@ class DialectTable:
         if role is Role.TOOL:
             tool = self._tool(span, attributes, pseudo=rule is not None and rule.pseudo)
             no_turn = rule is not None and rule.no_turn
-            return _reading(role, agent, tool, session_keys=session_keys, turn_id=turn_id, no_turn=no_turn)
+            return Reading(role, agent, tool, session_keys=session_keys, turn_id=turn_id, no_turn=no_turn)
         output = parsed_if_asking(first_value(self.output, span, attributes))
         given = first_value(self.input, span, attributes)
         end = end_of_input(given) if role is Role.MODEL else InputEnd(user_text=self._asked(span, attributes, given))
@@ -181,7 +178,7 @@ class DialectTable:
         model = self._model(output, end) if speaks else None
         if role is Role.MODEL and model is not None and not model.requests and self._hides_requests(span, attributes):
             model = replace(model, unseen_requests=True)
-        return _reading(
+        return Reading(
             role,
             agent,
             model=model,
@@ -226,7 +223,7 @@ class DialectTable:
         named = first_text(attributes, self.tool_name)
         name = self.name_affixes.strip(named) if named else self.span_name_affixes.strip(span.name)
         arguments = self._arguments(span, attributes)
-        tool = _tool_facts(
+        tool = ToolFacts(
             name,
             arguments.content,
             arguments.captures,
@@ -281,7 +278,7 @@ class DialectTable:
                 replace(request, pseudo=True) if request.name.startswith(self.pseudo_requests) else request
                 for request in requests
             )
-        return _model_facts(requests, end.answered, end.new_user_message)
+        return ModelFacts(requests, end.answered, end.new_user_message)
 
     def _hides_requests(self, span: SpanView, attributes: Attributes) -> bool:
         answer = first_value(self.answer, span, attributes)
@@ -300,7 +297,7 @@ class DialectTable:
         if answer.capture is Capture.NOT_CAPTURED:
             answer = read_content(first_value(self.answer, span, attributes), self.redaction_tokens)
         messages = first_value(self.messages, span, attributes)
-        return _context_facts(
+        return ContextFacts(
             user_text,
             answer,
             read_content(given if messages is None else messages, self.redaction_tokens),

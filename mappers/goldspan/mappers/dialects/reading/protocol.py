@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
+
+from msgspec import Struct
 
 from goldspan.mappers.facts import ContextFacts, LogFacts, ModelFacts, Role, ToolFacts
 from goldspan.mappers.spans import LogView, SpanView
 from goldspan.scoring.sessions import NO_CONTENT, Content
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(Struct, frozen=True, gc=False):
     """What one dialect read of one span. Without a role it only adds to what another dialect recognised."""
 
     role: Role | None = None
@@ -57,8 +57,7 @@ class Dialect(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class LogReading:
+class LogReading(Struct, frozen=True, gc=False):
     """What one dialect read of one log record; it is added to the span that the record was written in (R11)."""
 
     model: ModelFacts | None = None
@@ -96,8 +95,7 @@ class LogDialect(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Advice:
+class Advice(Struct, frozen=True, gc=False):
     """What a user must switch on where a recording lacks something: exact variables and calls."""
 
     arguments: str = ""

@@ -5,27 +5,21 @@ from __future__ import annotations
 import ast
 import json
 from collections.abc import Callable, Iterable, Mapping
-from functools import cache
 from typing import Any
 
+import msgspec
+
 from goldspan.mappers.json_shapes import is_mapping, is_sequence
+
+_decode = msgspec.json.Decoder().decode
 
 
 def loads(text: str) -> Any:
     """Parse JSON like `json.loads`, with the same values and errors: `ValueError`, `RecursionError`."""
-    decode, refusals = _decoder()
     try:
-        return decode(text)
-    except refusals:
+        return _decode(text)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
         return json.loads(text)  # it knows more: NaN, lone surrogates, numbers of any size
-
-
-@cache
-def _decoder() -> tuple[Callable[[str], Any], tuple[type[Exception], ...]]:
-    # Imported when something is parsed: a process that never does pays nothing for it.
-    import msgspec  # noqa: PLC0415
-
-    return msgspec.json.Decoder().decode, (msgspec.DecodeError, UnicodeError, RecursionError)
 
 
 # Taking what is wanted out of a recorded value: the steps that dialect tables name. None means "not here".
