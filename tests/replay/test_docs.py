@@ -27,7 +27,7 @@ def generator(name: str) -> ModuleType:
     return module
 
 
-@pytest.mark.parametrize("name", ["generate_dialect_advice", "generate_replay_samples"])
+@pytest.mark.parametrize("name", ["generate_replay_samples"])
 def test_what_is_generated_is_up_to_date(name: str) -> None:
     module = generator(name)
     text = module.PAGE.read_text("utf-8")
