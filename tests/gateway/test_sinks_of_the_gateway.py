@@ -16,7 +16,7 @@ from goldspan.collector_processor.gateway.pipeline import GatewayPipeline
 from goldspan.collector_processor.gateway.settings.loading import load_settings
 from goldspan.collector_processor.gateway.settings.pipeline_settings import PipelineSettings
 from goldspan.collector_processor.sinks.score import Score
-from goldspan.collector_processor.sinks.score_exporter import Answer, Feed, ScoreExporter
+from goldspan.collector_processor.sinks.score_exporter import ScoreExporter, ScoreSinks, SendResult
 from goldspan.scoring.errors import FileError
 from goldspan.scoring.goldens import GoldenIndex, load_goldens
 from otlp_containers import as_message
@@ -56,12 +56,12 @@ class Slow:
         self.seconds, self.error = seconds, error
         self.sent: list[Score] = []
 
-    def send(self, scores: Sequence[Score]) -> Answer:
+    def send(self, scores: Sequence[Score]) -> SendResult:
         time.sleep(self.seconds)
         if self.error is not None:
             raise self.error
         self.sent += scores
-        return Answer()
+        return SendResult()
 
 
 def test_every_back_end_gets_the_scores_of_a_running_gateway(tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_every_back_end_gets_the_scores_of_a_running_gateway(tmp_path: Path) -> 
 def test_a_back_end_never_delays_what_passes(backend: Slow) -> None:
     downstream = Downstream()
     exporter = ScoreExporter(backend, patience=0.0)
-    pipeline = GatewayPipeline(index(), downstream, PipelineSettings(engine=QUICK), feed=Feed({"slow": exporter}))
+    pipeline = GatewayPipeline(index(), downstream, PipelineSettings(engine=QUICK), feed=ScoreSinks({"slow": exporter}))
     assert pipeline.accept(turn()) == Accepted()
     began = time.monotonic()
     until(lambda: len(downstream.spans()) == 2 and len(downstream.events()) == 3)

@@ -16,7 +16,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from goldspan.collector_processor import ToolParameterMatchSpanProcessor
 from goldspan.collector_processor.sinks import LangfuseScores, MLflowScores, PhoenixScores
 from goldspan.collector_processor.sinks.score import Score
-from goldspan.collector_processor.sinks.score_exporter import Answer, ScoreExporter, _Waiting
+from goldspan.collector_processor.sinks.score_exporter import ScoreExporter, SendResult, _QueuedScore
 from in_process_rig import Inner, until
 from score_backend import Reply, Server, score_backend
 from scripted_agent import PARIS, ROME, Call, golden, golden_set, run_turn
@@ -136,11 +136,11 @@ def test_what_was_not_evaluated_has_a_label_and_no_number(server: Server) -> Non
     ("sink", "status", "outcome"),
     [
         *((sink, 200, "taken") for sink in (PhoenixScores, MLflowScores, LangfuseScores)),
-        *((sink, 400, "refused") for sink in (PhoenixScores, MLflowScores, LangfuseScores)),
-        *((sink, 503, "again") for sink in (PhoenixScores, MLflowScores, LangfuseScores)),
-        (PhoenixScores, 404, "again"),  # these two know a span only after they have taken it in
-        (MLflowScores, 404, "again"),
-        (LangfuseScores, 404, "refused"),
+        *((sink, 400, "rejected") for sink in (PhoenixScores, MLflowScores, LangfuseScores)),
+        *((sink, 503, "retry") for sink in (PhoenixScores, MLflowScores, LangfuseScores)),
+        (PhoenixScores, 404, "retry"),  # these two know a span only after they have taken it in
+        (MLflowScores, 404, "retry"),
+        (LangfuseScores, 404, "rejected"),
     ],
 )
 def test_what_may_go_through_later_is_kept_and_what_is_refused_is_not(
@@ -149,7 +149,7 @@ def test_what_may_go_through_later_is_kept_and_what_is_refused_is_not(
     server.answer = lambda path, body: (status, {})
     score = a_score("r-1", 0.5)
     answer = sink(server.endpoint)._backend.send([score])
-    found = {"again": list(answer.again), "refused": list(answer.refused)}
+    found = {"retry": list(answer.retry), "rejected": list(answer.rejected)}
     assert {kind: scores for kind, scores in found.items() if scores} == (
         {} if outcome == "taken" else {outcome: [score]}
     )
@@ -159,7 +159,7 @@ def test_what_langfuse_has_no_time_for_among_others_is_kept(server: Server) -> N
     server.answer = lambda path, body: (207, {"errors": [{"id": body["batch"][1]["id"], "status": 500}]})
     scores = [a_score("r-1", 0.5), a_score("r-2", 0.5)]
     answer = LangfuseScores(server.endpoint)._backend.send(scores)
-    assert (list(answer.again), list(answer.refused), answer.reason) == (scores[1:], [], "500 None")
+    assert (list(answer.retry), list(answer.rejected), answer.reason) == (scores[1:], [], "500 None")
 
 
 @pytest.mark.parametrize(
@@ -191,17 +191,17 @@ class Scripted:
 
     name = "Scripted"
 
-    def __init__(self, answer: Callable[[Sequence[Score]], Answer]) -> None:
+    def __init__(self, answer: Callable[[Sequence[Score]], SendResult]) -> None:
         self._answer = answer
         self.sent: list[list[Score]] = []
 
-    def send(self, scores: Sequence[Score]) -> Answer:
+    def send(self, scores: Sequence[Score]) -> SendResult:
         self.sent.append(list(scores))
         return self._answer(scores)
 
 
 def test_a_back_end_that_is_away_delays_nobody_and_is_given_up_in_the_end() -> None:
-    backend = Scripted(lambda scores: Answer(again=scores, reason="away"))
+    backend = Scripted(lambda scores: SendResult(retry=scores, reason="away"))
     sink = ScoreExporter(backend, patience=0.0)
     before = time.monotonic()
     judge(sink)
@@ -210,7 +210,7 @@ def test_a_back_end_that_is_away_delays_nobody_and_is_given_up_in_the_end() -> N
 
 
 def test_a_back_end_that_raises_costs_only_its_scores(caplog: pytest.LogCaptureFixture) -> None:
-    def fail(scores: Sequence[Score]) -> Answer:
+    def fail(scores: Sequence[Score]) -> SendResult:
         raise KeyError("assessment")
 
     sink = ScoreExporter(Scripted(fail))
@@ -220,7 +220,7 @@ def test_a_back_end_that_raises_costs_only_its_scores(caplog: pytest.LogCaptureF
 
 
 def test_scores_leave_without_being_asked_to() -> None:
-    sink = ScoreExporter(Scripted(lambda scores: Answer()))
+    sink = ScoreExporter(Scripted(lambda scores: SendResult()))
     sink.put([a_score("r-1", 1.0)])
     until(lambda: sink.delivered == 1)
 
@@ -228,9 +228,9 @@ def test_scores_leave_without_being_asked_to() -> None:
 def test_what_waits_is_bounded() -> None:
     gate = threading.Event()
 
-    def wait(scores: Sequence[Score]) -> Answer:
+    def wait(scores: Sequence[Score]) -> SendResult:
         gate.wait(10)
-        return Answer()
+        return SendResult()
 
     sink = ScoreExporter(Scripted(wait), max_waiting=5)
     loggers = LoggerProvider(shutdown_on_exit=False)
@@ -248,27 +248,27 @@ def test_what_waits_is_bounded() -> None:
 
 
 def test_a_newer_result_takes_the_place_of_one_that_waits() -> None:
-    backend = Scripted(lambda scores: Answer(again=scores, reason="away"))
+    backend = Scripted(lambda scores: SendResult(retry=scores, reason="away"))
     sink = ScoreExporter(backend, patience=60)
     for value in (0.5, 1.0):
-        sink._keep(waiting(a_score("r-1", value)))
-    backend._answer = lambda scores: Answer()
+        sink._enqueue(waiting(a_score("r-1", value)))
+    backend._answer = lambda scores: SendResult()
     assert sink.force_flush()
     assert [[one.value for one in batch] for batch in backend.sent] == [[1.0]]
 
 
-def waiting(score: Score) -> _Waiting:
-    return _Waiting(score, time.monotonic(), time.monotonic() + 60)
+def waiting(score: Score) -> _QueuedScore:
+    return _QueuedScore(score, time.monotonic(), time.monotonic() + 60)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_child_leaves_its_parents_scores_alone() -> None:
-    backend = Scripted(lambda scores: Answer())
+    backend = Scripted(lambda scores: SendResult())
     sink = ScoreExporter(backend)
-    sink._keep(waiting(a_score("r-1", 1.0)))
+    sink._enqueue(waiting(a_score("r-1", 1.0)))
     if (child := os.fork()) == 0:
-        os._exit(len(sink._waiting))
+        os._exit(len(sink._queue))
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert sink.force_flush()
     until(lambda: sink.delivered == 1)

@@ -1,6 +1,6 @@
-"""goldspan's doors to the world: inside the agent's process, in front of a backend, and over recorded files.
+"""Scores agents from their telemetry: in their process, in a gateway before the backend, and from recorded files.
 
-Names are loaded when they are first used, so that one door does not import what another needs.
+The names here are imported when they are first used, so that an agent does not load what only a gateway needs.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = [
     "session_scope",
 ]
 
-_HOMES = {
+_MODULES = {
     "ToolParameterMatchExporter": "in_process.span_exporter",
     "ToolParameterMatchLogRecordProcessor": "in_process.log_records",
     "ToolParameterMatchSpanProcessor": "in_process.span_processor",
@@ -30,9 +30,9 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> object:
-    if name not in _HOMES:
+    if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
 
 
 def __dir__() -> list[str]:

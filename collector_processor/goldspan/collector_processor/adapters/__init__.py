@@ -1,3 +1,3 @@
-"""goldspan's metric inside other evaluation frameworks; one module for each, imported where it is used."""
+"""goldspan as a metric of other evaluation frameworks, one module for each. Import the one that you use."""
 
 from __future__ import annotations

@@ -2,13 +2,13 @@
 # mypy: disable-error-code="import-not-found, import-untyped, misc"
 # pyright: reportMissingImports=false, reportUnknownVariableType=false, reportUnknownMemberType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false, reportUntypedBaseClass=false
-"""`tool_parameter_match` as a metric of Google ADK's own evaluation: `adk eval`, the dev server, `AgentEvaluator`.
+"""`tool_parameter_match` as a metric of Google ADK's evaluation: `adk eval`, the dev server, `AgentEvaluator`.
 
-Importing this module registers the metric by its name for every eval of the process. ADK has no entry points, so the
-agent's module is the place to import it. The function `tool_parameter_match` is the same for `custom_metrics`.
+Importing this module registers the metric by its name for every eval of the process. ADK has no entry points, so import
+it in the agent's module. The function `tool_parameter_match` does the same as a custom metric, for `custom_metrics`.
 
-ADK gives what it saw as invocations, and these are scored by the rules that score spans. Invocations know less than
-spans do of one thing only: whether a call failed.
+ADK passes invocations, which are scored by the rules for spans. They lack one thing that spans have: whether a call
+failed.
 https://google.github.io/adk-docs/evaluate/
 """
 
@@ -58,11 +58,11 @@ _STATUS = {
     Label.NOT_EVALUATED: EvalStatus.NOT_EVALUATED,
 }
 _FIELDS_OF_ADK = frozenset(BaseCriterion.model_fields) - frozenset(Criterion.model_fields)
-"""What ADK says in every criterion for metrics of its own."""
+"""Fields of ADK's criteria that are for ADK's own metrics."""
 
 
 class ToolParameterMatchEvaluator(Evaluator):
-    """What ADK makes for each criterion named `tool_parameter_match`."""
+    """ADK makes one for each criterion named `tool_parameter_match`."""
 
     def __init__(self, eval_metric: EvalMetric) -> None:
         """Read the criterion. Raises CriterionError, which names every unknown field and wrong value."""
@@ -84,11 +84,11 @@ def tool_parameter_match(
     expected_invocations: list[Invocation] | None = None,
     conversation_scenario: ConversationScenario | None = None,  # noqa: ARG001 - scenarios have no goldens
 ) -> EvaluationResult:
-    """Score one eval case: a custom metric, for `custom_metrics` under any name.
+    """Score one eval case, as a custom metric (`custom_metrics`) of any name.
 
-    Each invocation has the score and the verdict of its turn (with `scope: session`, those of the whole session), the
-    case those of the session; what was found stands in the `rationale` of rubric scores. An invocation whose golden
-    expects no call, and a case without an expected conversation, are not evaluated.
+    Each invocation gets the score and the verdict of its turn, or with `scope: session` those of the session. The case
+    gets those of the session. The explanations are the `rationale` of rubric scores. An invocation without expected
+    calls, and a case without an expected conversation, are not evaluated.
 
     Raises:
         CriterionError: the criterion is wrong; every unknown field and wrong value is named.
@@ -98,24 +98,26 @@ def tool_parameter_match(
 
 
 def criterion_of(eval_metric: EvalMetric) -> Criterion:
-    """Return the criterion that ADK was given, its fields in camelCase or snake_case.
+    """Read the criterion of ADK's configuration, with fields in camelCase or snake_case.
 
-    Turns are joined as ADK pairs invocations, by position, unless the criterion says `turn_join: key`.
+    Turns are joined by position, as ADK pairs invocations, unless the criterion has `turn_join: key`.
 
     Raises:
         CriterionError: it has an unknown field or a wrong value.
 
     """
-    given = eval_metric.criterion
-    said: Mapping[str, Any] = {}
-    if given is not None:
-        said = {
-            name: value for name, value in given.model_dump(exclude_unset=True).items() if name not in _FIELDS_OF_ADK
+    adk_criterion = eval_metric.criterion
+    fields: Mapping[str, Any] = {}
+    if adk_criterion is not None:
+        fields = {
+            name: value
+            for name, value in adk_criterion.model_dump(exclude_unset=True).items()
+            if name not in _FIELDS_OF_ADK
         }
     elif eval_metric.threshold is not None:
-        said = {"threshold": eval_metric.threshold}
+        fields = {"threshold": eval_metric.threshold}
     try:
-        criterion = Criterion.parse(said)
+        criterion = Criterion.parse(fields)
     except CriterionError as error:
         lines = str(error).splitlines()
         message = "\n".join(f"criteria.{eval_metric.metric_name}.{line}" for line in lines)
@@ -124,12 +126,12 @@ def criterion_of(eval_metric: EvalMetric) -> Criterion:
 
 
 def golden_of(invocations: Iterable[Invocation]) -> Golden:
-    """Return what an eval case expects as a golden; its values are literal, as in golden sets read from eval sets."""
+    """Convert the expected invocations to a golden. Values are literal, as in golden sets imported from eval sets."""
     return Golden(turns=tuple(_golden_turn(invocation) for invocation in invocations))
 
 
 def session_of(invocations: Iterable[Invocation]) -> Session:
-    """Return what ADK saw as a session. The calls of one event are one parallel batch: one model response."""
+    """Convert invocations to a session. The calls of one event are one parallel batch: one model response."""
     return Session("", tuple(_turn(invocation) for invocation in invocations))
 
 
@@ -151,16 +153,16 @@ def _evaluation(
                 rubric_scores=rationales,
             )
             for index, (invocation, (verdict, rationales)) in enumerate(
-                zip(actual, _by_invocation(result, len(actual)), strict=True)
+                zip(actual, _verdicts_of_invocations(result, len(actual)), strict=True)
             )
         ],
     )
 
 
-def _by_invocation(result: SessionResult, count: int) -> Iterator[tuple[Verdict, list[RubricScore]]]:
-    """Find the verdict of each invocation and what to say of it.
+def _verdicts_of_invocations(result: SessionResult, count: int) -> Iterator[tuple[Verdict, list[RubricScore]]]:
+    """Yield the verdict and the explanations of each invocation.
 
-    Where all turns are judged as one, each has the verdict of all: ADK's AgentEvaluator takes the mean of them.
+    If all turns are scored as one, each has the same verdict: ADK's AgentEvaluator takes their mean.
     """
     turns = {turn.turn_index: turn for turn in result.turns}
     whole = next((turn for turn in result.turns if turn.turn is not None and turn.turn_index is None), None)
@@ -169,23 +171,23 @@ def _by_invocation(result: SessionResult, count: int) -> Iterator[tuple[Verdict,
         if turn is None:
             yield result.verdict, [_rationale("turn", result.verdict, explain(result))]
         else:
-            yield turn.verdict, list(_of_turn(turn))
+            yield turn.verdict, list(_turn_rationales(turn))
 
 
-def _of_turn(turn: TurnResult) -> Iterator[RubricScore]:
-    """Say what became of a turn and of each of its calls; values are shown, as ADK itself shows them beside."""
+def _turn_rationales(turn: TurnResult) -> Iterator[RubricScore]:
+    """Yield explanations of a turn and of each of its calls, with values, which ADK shows too."""
     yield _rationale("turn", turn.verdict, explain(turn))
     for call in (*turn.calls, *turn.unexpected):
-        yield _rationale(_tool(call), call.verdict, explain(call, include_values=True))
+        yield _rationale(_tool_name(call), call.verdict, explain(call, include_values=True))
 
 
-def _tool(call: CallResult) -> str:
+def _tool_name(call: CallResult) -> str:
     one = call.expected or call.actual
     return one.name if one is not None else ""
 
 
-def _rationale(what: str, verdict: Verdict, words: str) -> RubricScore:
-    return RubricScore(rubric_id=what, score=verdict.score, rationale=words)
+def _rationale(rubric_id: str, verdict: Verdict, explanation: str) -> RubricScore:
+    return RubricScore(rubric_id=rubric_id, score=verdict.score, rationale=explanation)
 
 
 def _golden_turn(invocation: Invocation) -> GoldenTurn:
@@ -210,9 +212,9 @@ def _turn(invocation: Invocation) -> Turn:
 
 
 def _batches(data: Any) -> Iterator[list[Any]]:
-    """List the function calls that were asked for at once; where ADK kept no events, each by itself.
+    """Yield the function calls of each event; without events, each call alone.
 
-    Hand-offs to other agents are no tool calls, as in spans.
+    Transfers to other agents are no tool calls, as in spans.
     """
     if isinstance(data, InvocationEvents):
         for event in data.invocation_events:

@@ -56,7 +56,7 @@ from goldspan.collector_processor.gateway.journal.journal import Journal, Recove
 from goldspan.collector_processor.gateway.recovery import receive_unfinished, restore_state
 from goldspan.collector_processor.gateway.settings.pipeline_settings import PipelineSettings
 from goldspan.collector_processor.gateway.worker import Worker, registry_for
-from goldspan.collector_processor.sinks.score_exporter import Feed
+from goldspan.collector_processor.sinks.score_exporter import ScoreSinks
 from goldspan.scoring.goldens import GoldenIndex
 
 _logger = logging.getLogger("goldspan.gateway")
@@ -84,7 +84,7 @@ class GatewayPipeline:
         exporter: Exporter,
         settings: PipelineSettings | None = None,
         *,
-        feed: Feed | None = None,
+        feed: ScoreSinks | None = None,
         now: Callable[[], float] | None = None,
         random: Random | None = None,
     ) -> None:
@@ -92,7 +92,7 @@ class GatewayPipeline:
 
         Raises `OSError` if the journal's folder cannot be used.
         """
-        self.feed = feed or Feed({})
+        self.feed = feed or ScoreSinks({})
         self.settings = settings or PipelineSettings()
         self._now = now or steady_clock()
         random = random or Random()
@@ -128,7 +128,7 @@ class GatewayPipeline:
             queue=self.dispatcher,
             instance=f"{random.getrandbits(128):032x}",
             on_failure=self._failed,
-            on_results=self.feed.take,
+            on_results=self.feed.put,
         )
         if self._journal is not None:
             self._recover(self._journal)

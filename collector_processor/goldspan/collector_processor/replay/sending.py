@@ -65,14 +65,14 @@ def _to_sinks(sinks: Sequence[Sink], complaints: list[object]) -> Generator[Cons
     if find_spec("urllib3") is None:
         raise SettingsError("--sink needs urllib3: pip install 'goldspan[sinks]'")
     # Imported when asked for, since they need the extra `sinks`.
-    from goldspan.collector_processor.sinks.score_exporter import Feed  # noqa: PLC0415
+    from goldspan.collector_processor.sinks.score_exporter import ScoreSinks  # noqa: PLC0415
 
-    feeds = [(sink, Feed({sink.kind: _exporter(sink)})) for sink in sinks]
+    feeds = [(sink, ScoreSinks({sink.kind: _exporter(sink)})) for sink in sinks]
 
     def take(evaluation: Evaluation) -> None:
         for _, feed in feeds:
-            feed.take([evaluation])
-            feed.make_room(_MOST_WAITING, _PATIENCE_SECONDS)
+            feed.put([evaluation])
+            feed.flush_above(_MOST_WAITING, _PATIENCE_SECONDS)
 
     try:
         yield take

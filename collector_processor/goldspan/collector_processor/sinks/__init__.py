@@ -1,8 +1,7 @@
-"""Native scores for back-ends that do not read them from spans, events or metrics: Phoenix, MLflow, Langfuse.
+"""Sends scores to Phoenix, MLflow and Langfuse, which do not read them from spans, events or metrics.
 
-Each is an exporter of log records, so that it stands where any other would, behind a `BatchLogRecordProcessor`: it
-reads `gen_ai.evaluation.result` events, goldspan's or anybody's, and writes scores by the back-end's own API. Needs the
-extra `sinks`.
+Each class is an exporter of log records: put it behind a `BatchLogRecordProcessor`. It reads `gen_ai.evaluation.result`
+events, goldspan's or others, and writes scores by the back-end's own API. Needs the extra `sinks`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Scores of Langfuse, by its batch ingestion API."""
+"""Scores in Langfuse, by its batch ingestion API."""
 
 from __future__ import annotations
 
@@ -10,16 +10,22 @@ from typing import Any, cast
 from urllib3.util import make_headers
 
 from goldspan.collector_processor.sinks.score import CALL, SESSION, Score
-from goldspan.collector_processor.sinks.score_exporter import AGAIN, Answer, JsonApi, Response, ScoreExporter
+from goldspan.collector_processor.sinks.score_exporter import (
+    RETRYABLE_STATUS,
+    JsonApi,
+    Response,
+    ScoreExporter,
+    SendResult,
+)
 
 _CLOUD = "https://cloud.langfuse.com"
 
 
 class LangfuseScores(ScoreExporter):
-    """Writes evaluation events as scores: on observations for calls, on traces for turns, on sessions.
+    """Writes evaluation events as scores: calls on observations, turns on traces, sessions on sessions.
 
-    The result id is the score's id, so that a correction replaces it. A score is numeric; what was not evaluated has no
-    number and becomes a categorical score of the same name with `.label` behind it.
+    The result id is the score's id, so that a correction replaces it. A result without a number, which was not
+    evaluated, becomes a categorical score whose name ends in `.label`.
     """
 
     def __init__(
@@ -34,11 +40,11 @@ class LangfuseScores(ScoreExporter):
         """Send to Langfuse.
 
         Args:
-            host: Its address; None: `LANGFUSE_HOST`, else the European cloud.
+            host: Address of the server; None: `LANGFUSE_HOST`, else the European cloud.
             public_key: None: `LANGFUSE_PUBLIC_KEY`.
             secret_key: None: `LANGFUSE_SECRET_KEY`.
-            patience: Seconds to try for, where Langfuse is away.
-            max_waiting: Scores that wait at once.
+            patience: Seconds to retry while Langfuse is unavailable.
+            max_waiting: Scores that are queued at most.
 
         """
         host = host or os.environ.get("LANGFUSE_HOST") or os.environ.get("LANGFUSE_BASE_URL") or _CLOUD
@@ -49,15 +55,15 @@ class LangfuseScores(ScoreExporter):
 
 
 class LangfuseBackend:
-    """Langfuse' REST API, `POST /api/public/ingestion` with `score-create` events: each is answered for itself."""
+    """Langfuse's REST API, `POST /api/public/ingestion` with one `score-create` event for each score."""
 
     name = "Langfuse"
 
     def __init__(self, api: JsonApi) -> None:
         self._api = api
 
-    def send(self, scores: Sequence[Score]) -> Answer:
-        """Send all of them. Langfuse takes scores before it has seen the trace they are about."""
+    def send(self, scores: Sequence[Score]) -> SendResult:
+        """Send all scores in one request. Langfuse accepts scores before it knows their trace."""
         sent = {f"{number}-{score.id}": score for number, score in enumerate(scores)}
         now = datetime.now(UTC).isoformat()
         batch = [
@@ -65,24 +71,24 @@ class LangfuseBackend:
             for event_id, score in sent.items()
         ]
         response = self._api.request("POST", "/api/public/ingestion", {"batch": batch})
-        if response.status in AGAIN:
-            return Answer(again=scores, reason=response.reason)
+        if response.status in RETRYABLE_STATUS:
+            return SendResult(retry=scores, reason=response.reason)
         if response.status >= 300:
-            return Answer(refused=scores, reason=response.reason)
-        return _not_taken(sent, response)
+            return SendResult(rejected=scores, reason=response.reason)
+        return _not_accepted(sent, response)
 
 
-def _not_taken(sent: Mapping[str, Score], response: Response) -> Answer:
-    """Read the errors of a multi-status answer."""
+def _not_accepted(sent: Mapping[str, Score], response: Response) -> SendResult:
+    """Read the errors of a multi-status response: each score has a status of its own."""
     errors = response.part("errors")
-    again: list[Score] = []
-    refused: list[Score] = []
+    retry: list[Score] = []
+    rejected: list[Score] = []
     reason = ""
     for error in cast("list[dict[str, Any]]", errors) if isinstance(errors, list) else []:
         if (score := sent.get(str(error.get("id")))) is not None:
-            (again if error.get("status") in AGAIN else refused).append(score)
+            (retry if error.get("status") in RETRYABLE_STATUS else rejected).append(score)
             reason = reason or f"{error.get('status')} {error.get('message') or error.get('error')}"
-    return Answer(again, refused, reason)
+    return SendResult(retry, rejected, reason)
 
 
 def _body(score: Score) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Scores as assessments of MLflow: feedback on the span for calls, on the trace for turns and sessions."""
+"""Scores as assessments in MLflow: feedback on the span for calls, on the trace for turns and sessions."""
 
 from __future__ import annotations
 
@@ -11,16 +11,22 @@ from typing import Any
 from urllib3.util import make_headers
 
 from goldspan.collector_processor.sinks.score import CALL, Score
-from goldspan.collector_processor.sinks.score_exporter import AGAIN, Answer, JsonApi, Response, ScoreExporter
+from goldspan.collector_processor.sinks.score_exporter import (
+    RETRYABLE_STATUS,
+    JsonApi,
+    Response,
+    ScoreExporter,
+    SendResult,
+)
 
 _UNKNOWN = 404
 _CHANGEABLE: Sequence[str] = ("feedback", "rationale", "metadata")
 _REMEMBERED = 10_000
-"""Assessments whose ids are known, so that a correction replaces them."""
+"""Assessments whose ids are in memory, so that a correction replaces them."""
 
 
 class MLflowScores(ScoreExporter):
-    """Writes evaluation events as feedback, and a correction in the place of what it corrects."""
+    """Writes evaluation events as feedback. A correction replaces the feedback that it corrects."""
 
     def __init__(
         self,
@@ -33,11 +39,11 @@ class MLflowScores(ScoreExporter):
         """Send to MLflow.
 
         Args:
-            tracking_uri: The server's address; None: `MLFLOW_TRACKING_URI`, else `http://localhost:5000`. With
+            tracking_uri: Address of the server; None: `MLFLOW_TRACKING_URI`, else `http://localhost:5000`. With
                 `MLFLOW_TRACKING_TOKEN`, or `MLFLOW_TRACKING_USERNAME` and `MLFLOW_TRACKING_PASSWORD`, as MLflow.
             token: None: by these variables.
-            patience: Seconds to try for, where MLflow is away or does not know a trace yet.
-            max_waiting: Scores that wait at once.
+            patience: Seconds to retry while MLflow is unavailable or does not know a trace yet.
+            max_waiting: Scores that are queued at most.
 
         """
         uri = tracking_uri or os.environ.get("MLFLOW_TRACKING_URI") or "http://localhost:5000"
@@ -61,19 +67,19 @@ class MLflowBackend:
         self._api = api
         self._known: OrderedDict[str, str] = OrderedDict()
 
-    def send(self, scores: Sequence[Score]) -> Answer:
-        """Send them one by one; what failed for one is tried again for it alone."""
-        again: list[Score] = []
-        refused: list[Score] = []
+    def send(self, scores: Sequence[Score]) -> SendResult:
+        """Send the scores one by one, so that each is retried alone."""
+        retry: list[Score] = []
+        rejected: list[Score] = []
         reason = ""
         for score in scores:
             response = self._write(score)
             if response.status < 300:
                 self._remember(score, response)
                 continue
-            (again if response.status == _UNKNOWN or response.status in AGAIN else refused).append(score)
+            (retry if response.status == _UNKNOWN or response.status in RETRYABLE_STATUS else rejected).append(score)
             reason = reason or response.reason
-        return Answer(again, refused, reason)
+        return SendResult(retry, rejected, reason)
 
     def _write(self, score: Score) -> Response:
         trace = f"tr-{score.trace_id}"

@@ -1,4 +1,4 @@
-"""Scores as annotations of Arize Phoenix: on spans for calls, on traces for turns, on sessions."""
+"""Scores as annotations in Arize Phoenix: calls on spans, turns on traces, sessions on sessions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from goldspan.collector_processor.sinks.score import CALL, SESSION, TURN, Score
-from goldspan.collector_processor.sinks.score_exporter import AGAIN, Answer, JsonApi, ScoreExporter
+from goldspan.collector_processor.sinks.score_exporter import RETRYABLE_STATUS, JsonApi, ScoreExporter, SendResult
 
 _UNKNOWN = 404
 _PLACES: Mapping[str, tuple[str, str]] = {
@@ -18,7 +18,7 @@ _PLACES: Mapping[str, tuple[str, str]] = {
 
 
 class PhoenixScores(ScoreExporter):
-    """Writes evaluation events as annotations, identified by the result's id, so that a correction replaces them."""
+    """Writes evaluation events as annotations. The result id identifies them, so that a correction replaces them."""
 
     def __init__(
         self,
@@ -31,10 +31,10 @@ class PhoenixScores(ScoreExporter):
         """Send to Phoenix.
 
         Args:
-            endpoint: Its web address; None: `PHOENIX_COLLECTOR_ENDPOINT`, else `http://localhost:6006`.
+            endpoint: Address of the server; None: `PHOENIX_COLLECTOR_ENDPOINT`, else `http://localhost:6006`.
             api_key: None: `PHOENIX_API_KEY`, if any.
-            patience: Seconds to try for, where Phoenix is away or does not know a span yet.
-            max_waiting: Scores that wait at once.
+            patience: Seconds to retry while Phoenix is unavailable or does not know a span yet.
+            max_waiting: Scores that are queued at most.
 
         """
         endpoint = endpoint or os.environ.get("PHOENIX_COLLECTOR_ENDPOINT") or "http://localhost:6006"
@@ -44,43 +44,43 @@ class PhoenixScores(ScoreExporter):
 
 
 class PhoenixBackend:
-    """Phoenix' REST API, `POST /v1/{span,trace,session}_annotations`."""
+    """Phoenix's REST API, `POST /v1/{span,trace,session}_annotations`."""
 
     name = "Phoenix"
 
     def __init__(self, api: JsonApi) -> None:
         self._api = api
 
-    def send(self, scores: Sequence[Score]) -> Answer:
-        """Send each level by its own path.
+    def send(self, scores: Sequence[Score]) -> SendResult:
+        """Send the scores of each level to its own path.
 
-        A request with `sync` is refused as a whole if it names one unknown span, and without it unknown spans are lost
-        silently: where a batch is refused, its scores go one by one.
+        With `sync`, Phoenix rejects a whole request that has one unknown span. Without it, Phoenix loses scores of
+        unknown spans silently. So the scores of a rejected batch are sent one by one.
         """
-        again: list[Score] = []
-        refused: list[Score] = []
+        retry: list[Score] = []
+        rejected: list[Score] = []
         reason = ""
         for level in _PLACES:
             of_level = [one for one in scores if _level(one) == level]
-            answer = self._send_level(level, of_level) if of_level else Answer()
-            if len(of_level) > 1 and (answer.again or answer.refused):
+            answer = self._send_level(level, of_level) if of_level else SendResult()
+            if len(of_level) > 1 and (answer.retry or answer.rejected):
                 answers = [self._send_level(level, [one]) for one in of_level]
             else:
                 answers = [answer]
             for one in answers:
-                again += one.again
-                refused += one.refused
+                retry += one.retry
+                rejected += one.rejected
                 reason = reason or one.reason
-        return Answer(again, refused, reason)
+        return SendResult(retry, rejected, reason)
 
-    def _send_level(self, level: str, scores: Sequence[Score]) -> Answer:
+    def _send_level(self, level: str, scores: Sequence[Score]) -> SendResult:
         path, key = _PLACES[level]
         response = self._api.request("POST", f"{path}?sync=true", {"data": [_annotation(one, key) for one in scores]})
         if response.status < 300:
-            return Answer()
-        if response.status == _UNKNOWN or response.status in AGAIN:
-            return Answer(again=scores, reason=response.reason)
-        return Answer(refused=scores, reason=response.reason)
+            return SendResult()
+        if response.status == _UNKNOWN or response.status in RETRYABLE_STATUS:
+            return SendResult(retry=scores, reason=response.reason)
+        return SendResult(rejected=scores, reason=response.reason)
 
 
 def _level(score: Score) -> str:

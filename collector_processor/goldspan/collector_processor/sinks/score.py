@@ -1,4 +1,4 @@
-"""What a `gen_ai.evaluation.result` event says, in the terms that back-ends share."""
+"""A `gen_ai.evaluation.result` event as a score, in the terms that all back-ends share."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ CALL, TURN, SESSION = Level.CALL.value, Level.TURN.value, Level.SESSION.value
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """One result. A result without a value was not evaluated; its label says so and its explanation why."""
+    """One result. Without a value it was not evaluated: the label says so, the explanation says why."""
 
     id: str
-    """The same for each delivery and correction of one result; made of what was judged where the event has none."""
+    """The same for every delivery and correction of one result. Made from level and span if the event has none."""
     name: str
-    """The metric's name, for turns and sessions with the level behind a dot: averages never mix levels."""
+    """The metric's name, with `.turn` or `.session` for these levels, so that averages do not mix levels."""
     level: str
     trace_id: str
     span_id: str
@@ -31,11 +31,11 @@ class Score:
     label: str
     explanation: str
     metadata: Mapping[str, str | int | float | bool]
-    """The event's other attributes that are plain values, such as golden, golden set and tool."""
+    """The event's other attributes that are single values, such as golden, golden set and tool."""
 
 
 def score_of(record: ReadableLogRecord) -> Score | None:
-    """Read one log record; none if it is no evaluation, or judges no span."""
+    """Read one log record. None if it is no evaluation event, or has no span."""
     event = record.log_record
     if event.event_name != names.EVALUATION_RESULT or not event.trace_id or not event.span_id:
         return None
@@ -44,7 +44,7 @@ def score_of(record: ReadableLogRecord) -> Score | None:
 
 
 def score_from(evaluation: Evaluation) -> Score | None:
-    """Return what the event of an evaluation would say; none if it judges no span."""
+    """Read one evaluation, as its event would be read. None if it has no span."""
     target = evaluation.target
     if target is None or not (target.trace_id and target.span_id):
         return None
@@ -52,24 +52,24 @@ def score_from(evaluation: Evaluation) -> Score | None:
 
 
 def _score(attributes: Mapping[str, object], trace_id: str, span_id: str) -> Score | None:
-    said = dict(attributes)
-    if not isinstance(metric := said.pop(names.EVALUATION_NAME.name, None), str):
+    left = dict(attributes)
+    if not isinstance(metric := left.pop(names.EVALUATION_NAME.name, None), str):
         return None
-    level = _text(said.get(names.LEVEL.of(metric))) or CALL
-    value = said.pop(names.EVALUATION_SCORE.name, None)
-    withdrawn = said.get(names.WITHDRAWN.of(metric)) is True
-    session = _text(said.get(names.CONVERSATION_ID.name)) or _text(said.get("session.id"))
+    level = _text(left.get(names.LEVEL.of(metric))) or CALL
+    value = left.pop(names.EVALUATION_SCORE.name, None)
+    withdrawn = left.get(names.WITHDRAWN.of(metric)) is True
+    session = _text(left.get(names.CONVERSATION_ID.name)) or _text(left.get("session.id"))
     return Score(
-        id=_text(said.get(names.RESULT_ID.of(metric))) or f"{metric}-{level}-{trace_id}-{span_id}",
+        id=_text(left.get(names.RESULT_ID.of(metric))) or f"{metric}-{level}-{trace_id}-{span_id}",
         name=metric if level == CALL else f"{metric}.{level}",
         level=level,
         trace_id=trace_id,
         span_id=span_id,
         session=session or None,
         value=None if withdrawn else _number(value),
-        label="withdrawn" if withdrawn else _text(said.pop(names.EVALUATION_LABEL.name, None)),
-        explanation=_text(said.pop(names.EVALUATION_EXPLANATION.name, None)),
-        metadata={key: one for key, one in said.items() if isinstance(one, (str, bool, int, float))},
+        label="withdrawn" if withdrawn else _text(left.pop(names.EVALUATION_LABEL.name, None)),
+        explanation=_text(left.pop(names.EVALUATION_EXPLANATION.name, None)),
+        metadata={key: one for key, one in left.items() if isinstance(one, (str, bool, int, float))},
     )
 
 

@@ -33,7 +33,7 @@ from goldspan.collector_processor.gateway.settings.pipeline_settings import Pipe
 from goldspan.collector_processor.gateway.tls import ClientTls, ServerTls
 from goldspan.collector_processor.metric_workers import MetricWorkers
 from goldspan.collector_processor.sinks import LangfuseScores, MLflowScores, PhoenixScores
-from goldspan.collector_processor.sinks.score_exporter import Feed
+from goldspan.collector_processor.sinks.score_exporter import ScoreSinks
 from goldspan.mappers.assembly import DEFAULT_SESSION_KEYS, AssemblySettings
 from goldspan.scoring.metrics.session_metrics import choose_metrics
 from goldspan.scoring.run import scorer_of
@@ -220,7 +220,7 @@ class Sinks(Section):
     mlflow: MLflowSink | None = None
     langfuse: LangfuseSink | None = None
 
-    def feed(self, environ: Mapping[str, str]) -> Feed:
+    def feed(self, environ: Mapping[str, str]) -> ScoreSinks:
         """Return what sends scores to all of them, secrets read. Raises SettingsError."""
         exporters: dict[str, PhoenixScores | MLflowScores | LangfuseScores] = {}
         if (one := self.phoenix) is not None:
@@ -233,7 +233,7 @@ class Sinks(Section):
                 public_key=_read(three.public_key, environ),
                 secret_key=_read(three.secret_key, environ),
             )
-        return Feed(exporters)
+        return ScoreSinks(exporters)
 
 
 def _read(secret: str | Secret | None, environ: Mapping[str, str]) -> str | None:
