@@ -15,7 +15,7 @@ import grpc
 import zstandard
 
 from goldspan.collector_processor.gateway.interfaces import Signal
-from goldspan.collector_processor.gateway.receive.grpc_receiver import METHODS
+from goldspan.collector_processor.gateway.otlp_responses import GRPC_METHODS
 from local_http import Quiet, serving
 
 UNFOLD: dict[str, Callable[[bytes], bytes]] = {
@@ -93,7 +93,7 @@ def grpc_downstream() -> Iterator[Downstream]:
 
     class Service(grpc.GenericRpcHandler):
         def service(self, handler_call_details: grpc.HandlerCallDetails) -> Any:
-            signal = METHODS[handler_call_details.method]
+            signal = GRPC_METHODS[handler_call_details.method]
 
             def export(body: bytes, context: grpc.ServicerContext) -> bytes:
                 headers = {name: value for name, value in context.invocation_metadata() if isinstance(value, str)}

@@ -19,9 +19,9 @@ import urllib3
 
 from downstream import Downstream
 from goldspan.collector_processor.gateway.interfaces import Signal
-from goldspan.collector_processor.gateway.receive.grpc_receiver import METHODS
+from goldspan.collector_processor.gateway.otlp_responses import GRPC_METHODS
 
-EXPORT = {signal: method for method, signal in METHODS.items()}
+EXPORT = {signal: method for method, signal in GRPC_METHODS.items()}
 
 
 @dataclass
@@ -80,7 +80,7 @@ def process(settings: str, folder: Path, **environ: str) -> Iterator[Process]:
             assert line, f"it ended: {log}"
             log.append(json.loads(line))
             if log[-1]["message"] == "listening":
-                addresses[log[-1]["door"]] = log[-1]["address"]
+                addresses[log[-1]["server"]] = log[-1]["address"]
         yield Process(started, addresses, log)
     finally:
         if started.poll() is None:

@@ -108,7 +108,7 @@ class Gateway:
         with errors:
             for line in errors:
                 said = json.loads(line)
-                if said["message"] == "listening" and said["door"] == "http":
+                if said["message"] == "listening" and said["server"] == "http":
                     self.port = int(said["address"].rpartition(":")[2])
                 if said["level"] not in ("debug", "info"):
                     self.said.append(said)

@@ -52,9 +52,9 @@ def still_serves(running: Gateway) -> Iterator[None]:
     assert status(raw(running.http_port, post(SPAN, **BEARER))) == 200
     assert call(running, SPAN) == grpc.StatusCode.OK
     until = time.monotonic() + 5
-    while (running.reception.room.requests or running.reception.room.bytes) and time.monotonic() < until:
+    while (running.reception.in_flight.requests or running.reception.in_flight.bytes) and time.monotonic() < until:
         time.sleep(0.01)
-    assert (running.reception.room.requests, running.reception.room.bytes) == (0, 0)
+    assert (running.reception.in_flight.requests, running.reception.in_flight.bytes) == (0, 0)
 
 
 def call(
@@ -422,4 +422,4 @@ def test_whatever_bytes_come_the_doors_stay_open(running: Gateway, door: str, co
             read_all(connection)
         except OSError:
             pass  # closed while we were still sending
-    assert running.reception.room.requests <= LIMITS.max_concurrent_requests
+    assert running.reception.in_flight.requests <= LIMITS.max_concurrent_requests

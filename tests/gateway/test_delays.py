@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import time
 
-from goldspan.collector_processor.gateway.delays import Delays
-from goldspan.collector_processor.gateway.deliver.dispatcher import Backoff
+from goldspan.collector_processor.gateway.deliver.retry import Backoff
 from goldspan.collector_processor.gateway.interfaces import Accepted, Delivered, DeliveryResult, Request, Retry, Signal
 from goldspan.collector_processor.gateway.pipeline import GatewayPipeline
+from goldspan.collector_processor.gateway.prometheus import DurationHistogram
 from goldspan.collector_processor.gateway.settings.pipeline_settings import PipelineSettings
 from goldspan.scoring.goldens import load_goldens
 from pipeline_rig import Downstream, until
 
 
 def test_delays_are_counted_in_buckets_each_with_those_below() -> None:
-    delays = Delays()
+    delays = DurationHistogram()
     for seconds in (0.01, 0.2, 0.3, 7_200.0):
         delays.add(seconds)
     found = {(name, labels.get("le")): value for name, labels, value in delays.samples("d")}
@@ -31,7 +31,7 @@ def test_a_delay_is_from_the_first_attempt_to_the_answer() -> None:
     pipeline = GatewayPipeline(
         load_goldens({"format": 1, "golden_set": "g", "goldens": []}),
         Downstream(answer),
-        PipelineSettings(backoff=Backoff(0.02, 0.05)),
+        PipelineSettings(backoff=Backoff(initial=0.02, longest=0.05)),
     )
     assert pipeline.accept(Request(Signal.METRICS, b"")) == Accepted()
 

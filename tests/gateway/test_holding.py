@@ -14,7 +14,7 @@ import pytest
 
 from goldspan.collector_processor.engine.judge import Judge
 from goldspan.collector_processor.engine.settings import EngineSettings
-from goldspan.collector_processor.gateway.deliver.dispatcher import Backoff
+from goldspan.collector_processor.gateway.deliver.retry import Backoff
 from goldspan.collector_processor.gateway.encoded_spans import join_request, split_request
 from goldspan.collector_processor.gateway.interfaces import (
     Accepted,

@@ -17,7 +17,7 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportM
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from goldspan.collector_processor.gateway.interfaces import Signal
-from goldspan.collector_processor.gateway.receive.otlp_json import DEEPEST, InvalidRequest, json_to_protobuf
+from goldspan.collector_processor.gateway.receive.otlp_json import MAX_DEPTH, InvalidRequest, json_to_protobuf
 from otlp_containers import as_message, requests_of
 from otlp_logs import LOGGED, as_logs_data, log_documents
 from otlp_requests import message_of, requests
@@ -221,7 +221,7 @@ def nested(levels: int) -> dict[str, Any]:
 
 
 def test_nesting_ends_before_protobuf_readers_do() -> None:
-    allowed = (DEEPEST - 6) // 2
+    allowed = (MAX_DEPTH - 6) // 2
     assert json_to_protobuf(Signal.TRACES, json.dumps(nested(allowed)).encode()).rejected == 0
     for levels in (allowed + 1, 150):
         converted = json_to_protobuf(Signal.TRACES, json.dumps(nested(levels)).encode())

@@ -18,9 +18,9 @@ from google.rpc.status_pb2 import Status
 from downstream import Downstream, HttpAnswer, grpc_downstream, http_downstream
 from gateway_rig import one_span
 from goldspan.collector_processor.gateway.deliver.destinations import Destination, ExporterBySignal, open_exporter
-from goldspan.collector_processor.gateway.deliver.http_exporter import retry_after
+from goldspan.collector_processor.gateway.deliver.retry import parse_retry_after
 from goldspan.collector_processor.gateway.interfaces import Delivered, Exporter, Refused, Request, Retry, Signal
-from goldspan.collector_processor.gateway.otlp_responses import RESPONSES
+from goldspan.collector_processor.gateway.otlp_responses import RESPONSE_MESSAGES
 
 REQUEST = Request(Signal.TRACES, one_span("x" * 1000).SerializeToString(), (("x-tenant", "a"),))
 OWN = {"Authorization": "Bearer downstream"}
@@ -136,7 +136,7 @@ def test_what_an_http_answer_means(http: Downstream, answer: HttpAnswer, meaning
     ],
 )
 def test_a_partial_success_is_no_failure(http: Downstream, over_grpc: Downstream, signal: Signal, field: str) -> None:
-    message = RESPONSES[signal]()
+    message = RESPONSE_MESSAGES[signal]()
     setattr(message.partial_success, field, 3)
     message.partial_success.error_message = "too late"
     for downstream, protocol in ((http, "http/protobuf"), (over_grpc, "grpc")):
@@ -182,7 +182,7 @@ def test_what_a_grpc_status_means(over_grpc: Downstream, code: grpc.StatusCode, 
     ],
 )
 def test_retry_after_is_a_number_or_a_date(value: str | None, seconds: float | None) -> None:
-    assert retry_after(value, datetime(2026, 11, 21, 10, tzinfo=UTC)) == seconds
+    assert parse_retry_after(value, datetime(2026, 11, 21, 10, tzinfo=UTC)) == seconds
 
 
 def closed_port() -> int:

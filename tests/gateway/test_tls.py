@@ -61,7 +61,7 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
 
 @pytest.fixture(scope="module")
 def running(certificates: Certificates) -> Iterator[Gateway]:
-    tls = ServerTls(*certificates.server, client_ca=certificates.ca)
+    tls = ServerTls(certificate=certificates.server[0], key=certificates.server[1], client_ca=certificates.ca)
     with gateway(limits=Limits(handshake_timeout=1.0), tls=tls) as running:
         yield running
 
@@ -128,17 +128,19 @@ def test_plain_text_is_no_way_in(running: Gateway) -> None:
 
 def test_an_expired_server_is_noticed_by_its_clients(certificates: Certificates, tmp_path: Path) -> None:
     expired = certificates.issue("server-expired", "127.0.0.1", not_after=YESTERDAY)
-    with gateway(tls=ServerTls(*expired)) as running:
+    with gateway(tls=ServerTls(certificate=expired[0], key=expired[1])) as running:
         assert over_http(running, ssl.create_default_context(cafile=certificates.ca)) == 0
 
 
-@pytest.mark.parametrize("tls", [ServerTls, lambda one, two: ClientTls(None, one, two)])
-def test_files_that_do_not_fit_are_named_at_the_start(certificates: Certificates, tls: object) -> None:
+@pytest.mark.parametrize("tls", [ServerTls, ClientTls])
+def test_files_that_do_not_fit_are_named_at_the_start(
+    certificates: Certificates, tls: type[ServerTls | ClientTls]
+) -> None:
     certificate, key = certificates.server[0], certificates.clients["known"][1]
     with pytest.raises(SettingsError, match=r"server\.pem"):
-        tls(certificate, key).pem()  # type: ignore[operator]
+        tls(certificate=certificate, key=key).pem()
     with pytest.raises(SettingsError, match=r"absent\.pem"):
-        tls(certificate.with_name("absent.pem"), key).pem()  # type: ignore[operator]
+        tls(certificate=certificate.with_name("absent.pem"), key=key).pem()
 
 
 @pytest.mark.parametrize("protocol", ["grpc", "http/protobuf"])
@@ -148,7 +150,8 @@ def test_an_outlet_shows_its_certificate(
 ) -> None:
     """The receiver downstream is another gateway, which wants one."""
     port = running.grpc_port if protocol == "grpc" else running.http_port
-    tls = ClientTls(certificates.ca, *(certificates.clients[client] if client else (None, None)))
+    certificate, key = certificates.clients[client] if client else (None, None)
+    tls = ClientTls(ca=certificates.ca, certificate=certificate, key=key)
     outlet = open_exporter(Destination(f"https://127.0.0.1:{port}", protocol, tls=tls, timeout=5))
     outcome = outlet.deliver(Request(Signal.TRACES, SPAN))
     outlet.close()
@@ -163,7 +166,7 @@ def test_an_outlet_trusts_no_stranger(running: Gateway, tmp_path: Path, protocol
     port = running.grpc_port if protocol == "grpc" else running.http_port
     trustme.CA().cert_pem.write_to_path(str(tmp_path / "other.pem"))
     before = list(running.intake.requests)
-    for tls in (ClientTls(), ClientTls(tmp_path / "other.pem")):
+    for tls in (ClientTls(), ClientTls(ca=tmp_path / "other.pem")):
         outlet = open_exporter(Destination(f"https://127.0.0.1:{port}", protocol, tls=tls, timeout=5))
         assert isinstance(outlet.deliver(Request(Signal.TRACES, SPAN)), Retry)
         outlet.close()

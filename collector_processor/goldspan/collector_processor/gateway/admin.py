@@ -1,4 +1,4 @@
-"""`/healthz`, `/readyz`, `/metrics` and `/coverage`, as an ASGI application."""
+"""The admin pages `/healthz`, `/readyz`, `/metrics` and `/coverage`, as an ASGI application."""
 
 from __future__ import annotations
 
@@ -12,35 +12,33 @@ from goldspan.collector_processor.gateway.receive.auth import BearerTokens
 from goldspan.collector_processor.gateway.receive.http_receiver import Receive, Send, headers_of, send_response
 
 _JSON, _TEXT = "application/json", "text/plain; charset=utf-8"
-_OPEN = frozenset({"/healthz", "/readyz"})
-"""What tells no more than that somebody is there: probes have no tokens."""
+_NO_TOKEN_NEEDED = frozenset({"/healthz", "/readyz"})
+"""Probes have no tokens, and these pages reveal nothing."""
 
 
 class Admin:
-    """Answers operators; to be called by an ASGI server."""
+    """Serves the admin pages. An ASGI server calls it."""
 
     def __init__(
         self,
         *,
         tokens: BearerTokens,
-        exposition: MetricsPage,
+        metrics: MetricsPage,
         coverage: Callable[[], Mapping[str, Any]],
-        unready: Callable[[], str | None],
+        not_ready_reason: Callable[[], str | None],
     ) -> None:
-        """Take `unready`: why nothing should be sent here now, None: it should."""
+        """Take `not_ready_reason`: why the gateway is not ready for requests; it returns None when it is."""
         self._tokens = tokens
-        self._exposition = exposition
-        self._coverage = coverage
-        self._unready = unready
+        self._not_ready_reason = not_ready_reason
         self._pages: Mapping[str, Callable[[], tuple[int, str, bytes]]] = {
             "/healthz": lambda: (200, _TEXT, b"ok\n"),
             "/readyz": self._readyz,
-            "/metrics": lambda: (200, CONTENT_TYPE, self._exposition.text()),
-            "/coverage": lambda: (200, _JSON, json.dumps(self._coverage(), ensure_ascii=False).encode() + b"\n"),
+            "/metrics": lambda: (200, CONTENT_TYPE, metrics.render()),
+            "/coverage": lambda: (200, _JSON, json.dumps(coverage(), ensure_ascii=False).encode() + b"\n"),
         }
 
     async def __call__(self, scope: Mapping[str, Any], _: Receive, send: Send) -> None:
-        """Answer one request."""
+        """Respond to one request."""
         path = scope["path"]
         page = self._pages.get(path)
         headers = [("cache-control", "no-store")]
@@ -49,13 +47,13 @@ class Admin:
         elif scope["method"] not in {"GET", "HEAD"}:
             status, kind, body = 405, _TEXT, b"expected GET\n"
             headers.append(("allow", "GET, HEAD"))
-        elif path not in _OPEN and not self._tokens.admit(headers_of(scope).get("authorization")):
+        elif path in _NO_TOKEN_NEEDED:
+            status, kind, body = page()
+        elif not self._tokens.admit(headers_of(scope).get("authorization")):
             status, kind, body = 401, _TEXT, b"expected a valid bearer token in `Authorization`\n"
             headers.append(("www-authenticate", "Bearer"))
-        elif path in _OPEN:
-            status, kind, body = page()
         else:
-            # Gathering may wait for locks of the pipeline: receivers go on meanwhile.
+            # May wait for locks of the pipeline, so it must not run in the event loop of the receivers.
             status, kind, body = await asyncio.to_thread(page)
         headers += [("content-type", kind), ("content-length", str(len(body)))]
         if status >= 400:
@@ -63,5 +61,5 @@ class Admin:
         await send_response(send, status, headers, b"" if scope["method"] == "HEAD" else body)
 
     def _readyz(self) -> tuple[int, str, bytes]:
-        reason = self._unready()
+        reason = self._not_ready_reason()
         return (200, _TEXT, b"ready\n") if reason is None else (503, _TEXT, f"{reason}\n".encode())

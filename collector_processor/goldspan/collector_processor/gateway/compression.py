@@ -1,7 +1,7 @@
-"""Compressed bodies: opened within bounds, whatever they claim to be, and made for what leaves.
+"""Compression and bounded decompression of request bodies: gzip, deflate and zstd.
 
-A body may unfold to at most `max_bytes`, and to at most `max_ratio` times its own size once that is more than a
-mebibyte: a bomb is refused after the work that an honest body of its size would take.
+A decompressed body has at most `max_bytes`, and at most `max_ratio` times its compressed size once it is larger than
+1 MiB. So a decompression bomb costs no more work than a valid body of the same size.
 """
 
 from __future__ import annotations
@@ -15,77 +15,77 @@ from types import ModuleType
 from typing import Any, cast
 
 GZIP_LEVEL = 1
-"""The level of gzip that leaves: on OTLP, 6 takes three times the time of 1 for a quarter less of bytes."""
+"""Level of exported gzip. On OTLP data level 6 takes three times as long as 1 and saves a quarter of the bytes."""
 ENCODINGS = ("gzip", "zstd", "deflate", "identity")
-"""The content encodings that are understood."""
+"""The supported content encodings."""
 
 _FREE_OF_RATIO = 1 << 20
 _GZIP_MAGIC = b"\x1f\x8b"
 _GZIP, _ZLIB = 31, 15
 _LARGEST_ZSTD_WINDOW = 8 << 20
-"""What RFC 8878 (section 3.1.1.1.2) asks decoders to support; a larger window is memory for the sender to claim."""
+"""The window that RFC 8878 (section 3.1.1.1.2) asks decoders to support. A larger one lets senders claim memory."""
 
 
-class DecompressedTooLarge(ValueError):  # noqa: N818 - it becomes an answer
-    """The body would be larger than is allowed."""
+class DecompressedTooLarge(ValueError):  # noqa: N818 - it becomes a response
+    """The decompressed body exceeds its limit."""
 
 
 class CorruptBody(ValueError):  # noqa: N818 - likewise
-    """The body is not what its encoding says, or ends in the middle."""
+    """The body does not match its encoding, or is cut off."""
 
 
 @dataclass(frozen=True, slots=True)
 class DecompressionLimits:
-    """How far a body may unfold."""
+    """How large a body may get."""
 
     max_bytes: int
     max_ratio: float
 
     def ceiling(self, compressed: int) -> int:
-        """Return the size up to which so many compressed bytes may unfold."""
+        """Return the largest size that so many compressed bytes may have when decompressed."""
         return min(self.max_bytes, max(_FREE_OF_RATIO, int(compressed * self.max_ratio)))
 
 
-def decompress(body: bytes, encoding: str, bounds: DecompressionLimits) -> bytes:
-    """Return the body without its content encoding, one of `ENCODINGS`. Raises UnfoldsTooFar, Undecodable."""
+def decompress(body: bytes, encoding: str, limits: DecompressionLimits) -> bytes:
+    """Return the body without its content encoding, one of `ENCODINGS`. Raises DecompressedTooLarge, CorruptBody."""
     if encoding == "identity" or not body:
-        if len(body) > bounds.max_bytes:
-            raise DecompressedTooLarge(f"{len(body):,} bytes, expected at most {bounds.max_bytes:,}")
+        if len(body) > limits.max_bytes:
+            raise DecompressedTooLarge(f"{len(body):,} bytes, expected at most {limits.max_bytes:,}")
         return body
-    unfold = {"gzip": _gunzip, "deflate": _unzlib, "zstd": _unzstd}[encoding]
-    return unfold(body, bounds.ceiling(len(body)))
+    engine = {"gzip": _gunzip, "deflate": _unzlib, "zstd": _unzstd}[encoding]
+    return engine(body, limits.ceiling(len(body)))
 
 
-def decompress_by_magic(body: bytes, bounds: DecompressionLimits) -> bytes:
-    """Return a gRPC message without compression, whose encoding its first bytes tell.
+def decompress_by_magic(body: bytes, limits: DecompressionLimits) -> bytes:
+    """Return a gRPC message decompressed, by the encoding that its first bytes show.
 
     No protobuf message begins like gzip (0x1f is wire type 7, which there is not), and no OTLP request like zlib
-    (0x78 is field 15, which they do not have). Raises as `inflate` does.
+    (0x78 is field 15, which they do not have). Raises as `decompress` does.
     """
     if body[:2] == _GZIP_MAGIC:
-        return decompress(body, "gzip", bounds)
+        return decompress(body, "gzip", limits)
     if body[:1] == b"\x78" and int.from_bytes(body[:2], "big") % 31 == 0:
-        return decompress(body, "deflate", bounds)
-    return decompress(body, "identity", bounds)
+        return decompress(body, "deflate", limits)
+    return decompress(body, "identity", limits)
 
 
 def gzip(body: bytes, level: int = GZIP_LEVEL) -> bytes:
-    """Compress with gzip; by ISA-L where it is installed, whose level 1 is five times as fast as zlib's."""
+    """Compress with gzip. ISA-L is used if installed: its level 1 is five times as fast as zlib's."""
     return cast("bytes", _deflater().compress(body, level, _GZIP))
 
 
 def zlib_compress(data: bytes) -> bytes:
-    """Compress as zlib does, by its first level or one like it."""
+    """Compress to the zlib format, at level 1."""
     return cast("bytes", _deflater().compress(data, 1))
 
 
 def zstd(body: bytes) -> bytes:
-    """Compress with zstd, by its usual level."""
+    """Compress with zstd at its default level."""
     return cast("bytes", import_module("zstandard").ZstdCompressor().compress(body))
 
 
 def gzip_engine() -> str:
-    """Name what compresses gzip here: `isal` or `zlib`."""
+    """Name the library that compresses gzip here: `isal` or `zlib`."""
     return "isal" if _deflater() is not zlib else "zlib"
 
 
@@ -94,53 +94,52 @@ def _deflater() -> ModuleType:
 
 
 def _gunzip(body: bytes, ceiling: int) -> bytes:
-    return _unfold(body, ceiling, _GZIP)
+    return _inflate(body, ceiling, _GZIP)
 
 
 def _unzlib(body: bytes, ceiling: int) -> bytes:
-    return _unfold(body, ceiling, _ZLIB)
+    return _inflate(body, ceiling, _ZLIB)
 
 
-def _unfold(body: bytes, ceiling: int, wbits: int) -> bytes:
-    """Undo zlib's formats, any number of members one after another."""
+def _inflate(body: bytes, ceiling: int, wbits: int) -> bytes:
+    """Decompress zlib's formats, any number of members one after another."""
     engine = _deflater()
-    unfolded = bytearray()
+    content = bytearray()
     while body:
         member: Any = engine.decompressobj(wbits=wbits)
         while not member.eof:
             try:
-                part = member.decompress(body, ceiling + 1 - len(unfolded))
+                part = member.decompress(body, ceiling + 1 - len(content))
             except (zlib.error, cast("type[Exception]", engine.error)) as error:
                 raise CorruptBody(f"damaged: {error}") from None
-            unfolded += part
-            if len(unfolded) > ceiling:
-                raise _too_far(ceiling)
+            content += part
+            if len(content) > ceiling:
+                raise _too_large(ceiling)
             body = member.unconsumed_tail
             if not member.eof and not body and not part:
                 raise CorruptBody("ends in the middle")
         body = member.unused_data
-    return bytes(unfolded)
+    return bytes(content)
 
 
 def _unzstd(body: bytes, ceiling: int) -> bytes:
     _check_zstd_is_whole(body)
     zstandard: Any = import_module("zstandard")
-    # The window never needs more than the body unfolds to.
     reader: Callable[..., Any] = zstandard.ZstdDecompressor(max_window_size=_LARGEST_ZSTD_WINDOW).stream_reader
-    unfolded = bytearray()
+    content = bytearray()
     try:
         with reader(body, read_across_frames=True) as stream:
-            while part := stream.read(min(ceiling + 1 - len(unfolded), 1 << 20)):
-                unfolded += part
-                if len(unfolded) > ceiling:
-                    raise _too_far(ceiling)
+            while part := stream.read(min(ceiling + 1 - len(content), 1 << 20)):
+                content += part
+                if len(content) > ceiling:
+                    raise _too_large(ceiling)
     except zstandard.ZstdError as error:
         raise CorruptBody(f"damaged: {error}") from None
-    return bytes(unfolded)
+    return bytes(content)
 
 
 def _check_zstd_is_whole(body: bytes) -> None:
-    """Walk over frames and blocks (RFC 8878, section 3.1.1): the decoder takes an end in the middle for an end."""
+    """Walk over frames and blocks (RFC 8878, section 3.1.1): the decoder does not report a cut-off body."""
     at = 0
     while at < len(body):
         magic = int.from_bytes(body[at : at + 4], "little")
@@ -166,7 +165,7 @@ def _check_zstd_is_whole(body: bytes) -> None:
         raise CorruptBody("ends in the middle")
 
 
-def _too_far(ceiling: int) -> DecompressedTooLarge:
+def _too_large(ceiling: int) -> DecompressedTooLarge:
     return DecompressedTooLarge(f"unfolds to more than {ceiling:,} bytes")
 
 

@@ -1,14 +1,13 @@
-"""What the two halves of the gateway know of each other: receivers and outlets outside, journal and engine inside.
+"""The interfaces between the parts of the gateway: receivers, pipeline, exporters.
 
-    client -> receiver -> Request -> Intake.accept -> Receipt -> client
+    client -> receiver -> Request -> Pipeline.accept -> AcceptResult -> client
                                        |
                                   journal, engine
                                        |
-                                     Request -> Outlet.deliver -> Delivery -> kept, tried again or put aside
+                                     Request -> Exporter.deliver -> DeliveryResult -> delivered, retried or dead letter
 
-The inside owns the queue and with it the retries: an outlet makes one attempt and says what came of it, by the
-classes of the OTLP specification (https://opentelemetry.io/docs/specs/otlp/#failures). Nothing here raises: what goes
-wrong is an answer.
+The pipeline owns the queue and the retries: an exporter makes one attempt and classifies its result as the OTLP
+specification does (https://opentelemetry.io/docs/specs/otlp/#failures). Nothing here raises: failures are results.
 """
 
 from __future__ import annotations
@@ -21,18 +20,18 @@ from typing import Any, Protocol
 from goldspan.scoring.goldens import GoldenIndex
 
 Headers = tuple[tuple[str, str], ...]
-"""Allowed request headers, names in lower case, in order: with the signal, the key of what may be put together."""
+"""The forwarded headers of a request, sorted, names in lower case. They identify the tenant."""
 
 Sample = tuple[str, Mapping[str, str], float]
-"""One number of `/metrics`: name, labels, value.
+"""One sample of `/metrics`: name, labels, value.
 
-A name that ends in `_total` is a counter; names that differ only in `_bucket`, `_sum` and `_count` are one histogram,
-as in Prometheus' text format; any other is a gauge.
+A name that ends in `_total` is a counter. Names that differ only in `_bucket`, `_sum` and `_count` are one histogram,
+as in Prometheus' text format. Any other name is a gauge.
 """
 
 
 class Signal(StrEnum):
-    """The kinds of telemetry that OTLP carries; each has a service and a path of its own."""
+    """The OTLP signals; each has a service and a path of its own."""
 
     TRACES = "traces"
     LOGS = "logs"
@@ -41,22 +40,22 @@ class Signal(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One export request, on its way in or out."""
+    """One export request, received or to be sent."""
 
     signal: Signal
     body: bytes
-    """A protobuf `Export{Trace,Logs,Metrics}ServiceRequest`, uncompressed. Received bodies were not parsed."""
+    """A protobuf `Export{Trace,Logs,Metrics}ServiceRequest`, uncompressed. Receivers do not parse it."""
     headers: Headers = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """The request is kept, as durably as the journal is set to; the client may forget it."""
+    """The request is stored, as durably as the journal is set to."""
 
 
 @dataclass(frozen=True, slots=True)
 class Busy:
-    """The request was not kept and may be sent again: HTTP 503 with Retry-After, gRPC UNAVAILABLE with RetryInfo."""
+    """The request is not stored and may be sent again: HTTP 503 with Retry-After, gRPC UNAVAILABLE with RetryInfo."""
 
     retry_after_seconds: float
     reason: str
@@ -64,7 +63,7 @@ class Busy:
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """The request can never be taken, so that sending it again is of no use: HTTP 400, gRPC INVALID_ARGUMENT."""
+    """The request is invalid and must not be sent again: HTTP 400, gRPC INVALID_ARGUMENT."""
 
     reason: str
 
@@ -73,50 +72,51 @@ AcceptResult = Accepted | Busy | Rejected
 
 
 class Pipeline(Protocol):
-    """Where receivers hand over what they received."""
+    """What receivers hand requests to."""
 
     def accept(self, request: Request) -> AcceptResult:
-        """Keep a request; returns once that is durable. Called from many threads at once; never raises."""
+        """Store a request; return when that is durable. Called from many threads at once; never raises."""
         ...
 
     def drain(self, timeout_seconds: float) -> bool:
-        """Take in nothing more, judge and deliver what there is, and stop; whether all of it went out in time."""
+        """Accept nothing more, score and deliver what is left, and stop. Return whether all of it was delivered."""
         ...
 
     def reload_goldens(self, goldens: GoldenIndex) -> None:
-        """Judge by these goldens from now on; what is open is judged anew or by the old ones, never by both."""
+        """Score by these goldens from now on. Open sessions are scored by the new or the old ones, never by both."""
         ...
 
     def coverage(self) -> Mapping[str, Any]:
-        """Return which goldens were seen and which never, as JSON values, for `/coverage`."""
+        """Return which goldens matched a session and which never did, as JSON values, for `/coverage`."""
         ...
 
     def metrics(self) -> Iterable[Sample]:
-        """Return what was counted since the start, for `/metrics`; names begin with `goldspan_`."""
+        """Return the counters since the start, for `/metrics`. Names begin with `goldspan_`."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
-    """The receiver has it, perhaps but for some items that it named as rejected and never wants to see again."""
+    """The back-end accepted the request, perhaps without some items that must not be sent again."""
 
     rejected: int = 0
+    """Items that it rejected."""
     message: str = ""
-    """What the receiver said about rejected items; alone, it is a warning."""
+    """What it said about them. Without rejected items it is a warning."""
 
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """Not delivered, and the same request may go through later."""
+    """The attempt failed, and the same request may succeed later."""
 
     after_seconds: float | None
-    """How long the receiver asked to be left alone; none: it said nothing, so that the usual backoff applies."""
+    """The delay that the back-end asked for; None: it asked for none, so exponential backoff applies."""
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Not delivered, and the same request would be refused again."""
+    """The back-end refused the request, and would refuse it again."""
 
     reason: str
 
@@ -125,12 +125,12 @@ DeliveryResult = Delivered | Retry | Refused
 
 
 class Exporter(Protocol):
-    """Where the inside sends what leaves."""
+    """What the pipeline sends requests through."""
 
     def deliver(self, request: Request) -> DeliveryResult:
-        """Make one attempt and wait for its end. Called from many threads at once; never raises."""
+        """Make one attempt and wait for its result. Called from many threads at once; never raises."""
         ...
 
     def close(self) -> None:
-        """Let go of connections; deliveries after it are `Retry`."""
+        """Close connections. Later attempts return `Retry`."""
         ...

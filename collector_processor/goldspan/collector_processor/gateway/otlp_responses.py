@@ -1,4 +1,4 @@
-"""What a client is told, in the terms of OTLP over HTTP and over gRPC.
+"""OTLP responses: made for clients by the receivers, read from back-ends by the exporters.
 
 https://opentelemetry.io/docs/specs/otlp/#otlphttp-response and #otlpgrpc-response
 """
@@ -8,35 +8,47 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
 from google.protobuf.any_pb2 import Any as AnyMessage
 from google.protobuf.duration_pb2 import Duration
+from google.protobuf.message import DecodeError
 from google.rpc.error_details_pb2 import RetryInfo  # type: ignore[import-untyped]
 from google.rpc.status_pb2 import Status  # type: ignore[import-untyped]
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceResponse
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceResponse
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
-from goldspan.collector_processor.gateway.interfaces import Signal
+from goldspan.collector_processor.gateway.interfaces import Delivered, Signal
+from goldspan.mappers.json_shapes import is_object
 
-RESPONSES: Mapping[Signal, Any] = {
+GRPC_METHODS = {
+    "/opentelemetry.proto.collector.trace.v1.TraceService/Export": Signal.TRACES,
+    "/opentelemetry.proto.collector.logs.v1.LogsService/Export": Signal.LOGS,
+    "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export": Signal.METRICS,
+}
+"""The gRPC method of each signal."""
+RESPONSE_MESSAGES: Mapping[Signal, Any] = {
     Signal.TRACES: ExportTraceServiceResponse,
     Signal.LOGS: ExportLogsServiceResponse,
     Signal.METRICS: ExportMetricsServiceResponse,
 }
-REJECTED_FIELDS = {
+MAX_SHOWN = 200
+"""Characters of a back-end's message that are logged and kept."""
+
+_REJECTED_FIELDS = {
     Signal.TRACES: ("rejected_spans", "rejectedSpans"),
     Signal.LOGS: ("rejected_log_records", "rejectedLogRecords"),
     Signal.METRICS: ("rejected_data_points", "rejectedDataPoints"),
 }
-"""What a partial success calls the number of items not taken, in protobuf and in JSON."""
+"""The field of a partial success that counts rejected items, in protobuf and in JSON."""
 
 
 class RequestStatus(Enum):
-    """How a request ended: the HTTP status, the gRPC status and the word of the counter."""
+    """How a request ended: HTTP status, gRPC status, and the value of the counter's label `outcome`."""
 
     OK = (200, 0, "accepted")
     MALFORMED = (400, 3, "malformed")
@@ -50,60 +62,96 @@ class RequestStatus(Enum):
     TOO_SLOW = (408, 4, "too_slow")
     BROKEN = (500, 13, "broken")
 
-    def __init__(self, http: int, grpc: int, word: str) -> None:
+    def __init__(self, http: int, grpc: int, label: str) -> None:
         self.http = http
         self.grpc = grpc
-        self.word = word
+        self.label = label
 
 
 @dataclass(frozen=True, slots=True)
 class OtlpResponse:
-    """What a client is told, before it is put into the terms of its protocol."""
+    """What a client is told, whatever its protocol."""
 
-    outcome: RequestStatus
+    status: RequestStatus
     message: str = ""
     retry_after_seconds: float | None = None
     rejected: int = 0
-    """Items left out of a request that was taken."""
+    """Spans, log records or data points that were left out of an accepted request."""
 
     @property
     def retry_after(self) -> str | None:
-        """The value of a Retry-After header: whole seconds."""
+        """The value of a Retry-After header, in whole seconds."""
         return None if self.retry_after_seconds is None else str(max(1, math.ceil(self.retry_after_seconds)))
 
 
-def response_body(signal: Signal, answer: OtlpResponse, *, as_json: bool) -> bytes:
-    """Write the body of an HTTP response: the response of the signal's service, or a Status."""
-    if answer.outcome is not RequestStatus.OK:
-        return status_json(answer) if as_json else status_details(answer)
-    if not answer.rejected:
+def encode_response(signal: Signal, response: OtlpResponse, *, as_json: bool) -> bytes:
+    """Return the body of an HTTP response: the response message of the signal, or a Status after an error."""
+    if response.status is not RequestStatus.OK:
+        return status_as_json(response) if as_json else status_as_protobuf(response)
+    if not response.rejected:
         return b"{}" if as_json else b""
-    in_protobuf, in_json = REJECTED_FIELDS[signal]
+    protobuf_name, json_name = _REJECTED_FIELDS[signal]
     if as_json:
-        partial = {in_json: str(answer.rejected), "errorMessage": answer.message}
+        partial = {json_name: str(response.rejected), "errorMessage": response.message}
         return json.dumps({"partialSuccess": partial}).encode()
-    message = RESPONSES[signal]()
-    setattr(message.partial_success, in_protobuf, answer.rejected)
-    message.partial_success.error_message = answer.message
+    message = RESPONSE_MESSAGES[signal]()
+    setattr(message.partial_success, protobuf_name, response.rejected)
+    message.partial_success.error_message = response.message
     return bytes(message.SerializeToString())
 
 
-def status_json(answer: OtlpResponse) -> bytes:
-    """Write a Status as JSON."""
-    return json.dumps({"code": answer.outcome.grpc, "message": answer.message}).encode()
+def status_as_json(response: OtlpResponse) -> bytes:
+    """Encode the `google.rpc.Status` of an error as JSON."""
+    return json.dumps({"code": response.status.grpc, "message": response.message}).encode()
 
 
-def status_details(answer: OtlpResponse) -> bytes:
-    """Write the Status of a gRPC error, for the trailer `grpc-status-details-bin`."""
-    return bytes(_status(answer).SerializeToString())
-
-
-def _status(answer: OtlpResponse) -> Status:
-    status = Status(code=answer.outcome.grpc, message=answer.message)
-    if answer.retry_after_seconds is not None:
-        nanos = round(answer.retry_after_seconds * 1e9)
+def status_as_protobuf(response: OtlpResponse) -> bytes:
+    """Encode the `google.rpc.Status` of an error as protobuf; over gRPC the trailer `grpc-status-details-bin`."""
+    status = Status(code=response.status.grpc, message=response.message)
+    if response.retry_after_seconds is not None:
+        nanos = round(response.retry_after_seconds * 1e9)
         delay = Duration(seconds=nanos // 10**9, nanos=nanos % 10**9)
         detail = AnyMessage()
         detail.Pack(RetryInfo(retry_delay=delay))
         status.details.append(detail)
-    return status
+    return bytes(status.SerializeToString())
+
+
+def read_partial_success(signal: Signal, content: bytes, *, is_json: bool = False) -> Delivered:
+    """Return how many items a back-end rejected, by its response. An unreadable response counts as none."""
+    protobuf_name, json_name = _REJECTED_FIELDS[signal]
+    if is_json:
+        partial = _json_object(_json_object(_parse_json(content)).get("partialSuccess"))
+        rejected = partial.get(json_name, 0)
+        number = int(rejected) if isinstance(rejected, int | str) and str(rejected).isdecimal() else 0
+        return Delivered(number, str(partial.get("errorMessage", ""))[:MAX_SHOWN])
+    try:
+        partial = RESPONSE_MESSAGES[signal].FromString(content).partial_success
+    except DecodeError:
+        return Delivered()
+    return Delivered(max(0, getattr(partial, protobuf_name)), partial.error_message[:MAX_SHOWN])
+
+
+def read_error_message(content: bytes, *, is_json: bool) -> str:
+    """Return the message of a Status, or the beginning of the text in its place; empty if it is not printable."""
+    message = ""
+    if is_json:
+        message = str(_json_object(_parse_json(content)).get("message", ""))
+    else:
+        with suppress(DecodeError):
+            message = str(Status.FromString(content).message)
+        # Proxies answer in plain text, which may parse as a Status without a message.
+        message = message or content.decode("utf-8", "replace")
+    shown = " ".join(message.split())[:MAX_SHOWN]
+    return shown if shown.isprintable() else ""
+
+
+def _parse_json(content: bytes) -> object:
+    try:
+        return json.loads(content)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _json_object(value: object) -> dict[str, Any]:
+    return value if is_object(value) else {}

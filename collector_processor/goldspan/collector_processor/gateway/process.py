@@ -1,4 +1,4 @@
-"""What the gateway asks of its operating system: room for connections, memory that is kept, a word to systemd."""
+"""The gateway as a process: open-file limit, memory allocator, systemd notification, and logs."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ _logger = logging.getLogger("goldspan.gateway")
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
 _LARGEST_HEAP_BUFFER = 32 << 20
-"""The most that glibc lets M_MMAP_THRESHOLD be; requests are smaller."""
+"""The maximum that glibc allows for M_MMAP_THRESHOLD. Requests are smaller."""
 _KEPT_BYTES = 64 << 20
-"""Freed memory that is kept for the next requests."""
+"""Freed memory that glibc keeps for the next requests."""
 
 
 def raise_open_files() -> None:
-    """Allow as many open files as the administrator does: each connection is one."""
+    """Raise the limit of open files to its hard limit: each connection is one file."""
     if sys.platform == "win32":
         return
-    import resource  # noqa: PLC0415 - there is none on Windows
+    import resource  # noqa: PLC0415 - not available on Windows
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
@@ -35,11 +35,11 @@ def raise_open_files() -> None:
 
 
 def keep_freed_memory() -> None:
-    """Let glibc reuse the memory of large buffers.
+    """Make glibc reuse the memory of large buffers.
 
-    By its defaults each buffer of more than 128 KiB is mapped and unmapped, which makes reading and writing a request
-    of 600 KiB four times as slow. And each thread has an arena of its own, which it grows page by page and which keeps
-    what another could use; one is enough for threads of which one runs at a time.
+    By default glibc maps and unmaps each buffer of more than 128 KiB, so that reading and writing a request of 600 KiB
+    takes four times as long. And each thread has its own arena, which keeps memory that others could use. One arena is
+    enough for threads of which one runs at a time.
     """
     if not sys.platform.startswith("linux"):
         return
@@ -51,15 +51,13 @@ def keep_freed_memory() -> None:
 
 
 def warn_of_slow_protobuf() -> None:
-    """Say so where another package has put a pure Python protobuf in the place of the fast one."""
+    """Warn if another package replaced protobuf's C implementation with the pure Python one."""
     if (kind := api_implementation.Type()) != "upb":
-        _logger.warning(
-            "protobuf runs on its %s implementation, which is slower by far: install protobuf's own wheel", kind
-        )
+        _logger.warning("protobuf uses its %s implementation, which is much slower: install protobuf's own wheel", kind)
 
 
 def notify_systemd(state: str, environ: Mapping[str, str] = os.environ) -> None:
-    """Tell systemd how far we are, if it asked to be told (sd_notify(3))."""
+    """Send a state such as `READY=1` to systemd, if it asked for it (sd_notify(3))."""
     address = environ.get("NOTIFY_SOCKET")
     if not address:
         return
@@ -68,17 +66,15 @@ def notify_systemd(state: str, environ: Mapping[str, str] = os.environ) -> None:
             channel.connect("\0" + address[1:] if address.startswith("@") else address)
             channel.send(state.encode())
     except OSError as error:
-        _logger.warning("systemd could not be told %s: %s", state, error)
+        _logger.warning("could not send %s to systemd: %s", state, error)
 
-
-# What the gateway says of itself: one line for each thing, as JSON for machines or as text for people.
 
 _LIBRARIES = ("grpc", "urllib3", "uvicorn", "opentelemetry")
 _NOT_EXTRA = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
 def configure_logs(level: str, form: Literal["json", "text"]) -> None:
-    """Send what is logged to standard error; of libraries only warnings."""
+    """Log to standard error, as `json` or `text`. Libraries log warnings only."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines() if form == "json" else TextLines())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
@@ -87,10 +83,10 @@ def configure_logs(level: str, form: Literal["json", "text"]) -> None:
 
 
 class JsonLines(logging.Formatter):
-    """A JSON object on a line: time, level, logger, message, and what was given as `extra`."""
+    """One JSON object per line: time, level, logger, message, and the fields of `extra`."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Write one record."""
+        """Format one record."""
         line: dict[str, object] = {
             "time": _time(record),
             "level": record.levelname.lower(),
@@ -104,15 +100,15 @@ class JsonLines(logging.Formatter):
 
 
 class TextLines(logging.Formatter):
-    """The same for people."""
+    """The same as text, for people."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Write one record."""
+        """Format one record."""
         extra = "".join(f" {name}={value}" for name, value in _extra(record).items())
         text = f"{_time(record)} {record.levelname:<7} {record.getMessage()}{extra}"
         if record.exc_info:
             text += f"\n{self.formatException(record.exc_info)}"
-        # What is quoted may be a stranger's: only the first line begins at the margin.
+        # A quoted text may come from a client: only the first line starts at the margin.
         return "\n  ".join(text.splitlines())
 
 

@@ -1,11 +1,11 @@
-"""`/metrics`: what was counted, in Prometheus' text format."""
+"""`/metrics` in Prometheus' text format: names, help texts and rendering."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from prometheus_client import CollectorRegistry, Metric, ProcessCollector, generate_latest
+from prometheus_client import CollectorRegistry, Histogram, Metric, ProcessCollector, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.registry import Collector
 
@@ -13,99 +13,115 @@ from goldspan.collector_processor.gateway.interfaces import Sample
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 """The content type of the text."""
-
-Source = Callable[[], Iterable[Sample]]
-
-_TOTAL = "_total"
-_HISTOGRAM_SUFFIXES = ("_bucket", "_sum", "_count")
 HELP = {
-    "goldspan_receiver_requests_total": "Requests, by receiver, signal and outcome.",
-    "goldspan_receiver_bytes_total": "Bytes of their bodies, as they came.",
-    "goldspan_receiver_dropped_items_total": "Spans, log records and data points of OTLP/JSON that could not be read.",
-    "goldspan_receiver_requests_in_flight": "Requests on their way to the journal.",
-    "goldspan_receiver_bytes_in_flight": "Bytes of their bodies, compressed and not.",
+    "goldspan_receiver_requests_total": "Received requests, by protocol, signal and outcome.",
+    "goldspan_receiver_bytes_total": "Bytes of their bodies, as received.",
+    "goldspan_receiver_dropped_items_total": "Spans, log records and data points of OTLP/JSON that were invalid.",
+    "goldspan_receiver_requests_in_flight": "Requests that are not in the journal yet.",
+    "goldspan_receiver_bytes_in_flight": "Bytes of their bodies, compressed and decompressed.",
     "goldspan_receiver_connections": "Open connections of the HTTP receiver.",
     "goldspan_receiver_connections_turned_away_total": "Connections closed for being too many, too slow or idle.",
-    "goldspan_goldens_reloads_total": "Golden files read anew, by outcome: loaded or refused.",
-    "goldspan_goldens_loaded_timestamp_seconds": "When the goldens in use were read.",
-    "goldspan_received_requests_total": "Requests that were acknowledged.",
-    "goldspan_received_bytes_total": "Their bytes, uncompressed.",
-    "goldspan_not_accepted_requests_total": "Requests that were told to come again, or refused, by reason.",
-    "goldspan_delivered_requests_total": "Requests that the receiver downstream took.",
-    "goldspan_refused_requests_total": "Requests that it refused for good.",
-    "goldspan_rejected_items_total": "Items it did not take of requests that it took.",
-    "goldspan_delivery_attempts_total": "Attempts to deliver.",
-    "goldspan_delivery_retries_total": "Attempts that failed and are made again.",
-    "goldspan_delivery_delay_seconds": "From when a request could leave to its delivery: a histogram.",
-    "goldspan_waiting_requests": "Requests that wait to be delivered.",
-    "goldspan_waiting_bytes": "Their bytes.",
-    "goldspan_backlog_bytes": "Bytes that were acknowledged and not looked at yet.",
-    "goldspan_journal_bytes": "Bytes on disk.",
-    "goldspan_journal_max_bytes": "What may be there; beyond it senders are told to come again.",
-    "goldspan_open_bodies": "Acknowledged requests of which something still waits.",
-    "goldspan_held_spans": "Spans that wait for their turn's scores.",
-    "goldspan_held_bytes": "Their bytes.",
-    "goldspan_unread_span_bytes": "Encoded spans of traces that may turn out to be of interest.",
-    "goldspan_released_early_spans_total": "Spans that left without their scores, by reason.",
-    "goldspan_tenants": "Sets of forwarded headers with state.",
-    "goldspan_evicted_tenants_total": "Tenants that were judged and dropped for others.",
+    "goldspan_goldens_reloads_total": "Reloads of golden files, by outcome: loaded or refused.",
+    "goldspan_goldens_loaded_timestamp_seconds": "When the goldens in use were loaded.",
+    "goldspan_received_requests_total": "Acknowledged requests.",
+    "goldspan_received_bytes_total": "Bytes of their bodies, decompressed.",
+    "goldspan_not_accepted_requests_total": "Requests that were refused or answered with Retry-After, by reason.",
+    "goldspan_delivered_requests_total": "Requests that the back-end accepted.",
+    "goldspan_refused_requests_total": "Requests that the back-end refused with a status that is not retryable.",
+    "goldspan_rejected_items_total": "Items that the back-end rejected in a partial success.",
+    "goldspan_delivery_attempts_total": "Attempts to send a request.",
+    "goldspan_delivery_retries_total": "Failed attempts that are retried.",
+    "goldspan_delivery_delay_seconds": "Time from when a request is ready to be sent until its delivery: a histogram.",
+    "goldspan_waiting_requests": "Requests that wait for delivery.",
+    "goldspan_waiting_bytes": "Bytes of their bodies.",
+    "goldspan_backlog_bytes": "Bytes that are acknowledged and not processed yet.",
+    "goldspan_journal_bytes": "Size of the journal on disk.",
+    "goldspan_journal_max_bytes": "Its limit. Beyond it requests are answered with Retry-After.",
+    "goldspan_open_bodies": "Acknowledged requests that are not wholly delivered yet.",
+    "goldspan_held_spans": "Spans that wait for the scores of their turn.",
+    "goldspan_held_bytes": "Bytes of these spans.",
+    "goldspan_unread_span_bytes": "Encoded spans of traces that no golden matches so far.",
+    "goldspan_released_early_spans_total": "Spans that were sent without their scores, by reason.",
+    "goldspan_tenants": "Tenants (sets of forwarded headers) in memory.",
+    "goldspan_evicted_tenants_total": "Tenants that were scored and dropped, to free memory.",
     "goldspan_read_spans_total": "Spans that the engine read.",
-    "goldspan_repeated_spans_total": "Spans that came again.",
+    "goldspan_repeated_spans_total": "Spans that were received again.",
     "goldspan_late_records_total": "Records of runs that were already dropped.",
-    "goldspan_evicted_sessions_total": "Sessions that were judged as incomplete and dropped for others.",
-    "goldspan_sessions_without_golden_total": "Sessions that no golden is for.",
-    "goldspan_goldens_seen": "Goldens that were seen since the start.",
-    "goldspan_goldens_never_seen": "Goldens that were not.",
+    "goldspan_evicted_sessions_total": "Sessions that were scored as incomplete and dropped, to free memory.",
+    "goldspan_sessions_without_golden_total": "Sessions that no golden matches.",
+    "goldspan_goldens_seen": "Goldens that matched a session since the start.",
+    "goldspan_goldens_never_seen": "Goldens that matched none.",
     "goldspan_results_total": "First results, by level and label.",
     "goldspan_calls_not_evaluated_total": "Calls without a score, by reason.",
-    "goldspan_sink_waiting_scores": "Scores that a back-end with an API of its own does not have yet.",
-    "goldspan_sink_scores_total": "Scores that it took, and those that were given up, by outcome.",
+    "goldspan_sink_waiting_scores": "Scores that wait to be sent to a back-end with its own API.",
+    "goldspan_sink_scores_total": "Scores that such a back-end accepted, and those that were dropped, by outcome.",
     "goldspan_problems_total": "Records that could not be used, by code.",
-    "goldspan_failures_total": "Errors of goldspan's own that were contained, by place; the log has the first of each.",
-    "goldspan_dead_letters_total": "Refused requests that were kept.",
-    "goldspan_dead_letters_dropped_total": "Refused requests dropped for newer ones, or that could not be written.",
+    "goldspan_failures_total": "Internal errors that were contained, by place. The log has the first of each.",
+    "goldspan_dead_letters_total": "Refused requests that were kept in files.",
+    "goldspan_dead_letters_dropped_total": "Refused requests removed for newer ones, or not writable.",
 }
-"""What each number means, by its name."""
+"""The help text of each metric, by name."""
+
+_BUCKETS = (0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0, 60.0, 300.0, 3600.0)
+"""Seconds: from a fast network, over a retry or two, to a back-end that is down for an hour."""
+
+
+class DurationHistogram:
+    """A histogram of durations. Safe for use from any thread."""
+
+    def __init__(self) -> None:
+        self._histogram = Histogram("_", "", buckets=_BUCKETS, registry=None)
+
+    def add(self, seconds: float) -> None:
+        """Count one duration."""
+        self._histogram.observe(seconds)
+
+    def samples(self, name: str) -> Iterator[Sample]:
+        """Yield the samples of the histogram under this name."""
+        for metric in self._histogram.collect():
+            for sample in metric.samples:
+                if sample.name != "__created":
+                    yield name + sample.name.removeprefix("_"), sample.labels, sample.value
 
 
 class MetricsPage:
-    """Everything that sources count, gathered when it is asked for."""
+    """The samples of all sources, gathered for each request."""
 
-    def __init__(self, *sources: Source) -> None:
+    def __init__(self, *sources: Callable[[], Iterable[Sample]]) -> None:
         self._registry = CollectorRegistry()
         self._registry.register(_SamplesCollector(sources))
         ProcessCollector(registry=self._registry)
 
-    def text(self) -> bytes:
-        """Return the text."""
+    def render(self) -> bytes:
+        """Return the page."""
         return generate_latest(self._registry)
 
 
 class _SamplesCollector(Collector):
-    def __init__(self, sources: tuple[Source, ...]) -> None:
-        self._sources = sources
+    def __init__(self, sources: Iterable[Callable[[], Iterable[Sample]]]) -> None:
+        self._sources = tuple(sources)
 
     def describe(self) -> Iterator[Metric]:
-        """Promise no name: so the registry does not gather to learn them."""
+        """Name no metric, so that registering does not gather samples."""
         return iter(())
 
     def collect(self) -> Iterator[Metric]:
-        """Gather."""
+        """Gather the samples."""
         samples = [sample for source in self._sources for sample in source()]
         histograms = {name.removesuffix("_bucket") for name, _, _ in samples if name.endswith("_bucket")}
-        families: dict[str, Any] = {}
+        metrics: dict[str, Any] = {}
         for name, labels, value in samples:
-            family, kind = _family(name, histograms)
-            if family not in families:
-                families[family] = Metric(family, HELP.get(name, HELP.get(family, "")), kind)
-            families[family].add_sample(name, dict(labels), value)
-        yield from families.values()
+            base, kind = _base_and_kind(name, histograms)
+            if base not in metrics:
+                metrics[base] = Metric(base, HELP.get(name, HELP.get(base, "")), kind)
+            metrics[base].add_sample(name, dict(labels), value)
+        yield from metrics.values()
 
 
-def _family(name: str, histograms: set[str]) -> tuple[str, str]:
-    if name.endswith(_TOTAL):
-        return name.removesuffix(_TOTAL), "counter"
-    for suffix in _HISTOGRAM_SUFFIXES:
+def _base_and_kind(name: str, histograms: set[str]) -> tuple[str, str]:
+    if name.endswith("_total"):
+        return name.removesuffix("_total"), "counter"
+    for suffix in ("_bucket", "_sum", "_count"):
         base = name.removesuffix(suffix)
         if base != name and base in histograms:
             return base, "histogram"

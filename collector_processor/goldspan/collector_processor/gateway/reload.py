@@ -1,4 +1,8 @@
-"""The golden files of a running gateway: read at the start, and again when they change or when it is told to."""
+"""Reloading at run time: golden files, and the files of tokens, secrets and TLS certificates.
+
+Both are checked for changes every `watch_files` seconds and reloaded at a SIGHUP. Invalid files are refused as a whole,
+and what was loaded before stays in use.
+"""
 
 from __future__ import annotations
 
@@ -11,25 +15,26 @@ from pydantic import BaseModel
 
 from goldspan.collector_processor.gateway.interfaces import Sample
 from goldspan.collector_processor.gateway.settings.field_types import Secret
-from goldspan.collector_processor.gateway.settings.sections import ClientCertificate, ServerCertificate
+from goldspan.collector_processor.gateway.tls import ClientTls, ServerTls
 from goldspan.mappers.json_shapes import is_mapping, is_sequence
 from goldspan.scoring.errors import FileError, SettingsError
 from goldspan.scoring.goldens import GoldenIndex, load_criterion, load_goldens
 
 _logger = logging.getLogger("goldspan.gateway")
 
-_Print = tuple[tuple[str, int, int], ...]
+Fingerprint = tuple[tuple[str, int, int], ...]
+"""Path, modification time and size of files. It differs when one of them has changed."""
 
 
-def fingerprint(paths: Iterable[Path]) -> _Print:
-    """Return what is another when one of these files, or a file in one of these folders, was changed."""
+def fingerprint(paths: Iterable[Path]) -> Fingerprint:
+    """Return the fingerprint of these files, and of all files in these folders."""
     found: list[tuple[str, int, int]] = []
     for path in paths:
         for one in [path, *(path.rglob("*") if path.is_dir() else ())]:
             try:
                 seen = one.stat()
             except OSError:
-                continue  # gone meanwhile, or not there: that is a difference as well
+                continue  # a missing file changes the fingerprint too
             found.append((str(one), seen.st_mtime_ns, seen.st_size))
     return tuple(sorted(found))
 
@@ -46,18 +51,18 @@ class GoldenFiles:
         criterion = None if self._criterion is None else load_criterion(self._criterion)
         return load_goldens(*self._paths, criterion=criterion)
 
-    def fingerprint(self) -> _Print:
-        """Return what is another when one of them was changed."""
+    def fingerprint(self) -> Fingerprint:
+        """Return the fingerprint of all of them."""
         return fingerprint(self._paths if self._criterion is None else (*self._paths, self._criterion))
 
 
 class GoldenReloader:
-    """Reads golden files anew; a file with a mistake is refused, and the goldens that were there stay."""
+    """Reloads golden files."""
 
     def __init__(
         self, files: GoldenFiles, use: Callable[[GoldenIndex], object], *, loaded_at: float, now: Callable[[], float]
     ) -> None:
-        """Give new goldens to `use`; `now` is in seconds since the epoch."""
+        """Pass new goldens to `use`. `now` and `loaded_at` are in seconds since the epoch."""
         self._files = files
         self._use = use
         self._now = now
@@ -67,14 +72,14 @@ class GoldenReloader:
         self._outcomes = {"loaded": 0, "refused": 0}
 
     def check(self) -> None:
-        """Read the files anew if one of them has changed since they were read, or refused, last."""
+        """Reload if a file has changed since the last time."""
         if self._files.fingerprint() != self._seen:
             self.reload()
 
     def reload(self) -> bool:
-        """Read the files anew; whether they could be used."""
+        """Reload the files. Return whether they could be used."""
         with self._lock:
-            # Before they are read: what changes meanwhile is read again.
+            # Taken before reading, so that a change during reading is noticed by the next check.
             self._seen = self._files.fingerprint()
             try:
                 goldens = self._files.load()
@@ -82,66 +87,58 @@ class GoldenReloader:
             except FileError as error:
                 self._outcomes["refused"] += 1
                 mistakes = [str(mistake) for mistake in error.mistakes]
-                _logger.warning("goldens are refused, the old ones stay", extra={"mistakes": mistakes})
+                _logger.warning("golden files are invalid, the loaded ones stay in use", extra={"mistakes": mistakes})
                 return False
             except Exception:
                 self._outcomes["refused"] += 1
-                _logger.exception("goldens could not be used, the old ones stay")
+                _logger.exception("golden files could not be reloaded, the loaded ones stay in use")
                 return False
             self._outcomes["loaded"] += 1
             self._loaded_at = self._now()
-        _logger.info("goldens were read anew", extra={"goldens": len(goldens.goldens)})
+        _logger.info("golden files reloaded", extra={"goldens": len(goldens.goldens)})
         return True
 
     def metrics(self) -> Iterator[Sample]:
-        """Yield how often files were read anew."""
+        """Yield how often files were reloaded, and when last."""
         for outcome, number in self._outcomes.items():
             yield "goldspan_goldens_reloads_total", {"outcome": outcome}, number
         yield "goldspan_goldens_loaded_timestamp_seconds", {}, self._loaded_at
 
 
-# Secrets and certificates of a running gateway: read again when their files change, or when it is told to.
-
-
 class CredentialReloader:
-    """Calls `renew` when one of the files has changed; what cannot be used is refused, and the old stays in use."""
+    """Reloads tokens, secrets and TLS certificates."""
 
-    def __init__(self, files: tuple[Path, ...], renew: Callable[[], None]) -> None:
-        """Take `renew`, which raises SettingsError before it changes anything."""
+    def __init__(self, files: tuple[Path, ...], reload: Callable[[], None]) -> None:
+        """Call `reload`, which raises SettingsError before it changes anything."""
         self._files = files
-        self._renew = renew
+        self._reload = reload
         self._seen = fingerprint(files)
         self._lock = threading.Lock()
 
     def check(self) -> None:
-        """Renew if one of the files has changed since they were read, or refused, last."""
+        """Reload if a file has changed since the last time."""
         if self._files and fingerprint(self._files) != self._seen:
             self.reload()
 
     def reload(self) -> None:
-        """Renew."""
+        """Reload all of them."""
         with self._lock:
             self._seen = fingerprint(self._files)
             try:
-                self._renew()
+                self._reload()
             except SettingsError as error:
-                _logger.warning("secrets and certificates are refused, the old ones stay: %s", error)
+                _logger.warning("secrets or certificates are invalid, the loaded ones stay in use: %s", error)
             else:
-                _logger.info("secrets and certificates were read anew")
+                _logger.info("secrets and certificates reloaded")
 
 
 def credential_files(settings: BaseModel) -> Iterator[Path]:
-    """Yield every file that settings name for a secret or a certificate."""
-    of_secrets = isinstance(settings, ClientCertificate | Secret | ServerCertificate)
+    """Yield every file in the settings that holds a secret or a certificate."""
+    holds_credentials = isinstance(settings, ClientTls | Secret | ServerTls)
     for name in type(settings).model_fields:
-        for one in _values(getattr(settings, name)):
-            if of_secrets and isinstance(one, Path):
+        value = getattr(settings, name)
+        for one in value.values() if is_mapping(value) else value if is_sequence(value) else (value,):
+            if holds_credentials and isinstance(one, Path):
                 yield one
             elif isinstance(one, BaseModel):
                 yield from credential_files(one)
-
-
-def _values(value: object) -> Iterable[object]:
-    if is_mapping(value):
-        return value.values()
-    return value if is_sequence(value) else (value,)

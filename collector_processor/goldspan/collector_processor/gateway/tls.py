@@ -1,4 +1,4 @@
-"""Certificates: what the gateway shows to clients, and asks of them."""
+"""TLS of the receivers, the admin pages and the exporters: settings, and the contexts made from the files they name."""
 
 from __future__ import annotations
 
@@ -6,19 +6,33 @@ import ssl
 from dataclasses import dataclass
 from pathlib import Path
 
+from pydantic import model_validator
+
+from goldspan.collector_processor.gateway.settings.field_types import Section
 from goldspan.scoring.errors import SettingsError
 
 
 @dataclass(frozen=True, slots=True)
-class ServerTls:
-    """The files of a server; with `client_ca`, only clients with a certificate of that authority are let in."""
+class Pem:
+    """The content of PEM files, as gRPC takes it."""
+
+    ca: bytes | None
+    key: bytes | None
+    certificate: bytes | None
+
+
+class ServerTls(Section):
+    """The certificate of the server, and whether clients need one."""
 
     certificate: Path
+    """The certificate chain, as PEM."""
     key: Path
+    """The private key, as PEM."""
     client_ca: Path | None = None
+    """The CA of client certificates, as PEM. With it, clients must present a certificate of this CA (mTLS)."""
 
     def context(self) -> ssl.SSLContext:
-        """Make what the HTTP server needs. Raises SettingsError."""
+        """Make the context of an HTTP server. Raises SettingsError."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         self.load_into(context)
@@ -34,33 +48,24 @@ class ServerTls:
         except (OSError, ssl.SSLError) as error:
             raise SettingsError(f"TLS: {self.certificate}, {self.key}, {self.client_ca}: {error}") from None
 
-    def pem(self) -> ServerPem:
-        """Read what the gRPC server needs. Raises SettingsError."""
-        # Made and thrown away: gRPC says nothing of a key that does not fit.
-        self.context()
-        return ServerPem(_read(self.key), _read(self.certificate), _read_if(self.client_ca))
+    def pem(self) -> Pem:
+        """Read the files for a gRPC server. Raises SettingsError."""
+        self.context()  # gRPC does not report a key that does not match its certificate
+        return Pem(_read(self.client_ca), _read(self.key), _read(self.certificate))
 
 
-@dataclass(frozen=True, slots=True)
-class ServerPem:
-    """The same files, read."""
-
-    key: bytes
-    certificate: bytes
-    client_ca: bytes | None
-
-
-@dataclass(frozen=True, slots=True)
-class ClientTls:
-    """What an outlet trusts, and shows of itself."""
+class ClientTls(Section):
+    """The CA to trust, and the client certificate."""
 
     ca: Path | None = None
-    """Authorities to trust instead of the system's."""
+    """CA certificates to trust instead of the system's, as PEM."""
     certificate: Path | None = None
+    """The client certificate to present (mTLS), as PEM."""
     key: Path | None = None
+    """Its private key, as PEM."""
 
     def context(self) -> ssl.SSLContext:
-        """Make what an HTTP client needs. Raises SettingsError."""
+        """Make the context of an HTTP client. Raises SettingsError."""
         try:
             context = ssl.create_default_context(cafile=self.ca)
             if self.certificate is not None:
@@ -70,27 +75,20 @@ class ClientTls:
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         return context
 
-    def pem(self) -> ClientPem:
-        """Read what a gRPC client needs. Raises SettingsError."""
+    def pem(self) -> Pem:
+        """Read the files for a gRPC client. Raises SettingsError."""
         self.context()
-        return ClientPem(_read_if(self.ca), _read_if(self.key), _read_if(self.certificate))
+        return Pem(_read(self.ca), _read(self.key), _read(self.certificate))
+
+    @model_validator(mode="after")
+    def _both_or_none(self) -> ClientTls:
+        if (self.certificate is None) != (self.key is None):
+            raise ValueError("expected `certificate` and `key` together")
+        return self
 
 
-@dataclass(frozen=True, slots=True)
-class ClientPem:
-    """The same files, read."""
-
-    ca: bytes | None
-    key: bytes | None
-    certificate: bytes | None
-
-
-def _read_if(path: Path | None) -> bytes | None:
-    return None if path is None else _read(path)
-
-
-def _read(path: Path) -> bytes:
+def _read(path: Path | None) -> bytes | None:
     try:
-        return path.read_bytes()
+        return None if path is None else path.read_bytes()
     except OSError as error:
         raise SettingsError(f"TLS: {path}: {error.strerror or error}") from None

@@ -1,10 +1,11 @@
-"""Outlets made of what the settings say, and one for each signal."""
+"""Where each signal is sent: destinations, the exporters made for them, and the choice of exporter by signal."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from goldspan.collector_processor.gateway.deliver.http_exporter import OtlpHttpExporter
 from goldspan.collector_processor.gateway.interfaces import Delivered, DeliveryResult, Exporter, Request, Signal
 from goldspan.collector_processor.gateway.tls import ClientTls
 from goldspan.scoring.errors import SettingsError
@@ -12,28 +13,28 @@ from goldspan.scoring.errors import SettingsError
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """Where one outlet sends to, and how."""
+    """One endpoint, and how requests are sent to it."""
 
     endpoint: str
-    """A URL; `/v1/traces` and so on are added for HTTP, as exporters do with OTEL_EXPORTER_OTLP_ENDPOINT."""
+    """A URL. For HTTP `/v1/traces` and so on are added, as exporters do with OTEL_EXPORTER_OTLP_ENDPOINT."""
     protocol: str = "http/protobuf"
     """Or `grpc`."""
     compression: str = "gzip"
-    """Or `zstd` (over HTTP), or `none`."""
+    """Or `zstd` (HTTP only), or `none`."""
     timeout: float = 10.0
     """Seconds for one attempt."""
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     tls: ClientTls = field(default_factory=ClientTls)
     connections: int = 8
-    """Over HTTP, at once."""
+    """Open at once, over HTTP."""
 
 
 def open_exporter(destination: Destination) -> Exporter:
-    """Make an outlet; nothing is sent yet. Raises SettingsError where its certificates cannot be used."""
-    # Imported when asked for: who sends over HTTP alone needs no gRPC for it.
+    """Make an exporter; it sends nothing yet. Raises SettingsError if its certificates cannot be used."""
     encoding = "identity" if destination.compression == "none" else destination.compression
     headers = {name.lower(): value for name, value in destination.headers.items()}
     if destination.protocol == "grpc":
+        # Imported when needed: gRPC takes 15 MiB of memory.
         from goldspan.collector_processor.gateway.deliver.grpc_exporter import OtlpGrpcExporter  # noqa: PLC0415
 
         if encoding == "zstd":
@@ -47,8 +48,6 @@ def open_exporter(destination: Destination) -> Exporter:
             timeout=destination.timeout,
             tls=destination.tls,
         )
-    from goldspan.collector_processor.gateway.deliver.http_exporter import OtlpHttpExporter  # noqa: PLC0415
-
     base = destination.endpoint.rstrip("/")
     for signal in Signal:
         base = base.removesuffix(f"/v1/{signal}")
@@ -63,9 +62,9 @@ def open_exporter(destination: Destination) -> Exporter:
 
 
 class DiscardingExporter:
-    """Takes what nobody downstream wants."""
+    """Drops a signal that is disabled in the settings."""
 
-    def deliver(self, request: Request) -> DeliveryResult:  # noqa: ARG002 - the protocol's
+    def deliver(self, request: Request) -> DeliveryResult:  # noqa: ARG002 - the interface has it
         """Drop a request."""
         return Delivered()
 
@@ -74,25 +73,25 @@ class DiscardingExporter:
 
 
 class ExporterBySignal:
-    """Delivers each signal through the outlet that is its own."""
+    """Sends each signal through its own exporter."""
 
-    def __init__(self, outlets: Mapping[Signal, Exporter]) -> None:
-        self._outlets = outlets
+    def __init__(self, exporters: Mapping[Signal, Exporter]) -> None:
+        self._exporters = exporters
 
     def deliver(self, request: Request) -> DeliveryResult:
         """Make one attempt."""
-        return self._outlets[request.signal].deliver(request)
+        return self._exporters[request.signal].deliver(request)
 
-    def replace(self, outlets: Mapping[Signal, Exporter]) -> None:
-        """Deliver through these from now on, and close the others."""
-        before, self._outlets = self._outlets, outlets
+    def replace(self, exporters: Mapping[Signal, Exporter]) -> None:
+        """Use these from now on, and close the others."""
+        before, self._exporters = self._exporters, exporters
         _close(before)
 
     def close(self) -> None:
-        """Close each outlet once."""
-        _close(self._outlets)
+        """Close each exporter once."""
+        _close(self._exporters)
 
 
-def _close(outlets: Mapping[Signal, Exporter]) -> None:
-    for outlet in {id(one): one for one in outlets.values()}.values():
-        outlet.close()
+def _close(exporters: Mapping[Signal, Exporter]) -> None:
+    for exporter in {id(one): one for one in exporters.values()}.values():
+        exporter.close()

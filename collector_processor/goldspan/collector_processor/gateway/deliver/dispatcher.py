@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
 
-from goldspan.collector_processor.gateway.delays import Delays
+from goldspan.collector_processor.gateway.deliver.retry import Backoff
 from goldspan.collector_processor.gateway.interfaces import (
     DeliveryResult,
     Exporter,
@@ -23,21 +23,7 @@ from goldspan.collector_processor.gateway.interfaces import (
     Retry,
     Signal,
 )
-
-_LONGEST_WISH = 3600.0
-"""Seconds that a receiver may ask to be left alone."""
-
-
-@dataclass(frozen=True, slots=True)
-class Backoff:
-    """How long a queue rests after failures, in seconds."""
-
-    initial: float = 1.0
-    longest: float = 60.0
-
-    def after(self, failures: int, random: Random) -> float:
-        """Return a time around twice the last one: from half of it, so that gateways do not return all at once."""
-        return min(self.longest, self.initial * 2.0 ** min(failures - 1, 30)) * random.uniform(0.5, 1.0)
+from goldspan.collector_processor.gateway.prometheus import DurationHistogram
 
 
 @dataclass(eq=False, slots=True)
@@ -102,7 +88,7 @@ class Dispatcher:
         self.waiting_bytes = 0
         self._in_memory = 0
         self.attempts = 0
-        self.delays = Delays()
+        self.delays = DurationHistogram()
         """From `put` to the delivery or refusal of a request."""
         self.retries: dict[Signal, int] = dict.fromkeys(Signal, 0)
         self._threads = [
@@ -189,9 +175,8 @@ class Dispatcher:
                 # Attempts that fail together count once.
                 queue.failures += queue.resumes <= self._now() or not queue.failures
                 self.retries[pending.signal] += 1
-                wish = result.after_seconds
-                rest = self._backoff.after(queue.failures, self._random) if wish is None else min(wish, _LONGEST_WISH)
-                queue.resumes = max(queue.resumes, self._now() + rest)
+                pause = self._backoff.pause(queue.failures, result.after_seconds, self._random)
+                queue.resumes = max(queue.resumes, self._now() + pause)
                 queue.waiting.appendleft(pending)
                 self._changed.notify_all()
             else:

@@ -1,4 +1,4 @@
-"""OTLP over gRPC out: one call for each attempt, and what its status means.
+"""OTLP/gRPC export: one call for each attempt.
 
 https://opentelemetry.io/docs/specs/otlp/#otlpgrpc-response, #otlpgrpc-throttling
 """
@@ -9,13 +9,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import grpc
-from google.protobuf.message import DecodeError
-from google.rpc.error_details_pb2 import RetryInfo  # type: ignore[import-untyped]
-from google.rpc.status_pb2 import Status  # type: ignore[import-untyped]
 
-from goldspan.collector_processor.gateway.interfaces import Delivered, DeliveryResult, Refused, Request, Retry, Signal
-from goldspan.collector_processor.gateway.otlp_responses import REJECTED_FIELDS, RESPONSES
-from goldspan.collector_processor.gateway.receive.grpc_receiver import METHODS
+from goldspan.collector_processor.gateway.deliver.retry import parse_retry_info
+from goldspan.collector_processor.gateway.interfaces import DeliveryResult, Refused, Request, Retry, Signal
+from goldspan.collector_processor.gateway.otlp_responses import GRPC_METHODS, MAX_SHOWN, read_partial_success
 from goldspan.collector_processor.gateway.tls import ClientTls
 
 RETRYABLE = frozenset({
@@ -26,14 +23,11 @@ RETRYABLE = frozenset({
     grpc.StatusCode.OUT_OF_RANGE,
     grpc.StatusCode.UNAVAILABLE,
 })  # fmt: skip
-"""The codes after which the same request may go through later; RESOURCE_EXHAUSTED is one if it says when."""
-
-_DETAILS = "grpc-status-details-bin"
-_SHOWN = 200
+"""Status codes after which the same request is sent again. RESOURCE_EXHAUSTED is one only with a RetryInfo."""
 
 
 class OtlpGrpcExporter:
-    """Delivers to one OTLP/gRPC endpoint over one channel."""
+    """Sends to one OTLP/gRPC endpoint over one channel."""
 
     def __init__(
         self,
@@ -45,7 +39,7 @@ class OtlpGrpcExporter:
         timeout: float,
         tls: ClientTls,
     ) -> None:
-        """Deliver to `host:port`, compressed by `encoding`: `gzip` or `identity`."""
+        """Send to `host:port`, compressed by `encoding`: `gzip` or `identity`."""
         options = [("grpc.max_send_message_length", -1)]
         if secure:
             pem = tls.pem()
@@ -54,10 +48,10 @@ class OtlpGrpcExporter:
         else:
             self._channel = grpc.insecure_channel(target, options)
         self._calls: dict[Signal, Any] = {
-            signal: self._channel.unary_unary(method, None, None) for method, signal in METHODS.items()
+            signal: self._channel.unary_unary(method, None, None) for method, signal in GRPC_METHODS.items()
         }
         self._headers = tuple(headers.items())
-        self._own = frozenset(headers)
+        self._header_names = frozenset(headers)
         self._compression = grpc.Compression.Gzip if encoding == "gzip" else grpc.Compression.NoCompression
         self._timeout = timeout
         self._closed = False
@@ -66,9 +60,9 @@ class OtlpGrpcExporter:
         """Make one attempt."""
         if self._closed:
             return Retry(None, "shutting down")
-        forwarded = tuple(header for header in request.headers if header[0] not in self._own)
+        forwarded = tuple(header for header in request.headers if header[0] not in self._header_names)
         try:
-            answer = self._calls[request.signal](
+            content = self._calls[request.signal](
                 request.body,
                 timeout=self._timeout,
                 metadata=forwarded + self._headers,
@@ -76,9 +70,9 @@ class OtlpGrpcExporter:
             )
         except grpc.RpcError as error:
             return _result_of_error(error)
-        except ValueError as error:  # the channel was closed meanwhile
-            return Retry(None, str(error)[:_SHOWN])
-        return _partial_success(request.signal, answer)
+        except ValueError as error:  # another thread closed the channel
+            return Retry(None, str(error)[:MAX_SHOWN])
+        return read_partial_success(request.signal, content)
 
     def close(self) -> None:
         """Close the channel."""
@@ -88,30 +82,10 @@ class OtlpGrpcExporter:
 
 def _result_of_error(error: Any) -> DeliveryResult:
     code: grpc.StatusCode = error.code()
-    details = " ".join((error.details() or "").split())[:_SHOWN]
-    reason = f"gRPC {code.name}: {details}" if details else f"gRPC {code.name}"
-    after = _retry_info(error)
-    if code in RETRYABLE or (code is grpc.StatusCode.RESOURCE_EXHAUSTED and after is not None):
-        return Retry(after, reason)
+    message = " ".join((error.details() or "").split())[:MAX_SHOWN]
+    reason = f"gRPC {code.name}: {message}" if message else f"gRPC {code.name}"
+    status = next((value for key, value in error.trailing_metadata() or () if key == "grpc-status-details-bin"), None)
+    seconds = parse_retry_info(status)
+    if code in RETRYABLE or (code is grpc.StatusCode.RESOURCE_EXHAUSTED and seconds is not None):
+        return Retry(seconds, reason)
     return Refused(reason)
-
-
-def _retry_info(error: Any) -> float | None:
-    """Return the seconds that RetryInfo in the details of a status asks for."""
-    encoded = next((value for key, value in error.trailing_metadata() or () if key == _DETAILS), None)
-    if encoded is None:
-        return None
-    info = RetryInfo()
-    try:
-        found = any(detail.Unpack(info) for detail in Status.FromString(encoded).details)
-    except DecodeError:
-        return None
-    return max(0.0, info.retry_delay.seconds + info.retry_delay.nanos / 1e9) if found else None
-
-
-def _partial_success(signal: Signal, answer: bytes) -> DeliveryResult:
-    try:
-        partial = RESPONSES[signal].FromString(answer).partial_success
-    except DecodeError:
-        return Delivered()
-    return Delivered(max(0, getattr(partial, REJECTED_FIELDS[signal][0])), partial.error_message[:_SHOWN])

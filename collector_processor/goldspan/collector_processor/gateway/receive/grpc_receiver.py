@@ -1,8 +1,8 @@
-"""OTLP over gRPC in: the export services of the three signals, as raw bytes.
+"""The OTLP/gRPC receiver: the export services of the three signals, as raw bytes.
 
-Two things are done other than usual. Calls are taken as streams of one message, which are the same on the wire as unary
-ones, so that token, room and reading time are looked at before the message is. And messages are not unpacked by gRPC,
-which knows no bound for that, but by `compression`, which does.
+Two things are unusual. Calls are handled as streams of one message, which look the same on the wire as unary calls, so
+that token, limits and read timeout are checked before the message is read. And gRPC does not decompress messages,
+because it has no limit for that: `compression` does.
 """
 
 from __future__ import annotations
@@ -15,81 +15,78 @@ from typing import Any
 import grpc
 import grpc.aio
 
-from goldspan.collector_processor.gateway import otlp_responses
-from goldspan.collector_processor.gateway.interfaces import Headers, Signal
-from goldspan.collector_processor.gateway.otlp_responses import OtlpResponse, RequestStatus
-from goldspan.collector_processor.gateway.receive.limits import LimitReached, Reservation
-from goldspan.collector_processor.gateway.receive.request_handler import RequestHandler, busy
+from goldspan.collector_processor.gateway.interfaces import Signal
+from goldspan.collector_processor.gateway.otlp_responses import (
+    GRPC_METHODS,
+    OtlpResponse,
+    RequestStatus,
+    encode_response,
+    status_as_protobuf,
+)
+from goldspan.collector_processor.gateway.receive.limits import LimitReached
+from goldspan.collector_processor.gateway.receive.request_handler import ReceivedRequest, RequestHandler, busy
 from goldspan.collector_processor.gateway.settings.field_types import ListenAddress
 from goldspan.collector_processor.gateway.tls import ServerTls
 from goldspan.scoring.errors import SettingsError
-
-METHODS = {
-    "/opentelemetry.proto.collector.trace.v1.TraceService/Export": Signal.TRACES,
-    "/opentelemetry.proto.collector.logs.v1.LogsService/Export": Signal.LOGS,
-    "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export": Signal.METRICS,
-}
-"""The method of each signal's service."""
 
 _CODES = {code.value[0]: code for code in grpc.StatusCode}
 _DETAILS = "grpc-status-details-bin"
 
 _Messages = AsyncIterator[bytes]
 _Context = grpc.aio.ServicerContext[bytes, bytes]
-_Handler = Callable[[_Messages, _Context], Awaitable[bytes]]
+_Method = Callable[[_Messages, _Context], Awaitable[bytes]]
 
 
 class GrpcReceiver:
-    """Serves OTLP/gRPC on one address."""
+    """Receives OTLP/gRPC on one address."""
 
-    protocol = "grpc"
-
-    def __init__(self, reception: RequestHandler, listen: ListenAddress, tls: ServerTls | None = None) -> None:
-        self._reception = reception
+    def __init__(self, handler: RequestHandler, listen: ListenAddress, tls: ServerTls | None = None) -> None:
+        self._handler = handler
         self._listen = listen
         self._tls = tls
         self._server: grpc.aio.Server | None = None
-        self._renewed: Any = None
+        self._new_certificate: Any = None
         self.port = 0
 
     async def start(self) -> None:
-        """Listen. Raises SettingsError where the address cannot be used."""
+        """Listen. Raises SettingsError if the address cannot be used."""
         server = grpc.aio.server(options=self._options())
-        server.add_generic_rpc_handlers((_Service({path: self._handler(one) for path, one in METHODS.items()}),))
+        methods = {path: self._export_method(one) for path, one in GRPC_METHODS.items()}
+        server.add_generic_rpc_handlers((_Service(methods),))
         try:
             if self._tls is None:
-                self.port = server.add_insecure_port(self._listen.address)
+                self.port = server.add_insecure_port(str(self._listen))
             else:
                 credentials = grpc.dynamic_ssl_server_credentials(
                     _configuration(self._tls), self._next_certificate, self._tls.client_ca is not None
                 )
-                self.port = server.add_secure_port(self._listen.address, credentials)
+                self.port = server.add_secure_port(str(self._listen), credentials)
         except RuntimeError as error:
-            raise SettingsError(f"cannot listen on {self._listen.address}: {error}") from None
+            raise SettingsError(f"cannot listen on {self._listen}: {error}") from None
         await server.start()
         self._server = server
 
     async def stop(self, grace_seconds: float) -> None:
-        """Take no new calls, and give those that run some time to end."""
+        """Accept no new calls, and wait for running ones to end."""
         if self._server is not None:
             await self._server.stop(grace_seconds)
 
-    def renew(self) -> Callable[[], None]:
-        """Read the certificate anew; what is returned puts it to use. Raises SettingsError."""
-        renewed = None if self._tls is None else _configuration(self._tls)
+    def reload_certificate(self) -> Callable[[], None]:
+        """Read the certificate again. The returned function puts it to use. Raises SettingsError."""
+        certificate = None if self._tls is None else _configuration(self._tls)
 
         def use() -> None:
-            self._renewed = renewed
+            self._new_certificate = certificate
 
         return use
 
     def _next_certificate(self) -> Any:
-        """Hand gRPC, which asks at each handshake, a certificate it does not have yet."""
-        renewed, self._renewed = self._renewed, None
-        return renewed
+        """Return a certificate that gRPC does not have yet, or None. gRPC asks at each handshake."""
+        certificate, self._new_certificate = self._new_certificate, None
+        return certificate
 
     def _options(self) -> list[tuple[str, Any]]:
-        limits = self._reception.limits
+        limits = self._handler.limits
         milliseconds = 1000
         return [
             ("grpc.so_reuseport", 0),
@@ -101,60 +98,60 @@ class GrpcReceiver:
             ("grpc.max_allowed_incoming_connections", limits.max_connections),
             ("grpc.max_connection_idle_ms", int(limits.idle_timeout * milliseconds)),
             ("grpc.server_handshake_timeout_ms", int(limits.handshake_timeout * milliseconds)),
-            # Clients behind address translation ping; more often than every ten seconds is an attack.
+            # Clients behind NAT ping. More than one ping in ten seconds is abuse.
             ("grpc.http2.min_ping_interval_without_data_ms", 10 * milliseconds),
         ]
 
-    def _handler(self, signal: Signal) -> _Handler:
+    def _export_method(self, signal: Signal) -> _Method:
         async def export(messages: _Messages, context: _Context) -> bytes:
-            answer = await self._export(signal, messages, context)
-            if answer.outcome is not RequestStatus.OK:
-                await _abort(context, answer)
-            return otlp_responses.response_body(signal, answer, as_json=False)
+            response = await self._export(signal, messages, context)
+            if response.status is not RequestStatus.OK:
+                details = ((_DETAILS, status_as_protobuf(response)),)
+                await context.abort(_CODES[response.status.grpc], response.message, details)
+            return encode_response(signal, response, as_json=False)
 
         return export
 
     async def _export(self, signal: Signal, messages: _Messages, context: _Context) -> OtlpResponse:
-        received = await self._read(messages, context)
-        if isinstance(received, OtlpResponse):
-            self._reception.count(self.protocol, signal, received)
-            return received
-        message, headers, place = received
-        return await self._reception.receive(self.protocol, signal, message, None, headers, place)
+        request = await self._read(signal, messages, context)
+        if isinstance(request, ReceivedRequest):
+            return await self._handler.process(request)
+        self._handler.count("grpc", signal, request)
+        return request
 
-    async def _read(self, messages: _Messages, context: _Context) -> tuple[bytes, Headers, Reservation] | OtlpResponse:
-        """Look at what a call begins with, and only then at its message."""
-        reception = self._reception
+    async def _read(self, signal: Signal, messages: _Messages, context: _Context) -> ReceivedRequest | OtlpResponse:
+        """Check the metadata, then read the message."""
+        handler = self._handler
         metadata = [(name, value) for name, value in context.invocation_metadata() or () if isinstance(value, str)]
         authorization = next((value for name, value in metadata if name == "authorization"), None)
-        if not reception.tokens.admit(authorization):
+        if not handler.tokens.admit(authorization):
             return OtlpResponse(RequestStatus.UNAUTHENTICATED, "expected a valid bearer token in `authorization`")
-        headers = reception.headers(metadata)
+        headers = handler.forwarded_headers(metadata)
         if isinstance(headers, OtlpResponse):
             return headers
-        place = reception.enter()
-        if isinstance(place, OtlpResponse):
-            return place
-        with ExitStack() as leaving:
-            leaving.enter_context(place)
+        reservation = handler.reserve()
+        if isinstance(reservation, OtlpResponse):
+            return reservation
+        with ExitStack() as on_refusal:
+            on_refusal.enter_context(reservation)
             try:
-                async with asyncio.timeout(reception.limits.read_timeout):
+                async with asyncio.timeout(handler.limits.read_timeout):
                     message = await anext(aiter(messages), None)
                 if message is None:
                     return OtlpResponse(RequestStatus.MALFORMED, "expected one message, found none")
-                place.grow(len(message))
+                reservation.grow(len(message))
             except TimeoutError:
                 return OtlpResponse(RequestStatus.TOO_SLOW, "the request did not arrive in time")
             except LimitReached as reason:
                 return busy(reason)
-            leaving.pop_all()
-        return message, headers, place
+            on_refusal.pop_all()
+        return ReceivedRequest("grpc", signal, message, None, headers, reservation)
 
 
 class _Service(grpc.GenericRpcHandler):
-    """The methods, for gRPC to find."""
+    """The export methods by path, as gRPC looks them up."""
 
-    def __init__(self, handlers: Mapping[str, _Handler]) -> None:
+    def __init__(self, handlers: Mapping[str, _Method]) -> None:
         make: Any = grpc.stream_unary_rpc_method_handler
         self._handlers = {path: make(one) for path, one in handlers.items()}
 
@@ -164,9 +161,5 @@ class _Service(grpc.GenericRpcHandler):
 
 def _configuration(tls: ServerTls) -> Any:
     pem = tls.pem()
-    return grpc.ssl_server_certificate_configuration([(pem.key, pem.certificate)], pem.client_ca)
-
-
-async def _abort(context: _Context, answer: OtlpResponse) -> None:
-    details = ((_DETAILS, otlp_responses.status_details(answer)),)
-    await context.abort(_CODES[answer.outcome.grpc], answer.message, details)
+    make: Any = grpc.ssl_server_certificate_configuration
+    return make([(pem.key, pem.certificate)], pem.ca)

@@ -1,4 +1,4 @@
-"""OTLP over HTTP in: `/v1/traces`, `/v1/logs` and `/v1/metrics`, as protobuf or JSON, as an ASGI application.
+"""The OTLP/HTTP receiver: `/v1/traces`, `/v1/logs` and `/v1/metrics`, protobuf or JSON, as an ASGI application.
 
 https://opentelemetry.io/docs/specs/otlp/#otlphttp
 """
@@ -9,12 +9,16 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import ExitStack
 from typing import Any
 
-from goldspan.collector_processor.gateway import otlp_responses
 from goldspan.collector_processor.gateway.compression import ENCODINGS
-from goldspan.collector_processor.gateway.interfaces import Headers, Signal
-from goldspan.collector_processor.gateway.otlp_responses import OtlpResponse, RequestStatus
-from goldspan.collector_processor.gateway.receive.limits import LimitReached, Reservation
-from goldspan.collector_processor.gateway.receive.request_handler import RequestHandler, busy
+from goldspan.collector_processor.gateway.interfaces import Signal
+from goldspan.collector_processor.gateway.otlp_responses import (
+    OtlpResponse,
+    RequestStatus,
+    encode_response,
+    status_as_json,
+)
+from goldspan.collector_processor.gateway.receive.limits import LimitReached
+from goldspan.collector_processor.gateway.receive.request_handler import ReceivedRequest, RequestHandler, busy
 
 PATHS = {f"/v1/{signal}": signal for signal in Signal}
 """The path of each signal."""
@@ -27,67 +31,65 @@ Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 
 
 class HttpReceiver:
-    """Serves OTLP/HTTP; to be called by an ASGI server."""
+    """Receives OTLP/HTTP. An ASGI server calls it."""
 
-    def __init__(self, reception: RequestHandler) -> None:
-        self._reception = reception
+    def __init__(self, handler: RequestHandler) -> None:
+        self._handler = handler
 
     async def __call__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
-        """Answer one request."""
-        most = self._reception.limits.max_header_bytes
+        """Respond to one request."""
+        max_header_bytes = self._handler.limits.max_header_bytes
         headers = headers_of(scope)
         signal = PATHS.get(scope["path"])
         protocol = _protocol(headers)
-        answer: OtlpResponse | None
-        if sum(len(name) + len(value) + 4 for name, value in scope["headers"]) > most:
-            answer = OtlpResponse(RequestStatus.HEADERS_TOO_LARGE, f"headers: expected at most {most:,} bytes")
+        response: OtlpResponse | None
+        header_bytes = sum(len(name) + len(value) + 4 for name, value in scope["headers"])
+        if header_bytes > max_header_bytes:
+            message = f"headers: expected at most {max_header_bytes:,} bytes"
+            response = OtlpResponse(RequestStatus.HEADERS_TOO_LARGE, message)
         elif signal is None:
-            answer = OtlpResponse(RequestStatus.NOT_FOUND, f"no such path; there are {', '.join(PATHS)}")
+            response = OtlpResponse(RequestStatus.NOT_FOUND, f"no such path; there are {', '.join(PATHS)}")
         elif scope["method"] != "POST":
-            answer = OtlpResponse(RequestStatus.NOT_ALLOWED, "expected POST")
+            response = OtlpResponse(RequestStatus.NOT_ALLOWED, "expected POST")
         elif protocol is None:
-            answer = OtlpResponse(RequestStatus.UNSUPPORTED, f"content-type: expected {_PROTOBUF} or {_JSON}")
+            response = OtlpResponse(RequestStatus.UNSUPPORTED, f"content-type: expected {_PROTOBUF} or {_JSON}")
         else:
-            answer = await self._export(signal, protocol, headers, receive)
-        if answer is not None:
-            await respond(send, answer, signal, as_json=protocol == "http/json")
+            response = await self._export(signal, protocol, headers, receive)
+        if response is not None:
+            await respond(send, response, signal, as_json=protocol == "http/json")
 
     async def _export(
         self, signal: Signal, protocol: str, headers: Mapping[str, str], receive: Receive
     ) -> OtlpResponse | None:
-        """Take in one request; none: the client is gone."""
-        taken = await self._read(headers, receive)
-        if isinstance(taken, OtlpResponse):
-            self._reception.count(protocol, signal, taken)
-            return taken
-        if taken is None:
-            self._reception.count(protocol, signal, OtlpResponse(RequestStatus.TOO_SLOW))
-            return None
-        body, forwarded, place = taken
-        encoding = _encoding(headers)
-        return await self._reception.receive(protocol, signal, body, encoding, forwarded, place)
+        """Receive one request. None means that the client disconnected."""
+        request = await self._read(signal, protocol, headers, receive)
+        if isinstance(request, ReceivedRequest):
+            return await self._handler.process(request)
+        self._handler.count(protocol, signal, request or OtlpResponse(RequestStatus.TOO_SLOW))
+        return request
 
     async def _read(
-        self, headers: Mapping[str, str], receive: Receive
-    ) -> tuple[bytes, Headers, Reservation] | OtlpResponse | None:
-        """Look at what a request begins with, and only then at its body; none: the client is gone."""
-        reception = self._reception
-        limits = reception.limits
-        if not reception.tokens.admit(headers.get("authorization")):
+        self, signal: Signal, protocol: str, headers: Mapping[str, str], receive: Receive
+    ) -> ReceivedRequest | OtlpResponse | None:
+        """Check the headers, then read the body. None means that the client disconnected."""
+        handler = self._handler
+        max_bytes = handler.limits.max_request_bytes
+        if not handler.tokens.admit(headers.get("authorization")):
             return OtlpResponse(RequestStatus.UNAUTHENTICATED, "expected a valid bearer token in `Authorization`")
-        if _encoding(headers) not in ENCODINGS:
+        encoding = headers.get("content-encoding", "").strip().lower() or "identity"
+        if encoding not in ENCODINGS:
             return OtlpResponse(RequestStatus.UNSUPPORTED, f"content-encoding: expected one of {', '.join(ENCODINGS)}")
-        forwarded = reception.headers(headers.items())
+        forwarded = handler.forwarded_headers(headers.items())
         if isinstance(forwarded, OtlpResponse):
             return forwarded
-        announced = headers.get("content-length", "0")
-        if announced.isdecimal() and int(announced[:20]) > limits.max_request_bytes:
-            return _too_large(limits.max_request_bytes)
-        place = reception.enter()
-        if isinstance(place, OtlpResponse):
-            return place
-        with ExitStack() as leaving:
-            leaving.enter_context(place)
+        length = headers.get("content-length", "0")
+        if length.isdecimal() and int(length[:20]) > max_bytes:
+            return _too_large(max_bytes)
+        reservation = handler.reserve()
+        if isinstance(reservation, OtlpResponse):
+            return reservation
+        with ExitStack() as on_refusal:
+            on_refusal.enter_context(reservation)
             parts: list[bytes] = []
             size, more = 0, True
             while more:
@@ -97,35 +99,31 @@ class HttpReceiver:
                 part = event.get("body", b"")
                 more = event.get("more_body", False)
                 size += len(part)
-                if size > limits.max_request_bytes:
-                    return _too_large(limits.max_request_bytes)
+                if size > max_bytes:
+                    return _too_large(max_bytes)
                 try:
-                    place.grow(len(part))
+                    reservation.grow(len(part))
                 except LimitReached as reason:
                     return busy(reason)
                 parts.append(part)
-            leaving.pop_all()
-        return b"".join(parts), forwarded, place
+            on_refusal.pop_all()
+        return ReceivedRequest(protocol, signal, b"".join(parts), encoding, forwarded, reservation)
 
 
-async def respond(send: Send, answer: OtlpResponse, signal: Signal | None, *, as_json: bool) -> None:
-    """Send an answer in the encoding of its request; after a refusal, whose body may not be read, close."""
+async def respond(send: Send, response: OtlpResponse, signal: Signal | None, *, as_json: bool) -> None:
+    """Send a response in the encoding of its request. Refusals close the connection: the body may be unread."""
     as_json = as_json or signal is None
-    body = (
-        otlp_responses.status_json(answer)
-        if signal is None
-        else otlp_responses.response_body(signal, answer, as_json=as_json)
-    )
+    body = status_as_json(response) if signal is None else encode_response(signal, response, as_json=as_json)
     headers = [("content-type", _JSON if as_json else _PROTOBUF), ("content-length", str(len(body)))]
-    if answer.retry_after is not None:
-        headers.append(("retry-after", answer.retry_after))
-    if answer.outcome is RequestStatus.UNAUTHENTICATED:
+    if response.retry_after is not None:
+        headers.append(("retry-after", response.retry_after))
+    if response.status is RequestStatus.UNAUTHENTICATED:
         headers.append(("www-authenticate", "Bearer"))
-    if answer.outcome is RequestStatus.NOT_ALLOWED:
+    if response.status is RequestStatus.NOT_ALLOWED:
         headers.append(("allow", "POST"))
-    if answer.outcome not in {RequestStatus.OK, RequestStatus.MALFORMED}:
+    if response.status not in {RequestStatus.OK, RequestStatus.MALFORMED}:
         headers.append(("connection", "close"))
-    await send_response(send, answer.outcome.http, headers, body)
+    await send_response(send, response.status.http, headers, body)
 
 
 async def send_response(send: Send, status: int, headers: list[tuple[str, str]], body: bytes) -> None:
@@ -136,7 +134,7 @@ async def send_response(send: Send, status: int, headers: list[tuple[str, str]],
 
 
 def headers_of(scope: Mapping[str, Any]) -> dict[str, str]:
-    """Return the headers of a request, names in lower case; of one given twice the values, joined by commas."""
+    """Return the headers of a request by lower-case name. Values of a repeated header are joined with commas."""
     headers: dict[str, str] = {}
     for raw_name, raw_value in scope["headers"]:
         name, value = raw_name.decode("latin-1"), raw_value.decode("latin-1")
@@ -148,9 +146,5 @@ def _protocol(headers: Mapping[str, str]) -> str | None:
     return _PROTOCOLS.get(headers.get("content-type", "").partition(";")[0].strip().lower())
 
 
-def _encoding(headers: Mapping[str, str]) -> str:
-    return headers.get("content-encoding", "").strip().lower() or "identity"
-
-
-def _too_large(most: int) -> OtlpResponse:
-    return OtlpResponse(RequestStatus.TOO_LARGE, f"body: expected at most {most:,} bytes")
+def _too_large(max_bytes: int) -> OtlpResponse:
+    return OtlpResponse(RequestStatus.TOO_LARGE, f"body: expected at most {max_bytes:,} bytes")

@@ -1,7 +1,7 @@
-"""An HTTP/1.1 server for ASGI applications that strangers may talk to: uvicorn's protocol, with bounds around it.
+"""An HTTP/1.1 server for ASGI applications that untrusted clients may reach: uvicorn's protocol, with limits.
 
-uvicorn leaves to a proxy in front of it what this adds: how many connections there are, how long one may be idle, how
-long a request may take to arrive and how long its headers may be.
+uvicorn leaves these limits to a proxy in front of it: the number of connections, their idle time, the time a request
+may take to arrive, and the size of its headers.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class _State(Enum):
     IDLE = auto()
     HEADERS = auto()
     BODY = auto()
-    ANSWERING = auto()
+    RESPONDING = auto()
 
 
 class HttpServer:
@@ -52,7 +52,7 @@ class HttpServer:
             lifespan="off",
             log_config=None,
             access_log=False,
-            log_level="error",  # a warning for each bad request would be the sender's to flood
+            log_level="error",  # with warnings a client could flood the log
             server_header=False,
             date_header=False,
             proxy_headers=False,
@@ -69,7 +69,7 @@ class HttpServer:
         self.port = 0
 
     async def start(self) -> None:
-        """Listen. Raises SettingsError where the address cannot be used."""
+        """Listen. Raises SettingsError if the address cannot be used."""
         self._config.load()
         loop = asyncio.get_running_loop()
         context = self._context
@@ -87,17 +87,17 @@ class HttpServer:
         self.port = self._server.sockets[0].getsockname()[1]
         self._sweeping = loop.create_task(self._sweep())
 
-    def renew(self) -> Callable[[], None]:
-        """Read the certificate anew; what is returned puts it to use. Raises SettingsError."""
+    def reload_certificate(self) -> Callable[[], None]:
+        """Read the certificate again. The returned function puts it to use. Raises SettingsError."""
         if self._tls is None or self._context is None:
             return lambda: None
         self._tls.context()
         tls, context = self._tls, self._context
-        # New handshakes see it. An authority that is no longer named stays trusted until the next start.
+        # New handshakes use it. A client CA that is no longer named stays trusted until the next start.
         return lambda: tls.load_into(context)
 
     async def stop(self, grace_seconds: float) -> None:
-        """Take no new connections, let requests that are being answered end, and close the others."""
+        """Accept no new connections, let requests in progress end, and close idle connections."""
         if self._server is None:
             return
         self._server.close()
@@ -113,12 +113,12 @@ class HttpServer:
 
     @property
     def connections(self) -> int:
-        """How many are open."""
+        """Number of open connections."""
         return len(self._connections)
 
     @property
     def turned_away(self) -> int:
-        """Connections closed so far because they were too many, too slow, or idle for too long."""
+        """Connections closed so far because they were too many, too slow or idle for too long."""
         return self._connections.turned_away
 
     async def _sweep(self) -> None:
@@ -129,7 +129,7 @@ class HttpServer:
 
 
 class _Connections:
-    """All connections of a server, each with the time by which something must have happened."""
+    """All connections of a server, each with the deadline of its current state."""
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
@@ -141,7 +141,7 @@ class _Connections:
         return len(self._all)
 
     def admit(self, connection: _GuardedProtocol) -> bool:
-        """Add a connection; where there are too many, the one that is idle for longest makes room."""
+        """Add a connection. If there are too many, the one that is idle for longest is closed for it."""
         if len(self._all) >= self.limits.max_connections:
             self.turned_away += 1
             if not self._idle:
@@ -157,7 +157,7 @@ class _Connections:
         self._idle.pop(connection, None)
 
     def idle(self, connection: _GuardedProtocol, *, is_idle: bool) -> None:
-        """Note that a connection waits for its next request, or no longer does."""
+        """Record whether a connection waits for its next request."""
         self._idle.pop(connection, None)
         if is_idle and connection in self._all:
             self._idle[connection] = None
@@ -173,7 +173,7 @@ class _Connections:
 
 
 class _GuardedProtocol(HttpToolsProtocol):
-    """uvicorn's protocol, with a deadline in each state in which the client is to do something."""
+    """uvicorn's protocol, with a deadline in each state that waits for the client."""
 
     def __init__(self, config: Config, state: ServerState, connections: _Connections) -> None:
         super().__init__(config=config, server_state=state, app_state={})
@@ -205,7 +205,7 @@ class _GuardedProtocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         self._header_bytes = 0
-        if self._reading is _State.HEADERS:  # else the request before it is not answered yet
+        if self._reading is _State.HEADERS:  # else the request before it has no response yet
             self._reading = _State.BODY
         super().on_headers_complete()
 
@@ -214,25 +214,25 @@ class _GuardedProtocol(HttpToolsProtocol):
         if cycle.body or cycle.response_complete:
             super().on_body(body)
             return
-        cycle.body = body  # type: ignore[assignment] # as it is: uvicorn would copy it into an array, and that again
+        cycle.body = body  # type: ignore[assignment] # not copied into an array, as uvicorn does
         if len(body) > HIGH_WATER_LIMIT:
             self.flow.pause_reading()
         cycle.message_event.set()
 
     def on_message_complete(self) -> None:
         super().on_message_complete()
-        self._enter(_State.ANSWERING)
+        self._enter(_State.RESPONDING)
 
     def on_response_complete(self) -> None:
-        another_waits = bool(self.pipeline)
+        pipelined = bool(self.pipeline)
         super().on_response_complete()
-        if not another_waits:
+        if not pipelined:
             self._enter(_State.IDLE)
         elif self.cycle.more_body:
             self._enter(_State.BODY)
 
     def abort(self) -> None:
-        """Close the connection without a word."""
+        """Close the connection without a response."""
         self.deadline = float("inf")
         self.transport.abort()
 

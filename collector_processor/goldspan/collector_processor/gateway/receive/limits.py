@@ -1,4 +1,4 @@
-"""What receivers let in at once, so that no mix of clients takes more memory than was said."""
+"""Limits of the receivers, and the requests and bytes that are in flight against them."""
 
 from __future__ import annotations
 
@@ -11,34 +11,34 @@ from goldspan.collector_processor.gateway.settings.field_types import Count, Sec
 
 
 class Limits(Section):
-    """The bounds of all receivers together, except where a line says otherwise."""
+    """Limits of all receivers together, unless a line says otherwise."""
 
     max_request_bytes: Size = 20 << 20
-    """One request, compressed or not."""
+    """Size of one request body, both compressed and decompressed."""
     max_decompression_ratio: Annotated[float, Field(ge=1)] = 200.0
-    """How many times larger than it came a body may get, once it is more than a mebibyte."""
+    """How many times its compressed size a body may have, once it is larger than 1 MiB."""
     max_concurrent_requests: Count = 64
-    """Requests on their way to the journal; one more is told to come again."""
+    """Requests that are not in the journal yet. One more is answered with 503 and Retry-After."""
     max_bytes_in_flight: Size = 256 << 20
-    """Bodies of these requests, compressed and not; likewise."""
+    """Bodies of these requests, compressed and decompressed. Beyond it a request is answered in the same way."""
     max_connections: Count = 1024
-    """Of each receiver. Over HTTP the connection that is idle for longest makes room for a new one."""
+    """Connections of each receiver. Over HTTP a new connection replaces the one that is idle for longest."""
     max_header_bytes: Size = 16 << 10
-    """All headers of one request."""
+    """Size of all headers of one request."""
     read_timeout: Seconds = 30.0
-    """From the first byte of a request to its last."""
+    """Time from the first byte of a request to its last."""
     idle_timeout: Seconds = 120.0
     """How long a connection without a request stays open."""
     handshake_timeout: Seconds = 10.0
-    """For TLS, and for what HTTP/2 says first."""
+    """Time for the TLS handshake and for the HTTP/2 preface."""
 
 
-class LimitReached(Exception):  # noqa: N818 - it becomes an answer
-    """There is no room now."""
+class LimitReached(Exception):  # noqa: N818 - it becomes a response
+    """A limit on concurrent requests or their bytes is reached."""
 
 
 class InFlightRequests:
-    """The room there is for requests and their bytes. Used from any thread."""
+    """How many requests and bytes are in flight. Used from any thread."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
@@ -46,8 +46,8 @@ class InFlightRequests:
         self.requests = 0
         self.bytes = 0
 
-    def enter(self) -> Reservation:
-        """Take a place for one request. Raises TooMany."""
+    def reserve(self) -> Reservation:
+        """Count one request more. Raises LimitReached."""
         with self._lock:
             if self.requests >= self._limits.max_concurrent_requests:
                 raise LimitReached(f"{self.requests} requests at once")
@@ -55,7 +55,7 @@ class InFlightRequests:
         return Reservation(self)
 
     def change(self, requests: int, size: int) -> None:
-        """Add to what is taken, or give back. Raises TooMany, and then nothing was taken."""
+        """Add to the counts, or subtract. Raises LimitReached, and then counts nothing."""
         with self._lock:
             if size > 0 and self.bytes + size > self._limits.max_bytes_in_flight:
                 raise LimitReached(f"{self.bytes:,} bytes of requests at once")
@@ -64,25 +64,25 @@ class InFlightRequests:
 
 
 class Reservation:
-    """What one request takes, until it is closed. Used by one thread at a time."""
+    """What one request counts for until it is closed. Used by one thread at a time."""
 
-    __slots__ = ("_bytes", "_closed", "_room")
+    __slots__ = ("_bytes", "_closed", "_in_flight")
 
-    def __init__(self, room: InFlightRequests) -> None:
-        self._room = room
+    def __init__(self, in_flight: InFlightRequests) -> None:
+        self._in_flight = in_flight
         self._bytes = 0
         self._closed = False
 
     def grow(self, size: int) -> None:
-        """Take so many bytes more. Raises TooMany."""
-        self._room.change(0, size)
+        """Count so many bytes more. Raises LimitReached."""
+        self._in_flight.change(0, size)
         self._bytes += size
 
     def close(self) -> None:
-        """Give it back; more than once is as good as once."""
+        """Count the request and its bytes no longer. Safe to call again."""
         if not self._closed:
             self._closed = True
-            self._room.change(-1, -self._bytes)
+            self._in_flight.change(-1, -self._bytes)
 
     def __enter__(self) -> Self:
         return self

@@ -1,11 +1,11 @@
-"""OTLP/JSON requests as protobuf ones, so that all that is behind the receivers knows one encoding.
+"""Converts OTLP/JSON requests to protobuf, so that the rest of the gateway knows one encoding.
 
 The encoder is made from the descriptors of OTLP's messages: field names in camelCase (or as in the `.proto` files),
 ids in hex, other bytes in base64, 64-bit integers as text or numbers, enumerations as numbers or names, unknown fields
-passed by (https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding). It writes the wire format straight away.
+ignored (https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding). It writes the wire format directly.
 
-A span, log record or metric that cannot be written leaves its neighbours alone: it is dropped, counted and named, as
-OTLP's partial success wants it.
+An invalid span, log record or metric does not affect the others: it is dropped, counted and named in the partial
+success of the response.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from goldspan.collector_processor.gateway.interfaces import Signal
 from goldspan.mappers.json_shapes import is_list, is_object
 from goldspan.scoring.json_values import shown
 
-DEEPEST = 90
-"""Messages in each other; protobuf's parsers stop at 100, and what is behind may add some of its own."""
+MAX_DEPTH = 90
+"""Nested messages. Protobuf parsers stop at 100, and a back-end may add levels of its own."""
 
 _REQUESTS: Mapping[Signal, Any] = {
     Signal.TRACES: ExportTraceServiceRequest,
@@ -42,31 +42,31 @@ _LISTS_OF_RECORDS = frozenset({
     "resource_logs", "scope_logs", "log_records",
     "resource_metrics", "scope_metrics", "metrics",
 })  # fmt: skip
-"""Lists whose items are dropped one by one."""
+"""Lists whose invalid items are dropped one by one."""
 _COUNTED_LISTS = frozenset({"spans", "logRecords", "log_records", "dataPoints", "data_points"})
-"""Lists of what a partial success counts."""
+"""Lists whose items a partial success counts."""
 _HEX_BYTES = {"trace_id": 16, "span_id": 8, "parent_span_id": 8}
 _SHOWN = 60
 _LEN = 2
 
 
-class InvalidRequest(ValueError):  # noqa: N818 - it becomes an answer
-    """The text as a whole is no OTLP/JSON request."""
+class InvalidRequest(ValueError):  # noqa: N818 - it becomes a response
+    """The body is not an OTLP/JSON request."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConvertedRequest:
-    """A request as protobuf, and what had to be left out of it."""
+    """A request as protobuf, and what was dropped from it."""
 
     body: bytes
     rejected: int = 0
-    """Spans, log records or data points left out."""
+    """Dropped spans, log records or data points."""
     message: str = ""
-    """The first thing wrong with one of them, with its place."""
+    """The first error, with its path in the request."""
 
 
-class _InvalidValue(ValueError):  # noqa: N818 - it ends the nearest record
-    """A value its field cannot hold; the way to it grows from the inside."""
+class _InvalidValue(ValueError):  # noqa: N818 - it drops the nearest record
+    """A value that its field cannot hold. Its path is added step by step, from the inside out."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -84,45 +84,45 @@ class _InvalidValue(ValueError):  # noqa: N818 - it ends the nearest record
 
 @dataclass(slots=True)
 class _DroppedRecords:
-    """What was left out of one request."""
+    """What was dropped from one request."""
 
     rejected: int = 0
     message: str = ""
-    way: list[str] = field(default_factory=list[str])
-    """The lists we are in, each with the index of its item."""
+    path: list[str] = field(default_factory=list[str])
+    """The lists around the current value, each with the index of its item."""
 
     def add(self, item: object, error: _InvalidValue) -> None:
         self.rejected += max(1, _count_records(item))
         if not self.message:
-            for step in reversed(self.way):
+            for step in reversed(self.path):
                 error.within(f".{step}")
             self.message = str(error)
 
 
 def json_to_protobuf(signal: Signal, text: bytes) -> ConvertedRequest:
-    """Return the request as protobuf. Raises NotARequest where nothing of it can be used."""
+    """Return the request as protobuf. Raises InvalidRequest if none of it can be used."""
     try:
         document = _loads(text)
     except (ValueError, RecursionError) as error:
         raise InvalidRequest(f"not JSON: {error}") from None
-    losses = _DroppedRecords()
+    dropped = _DroppedRecords()
     try:
-        body = _message(_REQUESTS[signal].DESCRIPTOR)(document, losses, 1)
+        body = _message(_REQUESTS[signal].DESCRIPTOR)(document, dropped, 1)
     except _InvalidValue as error:
         raise InvalidRequest(str(error)) from None
-    return ConvertedRequest(body, losses.rejected, losses.message)
+    return ConvertedRequest(body, dropped.rejected, dropped.message)
 
 
 def _loads(text: bytes) -> object:
     try:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        # Slower, and more lenient: NaN, lone surrogates, a byte order mark.
+        # Slower, but accepts NaN, lone surrogates and a byte order mark.
         return json.loads(text.decode("utf-8-sig", errors="replace"))
 
 
 _Encode = Callable[[Any, _DroppedRecords, int], bytes]
-"""Writes a field, tag and all, of a message so deep in others."""
+"""Writes a field with its tag. Arguments: value, dropped records, nesting depth."""
 
 
 @cache
@@ -131,17 +131,17 @@ def _message(descriptor: Descriptor) -> _Message:
 
 
 class _Message:
-    """Writes one kind of message; the encoders of its fields are made when it is first met."""
+    """Writes one kind of message. The encoders of its fields are made at its first use."""
 
     def __init__(self, descriptor: Descriptor) -> None:
         self._descriptor = descriptor
         self._fields: dict[str, _Encode] | None = None
 
-    def __call__(self, value: object, losses: _DroppedRecords, depth: int) -> bytes:
+    def __call__(self, value: object, dropped: _DroppedRecords, depth: int) -> bytes:
         if not is_object(value):
             raise _InvalidValue(f"found {shown(value, _SHOWN)}, expected an object")
-        if depth > DEEPEST:
-            raise _InvalidValue(f"nested more than {DEEPEST} levels deep")
+        if depth > MAX_DEPTH:
+            raise _InvalidValue(f"nested more than {MAX_DEPTH} levels deep")
         if self._fields is None:
             self._fields = {name: _field(one) for one in self._descriptor.fields for name in (one.name, one.json_name)}
         parts: list[bytes] = []
@@ -150,7 +150,7 @@ class _Message:
             if encode is None or item is None:
                 continue
             try:
-                parts.append(encode(item, losses, depth))
+                parts.append(encode(item, dropped, depth))
             except _InvalidValue as error:
                 raise error.within(f".{name}") from None
         return b"".join(parts)
@@ -163,10 +163,10 @@ def _field(one: FieldDescriptor) -> _Encode:
     if one.is_repeated:
         return _packed(one, scalar)
     tag = _varint(one.number << 3 | scalar.wire_type)
-    # A zero is not written where it is what a missing field says.
+    # proto3: a zero is not written unless the field has presence.
     zero = None if one.has_presence else scalar.zero
 
-    def encode(value: Any, _losses: _DroppedRecords, _depth: int) -> bytes:
+    def encode(value: Any, _dropped: _DroppedRecords, _depth: int) -> bytes:
         written = scalar.write(value)
         return b"" if written == zero else tag + written
 
@@ -176,8 +176,8 @@ def _field(one: FieldDescriptor) -> _Encode:
 def _one_message(one: FieldDescriptor) -> _Encode:
     tag, inner = _varint(one.number << 3 | _LEN), _message(one.message_type)
 
-    def encode(value: Any, losses: _DroppedRecords, depth: int) -> bytes:
-        written = inner(value, losses, depth + 1)
+    def encode(value: Any, dropped: _DroppedRecords, depth: int) -> bytes:
+        written = inner(value, dropped, depth + 1)
         return tag + _varint(len(written)) + written
 
     return encode
@@ -186,29 +186,29 @@ def _one_message(one: FieldDescriptor) -> _Encode:
 def _messages(one: FieldDescriptor) -> _Encode:
     tag, inner = _varint(one.number << 3 | _LEN), _message(one.message_type)
 
-    def encode(value: Any, losses: _DroppedRecords, depth: int) -> bytes:
+    def encode(value: Any, dropped: _DroppedRecords, depth: int) -> bytes:
         parts: list[bytes] = []
         for index, item in enumerate(_list(value)):
             try:
-                written = inner(item, losses, depth + 1)
+                written = inner(item, dropped, depth + 1)
             except _InvalidValue as error:
                 raise error.within(f"[{index}]") from None
             parts += (tag, _varint(len(written)), written)
         return b"".join(parts)
 
-    def encode_each(value: Any, losses: _DroppedRecords, depth: int) -> bytes:
+    def encode_each(value: Any, dropped: _DroppedRecords, depth: int) -> bytes:
         parts: list[bytes] = []
         items = _list(value)
-        losses.way.append("")
+        dropped.path.append("")
         for index, item in enumerate(items):
-            losses.way[-1] = f"{one.json_name}[{index}]"
+            dropped.path[-1] = f"{one.json_name}[{index}]"
             try:
-                written = inner(item, losses, depth + 1)
+                written = inner(item, dropped, depth + 1)
             except _InvalidValue as error:
-                losses.add(item, error)
+                dropped.add(item, error)
                 continue
             parts += (tag, _varint(len(written)), written)
-        losses.way.pop()
+        dropped.path.pop()
         return b"".join(parts)
 
     return encode_each if one.name in _LISTS_OF_RECORDS else encode
@@ -218,7 +218,7 @@ def _packed(one: FieldDescriptor, scalar: _Scalar) -> _Encode:
     packed = _varint(one.number << 3 | _LEN)
     single = _varint(one.number << 3 | scalar.wire_type)
 
-    def encode(value: Any, _losses: _DroppedRecords, _depth: int) -> bytes:
+    def encode(value: Any, _dropped: _DroppedRecords, _depth: int) -> bytes:
         written = [scalar.write(item) for item in _list(value)]
         if scalar.wire_type == _LEN:
             return b"".join(single + item for item in written)
@@ -230,7 +230,7 @@ def _packed(one: FieldDescriptor, scalar: _Scalar) -> _Encode:
 
 @dataclass(frozen=True, slots=True)
 class _Scalar:
-    """How the values of one field are written, without the tag."""
+    """How the values of one field are written, without its tag."""
 
     wire_type: int
     write: Callable[[Any], bytes]
@@ -310,7 +310,7 @@ def _fixed(value: object, size: int, *, signed: bool) -> bytes:
 
 
 def _integer(value: object, bits: int, *, signed: bool) -> int:
-    """Return a number, or a text of one, that fits so many bits."""
+    """Return the number, which may be written as text, if it fits so many bits."""
     number = value
     if isinstance(value, str) and len(value) <= 21 and value.strip().lstrip("-").isascii():
         try:
@@ -377,7 +377,7 @@ def _zigzag(number: int, bits: int) -> int:
 
 
 def _count_records(item: object) -> int:
-    """Count the spans, log records or data points in a part of a request that is left out."""
+    """Count the spans, log records or data points in a dropped part of a request."""
     if not is_object(item):
         return 0
     total = 0

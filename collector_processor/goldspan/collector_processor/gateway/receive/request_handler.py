@@ -1,4 +1,4 @@
-"""What all receivers do with a request once its bytes are there: open, convert, hand over, count, answer."""
+"""What every receiver does with a request: check limits, decompress, convert JSON, hand over, respond, count."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Executor
+from dataclasses import dataclass
 
 from goldspan.collector_processor.gateway import compression
 from goldspan.collector_processor.gateway.compression import CorruptBody, DecompressedTooLarge, DecompressionLimits
@@ -29,83 +30,94 @@ from goldspan.collector_processor.gateway.receive.otlp_json import InvalidReques
 _logger = logging.getLogger("goldspan.gateway")
 
 RETRY_AFTER_SECONDS = 1.0
-"""What a client is asked to wait when there is no room: requests take milliseconds."""
+"""Retry-After of a request that exceeds a limit. Requests take milliseconds, so a second is enough."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReceivedRequest:
+    """A request that a receiver has read."""
+
+    protocol: str
+    """`grpc`, `http/protobuf` or `http/json`."""
+    signal: Signal
+    body: bytes
+    encoding: str | None
+    """The content encoding of the body. None: its first bytes tell."""
+    headers: Headers
+    """The headers to forward."""
+    reservation: Reservation
 
 
 class RequestHandler:
-    """Shared by all receivers, whose event loop it never blocks: what takes time is done by `workers`."""
+    """Shared by all receivers. It never blocks their event loop: decompression and the like run in `workers`."""
 
     def __init__(
         self,
-        intake: Pipeline,
+        pipeline: Pipeline,
         limits: Limits,
         workers: Executor,
         *,
         tokens: BearerTokens | None = None,
         forwarded: Iterable[str] = (),
     ) -> None:
+        """Forward the headers named in `forwarded`, in lower case."""
         self.limits = limits
         self.tokens = tokens or BearerTokens()
-        self.room = InFlightRequests(limits)
+        self.in_flight = InFlightRequests(limits)
         self.closing = False
-        self._intake = intake
+        """Whether new requests are refused because the gateway shuts down."""
+        self._pipeline = pipeline
         self._workers = workers
         self._forwarded = frozenset(forwarded)
-        self._bounds = DecompressionLimits(limits.max_request_bytes, limits.max_decompression_ratio)
+        self._decompression = DecompressionLimits(limits.max_request_bytes, limits.max_decompression_ratio)
         self._lock = threading.Lock()
         self._requests: Counter[tuple[str, str, str]] = Counter()
         self._bytes: Counter[tuple[str, str]] = Counter()
         self._dropped: Counter[tuple[str, str]] = Counter()
 
-    def enter(self) -> Reservation | OtlpResponse:
-        """Take a place for a request whose body is to be read, or say why there is none."""
+    def reserve(self) -> Reservation | OtlpResponse:
+        """Count a request before its body is read, or return why it is refused."""
         if self.closing:
             return OtlpResponse(RequestStatus.BUSY, "the gateway is shutting down", RETRY_AFTER_SECONDS)
         try:
-            return self.room.enter()
+            return self.in_flight.reserve()
         except LimitReached as reason:
             return busy(reason)
 
-    def headers(self, given: Iterable[tuple[str, str]]) -> Headers | OtlpResponse:
-        """Pick the headers that are forwarded, or say why one cannot be. Names are in lower case."""
-        picked = sorted((name, value) for name, value in given if name in self._forwarded)
+    def forwarded_headers(self, headers: Iterable[tuple[str, str]]) -> Headers | OtlpResponse:
+        """Return the headers to forward, or why one cannot be. Names are in lower case."""
+        picked = sorted((name, value) for name, value in headers if name in self._forwarded)
         for name, value in picked:
             if not (value.isascii() and value.isprintable()):
-                return OtlpResponse(
-                    RequestStatus.MALFORMED, f"header {name}: expected printable ASCII, since it is forwarded"
-                )
+                message = f"header {name}: expected printable ASCII, since it is forwarded"
+                return OtlpResponse(RequestStatus.MALFORMED, message)
         return tuple(picked)
 
-    async def receive(
-        self, protocol: str, signal: Signal, raw: bytes, encoding: str | None, headers: Headers, place: Reservation
-    ) -> OtlpResponse:
-        """Take in one request and close its place; `encoding` is its content encoding, None: its first bytes tell."""
-        work = self._workers.submit(self._answer, protocol, signal, raw, encoding, headers, place)
-        # A client that goes away cancels the waiting, not the work: what was begun keeps its place until it ends.
-        work.add_done_callback(lambda _: place.close())
+    async def process(self, request: ReceivedRequest) -> OtlpResponse:
+        """Process one request and close its reservation."""
+        work = self._workers.submit(self._respond, request)
+        # A client that disconnects cancels the waiting, not the work: it stays counted until the work ends.
+        work.add_done_callback(lambda _: request.reservation.close())
         return await asyncio.wrap_future(work)
 
-    def _answer(
-        self, protocol: str, signal: Signal, raw: bytes, encoding: str | None, headers: Headers, place: Reservation
-    ) -> OtlpResponse:
+    def _respond(self, request: ReceivedRequest) -> OtlpResponse:
+        protocol, signal = request.protocol, request.signal
         try:
-            answer = self._receive(protocol, signal, raw, encoding, headers, place)
+            response = self._process(request)
         except Exception:
-            _logger.exception("a request could not be taken in", extra={"protocol": protocol, "signal": signal})
-            answer = OtlpResponse(RequestStatus.BROKEN, "internal error; the log has more")
-        self.count(protocol, signal, answer, size=len(raw))
-        return answer
+            _logger.exception("a request failed", extra={"protocol": protocol, "signal": signal})
+            response = OtlpResponse(RequestStatus.BROKEN, "internal error; the log has more")
+        self.count(protocol, signal, response, size=len(request.body))
+        return response
 
-    def _receive(
-        self, protocol: str, signal: Signal, raw: bytes, encoding: str | None, headers: Headers, place: Reservation
-    ) -> OtlpResponse:
+    def _process(self, request: ReceivedRequest) -> OtlpResponse:
         try:
-            if encoding is None:
-                body = compression.decompress_by_magic(raw, self._bounds)
+            if request.encoding is None:
+                body = compression.decompress_by_magic(request.body, self._decompression)
             else:
-                body = compression.decompress(raw, encoding, self._bounds)
-            if body is not raw:
-                place.grow(len(body))
+                body = compression.decompress(request.body, request.encoding, self._decompression)
+            if body is not request.body:
+                request.reservation.grow(len(body))
         except DecompressedTooLarge as reason:
             return OtlpResponse(RequestStatus.TOO_LARGE, f"body: {reason}")
         except CorruptBody as reason:
@@ -113,13 +125,13 @@ class RequestHandler:
         except LimitReached as reason:
             return busy(reason)
         rejected, message = 0, ""
-        if protocol == "http/json":
+        if request.protocol == "http/json":
             try:
-                converted = json_to_protobuf(signal, body)
+                converted = json_to_protobuf(request.signal, body)
             except InvalidRequest as reason:
                 return OtlpResponse(RequestStatus.MALFORMED, str(reason))
             body, rejected, message = converted.body, converted.rejected, converted.message
-        match self._intake.accept(Request(signal, body, headers)):
+        match self._pipeline.accept(Request(request.signal, body, request.headers)):
             case Accepted():
                 return OtlpResponse(RequestStatus.OK, message, rejected=rejected)
             case Busy(seconds, why):
@@ -127,16 +139,16 @@ class RequestHandler:
             case Rejected(why):
                 return OtlpResponse(RequestStatus.MALFORMED, why)
 
-    def count(self, protocol: str, signal: str, answer: OtlpResponse, *, size: int = 0) -> None:
-        """Count a request that was answered."""
+    def count(self, protocol: str, signal: str, response: OtlpResponse, *, size: int = 0) -> None:
+        """Count a request by its response."""
         with self._lock:
-            self._requests[protocol, signal, answer.outcome.word] += 1
+            self._requests[protocol, signal, response.status.label] += 1
             self._bytes[protocol, signal] += size
-            if answer.rejected:
-                self._dropped[protocol, signal] += answer.rejected
+            if response.rejected:
+                self._dropped[protocol, signal] += response.rejected
 
     def metrics(self) -> Iterator[Sample]:
-        """Yield what was counted."""
+        """Yield the counters."""
         with self._lock:
             requests, received, dropped = dict(self._requests), dict(self._bytes), dict(self._dropped)
         for (protocol, signal, outcome), number in requests.items():
@@ -145,12 +157,12 @@ class RequestHandler:
             yield "goldspan_receiver_bytes_total", _labels(protocol, signal), number
         for (protocol, signal), number in dropped.items():
             yield "goldspan_receiver_dropped_items_total", _labels(protocol, signal), number
-        yield "goldspan_receiver_requests_in_flight", {}, self.room.requests
-        yield "goldspan_receiver_bytes_in_flight", {}, self.room.bytes
+        yield "goldspan_receiver_requests_in_flight", {}, self.in_flight.requests
+        yield "goldspan_receiver_bytes_in_flight", {}, self.in_flight.bytes
 
 
 def busy(reason: object) -> OtlpResponse:
-    """Ask to come again in a moment."""
+    """Return the response to a request that exceeds a limit: 503 or UNAVAILABLE, to be sent again in a second."""
     return OtlpResponse(RequestStatus.BUSY, f"{reason}; try again", RETRY_AFTER_SECONDS)
 
 

@@ -1,4 +1,4 @@
-"""Addresses to listen on."""
+"""Field types of the settings: sizes and times with units, addresses, URLs, headers, and secrets by their place."""
 
 from __future__ import annotations
 
@@ -27,17 +27,32 @@ from pydantic import (
 from goldspan.scoring.errors import SettingsError
 from goldspan.scoring.json_values import shown
 
+_BYTES = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30}
+_SECONDS = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
+_NUMBER_AND_UNIT = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([A-Za-z]*)")
+_HEADER = re.compile(r"[a-z0-9][a-z0-9._-]*")
+_NEVER_FORWARDED = re.compile(
+    r"connection|content-.*|cookie|expect|grpc-.*|host|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade"
+    r"|user-agent|.*-bin"
+)
+
+
+class Section(BaseModel):
+    """A section of the settings: frozen, without unknown fields."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
 
 @dataclass(frozen=True, slots=True)
 class ListenAddress:
-    """A host and a port; port 0 is any free one."""
+    """A host and a port to listen on. Port 0 means any free port."""
 
     host: str
     port: int
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read `host:port`, `[::1]:port`. Raises ValueError, which says what was expected."""
+        """Read `host:port` or `[::1]:port`. Raises ValueError with what was expected."""
         host, colon, port = text.strip().rpartition(":")
         host = host.removeprefix("[").removesuffix("]")
         number = int(port) if port.isascii() and port.isdecimal() and len(port) <= 5 else -1
@@ -46,13 +61,8 @@ class ListenAddress:
         return cls(host, number)
 
     @property
-    def address(self) -> str:
-        """As it was written."""
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
-
-    @property
     def is_loopback(self) -> bool:
-        """Whether only this machine reaches it."""
+        """Whether only this machine can connect."""
         if self.host == "localhost":
             return True
         try:
@@ -61,49 +71,31 @@ class ListenAddress:
             return False
 
     def __str__(self) -> str:
-        return self.address
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
-# What the sections of the gateway's settings are made of: sizes and times with units, addresses, secrets by place.
-
-_SIZES = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30}
-_TIMES = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
-_WITH_UNIT = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([A-Za-z]*)")
-_HEADER = re.compile(r"[a-z0-9][a-z0-9._-]*")
-_OURS_OR_HOP_BY_HOP = re.compile(
-    r"connection|content-.*|cookie|expect|grpc-.*|host|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade"
-    r"|user-agent|.*-bin"
-)
-
-
-class Section(BaseModel):
-    """A frozen mapping of known fields."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, validate_default=False)
-
-
-def _of_unit(value: object, units: Mapping[str, float], example: str) -> float:
+def _with_unit(value: object, units: Mapping[str, float], expected: str) -> float:
     if isinstance(value, int | float) and not isinstance(value, bool):
         number = float(value)
     else:
-        found = _WITH_UNIT.fullmatch(value.strip()) if isinstance(value, str) else None
-        if found is None or found[2].lower() not in units:
-            raise ValueError(f"found {shown(value)}, expected {example}")
-        number = float(found[1]) * units[found[2].lower()]
+        match = _NUMBER_AND_UNIT.fullmatch(value.strip()) if isinstance(value, str) else None
+        if match is None or match[2].lower() not in units:
+            raise ValueError(f"found {shown(value)}, expected {expected}")
+        number = float(match[1]) * units[match[2].lower()]
     if not 0 < number < float("inf"):
         raise ValueError(f"found {shown(value)}, expected more than 0")
     return number
 
 
 def _size(value: object) -> int:
-    return max(1, int(_of_unit(value, _SIZES, "bytes, as a number or as 20MiB")))
+    return max(1, int(_with_unit(value, _BYTES, "bytes, as a number or as 20MiB")))
 
 
 def _seconds(value: object) -> float:
-    return _of_unit(value, _TIMES, "seconds, as a number or as 500ms, 30s, 5m, 1h")
+    return _with_unit(value, _SECONDS, "seconds, as a number or as 500ms, 30s, 5m, 1h")
 
 
-def _listen(value: object) -> object:
+def _address(value: object) -> object:
     if value is None or isinstance(value, ListenAddress) or value == "":
         return value or None
     try:
@@ -112,31 +104,40 @@ def _listen(value: object) -> object:
         raise ValueError(f"found {shown(value)}, {error}") from None
 
 
-def _endpoint(value: object) -> object:
+def _url(value: object) -> object:
     text = value if isinstance(value, str) else ""
     try:
         parts = urlsplit(text)
-        good = parts.scheme in {"http", "https"} and bool(parts.hostname) and (parts.port or 1) > 0
+        valid = parts.scheme in {"http", "https"} and bool(parts.hostname) and (parts.port or 1) > 0
     except ValueError:
-        good = False
-    if not good:
+        valid = False
+    if not valid:
         raise ValueError(f"found {shown(value)}, expected a URL such as http://localhost:4318")
     return text
 
 
-def _forwarded(value: object) -> object:
-    """Check a name of the allow-list of headers."""
+def _forwarded_header(value: object) -> object:
     name = value.strip().lower() if isinstance(value, str) else ""
     if not _HEADER.fullmatch(name):
         raise ValueError(f"found {shown(value)}, expected the name of a header, such as x-scope-orgid")
-    if _OURS_OR_HOP_BY_HOP.fullmatch(name):
+    if _NEVER_FORWARDED.fullmatch(name):
         raise ValueError(f"found {shown(value)}: this header belongs to one connection and is never forwarded")
     return name
 
 
-def _list(value: object) -> object:
-    """Let one value stand for a list of one, and a text with commas for a list: for variables."""
+def _split_commas(value: object) -> object:
+    """Accept `a,b` or one value for a list, as environment variables need it."""
     return [one.strip() for one in value.split(",") if one.strip()] if isinstance(value, str) else value
+
+
+def _split_pairs(value: object) -> object:
+    """Accept `name=value,name=value` for a mapping, as in OTEL_EXPORTER_OTLP_HEADERS."""
+    if not isinstance(value, str):
+        return value
+    pairs = [pair.partition("=") for pair in value.split(",") if pair.strip()]
+    if any(not (name.strip() and equals) for name, equals, _ in pairs):
+        raise ValueError("expected name=value pairs with commas between")
+    return {name.strip(): text.strip() for name, _, text in pairs}
 
 
 Size = Annotated[int, BeforeValidator(_size), WithJsonSchema({"type": ["integer", "string"]})]
@@ -147,26 +148,26 @@ Count = Annotated[int, Field(ge=1)]
 """1 or more."""
 Address = Annotated[
     ListenAddress | None,
-    BeforeValidator(_listen),
-    PlainSerializer(lambda listen: listen and str(listen)),
+    BeforeValidator(_address),
+    PlainSerializer(lambda address: address and str(address)),
     WithJsonSchema({"type": ["string", "null"]}),
 ]
-"""`host:port`, or null for none."""
-Endpoint = Annotated[str, BeforeValidator(_endpoint)]
-"""A URL of HTTP."""
-HeaderName = Annotated[str, BeforeValidator(_forwarded)]
-"""A header that may be forwarded, in lower case."""
+"""`host:port`, or null."""
+Endpoint = Annotated[str, BeforeValidator(_url)]
+"""An HTTP URL."""
 _ONE_OR_MORE = WithJsonSchema({"type": ["array", "string"], "items": {"type": "string"}})
-HeaderNames = Annotated[tuple[HeaderName, ...], BeforeValidator(_list), _ONE_OR_MORE]
-"""A list of headers, or a text of names with commas between."""
-Texts = Annotated[tuple[str, ...], BeforeValidator(_list), _ONE_OR_MORE]
-"""A list of texts, or a text with commas between."""
-Paths = Annotated[tuple[Path, ...], BeforeValidator(_list), _ONE_OR_MORE]
+HeaderNames = Annotated[
+    tuple[Annotated[str, BeforeValidator(_forwarded_header)], ...], BeforeValidator(_split_commas), _ONE_OR_MORE
+]
+"""Names of headers to forward, in lower case: a list, or text with commas."""
+Texts = Annotated[tuple[str, ...], BeforeValidator(_split_commas), _ONE_OR_MORE]
+"""A list of texts, or text with commas."""
+Paths = Annotated[tuple[Path, ...], BeforeValidator(_split_commas), _ONE_OR_MORE]
 """A list of files or folders, or one of them."""
 
 
 class Secret(Section):
-    """A secret, by the place where it is: it is neither in the settings nor ever printed."""
+    """A secret, by the place where it is. The settings never hold or print its value."""
 
     env: str | None = None
     """The environment variable that holds it."""
@@ -180,7 +181,7 @@ class Secret(Section):
         return self
 
     def read(self, environ: Mapping[str, str]) -> str:
-        """Return the secret. Raises SettingsError, which names the place and not what is there."""
+        """Return the secret. Raises SettingsError, which names the place and never the value."""
         if self.env is not None:
             place, text = f"the variable {self.env}", environ.get(self.env, "")
         else:
@@ -196,21 +197,12 @@ class Secret(Section):
         return text
 
 
-def _kind_of_secret(value: Any) -> str:
-    return "place" if isinstance(value, Mapping | Secret) else "text"
+def read_secret(value: str | Secret, environ: Mapping[str, str]) -> str:
+    """Return a value that is either text or the place of a secret. Raises SettingsError."""
+    return value.read(environ) if isinstance(value, Secret) else value
 
 
-def _pairs(value: object) -> object:
-    """Read `name=value,name=value`, as in OTEL_EXPORTER_OTLP_HEADERS: for variables."""
-    if not isinstance(value, str):
-        return value
-    pairs = [pair.partition("=") for pair in value.split(",") if pair.strip()]
-    if any(not (name.strip() and equals) for name, equals, _ in pairs):
-        raise ValueError("expected name=value pairs with commas between")
-    return {name.strip(): text.strip() for name, _, text in pairs}
-
-
-def _sendable(headers: Mapping[str, str | Secret]) -> Mapping[str, str | Secret]:
+def _valid_headers(headers: Mapping[str, str | Secret]) -> Mapping[str, str | Secret]:
     for name, value in headers.items():
         if not _HEADER.fullmatch(name.lower()):
             raise ValueError(f"found {shown(name)}, expected the name of a header, such as x-api-key")
@@ -219,9 +211,13 @@ def _sendable(headers: Mapping[str, str | Secret]) -> Mapping[str, str | Secret]
     return headers
 
 
+def _text_or_place(value: Any) -> str:
+    return "place" if isinstance(value, Mapping | Secret) else "text"
+
+
 SecretText = Annotated[
-    Annotated[str, Strict(), Tag("text")] | Annotated[Secret, Tag("place")], Discriminator(_kind_of_secret)
+    Annotated[str, Strict(), Tag("text")] | Annotated[Secret, Tag("place")], Discriminator(_text_or_place)
 ]
 """Text, or the place of a secret."""
-HeaderValues = Annotated[Mapping[str, SecretText], BeforeValidator(_pairs), AfterValidator(_sendable)]
+HeaderValues = Annotated[Mapping[str, SecretText], BeforeValidator(_split_pairs), AfterValidator(_valid_headers)]
 """Headers to send, by name."""

@@ -1,4 +1,4 @@
-"""The gateway's settings out of a YAML file and the environment: whole, or refused with every mistake at once."""
+"""Reads the settings from a YAML file and environment variables, and reports every mistake at once."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from goldspan.scoring.goldens.yaml_text import read_yaml
 from goldspan.scoring.json_values import shown
 
 PREFIX = "GOLDSPAN_"
-"""Variables begin with it; the rest is the path of the option, as in GOLDSPAN_EXPORT_ENDPOINT."""
+"""Prefix of the variables. The rest is the path of the field, as in GOLDSPAN_EXPORT_ENDPOINT."""
 
-_NOT_SHOWN = frozenset({"api_key", "headers", "public_key", "secret_key", "token", "tokens"})
-_LONGEST = 60
+_SECRET_FIELDS = frozenset({"api_key", "headers", "public_key", "secret_key", "token", "tokens"})
+_MAX_SHOWN = 60
 _EXPECTED = {
     "bool_parsing": "true or false",
     "bool_type": "true or false",
@@ -38,42 +38,43 @@ _EXPECTED = {
     "string_type": "text",
     "tuple_type": "a list",
 }
+"""What was expected, by pydantic's error type."""
 
 
 def load_settings(path: Path | None, environ: Mapping[str, str]) -> GatewaySettings:
-    """Read the settings; a variable of an option beats what the file says of it.
+    """Read the settings. A variable overrides the field in the file.
 
     Raises:
-        FileError: everything wrong, each mistake with file, line and field, or with the variable.
+        FileError: every mistake, each with file, line and field, or with its variable.
 
     """
-    notes = MistakeCollector("settings" if path is None else str(path))
+    collector = MistakeCollector("settings" if path is None else str(path))
     document: dict[str, Any] = {}
     if path is not None:
         with suppress(Unreadable):
-            read = read_yaml(read_text(path, notes), notes)
-            if is_object(read):
-                document = read
-            elif read is not None:
-                notes.add((), f"found {shown(read, _LONGEST)}, expected a mapping such as `export: {{endpoint: ...}}`")
-    said_by = _override(document, environ)
-    if notes.mistakes:
-        raise FileError(*notes.in_order())
+            content = read_yaml(read_text(path, collector), collector)
+            if is_object(content):
+                document = content
+            elif content is not None:
+                expected = "expected a mapping such as `export: {endpoint: ...}`"
+                collector.add((), f"found {shown(content, _MAX_SHOWN)}, {expected}")
+    overridden = _apply_variables(document, environ)
+    if collector.mistakes:
+        raise FileError(*collector.in_order())
     try:
         return GatewaySettings.model_validate(document)
     except ValidationError as error:
         for detail in error.errors():
-            where, message = _explained(detail, document)
-            variable = said_by.get(where)
-            if variable is None:
-                notes.add(where, message)
+            where, message = _describe(detail, document)
+            if (variable := overridden.get(where)) is None:
+                collector.add(where, message)
             else:
-                notes.mistakes.append(Mistake("environment", variable, message))
-        raise FileError(*notes.in_order()) from None
+                collector.mistakes.append(Mistake("environment", variable, message))
+        raise FileError(*collector.in_order()) from None
 
 
 def variables(section: type[Section] = GatewaySettings, above: ValuePath = ()) -> Iterator[tuple[str, ValuePath]]:
-    """Yield the variable of each option that one line of text can say, and the way to it."""
+    """Yield variable and path of each field whose value fits on one line."""
     for name, field in section.model_fields.items():
         where = (*above, name)
         inner = section_in(field.annotation)
@@ -83,37 +84,44 @@ def variables(section: type[Section] = GatewaySettings, above: ValuePath = ()) -
             yield PREFIX + "_".join(map(str, where)).upper(), where
 
 
-def _override(document: dict[str, Any], environ: Mapping[str, str]) -> dict[ValuePath, str]:
-    """Put what variables say into the document; return which says what."""
-    said_by: dict[ValuePath, str] = {}
+def section_in(annotation: object) -> type[Section] | None:
+    """Return the section in an annotation such as `Section | None` or `tuple[Section, ...]`."""
+    if isinstance(annotation, type) and issubclass(annotation, Section):
+        return annotation
+    return next((section for one in get_args(annotation) if (section := section_in(one)) is not None), None)
+
+
+def _apply_variables(document: dict[str, Any], environ: Mapping[str, str]) -> dict[ValuePath, str]:
+    """Put the values of variables into the document. Return the variable of each path that has one."""
+    overridden: dict[ValuePath, str] = {}
     for variable, where in variables():
         text = environ.get(variable, "")
         if not text:
             continue
         inside: dict[str, Any] = document
-        for step in where[:-1]:
-            if not is_object(inside.get(str(step))):
-                inside[str(step)] = {}
-            inside = inside[str(step)]
+        for step in map(str, where[:-1]):
+            if not is_object(inside.get(step)):
+                inside[step] = {}
+            inside = inside[step]
         inside[str(where[-1])] = None if text == "null" else text
-        said_by[where] = variable
-    return said_by
+        overridden[where] = variable
+    return overridden
 
 
-def _explained(detail: ErrorDetails, document: object) -> tuple[ValuePath, str]:
-    kind, where = detail["type"], _in_document(detail["loc"], document)
-    context = detail.get("ctx", {})
+def _describe(detail: ErrorDetails, document: object) -> tuple[ValuePath, str]:
+    """Return the path and the message of one of pydantic's errors."""
+    kind, where, context = detail["type"], _path_in(document, detail["loc"]), detail.get("ctx", {})
     if kind == "missing":
         name = str(detail["loc"][-1])
         section = _section_at(where)
-        about = section.model_fields[name].description if section is not None else None
-        return where, f"`{name}` is missing{f': {about}' if about else ''}"
+        meaning = section.model_fields[name].description if section is not None else None
+        return where, f"`{name}` is missing{f': {meaning}' if meaning else ''}"
     if kind == "extra_forbidden":
-        return where, _unknown(str(where[-1]), _section_at(where[:-1]))
+        return where, _describe_unknown(str(where[-1]), _section_at(where[:-1]))
     if kind == "value_error":
         return where, str(context.get("error"))
-    secret = not _NOT_SHOWN.isdisjoint(where)
-    found = type(detail["input"]).__name__ if secret else shown(detail["input"], _LONGEST)
+    is_secret = not _SECRET_FIELDS.isdisjoint(where)
+    found = type(detail["input"]).__name__ if is_secret else shown(detail["input"], _MAX_SHOWN)
     if kind == "literal_error":
         return where, f"found {found}, expected {str(context.get('expected')).replace(chr(39), '`')}"
     if kind == "greater_than_equal":
@@ -123,9 +131,19 @@ def _explained(detail: ErrorDetails, document: object) -> tuple[ValuePath, str]:
     return where, f"found {found}: {detail['msg']}"
 
 
-def _in_document(steps: tuple[int | str, ...], document: object) -> ValuePath:
-    """Return the part of pydantic's way that is in the document: it names alternatives of a type as well."""
-    way: list[str | int] = []
+def _describe_unknown(name: str, section: type[Section] | None) -> str:
+    known = list(section.model_fields) if section is not None else []
+    if near := nearest(name, known):
+        return f"unknown field: did you mean `{near}`?"
+    elsewhere = [path_text(where) for _, where in variables() if where[-1] == name]
+    if elsewhere:
+        return f"unknown field here: did you mean `{elsewhere[0]}`?"
+    return f"unknown field: there are {', '.join(known)}"
+
+
+def _path_in(document: object, steps: tuple[int | str, ...]) -> ValuePath:
+    """Return the steps that exist in the document. Pydantic's paths also name the alternatives of a union."""
+    path: list[str | int] = []
     for step in steps:
         if is_object(document) and step in document:
             document = document[str(step)]
@@ -133,34 +151,14 @@ def _in_document(steps: tuple[int | str, ...], document: object) -> ValuePath:
             document = document[step]
         else:
             continue
-        way.append(step)
-    return tuple(way)
+        path.append(step)
+    return tuple(path)
 
 
 def _section_at(where: ValuePath) -> type[Section] | None:
     section: type[Section] | None = GatewaySettings
     for step in where:
-        if isinstance(step, int):
-            continue
-        field = section.model_fields.get(step) if section is not None else None
+        field = section.model_fields.get(step) if section is not None and isinstance(step, str) else None
         if field is not None:
             section = section_in(field.annotation)
     return section
-
-
-def section_in(annotation: object) -> type[Section] | None:
-    """Return the section that an annotation allows, in a list or beside null as well."""
-    if isinstance(annotation, type) and issubclass(annotation, Section):
-        return annotation
-    return next((found for one in get_args(annotation) if (found := section_in(one)) is not None), None)
-
-
-def _unknown(name: str, section: type[Section] | None) -> str:
-    known = list(section.model_fields) if section is not None else []
-    near = nearest(name, known)
-    if near:
-        return f"unknown field: did you mean `{near}`?"
-    elsewhere = [path_text(where) for _, where in variables() if where[-1] == name]
-    if elsewhere:
-        return f"unknown field here: did you mean `{elsewhere[0]}`?"
-    return f"unknown field: there are {', '.join(known)}"

@@ -1,4 +1,8 @@
-"""Settings of the inside: what waits and for how long, what is kept on disk, how often delivery is tried again."""
+"""The settings of the gateway: every section and field, its default and its meaning.
+
+Sections that one component owns are declared there: `receive.limits.Limits`, `deliver.retry.Backoff`, and the TLS
+sections in `tls`. `loading` reads a file and environment variables into `GatewaySettings`.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from goldspan.collector_processor.engine.settings import EngineSettings
 from goldspan.collector_processor.gateway.deliver.destinations import Destination
-from goldspan.collector_processor.gateway.deliver.dispatcher import Backoff
+from goldspan.collector_processor.gateway.deliver.retry import Backoff
 from goldspan.collector_processor.gateway.interfaces import Signal
 from goldspan.collector_processor.gateway.receive.limits import Limits
 from goldspan.collector_processor.gateway.settings.field_types import (
@@ -28,6 +32,7 @@ from goldspan.collector_processor.gateway.settings.field_types import (
     Section,
     Size,
     Texts,
+    read_secret,
 )
 from goldspan.collector_processor.gateway.settings.pipeline_settings import PipelineSettings
 from goldspan.collector_processor.gateway.tls import ClientTls, ServerTls
@@ -38,9 +43,131 @@ from goldspan.mappers.assembly import DEFAULT_SESSION_KEYS, AssemblySettings
 from goldspan.scoring.metrics.session_metrics import choose_metrics
 from goldspan.scoring.run import scorer_of
 
+GRPC_PORT, HTTP_PORT, ADMIN_PORT = 4317, 4318, 4319
+
+
+class Receivers(Section):
+    """Where the gateway receives OTLP, and from whom."""
+
+    grpc: Address = ListenAddress("127.0.0.1", GRPC_PORT)
+    """Address of the OTLP/gRPC receiver; null turns it off."""
+    http: Address = ListenAddress("127.0.0.1", HTTP_PORT)
+    """Address of the OTLP/HTTP receiver; null turns it off."""
+    tls: ServerTls | None = None
+    """Certificate of both receivers; null: no TLS."""
+    tokens: tuple[Secret, ...] = ()
+    """Accepted bearer tokens, each `{env: NAME}` or `{file: PATH}`."""
+    allow_anonymous: bool = False
+    """Allow an address beyond loopback without tokens and without client certificates."""
+    forward_headers: HeaderNames = ()
+    """Request headers to forward. Their values identify a tenant: data of different tenants is never mixed."""
+
+    def addresses(self) -> Iterator[tuple[str, ListenAddress]]:
+        """Yield name and address of each receiver that is on."""
+        yield from ((name, one) for name, one in (("grpc", self.grpc), ("http", self.http)) if one is not None)
+
+    @model_validator(mode="after")
+    def _authenticated_beyond_loopback(self) -> Receivers:
+        if not any(self.addresses()):
+            raise ValueError("found neither `grpc` nor `http`, expected an address for one of them")
+        allowed = self.tokens or self.allow_anonymous or (self.tls is not None and self.tls.client_ca)
+        for name, address in self.addresses():
+            if not address.is_loopback and not allowed:
+                raise ValueError(
+                    f"`{name}` listens beyond loopback on {address}, where anybody may send: "
+                    "set `tokens`, `tls.client_ca` or `allow_anonymous: true`"
+                )
+        if self.tokens and "authorization" in self.forward_headers:
+            raise ValueError("`forward_headers` has authorization, which with `tokens` holds the gateway's own secret")
+        return self
+
+
+Protocol = Literal["http/protobuf", "grpc"]
+Compression = Literal["gzip", "zstd", "none"]
+
+
+class SignalExport(Section):
+    """Overrides of `export` for one signal."""
+
+    enabled: bool = True
+    """false: the signal is received, counted and dropped. For back-ends that do not support it."""
+    endpoint: Endpoint | None = None
+    """As in `export`. Here and below, null means the value of `export`."""
+    protocol: Protocol | None = None
+    """As in `export`."""
+    compression: Compression | None = None
+    """As in `export`."""
+    headers: HeaderValues | None = None
+    """As in `export`, instead of the headers there."""
+    timeout: Seconds | None = None
+    """As in `export`."""
+    tls: ClientTls | None = None
+
+
+class Export(Section):
+    """Where the gateway sends everything: received data with scores added, and its own events and metrics."""
+
+    endpoint: Endpoint
+    """A URL such as https://collector:4318; for HTTP `/v1/traces` and so on are added. `https` is TLS, for gRPC too."""
+    protocol: Protocol = "http/protobuf"
+    """`http/protobuf` or `grpc`."""
+    compression: Compression = "gzip"
+    """`gzip` (level 1), `zstd` (HTTP only) or `none`."""
+    headers: HeaderValues = Field(default_factory=dict[str, SecretText])
+    """Headers of every request. A value is text, `{env: NAME}` or `{file: PATH}`."""
+    timeout: Seconds = 10.0
+    """Timeout of one attempt."""
+    concurrency: Count = 4
+    """Requests sent at once."""
+    retry: Backoff = Backoff()
+    tls: ClientTls = ClientTls()
+    traces: SignalExport = SignalExport()
+    logs: SignalExport = SignalExport()
+    metrics: SignalExport = SignalExport()
+
+    def destination(self, signal: Signal, environ: Mapping[str, str]) -> Destination | None:
+        """Return where a signal is sent, secrets read; None if it is disabled. Raises SettingsError."""
+        overrides: SignalExport = getattr(self, signal)
+        if not overrides.enabled:
+            return None
+
+        def effective(name: str) -> Any:
+            value = getattr(overrides, name)
+            return getattr(self, name) if value is None else value
+
+        return Destination(
+            endpoint=effective("endpoint"),
+            protocol=effective("protocol"),
+            compression=effective("compression"),
+            timeout=effective("timeout"),
+            headers={name: read_secret(value, environ) for name, value in effective("headers").items()},
+            tls=effective("tls"),
+            connections=self.concurrency,
+        )
+
+    @model_validator(mode="after")
+    def _grpc_has_no_zstd(self) -> Export:
+        for signal in Signal:
+            overrides: SignalExport = getattr(self, signal)
+            protocol, compression = overrides.protocol or self.protocol, overrides.compression or self.compression
+            if protocol == "grpc" and compression == "zstd":
+                raise ValueError("`compression: zstd` is for HTTP: gRPC has gzip and none")
+        return self
+
+
+class AdminSection(Section):
+    """Health, metrics and coverage, on an address of their own."""
+
+    listen: Address = ListenAddress("127.0.0.1", ADMIN_PORT)
+    """Address of `/healthz`, `/readyz`, `/metrics` and `/coverage`; null turns them off."""
+    tokens: tuple[Secret, ...] = ()
+    """Bearer tokens for `/metrics` and `/coverage`; none: those of `receivers`. Required beyond loopback."""
+    tls: ServerTls | None = None
+    """Certificate of the admin pages; null: no TLS."""
+
 
 def _hold(value: object) -> object:
-    """Understand YAML 1.1's `off` and `on`, which some tools write as booleans."""
+    """Accept YAML 1.1's `off` and `on`, which some tools write as booleans."""
     return {True: "turn", False: "off"}.get(value, value) if isinstance(value, bool) else value
 
 
@@ -55,133 +182,72 @@ def _metrics(value: tuple[str, ...]) -> tuple[str, ...]:
 
 
 class Scoring(Section):
-    """When turns and sessions are judged, and what waits for that."""
+    """When turns and sessions are scored, and which spans wait for that."""
 
     tier: Literal["single", "assemble"] = "single"
-    """`assemble`: the first of two tiers, which stamps the session on every span of a turn and scores nothing."""
+    """`assemble`: the first of two tiers, which adds the session id to every span of a turn and scores nothing."""
     hold: Annotated[Literal["turn", "off"], BeforeValidator(_hold)] = "turn"
-    """`turn`: tool spans and turn roots wait for their scores; `off`: nothing waits, scores are events and metrics."""
+    """`turn`: tool spans and turn roots wait for their scores. `off`: no span waits, scores are events and metrics."""
     hold_timeout: Seconds = 20.0
-    """No span waits longer."""
+    """Longest time that a span waits."""
     settle: Seconds = 1.0
-    """A turn whose root has ended is judged when nothing new came for it for so long."""
+    """A turn whose root span has ended is scored when it received no new span for this long."""
     caller_timeout: Seconds = 600.0
-    """How long a turn waits for a parent in its own process that was named and not seen: an agent still running."""
+    """How long a turn waits for a parent span of the same process that was not received yet: an agent still running."""
     run_idle: Seconds = 60.0
-    """A session is judged as a whole when it was quiet for so long."""
+    """A session is scored as a whole when it received no new span for this long."""
     session_gap: Seconds = 3600.0
-    """Between two turns of one session id: the second is the start of another run."""
+    """Two turns of one session id that are further apart belong to different runs."""
     retention: Seconds = 3600.0
-    """State of a session is dropped when it was quiet for so long."""
+    """The state of a session is dropped when it received no new span for this long."""
     trace_retention: Seconds = 60.0
-    """State of a trace in which no golden is interested is dropped when it was quiet for so long."""
+    """The state of a trace that no golden matches is dropped when it received no new span for this long."""
     max_spans: Count = 1_000_000
-    """Spans known at once; beyond it the least recently active session is judged as incomplete and dropped."""
+    """Spans in memory. Beyond it the least recently active session is scored as incomplete and dropped."""
     max_held_bytes: Size = 64 << 20
-    """Spans that wait; beyond it those that waited longest leave without scores."""
+    """Spans that wait for scores. Beyond it those that waited longest are sent without scores."""
     max_tenants: Count = 64
-    """Different sets of forwarded headers at once; beyond it the least recently active one is judged and dropped."""
+    """Tenants (sets of forwarded headers) in memory. Beyond it the least recently active one is scored and dropped."""
     session_keys: Texts = DEFAULT_SESSION_KEYS
-    """Attributes that may hold the session id, the first one that does wins."""
+    """Attributes that may hold the session id. The first one found is used."""
     include_values: bool = False
-    """Explanations hold the arguments' values, not only their names."""
+    """Explanations hold the values of arguments, not only their names."""
     preset: Annotated[str | dict[str, Any] | None, AfterValidator(_preset)] = None
-    """Another system's scorer, in the place of `tool_parameter_match`: its name, or a mapping of `name` and options."""
+    """Scorer of another system instead of `tool_parameter_match`: its name, or a mapping of `name` and options."""
     metrics: Annotated[Texts, AfterValidator(_metrics)] = ()
-    """What is judged beside it: names, or import paths (`pkg.module:function`), each with `=THRESHOLD` or without."""
+    """Further metrics: names, or import paths (`pkg.module:function`), each with `=THRESHOLD` or without."""
     metric_timeout: Seconds = 10.0
-    """A metric of your own may take no longer for one session."""
+    """Longest time that a metric of your own may take for one session."""
 
 
 class JournalSection(Section):
-    """What was acknowledged, on disk until it is delivered."""
+    """Acknowledged requests on disk, until they are delivered."""
 
     enabled: bool = True
-    """Without it, what was acknowledged and not yet delivered is lost with the process."""
+    """false: what was acknowledged and not yet delivered is lost when the process ends."""
     folder: Path | None = None
-    """A folder of this gateway's own; null: `journal` in the state folder."""
+    """A folder that no other gateway uses; null: `journal` in the state folder."""
     sync: Literal["normal", "full"] = "normal"
-    """`normal` survives the end of the process; `full` survives power loss, and waits for the disk at every request."""
+    """`normal` survives the end of the process. `full` survives power loss, and waits for the disk at every request."""
     max_bytes: Size = 1 << 30
-    """What may wait on disk; beyond it requests are told to come again."""
+    """Size on disk. Beyond it requests are answered with 503 and Retry-After."""
     max_memory: Size = 128 << 20
-    """Bodies in memory that wait for delivery. Without a journal, all that may wait."""
+    """Bodies in memory that wait for delivery. Without a journal, all bodies that may wait."""
     max_backlog: Size = 64 << 20
-    """Bodies that were acknowledged and not looked at yet; beyond it requests are told to come again."""
+    """Acknowledged bodies that are not processed yet. Beyond it requests are answered with 503 and Retry-After."""
 
 
 class DeadLettersSection(Section):
-    """What the receiver downstream refused for good."""
+    """Requests that a back-end refused with a status that is not retryable."""
 
     enabled: bool = True
-    """Whether it is kept; it is counted in any case."""
+    """Keep them in files. They are counted in any case."""
     folder: Path | None = None
     """null: `dead-letters` in the state folder."""
     max_files: Count = 1000
     """Requests that are kept."""
     max_bytes: Size = 256 << 20
-    """The oldest make room for the newest."""
-
-
-class RetrySection(Section):
-    """How long a receiver that does not answer is left alone; what it asks for itself comes first."""
-
-    initial: Seconds = 1.0
-    """After the first failure; twice as long after each further one."""
-    longest: Seconds = 60.0
-    """No pause is longer, but where the receiver asks for one."""
-
-
-def pipeline_settings(
-    scoring: Scoring,
-    journal: JournalSection,
-    dead_letters: DeadLettersSection,
-    retry: RetrySection,
-    *,
-    deliveries: int,
-    environ: Mapping[str, str],
-) -> PipelineSettings:
-    """Return the same, as the pipeline takes it."""
-    state = state_folder(environ)
-    return PipelineSettings(
-        tier=scoring.tier,
-        hold=scoring.hold,
-        max_held_bytes=scoring.max_held_bytes,
-        engine=EngineSettings(
-            settle=scoring.settle,
-            hold_timeout=scoring.hold_timeout,
-            caller_timeout=scoring.caller_timeout,
-            run_idle=scoring.run_idle,
-            retention=scoring.retention,
-            trace_retention=scoring.trace_retention,
-            max_spans=scoring.max_spans,
-            include_values=scoring.include_values,
-            scorer=scorer_of(preset=scoring.preset, metrics=scoring.metrics, run=MetricWorkers(scoring.metric_timeout)),
-            assembly=AssemblySettings(session_keys=scoring.session_keys, session_gap=scoring.session_gap),
-        ),
-        max_tenants=scoring.max_tenants,
-        journal=(journal.folder or state / "journal") if journal.enabled else None,
-        journal_sync=journal.sync,
-        journal_max_bytes=journal.max_bytes,
-        max_memory=journal.max_memory,
-        max_backlog=journal.max_backlog,
-        deliveries=deliveries,
-        backoff=Backoff(retry.initial, retry.longest),
-        dead_letters=(dead_letters.folder or state / "dead-letters") if dead_letters.enabled else None,
-        dead_letter_files=dead_letters.max_files,
-        dead_letter_bytes=dead_letters.max_bytes,
-    )
-
-
-def state_folder(environ: Mapping[str, str]) -> Path:
-    """Return where a gateway keeps its state: systemd's folder, else the one of the XDG base directories."""
-    if named := environ.get("STATE_DIRECTORY"):
-        return Path(named.partition(":")[0])
-    home = environ.get("XDG_STATE_HOME")
-    return (Path(home) if home else Path.home() / ".local" / "state") / "goldspan"
-
-
-# Settings of back-ends that get scores by their own APIs, because they read them from nowhere else.
+    """Size of all of them. Beyond it the oldest are removed."""
 
 
 class PhoenixSink(Section):
@@ -190,7 +256,7 @@ class PhoenixSink(Section):
     endpoint: Endpoint
     """Its web address, such as http://localhost:6006."""
     api_key: SecretText | None = None
-    """null: the variable PHOENIX_API_KEY, if there is one."""
+    """null: the variable PHOENIX_API_KEY, if it is set."""
 
 
 class MLflowSink(Section):
@@ -199,7 +265,7 @@ class MLflowSink(Section):
     endpoint: Endpoint
     """The tracking server, such as http://localhost:5000."""
     token: SecretText | None = None
-    """null: by the variables MLFLOW_TRACKING_TOKEN, or MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD."""
+    """null: the variable MLFLOW_TRACKING_TOKEN, or MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD."""
 
 
 class LangfuseSink(Section):
@@ -214,7 +280,7 @@ class LangfuseSink(Section):
 
 
 class Sinks(Section):
-    """Back-ends that get scores by their own APIs, beside what is exported. Results of all tenants go there."""
+    """Back-ends that receive scores through their own APIs, besides the export. Results of all tenants go there."""
 
     phoenix: PhoenixSink | None = None
     mlflow: MLflowSink | None = None
@@ -222,202 +288,43 @@ class Sinks(Section):
 
     def feed(self, environ: Mapping[str, str]) -> ScoreSinks:
         """Return what sends scores to all of them, secrets read. Raises SettingsError."""
+
+        def read(value: str | Secret | None) -> str | None:
+            return None if value is None else read_secret(value, environ)
+
         exporters: dict[str, PhoenixScores | MLflowScores | LangfuseScores] = {}
-        if (one := self.phoenix) is not None:
-            exporters["phoenix"] = PhoenixScores(one.endpoint, api_key=_read(one.api_key, environ))
-        if (two := self.mlflow) is not None:
-            exporters["mlflow"] = MLflowScores(two.endpoint, token=_read(two.token, environ))
-        if (three := self.langfuse) is not None:
+        if (phoenix := self.phoenix) is not None:
+            exporters["phoenix"] = PhoenixScores(phoenix.endpoint, api_key=read(phoenix.api_key))
+        if (mlflow := self.mlflow) is not None:
+            exporters["mlflow"] = MLflowScores(mlflow.endpoint, token=read(mlflow.token))
+        if (langfuse := self.langfuse) is not None:
             exporters["langfuse"] = LangfuseScores(
-                three.endpoint,
-                public_key=_read(three.public_key, environ),
-                secret_key=_read(three.secret_key, environ),
+                langfuse.endpoint, public_key=read(langfuse.public_key), secret_key=read(langfuse.secret_key)
             )
         return ScoreSinks(exporters)
 
 
-def _read(secret: str | Secret | None, environ: Mapping[str, str]) -> str | None:
-    return secret.read(environ) if isinstance(secret, Secret) else secret
-
-
-# The settings of the gateway: every option, what it means and its default. Files are read by `settings_file`.
-
-GRPC_PORT, HTTP_PORT, ADMIN_PORT = 4317, 4318, 4319
-
-
-class ServerCertificate(Section):
-    """Who the gateway is, and whom it lets in by certificate."""
-
-    certificate: Path
-    """The certificate and those of the authorities between, as PEM."""
-    key: Path
-    """Its private key, as PEM."""
-    client_ca: Path | None = None
-    """The authority of clients, as PEM: only who shows a certificate of it is let in."""
-
-    def tls(self) -> ServerTls:
-        """Return the same, for servers."""
-        return ServerTls(self.certificate, self.key, self.client_ca)
-
-
-class Receivers(Section):
-    """Where OTLP comes in, and from whom."""
-
-    grpc: Address = ListenAddress("127.0.0.1", GRPC_PORT)
-    """The address for OTLP/gRPC; null: none."""
-    http: Address = ListenAddress("127.0.0.1", HTTP_PORT)
-    """The address for OTLP/HTTP; null: none."""
-    tls: ServerCertificate | None = None
-    """The certificate of both; null: plain text."""
-    tokens: tuple[Secret, ...] = ()
-    """Bearer tokens, any one of which lets a request in, each `{env: NAME}` or `{file: PATH}`."""
-    allow_anonymous: bool = False
-    """Listen beyond loopback though neither a token nor a client's certificate is asked for."""
-    forward_headers: HeaderNames = ()
-    """Request headers that are forwarded. Requests that differ in one of them are never put together."""
-
-    def listens(self) -> Iterator[tuple[str, ListenAddress]]:
-        """Yield the receivers that are on."""
-        yield from ((name, one) for name, one in (("grpc", self.grpc), ("http", self.http)) if one is not None)
-
-    @model_validator(mode="after")
-    def _closed_to_strangers(self) -> Receivers:
-        if not any(self.listens()):
-            raise ValueError("found neither `grpc` nor `http`, expected an address for one of them")
-        known = self.tokens or self.allow_anonymous or (self.tls is not None and self.tls.client_ca)
-        for name, listen in self.listens():
-            if not listen.is_loopback and not known:
-                raise ValueError(
-                    f"`{name}` listens beyond loopback on {listen}, where anybody may send: "
-                    "set `tokens`, `tls.client_ca` or `allow_anonymous: true`"
-                )
-        if self.tokens and "authorization" in self.forward_headers:
-            raise ValueError("`forward_headers` has authorization, which with `tokens` holds the gateway's own secret")
-        return self
-
-
-class ClientCertificate(Section):
-    """Whom the gateway trusts downstream, and who it says it is."""
-
-    ca: Path | None = None
-    """Authorities to trust instead of the system's, as PEM."""
-    certificate: Path | None = None
-    """A certificate to show, as PEM."""
-    key: Path | None = None
-    """Its private key, as PEM."""
-
-    @model_validator(mode="after")
-    def _both_or_none(self) -> ClientCertificate:
-        if (self.certificate is None) != (self.key is None):
-            raise ValueError("expected `certificate` and `key` together")
-        return self
-
-
-Protocol = Literal["http/protobuf", "grpc"]
-Compression = Literal["gzip", "zstd", "none"]
-
-
-class SignalExport(Section):
-    """What is other for one signal."""
-
-    enabled: bool = True
-    """Whether it is sent at all; false, for back-ends that do not know the signal: taken in, counted and dropped."""
-    endpoint: Endpoint | None = None
-    """As in `export`; null, here and in the lines below: what is said there."""
-    protocol: Protocol | None = None
-    """As in `export`."""
-    compression: Compression | None = None
-    """As in `export`."""
-    headers: HeaderValues | None = None
-    """As in `export`, in the place of the headers there."""
-    timeout: Seconds | None = None
-    """As in `export`."""
-    tls: ClientCertificate | None = None
-
-
-class Export(Section):
-    """Where everything leaves to: what came in, enriched, with events and metrics of its own."""
-
-    endpoint: Endpoint
-    """A URL such as https://collector:4318; for HTTP `/v1/traces` and so on are added. `https` is TLS, for gRPC too."""
-    protocol: Protocol = "http/protobuf"
-    """`http/protobuf` or `grpc`."""
-    compression: Compression = "gzip"
-    """gzip at level 1, or zstd, over HTTP alone."""
-    headers: HeaderValues = Field(default_factory=dict[str, SecretText])
-    """Sent with every request; a value is text or `{env: NAME}` or `{file: PATH}`."""
-    timeout: Seconds = 10.0
-    """For one attempt."""
-    concurrency: Count = 4
-    """Attempts at once."""
-    retry: RetrySection = RetrySection()
-    tls: ClientCertificate = ClientCertificate()
-    traces: SignalExport = SignalExport()
-    logs: SignalExport = SignalExport()
-    metrics: SignalExport = SignalExport()
-
-    def destination(self, signal: Signal, environ: Mapping[str, str]) -> Destination | None:
-        """Return where a signal is sent to, secrets read; none: it is dropped. Raises SettingsError."""
-        own: SignalExport = getattr(self, signal)
-        if not own.enabled:
-            return None
-        said = {
-            name: getattr(self, name) for name in ("endpoint", "protocol", "compression", "headers", "timeout", "tls")
-        }
-        said |= {name: value for name in said if (value := getattr(own, name)) is not None}
-        tls: ClientCertificate = said.pop("tls")
-        headers = {
-            name: value.read(environ) if isinstance(value, Secret) else value
-            for name, value in said.pop("headers").items()
-        }
-        return Destination(
-            **said,
-            headers=headers,
-            tls=ClientTls(tls.ca, tls.certificate, tls.key),
-            connections=self.concurrency,
-        )
-
-    @model_validator(mode="after")
-    def _compression_fits(self) -> Export:
-        for signal in Signal:
-            own: SignalExport = getattr(self, signal)
-            if (own.protocol or self.protocol) == "grpc" and (own.compression or self.compression) == "zstd":
-                raise ValueError("`compression: zstd` is for HTTP: gRPC has gzip and none")
-        return self
-
-
-class Admin(Section):
-    """Health, metrics and coverage, on an address of their own."""
-
-    listen: Address = ListenAddress("127.0.0.1", ADMIN_PORT)
-    """The address of `/healthz`, `/readyz`, `/metrics` and `/coverage`; null: none."""
-    tokens: tuple[Secret, ...] = ()
-    """Bearer tokens for `/metrics` and `/coverage`; none: those of `receivers`. Needed beyond loopback."""
-    tls: ServerCertificate | None = None
-    """The certificate; null: plain text."""
-
-
 class Log(Section):
-    """What the gateway says of itself, on standard error."""
+    """The gateway's log, on standard error."""
 
     level: Literal["debug", "info", "warning", "error"] = "info"
     """`debug`, `info`, `warning` or `error`."""
     format: Literal["json", "text"] = "json"
-    """`json`: an object on each line; `text`, for people."""
+    """`json`: one object per line. `text`: for people."""
 
 
 class GatewaySettings(Section):
-    """Everything there is to set."""
+    """Top-level settings."""
 
     goldens: Paths = ()
-    """Golden files and folders; without any, everything is forwarded and nothing scored."""
+    """Golden files and folders. Without any, everything is forwarded and nothing is scored."""
     criterion: Path | None = None
     """The criterion that golden sets inherit."""
     watch_files: Seconds | None = 5.0
-    """How often goldens, secrets and certificates are looked at for changes; null: only at a SIGHUP."""
+    """How often goldens, secrets and certificates are checked for changes; null: reload only on SIGHUP."""
     receivers: Receivers = Receivers()
     export: Export
-    admin: Admin = Admin()
+    admin: AdminSection = AdminSection()
     limits: Limits = Limits()
     scoring: Scoring = Scoring()
     journal: JournalSection = JournalSection()
@@ -425,38 +332,70 @@ class GatewaySettings(Section):
     sinks: Sinks = Sinks()
     log: Log = Log()
     shutdown_timeout: Seconds = 30.0
-    """How long a shutdown may take to judge and deliver what is there; what stays is in the journal."""
+    """Longest time that a shutdown scores and delivers what is left. The rest stays in the journal."""
 
     def pipeline(self, environ: Mapping[str, str]) -> PipelineSettings:
-        """Return what the inside needs to know."""
-        return pipeline_settings(
-            self.scoring,
-            self.journal,
-            self.dead_letters,
-            self.export.retry,
+        """Return the settings of the pipeline."""
+        state = state_folder(environ)
+        scoring, journal, dead_letters = self.scoring, self.journal, self.dead_letters
+        return PipelineSettings(
+            tier=scoring.tier,
+            hold=scoring.hold,
+            max_held_bytes=scoring.max_held_bytes,
+            engine=EngineSettings(
+                settle=scoring.settle,
+                hold_timeout=scoring.hold_timeout,
+                caller_timeout=scoring.caller_timeout,
+                run_idle=scoring.run_idle,
+                retention=scoring.retention,
+                trace_retention=scoring.trace_retention,
+                max_spans=scoring.max_spans,
+                include_values=scoring.include_values,
+                scorer=scorer_of(
+                    preset=scoring.preset, metrics=scoring.metrics, run=MetricWorkers(scoring.metric_timeout)
+                ),
+                assembly=AssemblySettings(session_keys=scoring.session_keys, session_gap=scoring.session_gap),
+            ),
+            max_tenants=scoring.max_tenants,
+            journal=(journal.folder or state / "journal") if journal.enabled else None,
+            journal_sync=journal.sync,
+            journal_max_bytes=journal.max_bytes,
+            max_memory=journal.max_memory,
+            max_backlog=journal.max_backlog,
             deliveries=self.export.concurrency,
-            environ=environ,
+            backoff=self.export.retry,
+            dead_letters=(dead_letters.folder or state / "dead-letters") if dead_letters.enabled else None,
+            dead_letter_files=dead_letters.max_files,
+            dead_letter_bytes=dead_letters.max_bytes,
         )
 
     @model_validator(mode="after")
     def _no_loop(self) -> GatewaySettings:
-        own = {listen.port: listen for _, listen in self.receivers.listens()}
+        own = {address.port: address for _, address in self.receivers.addresses()}
         for signal in Signal:
-            said: SignalExport = getattr(self.export, signal)
-            parts = urlsplit(said.endpoint or self.export.endpoint)
-            listen = own.get(parts.port or (443 if parts.scheme == "https" else 80))
-            host = ListenAddress(parts.hostname or "", 1)
-            if listen is not None and listen.port and (host.is_loopback or host.host == listen.host):
+            overrides: SignalExport = getattr(self.export, signal)
+            parts = urlsplit(overrides.endpoint or self.export.endpoint)
+            address = own.get(parts.port or (443 if parts.scheme == "https" else 80))
+            target = ListenAddress(parts.hostname or "", 1)
+            if address is not None and address.port and (target.is_loopback or target.host == address.host):
                 raise ValueError(
-                    f"`export` leads back to this gateway, which listens on {listen}: name the next receiver"
+                    f"`export` leads back to this gateway, which listens on {address}: name the next receiver"
                 )
         return self
 
     @model_validator(mode="after")
-    def _admin_is_closed(self) -> GatewaySettings:
-        listen = self.admin.listen
-        if listen is not None and not listen.is_loopback and not (self.admin.tokens or self.receivers.tokens):
+    def _admin_has_tokens_beyond_loopback(self) -> GatewaySettings:
+        address = self.admin.listen
+        if address is not None and not address.is_loopback and not (self.admin.tokens or self.receivers.tokens):
             raise ValueError(
-                f"`admin` listens beyond loopback on {listen}: set `admin.tokens` for /metrics and /coverage"
+                f"`admin` listens beyond loopback on {address}: set `admin.tokens` for /metrics and /coverage"
             )
         return self
+
+
+def state_folder(environ: Mapping[str, str]) -> Path:
+    """Return the folder of the gateway's state: systemd's, else the one of the XDG base directories."""
+    if folder := environ.get("STATE_DIRECTORY"):
+        return Path(folder.partition(":")[0])
+    home = environ.get("XDG_STATE_HOME")
+    return (Path(home) if home else Path.home() / ".local" / "state") / "goldspan"
