@@ -87,7 +87,7 @@ class GoldenReloader:
             except FileError as error:
                 self._outcomes["refused"] += 1
                 mistakes = [str(mistake) for mistake in error.mistakes]
-                _logger.warning("golden files are invalid, the loaded ones stay in use", extra={"mistakes": mistakes})
+                _logger.warning("golden files refused, the loaded ones stay in use", extra={"mistakes": mistakes})
                 return False
             except Exception:
                 self._outcomes["refused"] += 1
@@ -127,7 +127,7 @@ class CredentialReloader:
             try:
                 self._reload()
             except SettingsError as error:
-                _logger.warning("secrets or certificates are invalid, the loaded ones stay in use: %s", error)
+                _logger.warning("secrets or certificates refused, the loaded ones stay in use: %s", error)
             else:
                 _logger.info("secrets and certificates reloaded")
 
