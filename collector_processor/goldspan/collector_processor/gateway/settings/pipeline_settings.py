@@ -23,7 +23,7 @@ class PipelineSettings:
     engine: EngineSettings = field(default_factory=EngineSettings)
     """When turns and runs are scored, and how many are kept. Tenants share `max_spans` equally."""
     unread_span_bytes: int = 64 << 20
-    """Encoded spans of traces that no golden matches so far, kept for `engine.trace_retention`, in equal shares by tenant."""
+    """Spans of traces that no golden matches so far, kept for `engine.trace_retention`. Tenants share it equally."""
     max_tenants: int = 64
     journal: Path | None = None
     """A folder that no other gateway uses. None: acknowledged requests are lost when the process ends."""
