@@ -18,7 +18,7 @@ CIRCLES_LEFT = ("goldspan.scoring.",)
 CRUMBS_LEFT = {
     "goldspan.scoring.kept",
     "goldspan.mappers.session_reader",
-    "goldspan.collector_processor.gateway.delays",
+    "goldspan.collector_processor.gateway.prometheus",
 }
 UNEXPLAINED_LEFT = {
     "goldspan.scoring.goldens.yaml_text",
