@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any
+
+from msgspec.structs import replace
 
 from goldspan.collector_processor.emit.evaluation import Evaluation, Level
 from goldspan.mappers.facts import ResourceFacts
 from goldspan.scoring.goldens.golden import ExpectedCall
-from goldspan.scoring.results import (
-    ArgumentResult,
-    CallResult,
-    Label,
-    Outcome,
-    Reason,
-    SessionResult,
-    TurnResult,
-    Verdict,
-)
+from goldspan.scoring.results import ArgumentResult, CallResult, Outcome, SessionResult, TurnResult
 from goldspan.scoring.sessions import SpanRef, ToolCall, Turn
+from goldspan.scoring.verdict import Label, Reason, Verdict
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 TOOL_SPAN = SpanRef(TRACE, "b7ad6b7169203331")

@@ -9,18 +9,10 @@ from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.goldens import ExpectedCall, Golden
 from goldspan.scoring.metrics import MetricResult, MetricVerdict, Range
-from goldspan.scoring.results import (
-    ArgumentResult,
-    CallResult,
-    Label,
-    Outcome,
-    Reason,
-    RunResult,
-    SessionResult,
-    TurnResult,
-    Verdict,
-)
+from goldspan.scoring.results import ArgumentResult, CallResult, Outcome, SessionResult, TurnResult
+from goldspan.scoring.run import RunResult
 from goldspan.scoring.sessions import Capture, Content, Session, ToolCall, Turn
+from goldspan.scoring.verdict import Label, Reason, Verdict
 
 CRITERION = Criterion()
 Score = int | float | Fraction

@@ -14,9 +14,8 @@ DIALECTS = "goldspan.mappers.dialects."
 COMMANDS = "goldspan.collector_processor.cli."
 """Here each command has a file of its name, whatever else has that name."""
 
-CIRCLES_LEFT = ("goldspan.scoring.",)
+CIRCLES_LEFT: tuple[str, ...] = ()
 CRUMBS_LEFT = {
-    "goldspan.scoring.kept",
     "goldspan.mappers.session_reader",
     "goldspan.collector_processor.gateway.prometheus",
 }

@@ -25,10 +25,11 @@ from goldspan.mappers.facts import LogFacts, Record
 from goldspan.mappers.readers import views
 from goldspan.mappers.spans import LogView
 from goldspan.scoring import load_goldens
+from goldspan.scoring.api import score_session
 from goldspan.scoring.goldens.golden_index import GoldenIndex
-from goldspan.scoring.results import Label, Reason, SessionResult
-from goldspan.scoring.score import score_session
+from goldspan.scoring.results import SessionResult
 from goldspan.scoring.sessions import Session
+from goldspan.scoring.verdict import Label, Reason
 
 NAMES = sorted(path.name.removesuffix(".otlp.json") for path in FOLDER.glob("*.otlp.json"))
 SEEDS = (1, 2, 3)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from conformance import recordings
 from conformance.recordings import files_of
@@ -20,8 +20,8 @@ from goldspan.mappers import read_sessions
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.readers import read_files
 from goldspan.scoring.errors import Problem
-from goldspan.scoring.results import Label
 from goldspan.scoring.sessions import NO_CONTENT, Capture, Session, ToolCall
+from goldspan.scoring.verdict import Label
 from otlp_containers import as_message, as_sdk_spans, requests_of
 from otlp_logs import LOGGED, as_logs_data, as_sdk_records, log_documents
 from otlp_requests import prefixed

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from fractions import Fraction
 
 import pytest
+from msgspec.structs import replace
 
 import evaluation_examples as given
 from goldspan.collector_processor.emit.attributes import event_attributes, span_attributes
 from goldspan.collector_processor.emit.evaluation import Evaluation
-from goldspan.scoring.results import Label, Reason, Verdict
+from goldspan.scoring.verdict import Label, Reason, Verdict
 
 
 def test_a_call_s_span_says_which_arguments_were_wrong_missing_and_extra() -> None:

@@ -19,10 +19,10 @@ from goldspan.collector_processor.engine.judge import evaluations_of
 from goldspan.collector_processor.engine.settings import EngineSettings
 from goldspan.mappers.assembly import assemble
 from goldspan.mappers.facts import LogFacts, ModelFacts, Record, SpanFacts
+from goldspan.scoring.api import score_session
 from goldspan.scoring.goldens import load_goldens
 from goldspan.scoring.goldens.golden import Golden
 from goldspan.scoring.goldens.golden_index import split_runs
-from goldspan.scoring.score import score_session
 from goldspan.scoring.sessions import NO_CONTENT
 from span_facts import agent, model, plain, tool
 

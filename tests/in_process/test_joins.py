@@ -14,7 +14,7 @@ from goldspan.collector_processor.replay.replay import replay
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.readers import views
 from goldspan.scoring.goldens import load_goldens
-from goldspan.scoring.results import Reason
+from goldspan.scoring.verdict import Reason
 from in_process_rig import Inner, Rig
 from scripted_agent import PARIS, ROME, run_turn
 from trace_requests import turn_request

@@ -26,8 +26,8 @@ from goldspan.scoring.metrics import (
 )
 from goldspan.scoring.metrics.registry import _METRICS
 from goldspan.scoring.metrics.session_metrics import ChosenMetric
-from goldspan.scoring.results import Reason, RunResult
-from goldspan.scoring.run import scorer_of
+from goldspan.scoring.run import RunResult, scorer_of
+from goldspan.scoring.verdict import Reason
 
 SESSION = Session("s", (Turn((ToolCall("f", {"x": 1}),), start=1), Turn((ToolCall("g"),), start=2)))
 GOLDENS: dict[str, Any] = {

@@ -9,7 +9,8 @@ import pytest
 from goldspan.collector_processor.replay.totals import totals
 from goldspan.scoring import CriterionError, GoldenFileError, Session, ToolCall, Turn, explain, score_sessions
 from goldspan.scoring.presets import PRESETS, score_with_preset
-from goldspan.scoring.results import RunResult, SessionResult
+from goldspan.scoring.results import SessionResult
+from goldspan.scoring.run import RunResult
 from goldspan.scoring.sessions import Capture, Content
 
 WANTED = [{"name": "f", "args": {"x": 1, "y": 2}}, {"name": "g", "args": {}}]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from fractions import Fraction
 from itertools import permutations
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from goldspan.scoring import Capture, Content, Session, ToolCall, Turn, find_metric, score_session, score_sessions
 from goldspan.scoring.metrics import MetricResult

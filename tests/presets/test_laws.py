@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goldspan.scoring.presets import PRESETS, PresetResult, score_with_preset
-from goldspan.scoring.results import Label
+from goldspan.scoring.verdict import Label
 
 OPTIONS: dict[str, list[dict[str, Any]]] = {
     "adk_parameter_match": [{}, {"threshold": 0.5}],

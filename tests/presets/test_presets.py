@@ -10,8 +10,8 @@ import pytest
 from goldspan.scoring.errors import CriterionError
 from goldspan.scoring.goldens.golden import ExpectedCall
 from goldspan.scoring.presets import PRESETS, score_with_preset
-from goldspan.scoring.results import Label, Reason
 from goldspan.scoring.sessions import Capture, ToolCall
+from goldspan.scoring.verdict import Label, Reason
 
 PARIS = {"city": "Paris"}
 EVERY = sorted(PRESETS)

@@ -8,8 +8,8 @@ import pytest
 
 from goldspan.scoring.goldens.golden import ExpectedCall
 from goldspan.scoring.presets import score_with_preset
-from goldspan.scoring.results import Label, Reason
 from goldspan.scoring.sessions import Capture, Content, ToolCall
+from goldspan.scoring.verdict import Label, Reason
 
 PARIS = {"city": "Paris"}
 

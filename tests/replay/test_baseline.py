@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from command_line import Run
 from goldspan.collector_processor.replay.baseline import Baseline, decide_against, load_baseline, regressions_since
@@ -18,8 +18,10 @@ from goldspan.collector_processor.replay.exit_code import Coverage
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.errors import FileError
 from goldspan.scoring.goldens import Golden
-from goldspan.scoring.results import Outcome, Reason, RunResult, SessionResult
+from goldspan.scoring.results import Outcome, SessionResult
+from goldspan.scoring.run import RunResult
 from goldspan.scoring.sessions import Session
+from goldspan.scoring.verdict import Reason
 from scored_sessions import (
     EVERYTHING,
     FAILED,

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from browser import NAMES, Page, browser, executable
 from goldspan.collector_processor.replay.exit_code import Coverage, decide_exit_code
 from goldspan.collector_processor.report.html import html_report
 from goldspan.collector_processor.report.model import build_report
 from goldspan.scoring import Session, ToolCall, Turn, score_sessions
-from goldspan.scoring.results import RunResult
+from goldspan.scoring.run import RunResult
 from scored_sessions import EVERYTHING, METRICS, ODD
 
 CHROMIUM = executable()

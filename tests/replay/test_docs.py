@@ -10,8 +10,7 @@ from types import ModuleType
 import pytest
 
 from goldspan.collector_processor.cli.score import score
-from goldspan.scoring.explanation import REASONS
-from goldspan.scoring.results import Reason
+from goldspan.scoring.verdict import REASON_TEXT, Reason
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 WHY = (DOCS / "why-nothing-is-scored.md").read_text("utf-8")
@@ -38,7 +37,7 @@ def test_what_is_generated_is_up_to_date(name: str) -> None:
 def test_every_reason_has_a_section_that_quotes_the_table(reason: Reason) -> None:
     section = re.search(rf"^### `{reason}`\n\n(.*?)(?=^##|\Z)", WHY, re.DOTALL | re.MULTILINE)
     assert section is not None
-    assert f"*The table says: {REASONS[reason]}.*" in " ".join(section.group(1).split())
+    assert f"*The table says: {REASON_TEXT[reason]}.*" in " ".join(section.group(1).split())
 
 
 def test_every_option_is_documented() -> None:

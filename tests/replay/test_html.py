@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import base64
+import dataclasses
 import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from html.parser import HTMLParser
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from goldspan.collector_processor.replay.exit_code import Coverage, decide_exit_code
 from goldspan.collector_processor.report.html import html_report, side_by_side, value_html
 from goldspan.collector_processor.report.model import build_report
+from goldspan.scoring.api import score_sessions
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.goldens import Golden
-from goldspan.scoring.results import Outcome, RunResult, SessionResult
-from goldspan.scoring.score import score_sessions
+from goldspan.scoring.results import Outcome, SessionResult
+from goldspan.scoring.run import RunResult
 from goldspan.scoring.sessions import Session, ToolCall, Turn
 from scored_sessions import (
     EVERYTHING,
@@ -106,7 +108,7 @@ def pieces(page: str, element: str) -> list[str]:
 def page_of(result: RunResult, regressions: tuple[str, ...] | None = None) -> str:
     decision = decide_exit_code(result, recognised=1, coverage=Coverage.STRICT)
     return html_report(
-        build_report(result, replace(decision, regressions=regressions), advice={"google_adk": "Set IT."})
+        build_report(result, dataclasses.replace(decision, regressions=regressions), advice={"google_adk": "Set IT."})
     )
 
 
@@ -221,7 +223,7 @@ def test_it_says_where_a_session_and_its_golden_come_from() -> None:
     assert PASSED.session is not None
     assert PASSED.golden is not None
     seen = replace(PASSED.session, incomplete=True, run="r-1")
-    told = replace(PASSED, session=seen, golden=replace(PASSED.golden, source="goldens.yaml:4"))
+    told = replace(PASSED, session=seen, golden=dataclasses.replace(PASSED.golden, source="goldens.yaml:4"))
     always = ["golden set weather@1", "session id from gen_ai.conversation.id"]
     only_here = ["incomplete", "goldens.yaml:4", "run r-1"]
     text, other = (Parsed(page_of(RunResult((result,)))).text for result in (told, PASSED))

@@ -11,8 +11,7 @@ from jsonschema import Draft202012Validator
 
 from command_line import Run
 from goldspan.collector_processor.replay.hints import HELP
-from goldspan.scoring.explanation import REASONS
-from goldspan.scoring.results import Reason
+from goldspan.scoring.verdict import REASON_TEXT, Reason
 from trace_requests import plain_request, turn_request, write_lines
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -151,7 +150,7 @@ def test_dialects_are_listed_with_what_to_switch_on(run: Run) -> None:
 
 
 def test_every_reason_has_words_and_every_mendable_one_help() -> None:
-    assert set(REASONS) == set(Reason)
+    assert set(REASON_TEXT) == set(Reason)
     assert set(Reason) - set(HELP) == {
         Reason.NO_GOLDEN,
         Reason.NOTHING_EXPECTED,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from xml.etree import ElementTree
@@ -12,14 +11,17 @@ import pytest
 import xmlschema
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from goldspan.collector_processor.replay.exit_code import Coverage, decide_exit_code
 from goldspan.collector_processor.report.junit import junit_report
 from goldspan.collector_processor.report.model import build_report
 from goldspan.scoring.goldens import Golden
 from goldspan.scoring.metrics import MetricResult, MetricVerdict, Range
-from goldspan.scoring.results import Label, Reason, RunResult, SessionResult
+from goldspan.scoring.results import SessionResult
+from goldspan.scoring.run import RunResult
 from goldspan.scoring.sessions import Session, Turn
+from goldspan.scoring.verdict import Label, Reason
 from scored_sessions import EVERYTHING, FAILED, NO_GOLDEN, NOTHING, ODD, PASSED, UNKNOWN, session, verdict
 
 # What the public schema of Jenkins' xunit plugin allows: attributes, the required ones, and children.

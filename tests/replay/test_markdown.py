@@ -13,7 +13,8 @@ from goldspan.collector_processor.report.markdown import LONGEST, markdown_repor
 from goldspan.collector_processor.report.model import build_report
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.goldens import Golden
-from goldspan.scoring.results import Outcome, RunResult, SessionResult
+from goldspan.scoring.results import Outcome, SessionResult
+from goldspan.scoring.run import RunResult
 from goldspan.scoring.sessions import Session
 from scored_sessions import EVERYTHING, FAILED, NOTHING, PASSED, argument, call, session, turn, verdict
 

@@ -16,8 +16,10 @@ from goldspan.collector_processor.replay.exit_code import Coverage, decide_exit_
 from goldspan.collector_processor.report.model import build_report
 from goldspan.collector_processor.report.terminal import Page, print_page, report_page
 from goldspan.scoring.goldens import Golden
-from goldspan.scoring.results import Reason, RunResult, SessionResult
+from goldspan.scoring.results import SessionResult
+from goldspan.scoring.run import RunResult
 from goldspan.scoring.sessions import Session
+from goldspan.scoring.verdict import Reason
 from scored_sessions import (
     CRITERION,
     EVERYTHING,

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import subprocess
 import sys
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from goldspan.scoring import Capture, Criterion, ExpectedCall, ToolCall, Turn, score_turn
-from goldspan.scoring.results import Label
+from goldspan.scoring.verdict import Label
 
 NAN = float("nan")
 values = st.sampled_from([0, 1, "a", "A", None, True, [1], {"k": 1}])
@@ -115,7 +116,7 @@ def test_an_expected_argument_more_that_was_not_passed_never_raises_a_score(
         return
     place = data.draw(st.sampled_from(needed))
     more = list(expected)
-    more[place] = replace(more[place], args={**more[place].args, "absent": value})
+    more[place] = dataclasses.replace(more[place], args={**more[place].args, "absent": value})
     before, after = (score_turn(calls, Turn(tuple(actual)), judging) for calls in (expected, more))
     assert before.verdict.exact is not None
     assert after.verdict.exact is not None

@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from goldspan.scoring.api import score_session, score_sessions, score_turn
     from goldspan.scoring.criterion import Criterion
     from goldspan.scoring.errors import (
         CriterionError,
@@ -22,24 +23,14 @@ if TYPE_CHECKING:
         Mistake,
         Problem,
     )
-    from goldspan.scoring.explanation import explain
     from goldspan.scoring.goldens.golden import ExpectedCall, Golden, GoldenSet, GoldenTurn
     from goldspan.scoring.goldens.golden_index import GoldenIndex
     from goldspan.scoring.goldens.loading import load_criterion, load_goldens
     from goldspan.scoring.metrics import Metric, find_metric, metric_names, register_metric
-    from goldspan.scoring.results import (
-        ArgumentResult,
-        CallResult,
-        Label,
-        Outcome,
-        Reason,
-        RunResult,
-        SessionResult,
-        TurnResult,
-        Verdict,
-    )
-    from goldspan.scoring.score import score_session, score_sessions, score_turn
+    from goldspan.scoring.results import ArgumentResult, CallResult, Outcome, SessionResult, TurnResult, explain
+    from goldspan.scoring.run import RunResult
     from goldspan.scoring.sessions import Capture, Content, Session, SpanRef, ToolCall, Turn
+    from goldspan.scoring.verdict import Label, Reason, Verdict
 
 __all__ = [
     "ArgumentResult",
@@ -83,6 +74,7 @@ __all__ = [
 ]
 
 _MODULES = {
+    "api": ("score_session", "score_sessions", "score_turn"),
     "criterion": ("Criterion",),
     "errors": (
         "CriterionError",
@@ -93,24 +85,14 @@ _MODULES = {
         "Mistake",
         "Problem",
     ),
-    "explanation": ("explain",),
-    "goldens.loading": ("load_criterion", "load_goldens"),
-    "goldens.golden_index": ("GoldenIndex",),
     "goldens.golden": ("ExpectedCall", "Golden", "GoldenSet", "GoldenTurn"),
+    "goldens.golden_index": ("GoldenIndex",),
+    "goldens.loading": ("load_criterion", "load_goldens"),
     "metrics": ("Metric", "find_metric", "metric_names", "register_metric"),
-    "results": (
-        "ArgumentResult",
-        "CallResult",
-        "Label",
-        "Outcome",
-        "Reason",
-        "RunResult",
-        "SessionResult",
-        "TurnResult",
-        "Verdict",
-    ),
-    "score": ("score_session", "score_sessions", "score_turn"),
+    "results": ("ArgumentResult", "CallResult", "Outcome", "SessionResult", "TurnResult", "explain"),
+    "run": ("RunResult",),
     "sessions": ("Capture", "Content", "Session", "SpanRef", "ToolCall", "Turn"),
+    "verdict": ("Label", "Reason", "Verdict"),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 

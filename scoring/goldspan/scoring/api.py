@@ -1,17 +1,32 @@
-"""Goldens and sessions as they are given in code: our own values, or plain lists and mappings that stand for them."""
+"""The functions that score: of a turn, of a session, of many sessions; and the plain values they take.
+
+Nothing here reads a clock, a file or the network, except goldens that are given to `score_sessions` by their path.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
-from goldspan.scoring.criterion import Criterion
-from goldspan.scoring.goldens.golden import ExpectedCall, Golden, GoldenTurn
+from goldspan.scoring.call_history import CallHistory
+from goldspan.scoring.criterion import DEFAULT, Criterion
+from goldspan.scoring.expected_turn import expected_turn
+from goldspan.scoring.goldens.golden import ExpectedCall, Golden, GoldenSet, GoldenTurn
+from goldspan.scoring.goldens.golden_index import Ambiguous, GoldenIndex, split_runs
+from goldspan.scoring.goldens.loading import load_goldens
 from goldspan.scoring.json_values import shown
+from goldspan.scoring.metrics.session_metrics import MetricSource
+from goldspan.scoring.results import SessionResult, TurnResult
+from goldspan.scoring.run import RunResult, scorer_of
+from goldspan.scoring.session_score import score_run
 from goldspan.scoring.sessions import Capture, Session, ToolCall, Turn
+from goldspan.scoring.turn_score import score_calls
 from goldspan.scoring.type_guards import is_mapping
 
+GoldenSource = GoldenSet | str | Path | Mapping[str, Any]
+"""A golden set, a file or a directory of them, or a mapping that looks like a file."""
 PlainCall = Mapping[str, Any]
 """`{"name": ..., "args": {...}}`; of expected calls also `{"parallel": [...]}`, a group whose order is free."""
 ExpectedCalls = Sequence[ExpectedCall | PlainCall]
@@ -117,3 +132,92 @@ def _listed(given: object) -> Sequence[Any]:
     if isinstance(given, str) or is_mapping(given) or not isinstance(given, Iterable):
         raise TypeError(f"found {shown(given)}, expected a list")
     return tuple(given)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+
+
+def score_turn(
+    expected: ExpectedCalls, actual: ActualCalls, criterion: Criterion | Mapping[str, Any] | None = None
+) -> TurnResult:
+    """Score what one turn called against what it should have called.
+
+    Calls are values or plain mappings: `{"name": "get_weather", "args": {"city": "Paris"}}`. `criterion` replaces what
+    expected calls have as their own; without it those hold, else the default one.
+
+    Raises:
+        CriterionError: `criterion` is wrong.
+        MatcherError: an expected value is a wrong matcher.
+        TypeError: something given is no call.
+
+    """
+    override = _override(criterion)
+    wanted, turn = expected_turn(expected_calls(expected), override or DEFAULT, override), actual_turn(actual)
+    history = CallHistory([turn], [[one.expected for one in wanted.calls]]) if wanted.asks_history else None
+    return score_calls(wanted, turn, turn_index=0, history=history).result
+
+
+def score_session(
+    golden: GivenGolden | Ambiguous | None,
+    session: GivenSession,
+    criterion: Criterion | Mapping[str, Any] | None = None,
+    *,
+    final: bool = True,
+) -> SessionResult:
+    """Score one run of a session against its golden.
+
+    A golden is a value, a list of turns (each a list of calls), or one list of calls for the whole session. What
+    `GoldenIndex.find` returns is understood: None gives the reason `no_golden`, several goldens `ambiguous_golden`.
+    `criterion` replaces every criterion of the golden. `final=False` says that more turns may come: golden turns
+    without a turn are then left out, and a golden for the whole session is not evaluated yet.
+
+    Raises:
+        CriterionError: `criterion` is wrong.
+        TypeError: something given is no golden or no session.
+
+    """
+    wanted = golden if golden is None or isinstance(golden, Ambiguous) else golden_of(golden)
+    return score_run(wanted, session_of(session), _override(criterion), final=final)
+
+
+def score_sessions(
+    sessions: Session | Iterable[Session],
+    goldens: GoldenIndex | GoldenSource | Iterable[GoldenSource],
+    criterion: Criterion | Mapping[str, Any] | None = None,
+    *,
+    preset: str | Mapping[str, Any] | None = None,
+    metrics: Iterable[MetricSource] = (),
+) -> RunResult:
+    """Score sessions against the goldens they belong to, by session id or pattern.
+
+    `goldens` is a file or a directory, a golden set or a mapping that looks like one, several of these, or what
+    `load_goldens` returns. `criterion` replaces every criterion the goldens have. A session that goes through its
+    golden again is scored as another run.
+
+    `preset` scores as another system does: its name, or a mapping of `name` and its options. `metrics` stand beside the
+    main one: names, import paths (`pkg.module:function`) or functions of a session and its golden.
+
+    Raises:
+        GoldenFileError: the goldens are wrong; every mistake is named.
+        CriterionError: `criterion` or `preset` is wrong.
+        MetricError: there is no such metric.
+
+    """
+    scorer, index = scorer_of(_override(criterion), preset, metrics), _index(goldens)
+    results: list[SessionResult] = []
+    for session in [sessions] if isinstance(sessions, Session) else sessions:
+        golden = index.find(session)
+        runs = split_runs(session, golden) if isinstance(golden, Golden) else [session]
+        results += [scorer.score(golden, run) for run in runs]
+    return RunResult(
+        tuple(sorted(results, key=lambda result: result.golden is None)),
+        index.never_seen(result.golden for result in results if result.golden is not None),
+        golden_sets={one.label: one.digest for one in index.sets},
+    )
+
+
+def _override(criterion: Criterion | Mapping[str, Any] | None) -> Criterion | None:
+    return None if criterion is None else Criterion.parse(criterion)
+
+
+def _index(goldens: GoldenIndex | GoldenSource | Iterable[GoldenSource]) -> GoldenIndex:
+    if isinstance(goldens, GoldenIndex):
+        return goldens
+    return load_goldens(*([goldens] if isinstance(goldens, GoldenSet | str | Path) or is_mapping(goldens) else goldens))

@@ -13,30 +13,20 @@ from typing import NamedTuple
 
 from goldspan.scoring.align.alignment import Pair
 from goldspan.scoring.call_history import CallHistory, EarlierCalls
-from goldspan.scoring.comparison import ONE, SCALARS, ZERO, Comparison
+from goldspan.scoring.comparison import ONE, ZERO
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.goldens.golden import ExpectedCall
 from goldspan.scoring.matchers.kinds.presence import Absent, Ignore, Present
 from goldspan.scoring.matchers.matcher import ABSENT, Absence, Expected, holds_matchers
 from goldspan.scoring.matchers.value_score import differing, has_parts, lacks, score_of
-from goldspan.scoring.results import ArgumentResult, Label, Outcome, Reason, Verdict
+from goldspan.scoring.results import ArgumentResult, Outcome
 from goldspan.scoring.rules import Rule
 from goldspan.scoring.sessions import JsonValue, ToolCall
 from goldspan.scoring.tool_definitions import DeclaredDefaults
-from goldspan.scoring.verdict import REASONS, arguments_of, is_hidden, why_not_known
-
-# An expected call and its criterion, worked out once: what is asked of each argument.
-#
-# Most calls are *plain*: each argument is a JSON value that is right or wrong as a whole, and extra ones cost nothing.
-# What such a call is worth in the place of another is a number of points, an integer.
-
-NOT_ALIGNED = -1
-"""In the place of points: the call may not stand for the expected one."""
-
-_RIGHT_OR_WRONG = frozenset({"exact", "casefold_exact", "numeric", "contains"})
+from goldspan.scoring.verdict import REASON_OF_CAPTURE, Label, Reason, Verdict, arguments_of, is_hidden, why_not_known
 
 
-class Argument(NamedTuple):
+class ExpectedArgument(NamedTuple):
     """An expected argument that counts."""
 
     name: str
@@ -46,97 +36,26 @@ class Argument(NamedTuple):
     """It is more than plain JSON to be compared as a whole."""
 
 
-class _Check(NamedTuple):
-    name: str
-    value: JsonValue
-    kind: type | None
-    """That of a scalar compared exactly: actual values of this type need no more than `==`, and others of a scalar's
-    type that are not even `==` differ."""
-    compare: Comparison
-    points: int
-    needed: bool
-    """A call without it may not be aligned."""
+class CallRules(NamedTuple):
+    """An expected call with the rules for its arguments, as its criterion resolves them."""
 
-
-class LeftOutError(Exception):
-    """An argument was left out, and its tool may declare a default for it."""
-
-
-class PlainCall:
-    """An expected call that is plain."""
-
-    __slots__ = ("_by_values", "_checks", "all_or_nothing", "total")
-
-    def __init__(self, arguments: list[Argument], criterion: Criterion, total: int) -> None:
-        self.total = total
-        """The points of a call that is right."""
-        self.all_or_nothing = criterion.call_score == "all"
-        self._by_values = criterion.match_mode == "name_and_args"
-        by_keys = criterion.match_mode == "name_and_required_args"
-        self._checks = tuple(
-            _Check(
-                name,
-                value,
-                type(value) if rule.strategy == "exact" and type(value) in SCALARS else None,
-                rule.compare,
-                int(rule.points),
-                self._by_values or (by_keys and rule.required),
-            )
-            for name, value, rule, _ in arguments
-        )
-
-    def points(self, actual: Mapping[str, JsonValue], *, defaults: bool) -> int:
-        """Return what the arguments of a call of the same name are worth, or `NOT_ALIGNED`.
-
-        Raises LeftOutError where that depends on a default, if `defaults` says that there may be some.
-        """
-        points = 0
-        for name, value, kind, compare, worth, needed in self._checks:
-            if name in actual:
-                found = actual[name]
-                if type(found) is kind:
-                    if found == value:
-                        points += worth
-                elif (kind is None or type(found) not in SCALARS or found == value) and compare(value, found) is ONE:
-                    points += worth
-            elif defaults:
-                raise LeftOutError
-            elif needed:
-                return NOT_ALIGNED
-        if self._by_values and (points < self.total or len(actual) > len(self._checks)):
-            return NOT_ALIGNED
-        return points
-
-
-class CompiledCall(NamedTuple):
-    """What is asked of each argument that counts, what they are worth together, and the same as a plain call."""
-
-    arguments: list[Argument]
+    expected: ExpectedCall
+    criterion: Criterion
+    arguments: list[ExpectedArgument]
     total: int | Fraction
-    plain: PlainCall | None
+    """What the arguments are worth together."""
 
 
-def compiled_call(expected: ExpectedCall, criterion: Criterion) -> CompiledCall:
-    """Return what an expected call asks for under a criterion."""
-    return expected.kept(criterion, _compiled)
-
-
-def _compiled(expected: ExpectedCall, criterion: Criterion) -> CompiledCall:
+def call_rules(expected: ExpectedCall, criterion: Criterion) -> CallRules:
+    """Resolve the rules for the arguments of an expected call."""
     rules = criterion.rules(expected.name)
     as_a_whole = expected.values is expected.args and not rules.reach_inside
     arguments = [
-        Argument(name, value, rule := rules[name], not as_a_whole and has_parts(value, rule))
+        ExpectedArgument(name, value, rule := rules[name], not as_a_whole and has_parts(value, rule))
         for name, value in expected.values.items()
         if not isinstance(value, Ignore)
     ]
-    total = sum([one.rule.points for one in arguments])
-    plain = (
-        isinstance(total, int)
-        and len(arguments) == len(expected.args)
-        and criterion.extra_arguments == "report"
-        and not any(one.special or one.rule.needed or one.rule.strategy not in _RIGHT_OR_WRONG for one in arguments)
-    )
-    return CompiledCall(arguments, total, PlainCall(arguments, criterion, int(total)) if plain else None)
+    return CallRules(expected, criterion, arguments, sum([one.rule.points for one in arguments]))
 
 
 MISSING = ABSENT
@@ -181,11 +100,11 @@ class CallContext(NamedTuple):
 class CallMatch:
     """An expected call together with the rules for its arguments, to be compared with many actual calls."""
 
-    __slots__ = ("_around", "_items", "_total", "criterion", "expected")
+    __slots__ = ("_context", "_items", "_total", "criterion", "expected")
 
-    def __init__(self, expected: ExpectedCall, criterion: Criterion, around: CallContext = CallContext()) -> None:  # noqa: B008 - immutable
-        self.expected, self.criterion, self._around = expected, criterion, around
-        self._items, self._total, _ = compiled_call(expected, criterion)
+    def __init__(self, rules: CallRules, context: CallContext = CallContext()) -> None:  # noqa: B008 - immutable
+        self.expected, self.criterion, self._items, self._total = rules
+        self._context = context
 
     @property
     def _minds_extra(self) -> bool:
@@ -290,7 +209,9 @@ class CallMatch:
             elif score is None:
                 results.append(ArgumentResult(name, Outcome.UNKNOWN, None, strategy, value, None, weight))
                 unknown += worth
-                reason = reason or (REASONS[hidden[name]] if is_hidden(hidden, name) else Reason.INPUT_MISSING)
+                reason = reason or (
+                    REASON_OF_CAPTURE[hidden[name]] if is_hidden(hidden, name) else Reason.INPUT_MISSING
+                )
             else:
                 parts = self._differing(item, found, call)
                 results.append(ArgumentResult(name, Outcome.MISMATCHED, score, strategy, value, found, weight, parts))
@@ -317,7 +238,9 @@ class CallMatch:
             return CallScore(PASSED, RIGHT, results, ())
         return CallScore(Verdict(None, Label.NOT_EVALUATED, why_not_known(call)), ANYTHING, results, ())
 
-    def _special(self, item: Argument, actual: Mapping[str, JsonValue], call: ToolCall) -> Fraction | Absence | None:
+    def _special(
+        self, item: ExpectedArgument, actual: Mapping[str, JsonValue], call: ToolCall
+    ) -> Fraction | Absence | None:
         """Judge an argument of any kind: 0 to 1, `MISSING`, or none where that is not known."""
         name, value, rule, special = item
         if is_hidden(call.argument_captures, name):
@@ -329,21 +252,21 @@ class CallMatch:
         default = ABSENT if isinstance(value, Present) else self._default(name, ABSENT)
         return ONE if default is not ABSENT and self._score(item, default, call) == 1 else MISSING
 
-    def _score(self, item: Argument, actual: JsonValue, call: ToolCall) -> Fraction | None:
+    def _score(self, item: ExpectedArgument, actual: JsonValue, call: ToolCall) -> Fraction | None:
         _, value, rule, _ = item
         score = score_of(value, actual, rule, self._earlier(call))
         return ONE if score == 1 else score
 
     def _earlier(self, call: ToolCall) -> EarlierCalls | None:
-        history = self._around.history
+        history = self._context.history
         return None if history is None else history.before(call)
 
     def _default(self, name: str, otherwise: JsonValue) -> JsonValue:
         """Return what an argument is when it is left out, as far as its tool declares it."""
-        defaults = self._around.defaults
+        defaults = self._context.defaults
         return otherwise if defaults is None else defaults.of(self.expected.name).get(name, otherwise)
 
-    def _lacks_part(self, item: Argument, actual: Mapping[str, JsonValue]) -> bool:
+    def _lacks_part(self, item: ExpectedArgument, actual: Mapping[str, JsonValue]) -> bool:
         """Whether a part is expected and needed, and not there."""
         name, value, rule, _ = item
         return any(lacks(value, actual.get(name, ABSENT), way) for way in rule.needed)
@@ -352,7 +275,7 @@ class CallMatch:
         """Return an expected value as it stands in the golden; a literal one as it is meant."""
         return self.expected.args[name] if holds_matchers(value) else value
 
-    def _differing(self, item: Argument, found: JsonValue, call: ToolCall) -> tuple[str, ...]:
+    def _differing(self, item: ExpectedArgument, found: JsonValue, call: ToolCall) -> tuple[str, ...]:
         """Name the parts of an expected value that differ, where it has parts."""
         _, value, rule, _ = item
         return () if isinstance(value, str) else differing(value, found, rule, self._earlier(call))

@@ -1,4 +1,4 @@
-"""A result as one JSON document: sessions, turns, calls, arguments, each with score, label and reason.
+"""Results as JSON: sessions, turns, calls, arguments, each with score, label and reason.
 
 Every object has all of its keys, always in the same order; what there is nothing to say of is null or empty. Scores
 become floats here and nowhere before.
@@ -8,54 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import isfinite
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
-from goldspan.scoring.explanation import explain
+from goldspan.scoring.goldens.golden import Golden
 from goldspan.scoring.json_values import plain
-from goldspan.scoring.results import (
-    ArgumentResult,
-    CallResult,
-    Label,
-    Outcome,
-    RunResult,
-    SessionResult,
-    TurnResult,
-    Verdict,
-)
+from goldspan.scoring.metric_results import MetricResult, MetricVerdict, PresetResult
+from goldspan.scoring.results import ArgumentResult, CallResult, Outcome, SessionResult, TurnResult, explain
 from goldspan.scoring.sessions import SpanRef, ToolCall
-
-if TYPE_CHECKING:
-    from goldspan.scoring.goldens.golden import Golden
-    from goldspan.scoring.results import MetricResult, MetricVerdict, PresetResult
-    from goldspan.scoring.run import RepeatResult
+from goldspan.scoring.verdict import Verdict
 
 Document = dict[str, Any]
 
 
-def document_of(run: RunResult) -> Document:
-    """Return everything one scoring of many sessions found."""
-    labels = [session.verdict.label for session in run.sessions]
-    return {
-        "passed": run.passed,
-        "totals": {
-            "sessions": len(run.sessions),
-            "passed": labels.count(Label.PASS),
-            "failed": labels.count(Label.FAIL),
-            "not_evaluated": labels.count(Label.NOT_EVALUATED),
-            "goldens_never_seen": len(run.never_seen),
-        },
-        "golden_sets": [{"golden_set": name, "digest": digest} for name, digest in run.golden_sets.items()],
-        "sessions": [_session(session) for session in run.sessions],
-        "repeats": [_repeat(repeat) for repeat in run.repeats],
-        "never_seen": [_golden(golden) for golden in run.never_seen],
-        "problems": [
-            {"code": problem.code, "message": plain(problem.message), "source": plain(problem.source)}
-            for problem in run.problems
-        ],
-    }
-
-
-def _session(result: SessionResult) -> Document:
+def session_document(result: SessionResult) -> Document:
+    """Return one run of a session with everything below it."""
     session, golden = result.session, result.golden
     return {
         "id": None if session is None else plain(session.id),
@@ -67,7 +33,7 @@ def _session(result: SessionResult) -> Document:
         "metric": result.metric,
         "criterion": result.criterion,
         "preset": result.preset,
-        **_verdict(result.verdict),
+        **verdict_document(result.verdict),
         "expected_turns": result.expected,
         "evaluated_turns": result.evaluated,
         "explanation": explain(result),
@@ -77,20 +43,8 @@ def _session(result: SessionResult) -> Document:
     }
 
 
-def _repeat(result: RepeatResult) -> Document:
-    return {
-        "golden": plain(result.golden.key),
-        "golden_set": result.golden.golden_set,
-        **_verdict(result.verdict),
-        "runs": len(result.runs),
-        "passed": result.passed,
-        "needed_runs": result.repeat.runs,
-        "needed_passes": result.repeat.passes,
-        "explanation": str(result),
-    }
-
-
-def _golden(golden: Golden) -> Document:
+def golden_document(golden: Golden) -> Document:
+    """Return a golden by its name and place."""
     return {"golden": plain(golden.key), "golden_set": golden.golden_set, "source": plain(golden.source)}
 
 
@@ -102,7 +56,7 @@ def _turn(result: TurnResult) -> Document:
         "seen": turn is not None,
         "trace_ids": [] if turn is None else list(turn.trace_ids),
         "root": None if turn is None else _span(turn.root),
-        **_verdict(result.verdict),
+        **verdict_document(result.verdict),
         "expected_calls": result.expected,
         "evaluated_calls": result.evaluated,
         "matched_calls": result.matched,
@@ -154,7 +108,7 @@ def _call(result: CallResult) -> Document:
     return {
         "tool": plain(_tool(result)),
         "status": "unexpected" if result.unexpected else "missing" if result.missing else "aligned",
-        **_verdict(result.verdict),
+        **verdict_document(result.verdict),
         "expected_index": result.expected_index,
         "expected_arguments": None if result.expected is None else plain(dict(result.expected.args)),
         "actual": None if result.actual is None else _actual(result.actual, result.actual_index),
@@ -203,7 +157,8 @@ def _argument(argument: ArgumentResult) -> Document:
 _PASSED_ARGUMENTS = (Outcome.MATCHED, Outcome.MISMATCHED)
 
 
-def _verdict(verdict: Verdict) -> Document:
+def verdict_document(verdict: Verdict) -> Document:
+    """Return score, label and reason."""
     reason = verdict.reason
     return {"score": verdict.score, "label": verdict.label.value, "reason": None if reason is None else reason.value}
 

@@ -1,4 +1,4 @@
-"""What is expected of a turn, and of a whole session: worked out once for a golden, and kept with it."""
+"""What a golden expects of a turn and of a session, with the criteria that apply, and how turns are joined."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ from itertools import islice, product
 from typing import Literal, NamedTuple
 
 from goldspan.scoring.align.alignment import Pair, align
-from goldspan.scoring.call_match import compiled_call
+from goldspan.scoring.call_match import call_rules
 from goldspan.scoring.comparison import ONE
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.goldens.golden import MOST_ALTERNATIVES, ExpectedCall, Golden, GoldenTurn
 from goldspan.scoring.goldens.golden_index import is_turn_of, user_texts
-from goldspan.scoring.plain_turn import PlainTurn, plain_turn
 from goldspan.scoring.sessions import Turn
 
 # Which turn of a session stands for which turn of its golden.
@@ -97,7 +96,7 @@ def _may_be(expected: GoldenTurn, turn: Turn) -> bool:
 class ExpectedTurn:
     """The calls that are expected of a turn, and how they are judged."""
 
-    __slots__ = ("asks_history", "calls", "criteria", "criterion", "forbidden", "index", "places", "plain")
+    __slots__ = ("asks_history", "calls", "criterion", "forbidden", "index", "places")
 
     def __init__(
         self,
@@ -106,20 +105,15 @@ class ExpectedTurn:
         criteria: Sequence[Criterion],
         index: int | None = None,
     ) -> None:
-        self.calls, self.criterion, self.criteria = calls, criterion, criteria
+        self.calls = [call_rules(call, one) for call, one in zip(calls, criteria, strict=True)]
+        self.criterion = criterion
         self.index = index
         """Position among the golden's turns."""
         self.places = [place for place, call in enumerate(calls) if not call.forbidden]
         """Of the calls that should be made."""
         self.forbidden = len(self.places) < len(calls)
-        compiled = [compiled_call(call, one) for call, one in zip(calls, criteria, strict=True)]
-        self.asks_history = any(argument.special for one in compiled for argument in one.arguments)
+        self.asks_history = any(argument.special for call in self.calls for argument in call.arguments)
         """Whether what was called before may matter."""
-        self.plain: PlainTurn | None = None
-        """The same, where nothing in it is special."""
-        if not any(call.forbidden or call.optional or call.group for call in calls):
-            named = [(call.name, one.plain) for call, one in zip(calls, compiled, strict=True)]
-            self.plain = plain_turn(named, criterion)
 
 
 Choices = tuple[ExpectedTurn, ...]
@@ -155,10 +149,6 @@ def expected_turn(
 
 def expected_session(golden: Golden, override: Criterion | None) -> ExpectedSession:
     """Return what a golden expects; `override` replaces its criteria."""
-    return golden.kept(override, _expected_session)
-
-
-def _expected_session(golden: Golden, override: Criterion | None) -> ExpectedSession:
     judging = override or golden.criterion
     turns = golden.turns if golden.calls is None else (GoldenTurn(golden.calls, alternatives=golden.alternatives),)
     choices = tuple(tuple(_choices(turn, index, judging, override)) for index, turn in enumerate(turns))
@@ -183,8 +173,10 @@ def _one_after_the_other(parts: Sequence[ExpectedTurn], judging: Criterion) -> E
     """Join what is expected of several turns; groups of free order stay apart."""
     numbers: dict[tuple[int, int], int] = {}
     calls = [
-        replace(call, group=numbers.setdefault((index, call.group), len(numbers) + 1)) if call.group else call
+        replace(call.expected, group=numbers.setdefault((index, call.expected.group), len(numbers) + 1))
+        if call.expected.group
+        else call.expected
         for index, part in enumerate(parts)
         for call in part.calls
     ]
-    return ExpectedTurn(calls, judging, [criterion for part in parts for criterion in part.criteria], 0)
+    return ExpectedTurn(calls, judging, [call.criterion for part in parts for call in part.calls], 0)

@@ -84,3 +84,8 @@ def value_at(value: JsonValue, steps: Sequence[str]) -> JsonValue:
         else:
             raise LookupError(step)
     return value
+
+
+def counted(number: int, thing: str) -> str:
+    """Return `1 call` or `2 calls`."""
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"

@@ -1,62 +1,21 @@
-"""What scoring returns. Scores are exact fractions until they are emitted; failures are data.
+"""What scoring finds for a session: results of values, and their explanation in words.
 
-RunResult > SessionResult > TurnResult > CallResult > ArgumentResult
+SessionResult > TurnResult > CallResult > ArgumentResult
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from goldspan.scoring.errors import Problem
-from goldspan.scoring.late import Late
+from msgspec import Struct
+
+from goldspan.scoring.goldens.golden import ExpectedCall, Golden
+from goldspan.scoring.json_values import Steps, shown, shown_name, steps_of, value_at
+from goldspan.scoring.metric_results import MetricResult, MetricVerdict, PresetResult
 from goldspan.scoring.sessions import JsonValue, Session, ToolCall, Turn
-
-if TYPE_CHECKING:
-    from goldspan.scoring.goldens.golden import ExpectedCall, Golden
-
-    # RESTRUCTURE: empty import
-    # RESTRUCTURE: empty import
-    from goldspan.scoring.run import RepeatResult
-
-
-class Label(StrEnum):
-    """The one vocabulary of verdicts."""
-
-    PASS = "pass"
-    FAIL = "fail"
-    NOT_EVALUATED = "not_evaluated"
-
-
-class Reason(StrEnum):
-    """Why something was not evaluated: a closed list."""
-
-    NO_GOLDEN = "no_golden"
-    NOTHING_EXPECTED = "nothing_expected"
-    ARGUMENTS_NOT_CAPTURED = "arguments_not_captured"
-    ARGUMENTS_REDACTED = "arguments_redacted"
-    ARGUMENTS_TRUNCATED = "arguments_truncated"
-    ARGUMENTS_UNPARSABLE = "arguments_unparsable"
-    CALLS_NOT_VISIBLE = "calls_not_visible"
-    TURN_NOT_EXPECTED = "turn_not_expected"
-    GOLDEN_NEVER_SEEN = "golden_never_seen"
-    AMBIGUOUS_GOLDEN = "ambiguous_golden"
-    SESSION_AMBIGUOUS = "session_ambiguous"
-    SAMPLED_OUT = "sampled_out"
-    INPUT_MISSING = "input_missing"
-    INCOMPLETE = "incomplete"
-    EVALUATOR_ERROR = "evaluator_error"
-
-
-_HARMLESS = frozenset({Reason.NOTHING_EXPECTED, Reason.NO_GOLDEN})
-"""Reasons that leave nothing to be desired."""
-
-Coverage = Literal["strict", "lenient"]
-"""Whether something that could not be evaluated stands in the way of passing."""
+from goldspan.scoring.verdict import REASON_TEXT, Label, Reason, Verdict
 
 
 class Outcome(StrEnum):
@@ -69,24 +28,7 @@ class Outcome(StrEnum):
     IGNORED = "ignored"
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """A score, what it means, and why there is none. Every result has these."""
-
-    exact: Fraction | None
-    """The score before rounding, or none where nothing was evaluated."""
-    label: Label
-    reason: Reason | None = None
-    """Set exactly where `label` is `not_evaluated`."""
-
-    @property
-    def score(self) -> float | None:
-        """The score as a float, or none."""
-        return None if self.exact is None else float(self.exact)
-
-
-@dataclass(frozen=True, slots=True)
-class ArgumentResult:
+class ArgumentResult(Struct, frozen=True, gc=False):
     """One expected argument of one call."""
 
     name: str
@@ -108,8 +50,7 @@ class ArgumentResult:
         return None if self.exact is None else float(self.exact)
 
 
-@dataclass(frozen=True, slots=True)
-class CallResult:
+class CallResult(Struct, frozen=True, gc=False):
     """An expected call with its partner, an expected call without one, or an unexpected actual call."""
 
     verdict: Verdict
@@ -149,8 +90,7 @@ class CallResult:
         return tuple(argument.name for argument in self.arguments if argument.outcome == outcome)
 
 
-@dataclass(frozen=True, slots=True)
-class TurnResult(Late):
+class TurnResult(Struct, frozen=True, gc=False):
     """One turn against what was expected of it."""
 
     verdict: Verdict
@@ -198,8 +138,7 @@ class TurnResult(Late):
         }
 
 
-@dataclass(frozen=True, slots=True)
-class SessionResult(Late):
+class SessionResult(Struct, frozen=True, gc=False):
     """One run of a session against its golden."""
 
     verdict: Verdict
@@ -250,205 +189,246 @@ class SessionResult(Late):
         return sum(turn.evaluated for turn in self.turns)
 
 
-@dataclass(frozen=True, slots=True)
-class RunResult:
-    """Everything one scoring of many sessions found. `assert result.passed, result` is a test.
+_MOST_NAMES = 10
+_MOST_PARTS = 3
 
-    `str(result)` is the readable difference; `to_json()` the document whose schema is published.
+
+def explain(detail: CallResult | TurnResult | SessionResult, *, include_values: bool = False) -> str:
+    """Say in one line what was found: names of arguments and tools, and counts.
+
+    `include_values` adds expected and actual values, cut where they are long. Telemetry is shared more widely than
+    data, so values are left out unless somebody asks for them.
     """
-
-    sessions: tuple[SessionResult, ...] = ()
-    """One for each run of a session that has a golden, then one for each session without."""
-    never_seen: tuple[Golden, ...] = ()
-    problems: tuple[Problem, ...] = ()
-    golden_sets: Mapping[str, str] = field(default_factory=dict[str, str])
-    """`name@version` to digest of the golden sets that were used."""
-
-    @property
-    def passed(self) -> bool:
-        """Whether all passed, under strict coverage: see `passes`."""
-        return self.passes()
-
-    def passes(self, coverage: Coverage = "strict") -> bool:
-        """Return whether sessions were found and none failed; of goldens with `repeat`, whether enough runs passed.
-
-        `strict` also asks that nothing went unevaluated, on any level, for another reason than that nothing was
-        expected or no golden wanted the session, and that every golden was seen. `lenient` does not.
-        """
-        if not self.sessions or any(session.failed for session in self.sessions if not session.repeated):
-            return False
-        repeats = {repeat.verdict.label for repeat in self.repeats}
-        if Label.FAIL in repeats or (coverage == "strict" and Label.NOT_EVALUATED in repeats):
-            return False
-        return coverage == "lenient" or not (self.never_seen or any(self._unevaluated()))
-
-    @property
-    def repeats(self) -> tuple[RepeatResult, ...]:
-        """Goldens with `repeat`, each judged over its runs."""
-        from goldspan.scoring.run import repeats_of  # noqa: PLC0415 - written in terms of this module
-
-        return repeats_of(self.sessions)
-
-    def _unevaluated(self) -> Iterator[Reason]:
-        """List why something was not evaluated that should have been."""
-        for session in self.sessions:
-            calls = (call.verdict.reason for turn in session.turns for call in turn.calls)
-            turns = (turn.verdict.reason for turn in session.turns)
-            metrics = (metric.verdict.reason for metric in session.metrics if metric.threshold is not None)
-            for reason in (session.verdict.reason, *turns, *calls, *metrics):
-                if reason is not None and reason not in _HARMLESS:
-                    yield reason
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the document that `--format json` prints: plain JSON values in a fixed order."""
-        from goldspan.scoring.document import document_of  # noqa: PLC0415 - written in terms of this module
-
-        return document_of(self)
-
-    def __str__(self) -> str:
-        from goldspan.scoring.difference import difference_of  # noqa: PLC0415 - written in terms of this module
-
-        return difference_of(self)
+    if isinstance(detail, CallResult):
+        return explain_call(detail, include_values=include_values)
+    return explain_turn(detail) if isinstance(detail, TurnResult) else explain_session(detail)
 
 
-# What metrics beside the main one found: values that stand beside a session's result and never in its place.
+def explain_call(call: CallResult, *, include_values: bool = False) -> str:
+    """Say what became of one call: `1 of 3 arguments match; mismatched: unit; missing: days`."""
+    if call.expected is None:
+        if call.violates is not None:
+            return "forbidden"
+        reason = call.verdict.reason
+        if reason is None or reason in (Reason.NOTHING_EXPECTED, Reason.TURN_NOT_EXPECTED):
+            return "not expected"
+        return f"not expected, and perhaps forbidden: {REASON_TEXT[reason]}"
+    if call.missing:
+        return "; ".join(_of_missing(call, include_values=include_values))
+    parts = [f"not evaluated: {REASON_TEXT[call.verdict.reason]}"] if call.verdict.reason is not None else []
+    if call.arguments:
+        matched = len(call.arguments_with(Outcome.MATCHED))
+        parts.append(f"{matched} of {len(call.arguments)} arguments match")
+    elif not parts:
+        parts.append("no arguments are expected")
+    parts += _differences(call, include_values=include_values)
+    if call.violates is not None:
+        parts.append("forbidden")
+    if call.optional:
+        parts.append("optional")
+    if call.actual is not None and call.actual.error is not None:
+        parts.append("the call failed")
+    if call.actual is not None and call.actual.rejected:
+        parts.append("the request was not executed")
+    return "; ".join(parts)
 
 
-class Range(NamedTuple):
-    """The scores a metric can give, both ends included."""
-
-    least: float
-    most: float
-
-
-@dataclass(frozen=True, slots=True)
-class MetricScore:
-    """What a metric says of a session, or of one turn of it: `MetricScore(0.5, "one of two tools is known")`."""
-
-    score: float | Fraction | None
-    """Within the metric's range; None: not evaluated."""
-    explanation: str = ""
-    """One line for people. It reaches telemetry only where a door includes values."""
-    reason: Reason | None = None
-    """Why there is no score; `nothing_expected` unless said otherwise."""
-    turns: Sequence[float | Fraction | MetricScore | None] = ()
-    """One for each turn of the session, in its order; or none at all."""
-
-
-@dataclass(frozen=True, slots=True)
-class MetricVerdict:
-    """A score of a metric, and what it means where a threshold was given."""
-
-    exact: Fraction | None
-    label: Label | None = None
-    """`not_evaluated` exactly where there is no score; None where no threshold says what passes."""
-    reason: Reason | None = None
-    """Set exactly where `label` is `not_evaluated`."""
-    explanation: str = ""
-
-    @property
-    def score(self) -> float | None:
-        """The score as a float, or none."""
-        return None if self.exact is None else float(self.exact)
+def explain_turn(turn: TurnResult) -> str:
+    """Say what became of the calls of a turn, by tool."""
+    if turn.answer is not None:
+        return _of_preset(turn.answer)
+    violations = turn.violations
+    others = [call for call in turn.unexpected if call.violates is None]
+    wrong = [call for call in turn.calls if call.aligned and _is_wrong(call)]
+    required = [call for call in turn.calls if not call.optional]
+    unknown = [call for call in required if call.verdict.label is Label.NOT_EVALUATED]
+    missing = [call for call in required if call.missing and call.verdict.label is Label.FAIL]
+    if required:
+        right = sum(call.verdict.exact == 1 for call in required)
+        parts = [f"{right} of {turn.expected} calls right"]
+        if turn.alternative is not None:
+            parts.append(f"by alternative {turn.alternative + 1}")
+    elif turn.verdict.label is Label.NOT_EVALUATED:
+        parts = [f"not evaluated: {REASON_TEXT[turn.verdict.reason or Reason.NOTHING_EXPECTED]}"]
+    else:
+        parts = [] if violations else ["nothing that is forbidden was called"]
+    parts += _names("forbidden", _tools(violations, actual=True))
+    if turn.turn is None and required:
+        parts.append("the turn was never seen")
+    else:
+        parts += _names("wrong", _tools(call for call in wrong if not call.optional))
+        parts += _names("missing", _tools(missing))
+        parts += _names("optional and wrong", _tools(call for call in wrong if call.optional))
+    parts += _names("not evaluated", _tools(unknown))
+    parts += _names("unexpected", _tools(others))
+    parts += _names("not executed", [call.name for call in turn.rejected])
+    if turn.approximate:
+        parts.append("aligned approximately")
+    return "; ".join(parts)
 
 
-@dataclass(frozen=True, slots=True)
-class MetricTurn:
-    """One turn as a metric judged it."""
-
-    verdict: MetricVerdict
-    turn: Turn | None = None
-    """None for a turn of the golden that never came."""
-    turn_index: int | None = None
-    """Position among the run's turns, from 0; none also where all turns were judged as one."""
-    expected_index: int | None = None
-    """Position among the golden's turns, from 0."""
-
-
-@dataclass(frozen=True, slots=True)
-class MetricResult:
-    """One run of a session as a metric beside the main one judged it."""
-
-    name: str
-    description: str
-    range: Range
-    verdict: MetricVerdict
-    turns: tuple[MetricTurn, ...] = ()
-    """None at all where the metric judges sessions only."""
-    threshold: Fraction | None = None
-    """The least score that passes; None: the metric only informs, and fails nothing."""
+def explain_session(session: SessionResult) -> str:
+    """Say what became of the turns of a session, by number."""
+    if session.answer is not None:
+        return _of_preset(session.answer)
+    broken = [turn for turn in session.turns if turn.violations]
+    if not session.expected:
+        if broken:
+            return f"forbidden calls: {', '.join(turn_name(turn) for turn in broken)}"
+        if session.verdict.reason is None:
+            return "nothing that is forbidden was called"
+        return f"not evaluated: {REASON_TEXT[session.verdict.reason]}"
+    parts = [f"{session.evaluated} of {session.expected} turns evaluated"]
+    if broken:
+        parts.append(f"forbidden calls: {', '.join(turn_name(turn) for turn in broken)}")
+    failed = [turn for turn in session.turns if turn.verdict.label is Label.FAIL and turn not in broken]
+    if failed:
+        parts.append(f"below the threshold: {', '.join(turn_name(turn) for turn in failed)}")
+    if session.verdict.label is Label.NOT_EVALUATED and session.verdict.reason is not None:
+        parts.append(f"undecided: {REASON_TEXT[session.verdict.reason]}")
+    return "; ".join(parts)
 
 
-# What a preset returns: another system's answer, told in goldspan's shape.
+def _of_preset(answer: PresetResult) -> str:
+    """Name the preset; what it says itself holds values."""
+    status = "" if answer.status is None else f": {answer.status}"
+    return f"scored by preset {answer.name}{status}"
 
 
-@dataclass(frozen=True, slots=True)
-class PresetResult:
-    """What the reproduced system would have answered. Never average scores whose `name` differs."""
-
-    name: str
-    """The preset, such as `axion`."""
-    score: float | None
-    """In the system's own float arithmetic and range; none where it gives none."""
-    status: str | None = None
-    """The system's own word for the result (ADK: `PASSED`; UiPath: `NUMERICAL`), none where it has no such word."""
-    label: Label | None = None
-    """`not_evaluated` exactly where there is no score; none where the system gives a score but draws no line."""
-    reason: Reason | None = None
-    """Why there is no score; set exactly where `label` is `not_evaluated`."""
-    per_call: tuple[Mapping[str, JsonValue], ...] | None = None
-    """The score of each call, keyed as the system keys it; none where the system reports none."""
-    per_invocation: tuple[Mapping[str, JsonValue], ...] | None = None
-    """ADK: score and status of each invocation; none elsewhere."""
-    explanation: str | Mapping[str, JsonValue] | None = None
-    """In the system's own layout."""
-    error: str | None = None
-    """What the system raised, as `Type: message`."""
-
-    @property
-    def words(self) -> str:
-        """The explanation as text, empty where there is none: it holds values, so it is for people on this machine."""
-        if self.explanation is None:
-            return ""
-        if isinstance(self.explanation, str):
-            return self.explanation
-        return json.dumps(dict(self.explanation), ensure_ascii=False, default=str)
-
-    def to_json(self) -> dict[str, JsonValue]:
-        """Every field as JSON types."""
-        explanation = self.explanation
-        return {
-            "name": self.name,
-            "score": self.score,
-            "status": self.status,
-            "label": None if self.label is None else self.label.value,
-            "reason": None if self.reason is None else self.reason.value,
-            "per_call": None if self.per_call is None else [dict(call) for call in self.per_call],
-            "per_invocation": None if self.per_invocation is None else [dict(one) for one in self.per_invocation],
-            "explanation": dict(explanation) if isinstance(explanation, Mapping) else explanation,
-            "error": self.error,
-        }
+def turn_name(turn: TurnResult) -> str:
+    """Name a turn by its position in the golden, else in the session, counted from 1."""
+    if turn.turn is not None and turn.turn_index is None:
+        return "all turns"  # of a golden for the whole session
+    index = turn.turn_index if turn.expected_index is None else turn.expected_index
+    return "turn" if index is None else f"turn {index + 1}"
 
 
-def not_evaluated(name: str, reason: Reason, explanation: str) -> PresetResult:
-    """Make a result without a score, for a reason the system itself has no word for."""
-    return PresetResult(name, None, label=Label.NOT_EVALUATED, reason=reason, explanation=explanation)
+def _of_missing(call: CallResult, *, include_values: bool) -> Iterable[str]:
+    yield "not called" if call.verdict.reason is None else f"not evaluated: {REASON_TEXT[call.verdict.reason]}"
+    if call.actual is not None:
+        differences = _differences(call, include_values=include_values)
+        yield f"nearest call: {', '.join(differences) or 'right, but not where it is expected'}"
+        if call.actual.error is not None:
+            yield "that call failed"
+        if call.actual.rejected:
+            yield "that request was not executed"
 
 
-def raised(name: str, problem: Exception, status: str) -> PresetResult:
-    """Make a result of an exception the system would have raised: no score, and the exception as data."""
-    text = f"{type(problem).__name__}: {problem}"
-    return PresetResult(
-        name,
-        None,
-        status=status,
-        label=Label.NOT_EVALUATED,
-        reason=Reason.EVALUATOR_ERROR,
-        explanation=text,
-        error=text,
-    )
+def _differences(call: CallResult, *, include_values: bool) -> list[str]:
+    found: list[str] = []
+    for outcome in (Outcome.MISMATCHED, Outcome.MISSING, Outcome.UNKNOWN):
+        arguments = [argument for argument in call.arguments if argument.outcome is outcome]
+        found += _names(outcome.value, [_argument(one, include_values=include_values) for one in arguments], raw=True)
+    return found + _names("extra", call.extra_arguments)
 
 
-def judged(*, passed: bool) -> Label:
-    """Label the result of a system that draws a line."""
-    return Label.PASS if passed else Label.FAIL
+def _argument(argument: ArgumentResult, *, include_values: bool) -> str:
+    name = shown_name(argument.name)
+    parts, more = argument.differing[:_MOST_PARTS], len(argument.differing) - _MOST_PARTS
+    rest = [f"and {more} more"] if more > 0 else []
+    if not include_values:
+        return f"{name} ({', '.join([*map(shown_name, parts), *rest])})" if parts else name
+    if argument.outcome is not Outcome.MISMATCHED:
+        return f"{name} (expected {shown(argument.expected)})"
+    try:
+        inside = [f"{shown_name(part)}: {_part(argument, steps_of(part))}" for part in parts]
+    except LookupError:
+        inside = []  # a part of a matcher, which stands elsewhere than what it matches
+    return f"{name} ({'; '.join([*inside, *rest]) if inside else _difference(argument.expected, argument.actual)})"
+
+
+def _part(argument: ArgumentResult, steps: Steps) -> str:
+    expected = value_at(argument.expected, steps)
+    try:
+        return _difference(expected, value_at(argument.actual, steps))
+    except LookupError:
+        return f"expected {shown(expected)}, found nothing"
+
+
+def _difference(expected: JsonValue, actual: JsonValue) -> str:
+    return f"expected {shown(expected)}, found {shown(actual)}"
+
+
+def _is_wrong(call: CallResult) -> bool:
+    """Whether a call is wrong as what it stands for; a forbidden one may be right as that."""
+    return call.verdict.label is Label.FAIL and call.verdict.exact != 1
+
+
+def _tools(calls: Iterable[CallResult], *, actual: bool = False) -> list[str]:
+    named = ((call.actual or call.expected) if actual else (call.expected or call.actual) for call in calls)
+    return [call.name for call in named if call is not None]
+
+
+def _names(label: str, names: Sequence[str], *, raw: bool = False) -> list[str]:
+    if not names:
+        return []
+    some = [name if raw else shown_name(name) for name in names[:_MOST_NAMES]]
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    return [f"{label}: {', '.join(some)}{more}"]
+
+
+def is_interesting(session: SessionResult) -> bool:
+    """Whether there is more to say than that it passed, or that no golden wants it."""
+    if session.verdict.reason is Reason.NO_GOLDEN:
+        return False
+    beside = any(one.verdict.label not in {None, Label.PASS} for one in session.metrics)
+    return beside or session.verdict.label is not Label.PASS or any(_has_more(turn) for turn in session.turns)
+
+
+def _has_more(turn: TurnResult) -> bool:
+    verdicts = [turn.verdict, *(call.verdict for call in turn.calls)]
+    return bool(turn.unexpected or turn.rejected) or any(map(_said, verdicts))
+
+
+def _said(verdict: Verdict) -> bool:
+    return verdict.label is not Label.PASS and verdict.reason is not Reason.NOTHING_EXPECTED
+
+
+def session_lines(result: SessionResult) -> Iterator[str]:
+    """List what differs in a session, with values."""
+    name = (result.session.id if result.session else "") or (result.golden.key if result.golden else "")
+    called = shown_name(name) if name else "without id"
+    yield f"{verdict_text(result.verdict)} session {called}: {explain_session(result)}"
+    for metric in result.metrics:
+        verdict = metric.verdict
+        if verdict.label is not None and verdict.label is not Label.PASS:
+            yield f"  {verdict_text(verdict)} {metric.name}: {verdict.explanation or 'no score'}"
+    for turn in result.turns:
+        if _has_more(turn):
+            yield f"  {verdict_text(turn.verdict)} {turn_name(turn)}{_reason(turn)}"
+            if turn.answer is not None and turn.answer.words:
+                yield f"    {turn.answer.words}"
+            yield from (f"    {line}" for line in _calls(turn))
+
+
+def _reason(turn: TurnResult) -> str:
+    if turn.turn is None:
+        return ": never seen"
+    return "" if turn.verdict.reason is None else f": {REASON_TEXT[turn.verdict.reason]}"
+
+
+def _calls(turn: TurnResult) -> Iterator[str]:
+    for call in turn.calls:
+        if _said(call.verdict) or call.extra_arguments:
+            yield f"{verdict_text(call.verdict)} {_name(call)}: {explain_call(call, include_values=True)}"
+    near = {call.actual_index for call in turn.calls if call.missing}
+    for call in turn.unexpected:
+        if call.actual_index in near and call.violates is None:
+            continue
+        head = "extra" if call.violates is None else verdict_text(call.verdict)
+        yield f"{head} {_name(call)}: {explain_call(call, include_values=True)}"
+    for request in turn.rejected:
+        yield f"extra {shown_name(request.name)}: requested, never executed"
+
+
+def _name(call: CallResult) -> str:
+    one = call.expected or call.actual
+    return "" if one is None else shown_name(one.name)
+
+
+def verdict_text(verdict: Verdict | MetricVerdict) -> str:
+    """Return `pass`, `FAIL` or `????` with the score."""
+    if verdict.label is Label.PASS:
+        return "pass"
+    score = "" if verdict.score is None else f" {verdict.score:.3g}"
+    return f"{'FAIL' if verdict.label is Label.FAIL else '????'}{score}"

@@ -1,29 +1,36 @@
-"""Goldens that are judged over several runs of their session: so many must be seen, and so many of them must pass."""
+"""One scoring of many sessions: who scores them (`Scorer`), and everything it finds (`RunResult`).
+
+Every way into goldspan scores through a `Scorer`, so all of them give the same results.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from goldspan.scoring.api import GivenGolden, GivenSession
+from msgspec import Struct, field
+from msgspec.structs import replace
+
 from goldspan.scoring.criterion import Criterion
-from goldspan.scoring.errors import CriterionError
+from goldspan.scoring.document import Document, golden_document, session_document, verdict_document
+from goldspan.scoring.errors import CriterionError, Problem
 from goldspan.scoring.goldens.golden import ExpectedCall, Golden, Repeat
 from goldspan.scoring.goldens.golden_index import Ambiguous
+from goldspan.scoring.json_values import counted, plain, shown_name
 from goldspan.scoring.metrics.registry import BUILT_IN_METRICS, MetricRunner, run_in_this_thread
 from goldspan.scoring.metrics.session_metrics import ChosenMetric, MetricSource, choose_metrics, score_metrics
-from goldspan.scoring.presets import PRESETS
+from goldspan.scoring.presets.registry import PRESETS
 from goldspan.scoring.presets.session_preset import ChosenPreset, choose_preset, score_by_preset
-from goldspan.scoring.results import Label, Reason, SessionResult, Verdict
-from goldspan.scoring.score import score_session
-from goldspan.scoring.sessions import JsonValue
+from goldspan.scoring.results import SessionResult, is_interesting, session_lines, verdict_text
+from goldspan.scoring.session_score import score_run
+from goldspan.scoring.sessions import JsonValue, Session
 from goldspan.scoring.type_guards import is_mapping, is_sequence
+from goldspan.scoring.verdict import HARMLESS_REASONS, Coverage, Label, Reason, Verdict
 
 
-@dataclass(frozen=True, slots=True)
-class RepeatResult:
+class RepeatResult(Struct, frozen=True, gc=False):
     """A golden with `repeat` and every run of its session that was seen."""
 
     golden: Golden
@@ -41,6 +48,19 @@ class RepeatResult:
     def passed(self) -> int:
         """How many runs passed."""
         return sum(map(_passed, self.runs))
+
+    def to_json(self) -> Document:
+        """Return plain JSON values in a fixed order."""
+        return {
+            "golden": plain(self.golden.key),
+            "golden_set": self.golden.golden_set,
+            **verdict_document(self.verdict),
+            "runs": len(self.runs),
+            "passed": self.passed,
+            "needed_runs": self.repeat.runs,
+            "needed_passes": self.repeat.passes,
+            "explanation": str(self),
+        }
 
     def __str__(self) -> str:
         runs = "run" if len(self.runs) == 1 else "runs"
@@ -85,9 +105,102 @@ def _passed(run: SessionResult) -> bool:
     return run.verdict.label is Label.PASS and not run.failed
 
 
-# How sessions are judged: by `tool_parameter_match` or a preset in its place, and by the metrics chosen beside it.
-#
-# Every door and `score_sessions` judge through a `Scorer`, so that all say the same.
+class RunResult(Struct, frozen=True, gc=False):
+    """Everything one scoring of many sessions found. `assert result.passed, result` is a test.
+
+    `str(result)` is the readable difference; `to_json()` the document whose schema is published.
+    """
+
+    sessions: tuple[SessionResult, ...] = ()
+    """One for each run of a session that has a golden, then one for each session without."""
+    never_seen: tuple[Golden, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    golden_sets: Mapping[str, str] = field(default_factory=dict)
+    """`name@version` to digest of the golden sets that were used."""
+
+    @property
+    def passed(self) -> bool:
+        """Whether all passed, under strict coverage: see `passes`."""
+        return self.passes()
+
+    def passes(self, coverage: Coverage = "strict") -> bool:
+        """Return whether sessions were found and none failed; of goldens with `repeat`, whether enough runs passed.
+
+        `strict` also asks that nothing went unevaluated, on any level, for another reason than that nothing was
+        expected or no golden wanted the session, and that every golden was seen. `lenient` does not.
+        """
+        if not self.sessions or any(session.failed for session in self.sessions if not session.repeated):
+            return False
+        repeats = {repeat.verdict.label for repeat in self.repeats}
+        if Label.FAIL in repeats or (coverage == "strict" and Label.NOT_EVALUATED in repeats):
+            return False
+        return coverage == "lenient" or not (self.never_seen or any(self._unevaluated()))
+
+    @property
+    def repeats(self) -> tuple[RepeatResult, ...]:
+        """Goldens with `repeat`, each judged over its runs."""
+        return repeats_of(self.sessions)
+
+    def _unevaluated(self) -> Iterator[Reason]:
+        """List why something was not evaluated that should have been."""
+        for session in self.sessions:
+            calls = (call.verdict.reason for turn in session.turns for call in turn.calls)
+            turns = (turn.verdict.reason for turn in session.turns)
+            metrics = (metric.verdict.reason for metric in session.metrics if metric.threshold is not None)
+            for reason in (session.verdict.reason, *turns, *calls, *metrics):
+                if reason is not None and reason not in HARMLESS_REASONS:
+                    yield reason
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the document that `--format json` prints: plain JSON values in a fixed order."""
+        labels = [session.verdict.label for session in self.sessions]
+        return {
+            "passed": self.passed,
+            "totals": {
+                "sessions": len(self.sessions),
+                "passed": labels.count(Label.PASS),
+                "failed": labels.count(Label.FAIL),
+                "not_evaluated": labels.count(Label.NOT_EVALUATED),
+                "goldens_never_seen": len(self.never_seen),
+            },
+            "golden_sets": [{"golden_set": name, "digest": digest} for name, digest in self.golden_sets.items()],
+            "sessions": [session_document(session) for session in self.sessions],
+            "repeats": [repeat.to_json() for repeat in self.repeats],
+            "never_seen": [golden_document(golden) for golden in self.never_seen],
+            "problems": [
+                {"code": problem.code, "message": plain(problem.message), "source": plain(problem.source)}
+                for problem in self.problems
+            ],
+        }
+
+    def __str__(self) -> str:
+        return "\n".join(_lines(self))
+
+
+_MOST_SESSIONS = 50
+
+
+def _lines(run: RunResult) -> Iterator[str]:
+    labels = [session.verdict.label for session in run.sessions]
+    yield (
+        f"{counted(len(labels), 'session')}: {labels.count(Label.PASS)} passed, {labels.count(Label.FAIL)} failed, "
+        f"{labels.count(Label.NOT_EVALUATED)} not evaluated"
+    )
+    if not labels:
+        yield "nothing was recognised: no session in what was read"
+    interesting = [session for session in run.sessions if is_interesting(session)]
+    for session in interesting[:_MOST_SESSIONS]:
+        yield from session_lines(session)
+    if len(interesting) > _MOST_SESSIONS:
+        yield f"... and {counted(len(interesting) - _MOST_SESSIONS, 'session')} more"
+    for repeat in run.repeats:
+        yield f"{verdict_text(repeat.verdict)} golden {shown_name(repeat.golden.key)}: {repeat}"
+    for golden in run.never_seen[:_MOST_SESSIONS]:
+        yield f"never seen: golden {shown_name(golden.key)}{f' of {golden.golden_set}' if golden.golden_set else ''}"
+    if len(run.never_seen) > _MOST_SESSIONS:
+        yield f"... and {counted(len(run.never_seen) - _MOST_SESSIONS, 'golden')} more"
+    for problem in run.problems[:_MOST_SESSIONS]:
+        yield f"problem: {problem}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,16 +216,9 @@ class Scorer:
     run: MetricRunner = run_in_this_thread
     """Runs metrics that are not goldspan's own."""
 
-    def score(
-        self, golden: GivenGolden | Ambiguous | None, session: GivenSession, *, final: bool = True
-    ) -> SessionResult:
-        """Judge one run of a session, as `score_session` does.
-
-        Raises:
-            TypeError: something given is no golden or no session.
-
-        """
-        own = score_session(golden, session, self.criterion, final=final)
+    def score(self, golden: Golden | Ambiguous | None, session: Session, *, final: bool = True) -> SessionResult:
+        """Score one run of a session, as `score_run` does."""
+        own = score_run(golden, session, self.criterion, final=final)
         if own.golden is None:
             return own if self.preset is None else replace(own, preset=self.preset.name)
         metrics = score_metrics(own, self.metrics, override=self.criterion, run=self.run, final=final)

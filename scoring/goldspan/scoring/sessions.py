@@ -7,19 +7,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from types import MappingProxyType
 from typing import Any, NamedTuple
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 JsonValue = Any
 """None, bool, int, float, str, list of these, or dict from str to these."""
-
-_NOTHING: Mapping[str, Any] = MappingProxyType({})
-
-
-def _nothing() -> Mapping[str, Any]:
-    return _NOTHING
 
 
 class Capture(StrEnum):
@@ -39,8 +34,7 @@ class SpanRef(NamedTuple):
     span_id: str
 
 
-@dataclass(frozen=True, slots=True)
-class Content:
+class Content(Struct, frozen=True, gc=False):
     """Recorded content as it was written, with what is known of it; decoded when asked for."""
 
     raw: object = None
@@ -63,18 +57,17 @@ class Content:
 NO_CONTENT = Content()
 
 
-@dataclass(frozen=True, slots=True)
-class ToolCall:
+class ToolCall(Struct, frozen=True, gc=False):
     """One execution of a tool, or a request for one that was never seen to be executed.
 
     `ToolCall("get_weather", {"city": "Paris"})` is enough to score with; a mapper fills in the rest.
     """
 
     name: str
-    arguments: Mapping[str, JsonValue] | None = field(default_factory=_nothing)
+    arguments: Mapping[str, JsonValue] | None = field(default_factory=dict)
     """By parameter name; `None` exactly where `capture` is not `captured`."""
     capture: Capture = Capture.CAPTURED
-    argument_captures: Mapping[str, Capture] = field(default_factory=_nothing)
+    argument_captures: Mapping[str, Capture] = field(default_factory=dict)
     """Single arguments whose value is hidden, by name: they are present in `arguments`, but not to be believed."""
     call_id: str | None = None
     start: int = 0
@@ -97,8 +90,7 @@ class ToolCall:
     raw_arguments: Content = NO_CONTENT
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
+class Turn(Struct, frozen=True, gc=False):
     """One invocation of the outermost agent: from a user message to the answer."""
 
     calls: tuple[ToolCall, ...] = ()
@@ -118,8 +110,7 @@ class Turn:
     tool_definitions: Content = NO_CONTENT
 
 
-@dataclass(frozen=True, slots=True)
-class Session:
+class Session(Struct, frozen=True, gc=False):
     """The turns that share a session id, in one run."""
 
     id: str
@@ -132,9 +123,9 @@ class Session:
     """Several session ids stood where one was looked for; `id` is then a trace id."""
     incomplete: bool = False
     """A bound, an eviction or a time limit touched this run: calls may be missing."""
-    resource: Mapping[str, JsonValue] = field(default_factory=_nothing)
+    resource: Mapping[str, JsonValue] = field(default_factory=dict)
     """`service.name` and `deployment.environment.name` of the source, where set."""
-    attributes: Mapping[str, JsonValue] = field(default_factory=_nothing)
+    attributes: Mapping[str, JsonValue] = field(default_factory=dict)
     """Attributes of the turn roots that goldens join on, such as `test.case.name`."""
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from fractions import Fraction
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from goldspan.scoring.align.alignment import Alignment, Judge, Pair, align
 from goldspan.scoring.call_history import CallHistory
@@ -25,11 +26,19 @@ from goldspan.scoring.comparison import ONE, ZERO
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.expected_turn import ExpectedTurn
 from goldspan.scoring.goldens.golden import ANY_TOOL, ExpectedCall
-from goldspan.scoring.plain_turn import judged
-from goldspan.scoring.results import CallResult, Label, Reason, TurnResult, Verdict
+from goldspan.scoring.results import CallResult, TurnResult
 from goldspan.scoring.sessions import ToolCall, Turn
 from goldspan.scoring.tool_definitions import DeclaredDefaults
-from goldspan.scoring.verdict import REASONS, arguments_of, is_hidden, why_hidden, why_not_known
+from goldspan.scoring.verdict import (
+    REASON_OF_CAPTURE,
+    Label,
+    Reason,
+    Verdict,
+    arguments_of,
+    is_hidden,
+    why_hidden,
+    why_not_known,
+)
 
 # Calls of a turn aligned with expected ones, as their criterion says.
 
@@ -208,7 +217,7 @@ def _unknown(match: CallMatch, call: ToolCall) -> Reason | None:
     secret = [name for name in wanted if is_hidden(hidden, name)]
     if not secret or not match.may_be(call):
         return None
-    return REASONS[hidden[secret[0]]]
+    return REASON_OF_CAPTURE[hidden[secret[0]]]
 
 
 NOT_EXPECTED = Verdict(None, Label.NOT_EVALUATED, Reason.NOTHING_EXPECTED)
@@ -246,19 +255,8 @@ def score_calls(
     """
     if turn is not None and not turn.calls_visible:
         unseen = unseen or Reason.CALLS_NOT_VISIBLE
-    if turn is not None and unseen is None and golden.plain is not None:
-        found = golden.plain.score(turn, batches)
-        if found is not None:
-            partners, verdict, bounds = found
-
-            def whole() -> TurnResult:
-                matches = _matches(golden, CallContext(None, DeclaredDefaults(turn.tool_definitions)))
-                scored = _Scored(matches, golden.places, turn.calls, partners, {}, None)
-                return _result(golden, scored, verdict, turn, turn_index)
-
-            return TurnScore(TurnResult.later(whole, verdict=verdict), bounds)
-    around = CallContext(history, None if turn is None else DeclaredDefaults(turn.tool_definitions))
-    matches = _matches(golden, around)
+    context = CallContext(history, None if turn is None else DeclaredDefaults(turn.tool_definitions))
+    matches = _matches(golden, context)
     calls = turn.calls if turn is not None else ()
     partners, known, approximate = best_partners(matches, calls, golden.criterion, batches)
     scored = _Scored(matches, golden.places, calls, partners, known, unseen)
@@ -271,11 +269,7 @@ def score_calls(
             verdict, bounds = _with_room(verdict, bounds, most, golden.criterion, why)
     kept = None
     if golden.forbidden:
-        forbidden = [
-            CallMatch(call, one, around)
-            for call, one in zip(golden.calls, golden.criteria, strict=True)
-            if call.forbidden
-        ]
+        forbidden = [CallMatch(rules, context) for rules in golden.calls if rules.expected.forbidden]
         scored.calls, scored.unexpected, kept = judge_forbidden(forbidden, scored.calls, scored.unexpected, unseen)
         verdict = with_forbidden(verdict, kept)
     result = _result(golden, scored, verdict, turn, turn_index, approximate=approximate)
@@ -333,8 +327,8 @@ class _Scored:
                 self.bounds.append(within)
 
 
-def _matches(golden: ExpectedTurn, around: CallContext) -> list[CallMatch]:
-    return [CallMatch(golden.calls[place], golden.criteria[place], around) for place in golden.places]
+def _matches(golden: ExpectedTurn, context: CallContext) -> list[CallMatch]:
+    return [CallMatch(golden.calls[place], context) for place in golden.places]
 
 
 def _result(
@@ -408,7 +402,9 @@ def _score_of(values: Sequence[Fraction], extra: int, how: str) -> Fraction:
 
 def verdict_of(exact: Fraction, threshold: Fraction) -> Verdict:
     """Return the verdict on a score that is certain."""
-    return judged(*exact.as_integer_ratio(), *threshold.as_integer_ratio())[0]
+    if exact == 1:
+        return PASSED
+    return Verdict(exact, Label.PASS if exact >= threshold else Label.FAIL)
 
 
 def label_of(bounds: ScoreBounds, threshold: Fraction) -> Label:
@@ -431,7 +427,7 @@ def _verdict(
     threshold = criterion.exact_threshold
     if unseen is None and all(one.least is one.most for one in bounds):
         certain = _score_of([one.least for one in bounds], extra, how)
-        return judged(*certain.as_integer_ratio(), *threshold.as_integer_ratio())
+        return verdict_of(certain, threshold), RIGHT if certain == 1 else ScoreBounds(certain, certain)
     least = _score_of([one.least for one in bounds], extra, how)
     if unseen is not None and criterion.extra_calls == "penalize":
         least = ZERO

@@ -19,7 +19,7 @@ from goldspan.mappers.readers import read_files
 from goldspan.mappers.readers.files import starts_with_logs
 from goldspan.mappers.spans import LogView
 from goldspan.scoring import load_goldens
-from goldspan.scoring.results import Label
+from goldspan.scoring.verdict import Label
 from otlp_containers import as_message
 from otlp_logs import as_logs_data
 from otlp_requests import prefixed

@@ -17,14 +17,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from goldspan.scoring.api import score_session
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.errors import CriterionError
-from goldspan.scoring.explanation import explain
 from goldspan.scoring.goldens.adk_eval_set import HAND_OFFS
 from goldspan.scoring.goldens.golden import ExpectedCall, Golden, GoldenTurn
-from goldspan.scoring.results import CallResult, Label, SessionResult, TurnResult, Verdict
-from goldspan.scoring.score import score_session
+from goldspan.scoring.results import CallResult, SessionResult, TurnResult, explain
 from goldspan.scoring.sessions import Capture, Content, Session, ToolCall, Turn
+from goldspan.scoring.verdict import Label, Verdict
 
 try:
     from google.adk.evaluation.eval_case import (

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 from goldspan.collector_processor.emit import names
 from goldspan.collector_processor.emit.evaluation import DetailDigest, Evaluation
-from goldspan.scoring.results import CallResult, MetricResult, MetricTurn, Outcome, SessionResult, TurnResult
+from goldspan.scoring.metric_results import MetricResult, MetricTurn
+from goldspan.scoring.results import CallResult, Outcome, SessionResult, TurnResult
 from goldspan.scoring.sessions import ToolCall, Turn
 
 AttributeValue = str | bool | int | float | tuple[str, ...]

@@ -6,17 +6,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from goldspan.mappers.facts import NO_RESOURCE, ResourceFacts
-from goldspan.scoring.results import (
-    CallResult,
-    MetricResult,
-    MetricTurn,
-    MetricVerdict,
-    Range,
-    SessionResult,
-    TurnResult,
-    Verdict,
-)
+from goldspan.scoring.metric_results import MetricResult, MetricTurn, MetricVerdict, Range
+from goldspan.scoring.results import CallResult, SessionResult, TurnResult
 from goldspan.scoring.sessions import SpanRef
+from goldspan.scoring.verdict import Verdict
 
 _SHARE = Range(0.0, 1.0)
 

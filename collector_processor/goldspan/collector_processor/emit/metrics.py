@@ -15,7 +15,9 @@ from goldspan.collector_processor.emit.evaluation import Evaluation, Level
 from goldspan.collector_processor.emit.instrumentation import NO_SPAN, SCOPE, evaluated_span, scope_version
 from goldspan.mappers.facts import ResourceFacts
 from goldspan.scoring.errors import GoldspanError
-from goldspan.scoring.results import CallResult, Outcome, Range, Reason
+from goldspan.scoring.metric_results import Range
+from goldspan.scoring.results import CallResult, Outcome
+from goldspan.scoring.verdict import Reason
 
 _logger = logging.getLogger("goldspan")
 

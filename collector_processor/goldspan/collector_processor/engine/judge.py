@@ -7,6 +7,8 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from msgspec import structs
+
 from goldspan.collector_processor.emit.attributes import event_attributes
 from goldspan.collector_processor.emit.evaluation import DetailDigest, Evaluation, Level
 from goldspan.collector_processor.engine.settings import EngineSettings, EngineStats
@@ -21,24 +23,15 @@ from goldspan.mappers.assembly import (
     turns_of,
 )
 from goldspan.mappers.facts import ResourceFacts
+from goldspan.scoring.api import score_session
 from goldspan.scoring.errors import Problem
-from goldspan.scoring.explanation import explain
 from goldspan.scoring.goldens.golden import Golden
 from goldspan.scoring.goldens.golden_index import GoldenIndex, split_runs
+from goldspan.scoring.metric_results import MetricResult, MetricTurn, Range
 from goldspan.scoring.metrics.registry import BUILT_IN_METRICS
-from goldspan.scoring.results import (
-    CallResult,
-    Label,
-    MetricResult,
-    MetricTurn,
-    Range,
-    Reason,
-    SessionResult,
-    TurnResult,
-    Verdict,
-)
-from goldspan.scoring.score import score_session
+from goldspan.scoring.results import CallResult, SessionResult, TurnResult, explain
 from goldspan.scoring.sessions import Session, SpanRef, Turn
+from goldspan.scoring.verdict import Label, Reason, Verdict
 
 # Results turned into evaluations: one for each call, turn and session, each with an id made from what it judges.
 
@@ -327,7 +320,7 @@ class Judge:
             return
         results: dict[str, Evaluation] = {}
         for session in self._runs(state, build=wanted):
-            run = replace(session, incomplete=True) if incomplete else session
+            run = structs.replace(session, incomplete=True) if incomplete else session
             golden = self.goldens.find(run)
             if golden is None and not (over and self.settings.report_unmatched):
                 if over:
@@ -365,7 +358,7 @@ class Judge:
         for session in sessions:
             golden = self.goldens.find(session)
             runs += split_runs(session, golden) if isinstance(golden, Golden) else [session]
-        return [replace(run, incomplete=True) if self._lacks_spans(run) else run for run in runs]
+        return [structs.replace(run, incomplete=True) if self._lacks_spans(run) else run for run in runs]
 
     def _lacks_spans(self, run: Session) -> bool:
         """Tell whether spans of this run were forgotten: calls of it, or a plain span that stood between others."""

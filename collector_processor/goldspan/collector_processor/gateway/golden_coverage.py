@@ -8,7 +8,7 @@ from typing import Any
 
 from goldspan.collector_processor.emit.evaluation import Evaluation, Level
 from goldspan.scoring.goldens import GoldenIndex
-from goldspan.scoring.results import Label
+from goldspan.scoring.verdict import Label
 
 _LISTED = 1000
 """At most so many goldens are listed as seen, and as many as never seen."""

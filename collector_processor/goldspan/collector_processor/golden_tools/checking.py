@@ -9,13 +9,13 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from goldspan.scoring.api import score_turn
 from goldspan.scoring.goldens import Ambiguous, Golden, GoldenIndex
 from goldspan.scoring.goldens.documents import MistakeCollector, Unreadable, ValuePath, nearest, path_text, read_text
 from goldspan.scoring.goldens.golden import ANY_TOOL, ExpectedCall
 from goldspan.scoring.goldens.loading import READERS
 from goldspan.scoring.json_values import shown, shown_name
 from goldspan.scoring.matchers.kinds.literal import LITERAL, dollar_keys
-from goldspan.scoring.score import score_turn
 from goldspan.scoring.sessions import JsonValue, Session
 from goldspan.scoring.tool_definitions import declared_parameters
 from goldspan.scoring.type_guards import is_mapping, is_sequence

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from goldspan.collector_processor.golden_tools.recording import merge_calls, merge_turns, recorded_call, recorded_turn
 from goldspan.collector_processor.replay.wording import counted
+from goldspan.scoring.api import score_sessions
 from goldspan.scoring.comparison import equal
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.goldens import GoldenIndex
@@ -20,10 +21,11 @@ from goldspan.scoring.json_values import shown_name, steps_of
 from goldspan.scoring.matchers import escape_literal
 from goldspan.scoring.matchers.kinds.literal import dollar_keys
 from goldspan.scoring.matchers.value_score import MOST_DIFFERING
-from goldspan.scoring.results import ArgumentResult, CallResult, Outcome, Reason, RunResult, SessionResult, TurnResult
-from goldspan.scoring.score import score_sessions
+from goldspan.scoring.results import ArgumentResult, CallResult, Outcome, SessionResult, TurnResult
+from goldspan.scoring.run import RunResult
 from goldspan.scoring.sessions import JsonValue, Session, ToolCall
 from goldspan.scoring.type_guards import is_mapping, is_sequence
+from goldspan.scoring.verdict import Reason
 
 
 class _Nothing:

@@ -29,9 +29,10 @@ from goldspan.collector_processor.replay.totals import (
 )
 from goldspan.collector_processor.replay.wording import counted, printable, score_text
 from goldspan.scoring.errors import FileError, Mistake
-from goldspan.scoring.explanation import REASONS
 from goldspan.scoring.json_values import plain
-from goldspan.scoring.results import CallResult, Label, Reason, RunResult, SessionResult, Verdict
+from goldspan.scoring.results import CallResult, SessionResult
+from goldspan.scoring.run import RunResult
+from goldspan.scoring.verdict import REASON_TEXT, Label, Reason, Verdict
 
 _MOST_MISTAKES = 10
 _HINT = "expected the document of an earlier `goldspan score --format json`"
@@ -254,19 +255,19 @@ def _gone(document: _Document, result: RunResult) -> Iterator[str]:
     goldens = unseen_goldens(result)
     for key, name in dict.fromkeys(((_set_name(g.golden_set), plain(g.key)), printable(g.key)) for g in goldens):
         if key not in unseen:
-            yield f"{name}: {'seen before' if key in seen else 'new'}, now {REASONS[Reason.GOLDEN_NEVER_SEEN]}"
+            yield f"{name}: {'seen before' if key in seen else 'new'}, now {REASON_TEXT[Reason.GOLDEN_NEVER_SEEN]}"
 
 
 def _worst_words(now: SessionResult) -> str:
     if now.verdict.label is Label.PASS:
         reasons: Iterable[Reason] = dict.fromkeys(gaps(now))
-        return f"parts of it not evaluated ({', '.join(REASONS[reason] for reason in reasons)})"
+        return f"parts of it not evaluated ({', '.join(REASON_TEXT[reason] for reason in reasons)})"
     return _words(now.verdict.label, now.verdict.score, now.verdict.reason)
 
 
 def _words(label: str, score: float | None, reason: str | None) -> str:
     if label == Label.NOT_EVALUATED:
-        known: Mapping[str, str] = {one.value: words for one, words in REASONS.items()}
+        known: Mapping[str, str] = {one.value: words for one, words in REASON_TEXT.items()}
         return f"not evaluated ({known.get(reason or '', reason or 'no reason')})"
     word = "passed" if label == Label.PASS else "failed"
     return word if score is None else f"{word} with {_exactly(score)}"

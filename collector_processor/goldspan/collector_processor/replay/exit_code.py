@@ -10,8 +10,8 @@ from fractions import Fraction
 
 from goldspan.collector_processor.replay.totals import Totals, gaps, is_gap, totals
 from goldspan.collector_processor.replay.wording import counted, listed, printable
-from goldspan.scoring.explanation import REASONS
-from goldspan.scoring.results import Label, Reason, RunResult
+from goldspan.scoring.run import RunResult
+from goldspan.scoring.verdict import REASON_TEXT, Label, Reason
 
 
 class Coverage(StrEnum):
@@ -109,5 +109,5 @@ def _gaps(result: RunResult) -> Iterator[str]:
             (whole if session.verdict.label is Label.NOT_EVALUATED else partly).append(reasons)
     for what, found in (("", whole), ("parts of ", partly)):
         if found:
-            words = ", ".join(dict.fromkeys(REASONS[reason] for reasons in found for reason in reasons))
+            words = ", ".join(dict.fromkeys(REASON_TEXT[reason] for reasons in found for reason in reasons))
             yield f"{what}{counted(len(found), 'session')} could not be evaluated ({words})"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.dialects import Advice, Dialect
-from goldspan.scoring.results import Reason
 from goldspan.scoring.sessions import Capture
+from goldspan.scoring.verdict import Reason
 
 CAPTURE_WORDS: dict[Capture, str] = {
     Capture.CAPTURED: "captured",

@@ -15,9 +15,8 @@ from goldspan.mappers.spans import LogView, RecordView
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.goldens.golden_index import user_texts
 from goldspan.scoring.json_values import plain
-from goldspan.scoring.results import Reason
 from goldspan.scoring.sessions import Capture, Content, Session, SpanRef, ToolCall, Turn
-from goldspan.scoring.verdict import REASONS
+from goldspan.scoring.verdict import REASON_OF_CAPTURE, Reason
 
 NO_SCOPE = "(no scope)"
 NO_SESSION_ID = frozenset({"trace_id", "input"})
@@ -116,7 +115,7 @@ def _hints(sessions: Sequence[Session], dialects: Counter[str], registry: Dialec
     for (capture, dialect), count in _unknown_arguments(calls).items():
         helps = advice_of(known.get(dialect)).arguments if capture is Capture.NOT_CAPTURED else ""
         seen = f"arguments {CAPTURE_WORDS[capture]} in {count} of {len(calls)} calls ({dialect})"
-        yield Hint(seen, helps or HELP[REASONS[capture]])
+        yield Hint(seen, helps or HELP[REASON_OF_CAPTURE[capture]])
     hidden = sum(not turn.calls_visible for turn in turns)
     if hidden:
         yield Hint(f"tools ran unseen in {hidden} of {len(turns)} turns", HELP[Reason.CALLS_NOT_VISIBLE])

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+from msgspec.structs import replace
 
 from goldspan.collector_processor.emit.evaluation import Evaluation
 from goldspan.collector_processor.engine.engine import Engine, EngineOutput
@@ -13,9 +15,10 @@ from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.spans import LogView, MarkedView, PlainSpans
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.goldens import Ambiguous, Golden, GoldenIndex
-from goldspan.scoring.results import Reason, RunResult, SessionResult
-from goldspan.scoring.run import Scorer
+from goldspan.scoring.results import SessionResult
+from goldspan.scoring.run import RunResult, Scorer
 from goldspan.scoring.sessions import Session, Turn
+from goldspan.scoring.verdict import Reason
 
 SPANS_A_SECOND = 1_000.0
 """The clock of a replay counts spans, so that the same files give the same results on any machine."""

@@ -9,7 +9,10 @@ from fractions import Fraction
 
 from goldspan.collector_processor.replay.wording import printable
 from goldspan.scoring.goldens.golden import Golden
-from goldspan.scoring.results import CallResult, Label, MetricVerdict, Outcome, Reason, RunResult, SessionResult
+from goldspan.scoring.metric_results import MetricVerdict
+from goldspan.scoring.results import CallResult, Outcome, SessionResult
+from goldspan.scoring.run import RunResult
+from goldspan.scoring.verdict import Label, Reason
 
 _HARMLESS = frozenset({Reason.NOTHING_EXPECTED, Reason.NO_GOLDEN})
 """Reasons for having no score that are no gap: there was nothing to evaluate."""

@@ -43,8 +43,9 @@ from goldspan.collector_processor.report.values import (
 from goldspan.mappers.json_shapes import is_list, is_object
 from goldspan.scoring.json_values import plain
 from goldspan.scoring.matchers.kinds.literal import dollar_keys
-from goldspan.scoring.results import Label, Outcome, Reason
+from goldspan.scoring.results import Outcome
 from goldspan.scoring.sessions import JsonValue
+from goldspan.scoring.verdict import Label, Reason
 
 LONGEST = 20_000
 """Characters of one value that are shown; the JSON document has all of it."""

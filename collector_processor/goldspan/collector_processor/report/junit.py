@@ -15,9 +15,8 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 from goldspan.collector_processor.replay.hints import HELP
 from goldspan.collector_processor.report.model import MetricReport, RepeatReport, Report, SessionReport
 from goldspan.collector_processor.report.terminal import session_text
-from goldspan.scoring.explanation import REASONS
 from goldspan.scoring.goldens.golden import MAIN_METRIC
-from goldspan.scoring.results import Label, Reason
+from goldspan.scoring.verdict import REASON_TEXT, Label, Reason
 
 NO_SINGLE_GOLDEN = "no single golden"
 """The suite of sessions that several goldens match equally well."""
@@ -38,7 +37,7 @@ def junit_report(report: Report) -> str:
         suite_of(repeat.golden_set).add_repeat(repeat)
     for golden in report.never_seen:
         case = suite_of(golden.golden_set).case(golden.name)
-        message = f"golden {REASONS[Reason.GOLDEN_NEVER_SEEN]}"
+        message = f"golden {REASON_TEXT[Reason.GOLDEN_NEVER_SEEN]}"
         kind = "failure" if report.strict else "skipped"
         _result(case, kind, Reason.GOLDEN_NEVER_SEEN, message, HELP[Reason.GOLDEN_NEVER_SEEN])
     root = Element("testsuites", name="goldspan")

@@ -9,7 +9,7 @@ from goldspan.collector_processor.replay.wording import counted, printable, scor
 from goldspan.collector_processor.report.model import MARKS, Report, SessionReport
 from goldspan.collector_processor.report.terminal import session_text
 from goldspan.collector_processor.report.values import shorten
-from goldspan.scoring.results import Label
+from goldspan.scoring.verdict import Label
 
 LONGEST = 65_536
 """Characters GitHub takes in a comment; kept in bytes, which are never fewer."""

@@ -24,21 +24,12 @@ from goldspan.collector_processor.replay.wording import counted, listed, number_
 from goldspan.collector_processor.report.summary import advice_for, because, summary_rows
 from goldspan.collector_processor.report.values import ABSENT, Absent, shorten
 from goldspan.scoring.errors import Problem
-from goldspan.scoring.explanation import REASONS, explain
 from goldspan.scoring.goldens.golden import ExpectedCall
-from goldspan.scoring.results import (
-    ArgumentResult,
-    CallResult,
-    Label,
-    MetricResult,
-    Outcome,
-    PresetResult,
-    Reason,
-    RunResult,
-    SessionResult,
-    TurnResult,
-)
+from goldspan.scoring.metric_results import MetricResult, PresetResult
+from goldspan.scoring.results import ArgumentResult, CallResult, Outcome, SessionResult, TurnResult, explain
+from goldspan.scoring.run import RunResult
 from goldspan.scoring.sessions import Capture, JsonValue, ToolCall
+from goldspan.scoring.verdict import REASON_TEXT, Label, Reason
 
 WORST_FIRST = (Label.FAIL, Label.NOT_EVALUATED, Label.PASS)
 LABEL_WORDS = {Label.PASS: "passed", Label.FAIL: "failed", Label.NOT_EVALUATED: "not evaluated"}
@@ -375,7 +366,7 @@ def _session(result: SessionResult, name: str, run: tuple[int, int], by_dialect:
 
 
 def _reason(reason: Reason | None) -> str:
-    return "" if reason is None else REASONS[reason]
+    return "" if reason is None else REASON_TEXT[reason]
 
 
 def _notes(result: SessionResult) -> Iterator[str]:
@@ -515,7 +506,7 @@ def _call_note(call: CallResult) -> str:
     failed = "" if made is None or made.error is None else shorten(printable(made.error), _LONGEST_ERROR)
     if call.missing:
         if call.verdict.reason is not None:
-            return REASONS[call.verdict.reason]
+            return REASON_TEXT[call.verdict.reason]
         if made is None:
             return "never called"
         if _has_wrong_argument(call):

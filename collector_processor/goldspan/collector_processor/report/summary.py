@@ -9,8 +9,9 @@ from goldspan.collector_processor.replay.exit_code import ExitDecision
 from goldspan.collector_processor.replay.hints import HELP
 from goldspan.collector_processor.replay.totals import Totals, is_gap
 from goldspan.collector_processor.replay.wording import counted, listed, number_text, printable, score_text
-from goldspan.scoring.explanation import REASONS
-from goldspan.scoring.results import Label, MetricVerdict, Reason, RunResult
+from goldspan.scoring.metric_results import MetricVerdict
+from goldspan.scoring.run import RunResult
+from goldspan.scoring.verdict import REASON_TEXT, Label, Reason
 
 
 def because(decision: ExitDecision, sums: Totals) -> str:
@@ -99,9 +100,9 @@ def advice_for(result: RunResult, sums: Totals, by_dialect: Mapping[str, str]) -
     for reason, count in sums.not_evaluated.items():
         if reason in HELP:
             texts = _dialect_advice(result, reason, by_dialect) or [HELP[reason]]
-            found += [(f"{REASONS[reason]} ({count:,})", text) for text in texts]
+            found += [(f"{REASON_TEXT[reason]} ({count:,})", text) for text in texts]
     if sums.never_seen:
-        found.append((REASONS[Reason.GOLDEN_NEVER_SEEN], HELP[Reason.GOLDEN_NEVER_SEEN]))
+        found.append((REASON_TEXT[Reason.GOLDEN_NEVER_SEEN], HELP[Reason.GOLDEN_NEVER_SEEN]))
     if not sums.seen and sums.without_golden:
         found.append(("no session has a golden", HELP[Reason.GOLDEN_NEVER_SEEN]))
     yield from dict.fromkeys(found)

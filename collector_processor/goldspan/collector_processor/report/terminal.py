@@ -40,7 +40,8 @@ from goldspan.collector_processor.report.values import (
     one_line,
     shorten,
 )
-from goldspan.scoring.results import Label, Outcome
+from goldspan.scoring.results import Outcome
+from goldspan.scoring.verdict import Label
 
 _PIPED_WIDTH = 100
 _MOST_IN_DETAIL = 20

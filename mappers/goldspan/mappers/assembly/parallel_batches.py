@@ -7,7 +7,8 @@ siblings that overlap in time.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from goldspan.mappers.assembly.trace_tree import TraceTree, time_order
 from goldspan.mappers.facts import SpanFacts

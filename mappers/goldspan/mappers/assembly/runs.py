@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+from msgspec.structs import replace
 
 from goldspan.mappers.assembly.fragments import Fragment
 from goldspan.mappers.assembly.session_id import DEFAULT_SESSION_KEYS

@@ -16,7 +16,6 @@ from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 from goldspan.scoring.criterion import Criterion
-from goldspan.scoring.kept import Keeper
 from goldspan.scoring.matchers.matcher import Expected
 from goldspan.scoring.matchers.reading import read_arguments
 from goldspan.scoring.sessions import JsonValue
@@ -80,7 +79,7 @@ class Repeat(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class ExpectedCall(Keeper):
+class ExpectedCall:
     """One call that should have been made: `ExpectedCall("get_weather", {"city": "Paris"})`.
 
     Only the arguments named in `args` are judged; others that were passed are reported as extra. Raises MatcherError
@@ -132,7 +131,7 @@ class GoldenTurn:
 
 
 @dataclass(frozen=True, slots=True)
-class Golden(Keeper):
+class Golden:
     """What one session should have done, as turns or as one list of calls for the whole session."""
 
     session: str | None = None

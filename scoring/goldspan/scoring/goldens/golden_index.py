@@ -9,9 +9,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fnmatch import translate
 from typing import Any, cast
+
+from msgspec.structs import replace
 
 from goldspan.scoring.errors import GoldenFileError, Mistake
 from goldspan.scoring.goldens.golden import Golden, GoldenSet, GoldenTurn

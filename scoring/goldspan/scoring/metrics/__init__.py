@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from goldspan.scoring.metric_results import MetricResult, MetricScore, MetricTurn, MetricVerdict, Range
     from goldspan.scoring.metrics.registry import (
         FunctionMetric,
         Metric,
@@ -21,13 +22,6 @@ if TYPE_CHECKING:
         metric,
         metric_names,
         register_metric,
-    )
-    from goldspan.scoring.results import (
-        MetricResult,
-        MetricScore,
-        MetricTurn,
-        MetricVerdict,
-        Range,
     )
 
 __all__ = [
@@ -55,5 +49,5 @@ def __getattr__(name: str) -> Any:
     """Import a public name when it is first used (PEP 562): a module of this package does not need the scorer."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = "results" if name in _RESULTS else "metrics.registry"
+    module = "metric_results" if name in _RESULTS else "metrics.registry"
     return getattr(import_module(f"goldspan.scoring.{module}"), name)

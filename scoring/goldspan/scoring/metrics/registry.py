@@ -15,9 +15,10 @@ from typing import Any, Protocol, TypeVar, cast
 
 from goldspan.scoring.errors import MetricError
 from goldspan.scoring.goldens.golden import MAIN_METRIC, Golden
+from goldspan.scoring.metric_results import MetricScore, Range
 from goldspan.scoring.metrics.trajectory import TRAJECTORY_METRICS
-from goldspan.scoring.results import MetricScore, Range, SessionResult
-from goldspan.scoring.score import score_session
+from goldspan.scoring.results import SessionResult
+from goldspan.scoring.session_score import score_run
 from goldspan.scoring.sessions import Session
 
 MetricAnswer = MetricScore | SessionResult | float | bool | None
@@ -179,7 +180,7 @@ class ToolParameterMatch:
 
     def __call__(self, session: Session, golden: Golden) -> SessionResult:
         """Judge a session."""
-        return score_session(golden, session)
+        return score_run(golden, session)
 
 
 BUILT_IN_METRICS: dict[str, Metric] = {one.name: one for one in (ToolParameterMatch(), *TRAJECTORY_METRICS)}

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 
+from msgspec.structs import replace
+
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.errors import MetricError
-from goldspan.scoring.explanation import explain
 from goldspan.scoring.goldens.golden import MAIN_METRIC, Golden, MetricChoice
+from goldspan.scoring.metric_results import MetricResult, MetricScore, MetricTurn, MetricVerdict, Range
 from goldspan.scoring.metrics.registry import (
     Metric,
     MetricFunction,
@@ -22,18 +24,9 @@ from goldspan.scoring.metrics.registry import (
     run_in_this_thread,
 )
 from goldspan.scoring.metrics.trajectory import TrajectoryMetric, TurnCalls, calls_by_turn, mean
-from goldspan.scoring.results import (
-    Label,
-    MetricResult,
-    MetricScore,
-    MetricTurn,
-    MetricVerdict,
-    Range,
-    Reason,
-    SessionResult,
-    TurnResult,
-)
+from goldspan.scoring.results import SessionResult, TurnResult, explain
 from goldspan.scoring.sessions import Session
+from goldspan.scoring.verdict import Label, Reason
 
 _LONGEST = 500
 """Characters of what a metric raised."""

@@ -25,14 +25,16 @@ from typing import NamedTuple
 
 from goldspan.scoring.align.alignment import Pair, align
 from goldspan.scoring.call_history import CallHistory
-from goldspan.scoring.call_match import CallContext, CallMatch
+from goldspan.scoring.call_match import CallContext, CallMatch, call_rules
 from goldspan.scoring.comparison import ONE, ZERO
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.goldens.golden import Golden
-from goldspan.scoring.results import MetricScore, Range, Reason, SessionResult, TurnResult
-from goldspan.scoring.score import score_session
+from goldspan.scoring.metric_results import MetricScore, Range
+from goldspan.scoring.results import SessionResult, TurnResult
+from goldspan.scoring.session_score import score_run
 from goldspan.scoring.sessions import Session, ToolCall, batches_of
 from goldspan.scoring.tool_definitions import DeclaredDefaults
+from goldspan.scoring.verdict import Reason
 
 _PAIR = Pair(ONE)
 _RANGE = Range(0.0, 1.0)
@@ -71,7 +73,9 @@ class TurnCalls:
         """Why a score is not known, where it depends on what is not known."""
         judging = override or _criterion_of(turn, golden)
         around = CallContext(history, None if turn.turn is None else DeclaredDefaults(turn.turn.tool_definitions))
-        self._matches = [CallMatch(call, override or call.criterion or judging, around) for call in expected]
+        self._matches = [
+            CallMatch(call_rules(call, override or call.criterion or judging), around) for call in expected
+        ]
         self._calls, batches = _calls_of(turn, session, judging)
         self._batches = batches if judging.parallel_calls == "any_order" else None
         self._same: dict[tuple[int, int], bool | None] = {}
@@ -122,7 +126,7 @@ class TrajectoryMetric:
 
     def __call__(self, session: Session, golden: Golden) -> MetricScore:
         """Judge a session by the golden's own criteria."""
-        result = score_session(golden, session)
+        result = score_run(golden, session)
         return MetricScore(mean(self.of_turns(calls_by_turn(result))), reason=result.verdict.reason)
 
     def of_turns(self, turns: Sequence[TurnCalls]) -> list[MetricScore]:

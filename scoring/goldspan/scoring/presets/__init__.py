@@ -6,9 +6,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from goldspan.scoring.metric_results import PresetResult
     from goldspan.scoring.presets.inputs import PresetOptions
     from goldspan.scoring.presets.registry import PRESETS, Preset, score_with_preset
-    from goldspan.scoring.results import PresetResult
 
 __all__ = [
     "PRESETS",
@@ -25,7 +25,7 @@ _MODULES = {
         "Preset",
         "score_with_preset",
     ),
-    "results": ("PresetResult",),
+    "metric_results": ("PresetResult",),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from enum import Enum
 from typing import Any, NamedTuple
 
+from msgspec.structs import replace
 from pydantic import field_validator
 
+from goldspan.scoring.metric_results import PresetResult, judged
 from goldspan.scoring.presets.inputs import PresetOptions, checked_arguments, items, plain_calls
-from goldspan.scoring.results import Label, PresetResult, Reason, judged
 from goldspan.scoring.type_guards import is_mapping, is_sequence
+from goldspan.scoring.verdict import Label, Reason
 
 PASSED, FAILED, NOT_EVALUATED = "PASSED", "FAILED", "NOT_EVALUATED"
 """ADK's own words; an exception in an evaluator is `EXCEPTION`."""

@@ -12,8 +12,8 @@ from typing import Any, Literal, NamedTuple
 
 from pydantic import Field
 
+from goldspan.scoring.metric_results import PresetResult, judged
 from goldspan.scoring.presets.inputs import PresetOptions, named_call, plain_calls
-from goldspan.scoring.results import PresetResult, judged
 from goldspan.scoring.type_guards import is_dict
 
 NAME = "axion"

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from goldspan.scoring.metric_results import PresetResult
 from goldspan.scoring.presets.inputs import PresetOptions, named_call, plain_calls
-from goldspan.scoring.results import PresetResult
 from goldspan.scoring.type_guards import is_dict, is_sequence
 
 NAME = "ragas"

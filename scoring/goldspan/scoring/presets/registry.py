@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, NoReturn
 
 from goldspan.scoring.errors import CriterionError
+from goldspan.scoring.metric_results import PresetResult, not_evaluated, raised
 from goldspan.scoring.presets import adk, axion, bfcl, langchain, ragas, tau2, uipath
 from goldspan.scoring.presets.inputs import (
     InputMissingError,
@@ -16,7 +17,7 @@ from goldspan.scoring.presets.inputs import (
     unknown_arguments,
     unknown_name,
 )
-from goldspan.scoring.results import PresetResult, Reason, not_evaluated, raised
+from goldspan.scoring.verdict import Reason
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,18 +9,21 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+from msgspec.structs import replace
 from pydantic.alias_generators import to_camel
 
 from goldspan.scoring.goldens.golden import ExpectedCall, Golden
+from goldspan.scoring.metric_results import PresetResult
 from goldspan.scoring.presets.registry import Preset, find_preset
-from goldspan.scoring.results import Label, PresetResult, Reason, SessionResult, TurnResult, Verdict
+from goldspan.scoring.results import SessionResult, TurnResult
 from goldspan.scoring.sessions import Session, ToolCall, Turn, as_one_turn
 from goldspan.scoring.type_guards import is_list, is_mapping
+from goldspan.scoring.verdict import Label, Reason, Verdict
 
 # Tool definitions that a trace holds, in the form BFCL documents functions.
 

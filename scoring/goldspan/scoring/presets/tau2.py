@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from goldspan.scoring.metric_results import PresetResult, judged
 from goldspan.scoring.presets.inputs import PlainCall, PresetOptions, named_call, plain_calls
-from goldspan.scoring.results import PresetResult, judged
 
 NAME = "tau2"
 

@@ -1,31 +1,16 @@
-"""Scores: of a turn, of a session against its golden, and of many sessions against many goldens.
-
-Nothing here reads a clock, a file or the network, except that goldens may be given to `score_sessions` by their path.
-"""
+"""One run of a session scored against its golden."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
 
-from goldspan.scoring.api import (
-    ActualCalls,
-    ExpectedCalls,
-    GivenGolden,
-    GivenSession,
-    actual_turn,
-    expected_calls,
-    golden_of,
-    session_of,
-)
 from goldspan.scoring.call_history import CallHistory
 from goldspan.scoring.call_match import ScoreBounds
-from goldspan.scoring.criterion import DEFAULT, Criterion
-from goldspan.scoring.expected_turn import ExpectedSession, ExpectedTurn, expected_session, expected_turn
-from goldspan.scoring.goldens.golden import Golden, GoldenSet
-from goldspan.scoring.goldens.golden_index import Ambiguous, GoldenIndex, split_runs, with_golden_tool_names
-from goldspan.scoring.results import CallResult, Label, Reason, RunResult, SessionResult, TurnResult, Verdict
+from goldspan.scoring.criterion import Criterion
+from goldspan.scoring.expected_turn import ExpectedSession, ExpectedTurn, expected_session
+from goldspan.scoring.goldens.golden import Golden
+from goldspan.scoring.goldens.golden_index import Ambiguous, with_golden_tool_names
+from goldspan.scoring.results import CallResult, SessionResult, TurnResult
 from goldspan.scoring.sessions import Session, Turn, as_one_turn, batches_of
 from goldspan.scoring.turn_score import (
     TurnScore,
@@ -37,63 +22,25 @@ from goldspan.scoring.turn_score import (
     verdict_of,
     with_forbidden,
 )
-from goldspan.scoring.type_guards import is_mapping
-
-if TYPE_CHECKING:
-    from goldspan.scoring.metrics.session_metrics import MetricSource
-
-GoldenSource = GoldenSet | str | Path | Mapping[str, Any]
-"""A golden set, a file or a directory of them, or a mapping that looks like a file."""
+from goldspan.scoring.verdict import Label, Reason, Verdict
 
 
-def score_turn(
-    expected: ExpectedCalls, actual: ActualCalls, criterion: Criterion | Mapping[str, Any] | None = None
-) -> TurnResult:
-    """Score what one turn called against what it should have called.
-
-    Calls are values or plain mappings: `{"name": "get_weather", "args": {"city": "Paris"}}`. `criterion` replaces what
-    expected calls have as their own; without it those hold, else the default one.
-
-    Raises:
-        CriterionError: `criterion` is wrong.
-        MatcherError: an expected value is a wrong matcher.
-        TypeError: something given is no call.
-
-    """
-    override = _override(criterion)
-    wanted, turn = expected_turn(expected_calls(expected), override or DEFAULT, override), actual_turn(actual)
-    history = CallHistory([turn], [wanted.calls]) if wanted.asks_history else None
-    return score_calls(wanted, turn, turn_index=0, history=history).result
-
-
-def score_session(
-    golden: GivenGolden | Ambiguous | None,
-    session: GivenSession,
-    criterion: Criterion | Mapping[str, Any] | None = None,
-    *,
-    final: bool = True,
+def score_run(
+    golden: Golden | Ambiguous | None, session: Session, criterion: Criterion | None = None, *, final: bool = True
 ) -> SessionResult:
-    """Score one run of a session against its golden.
+    """Score one run of a session against its golden, which is what `GoldenIndex.find` returns.
 
-    A golden is a value, a list of turns (each a list of calls), or one list of calls for the whole session. What
-    `GoldenIndex.find` returns is understood: None gives the reason `no_golden`, several goldens `ambiguous_golden`.
-    `criterion` replaces every criterion the golden has. `final=False` says that more turns may come: golden turns
-    without a turn are then left out, and a golden for the whole session is not judged yet.
-
-    Raises:
-        CriterionError: `criterion` is wrong.
-        TypeError: something given is no golden or no session.
-
+    No golden gives the reason `no_golden`, several give `ambiguous_golden`. `criterion` replaces every criterion of the
+    golden. With `final=False` more turns may come: golden turns without a turn are left out, and a golden for the whole
+    session is not evaluated yet.
     """
-    override, run = _override(criterion), session_of(session)
     if golden is None or isinstance(golden, Ambiguous):
         reason = Reason.AMBIGUOUS_GOLDEN if golden is not None else Reason.NO_GOLDEN
-        if golden is None and run.ambiguous:
+        if golden is None and session.ambiguous:
             reason = Reason.SESSION_AMBIGUOUS
-        return SessionResult(Verdict(None, Label.NOT_EVALUATED, reason), run, None)
-    wanted = golden_of(golden)
-    run = with_golden_tool_names(run, wanted)
-    expected = expected_session(wanted, override)
+        return SessionResult(Verdict(None, Label.NOT_EVALUATED, reason), session, None)
+    run = with_golden_tool_names(session, golden)
+    expected = expected_session(golden, criterion)
     if expected.as_one:
         scored = [_whole_session(expected, run)] if final else []
     else:
@@ -113,62 +60,12 @@ def score_session(
     return SessionResult(
         with_forbidden(verdict, all_kept(kept)) if kept else verdict,
         run,
-        wanted,
+        golden,
         tuple(turns),
         expected=len(counted),
         evaluated=evaluated,
         criterion=expected.criterion.digest,
     )
-
-
-def score_sessions(
-    sessions: Session | Iterable[Session],
-    goldens: GoldenIndex | GoldenSource | Iterable[GoldenSource],
-    criterion: Criterion | Mapping[str, Any] | None = None,
-    *,
-    preset: str | Mapping[str, Any] | None = None,
-    metrics: Iterable[MetricSource] = (),
-) -> RunResult:
-    """Score sessions against the goldens they belong to, by session id or pattern.
-
-    `goldens` is a file or a directory, a golden set or a mapping that looks like one, several of these, or what
-    `load_goldens` returns. `criterion` replaces every criterion the goldens have. A session that goes through its
-    golden again is scored as another run.
-
-    `preset` scores as another system does: its name, or a mapping of `name` and its options. `metrics` stand beside the
-    main one: names, import paths (`pkg.module:function`) or functions of a session and its golden.
-
-    Raises:
-        GoldenFileError: the goldens are wrong; every mistake is named.
-        CriterionError: `criterion` or `preset` is wrong.
-        MetricError: there is no such metric.
-
-    """
-    from goldspan.scoring.run import scorer_of  # noqa: PLC0415 - written in terms of this module
-
-    scorer, index = scorer_of(_override(criterion), preset, metrics), _index(goldens)
-    results: list[SessionResult] = []
-    for session in [sessions] if isinstance(sessions, Session) else sessions:
-        golden = index.find(session)
-        runs = split_runs(session, golden) if isinstance(golden, Golden) else [session]
-        results += [scorer.score(golden, run) for run in runs]
-    return RunResult(
-        tuple(sorted(results, key=lambda result: result.golden is None)),
-        index.never_seen(result.golden for result in results if result.golden is not None),
-        golden_sets={one.label: one.digest for one in index.sets},
-    )
-
-
-def _override(criterion: Criterion | Mapping[str, Any] | None) -> Criterion | None:
-    return None if criterion is None else Criterion.parse(criterion)
-
-
-def _index(goldens: GoldenIndex | GoldenSource | Iterable[GoldenSource]) -> GoldenIndex:
-    if isinstance(goldens, GoldenIndex):
-        return goldens
-    from goldspan.scoring.goldens.loading import load_goldens  # noqa: PLC0415 - brings the parsers of golden files
-
-    return load_goldens(*([goldens] if isinstance(goldens, GoldenSet | str | Path) or is_mapping(goldens) else goldens))
 
 
 def _turns(golden: ExpectedSession, session: Session, *, final: bool) -> list[TurnScore]:
