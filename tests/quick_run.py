@@ -1,0 +1,44 @@
+"""Which tests a quick run leaves out; `conftest.py` asks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+FIXTURES = Path(__file__).parent / "fixtures"
+
+
+def quick_recordings() -> frozenset[str]:
+    """Return one recording a dialect, the plainest: the part of all recordings that a quick run tries."""
+    dialects = (sorted(folder.glob("*.facts.json")) for folder in sorted((FIXTURES / "dialects").iterdir()))
+    plainest = (min(facts, key=lambda path: len(path.name)) for facts in dialects if facts)
+    return frozenset(path.name.removesuffix(".facts.json") for path in plainest)
+
+
+def left_out(items: list[pytest.Item]) -> list[pytest.Item]:
+    """Return the tests that only a whole run needs.
+
+    These are the tests marked `exhaustive`, and the cases of those marked `every_recording` whose recording is none
+    of `quick_recordings`. A test with none of these recordings keeps its first case.
+    """
+    quick = quick_recordings()
+    by_test: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("every_recording"):
+            by_test.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    out = {item for item in items if item.get_closest_marker("exhaustive")}
+    for cases in by_test.values():
+        kept = [case for case in cases if not quick.isdisjoint(recordings_of(case))] or cases[:1]
+        out.update(set(cases).difference(kept))
+    return [item for item in items if item in out]
+
+
+def recordings_of(item: pytest.Item) -> Iterator[str]:
+    """Yield what may be a recording's name among the parameters of a case."""
+    for value in item.callspec.params.values() if isinstance(item, pytest.Function) else ():
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, Path):
+            yield value.name.partition(".otlp.")[0]
