@@ -21,13 +21,11 @@ from conformance.findings import Finding, find  # noqa: E402 - only now can it b
 from conformance.recordings import NAMES  # noqa: E402
 from goldspan.collector_processor.replay.hints import CAPTURE_WORDS, advice_of  # noqa: E402
 from goldspan.mappers.assembly import DEFAULT_SESSION_KEYS, PSEUDO_TOOLS  # noqa: E402
-from goldspan.mappers.dialects import Affixes, Dialect, DialectTable, Rule, Source  # noqa: E402
-from goldspan.mappers.facts import Role  # noqa: E402
+from goldspan.mappers.dialects import Dialect  # noqa: E402
 from goldspan.mappers.installed_dialects import built_in_dialects  # noqa: E402
 
 RIGHT, WRONG, NOTHING = "✓", "✗", "none"
 _NO_SESSION = {"trace_id", "input", "logs"}
-_SERVER = 2
 _HEAD = """\
 # Dialects
 
@@ -35,7 +33,7 @@ _HEAD = """\
 
 Find your framework in the first table: it says whether arguments are recorded, and which attribute holds the session
 id. The section of its dialect says what to switch on. To check your own traces, run `goldspan inspect TRACES`: it
-prints what it recognised and what is missing. `goldspan dialects` lists the dialects of the version you have installed.
+prints what it recognised and what is missing.
 
 A dialect is one instrumentation's way to write tool calls. goldspan recognises dialects span by span. One trace, or one
 span, may hold several.
@@ -48,13 +46,11 @@ _READING_THE_FIRST_TABLE = f"""\
   recording is the telemetry of a real framework in a conversation whose turns and calls are known. It is right if
   turns, calls, order, arguments, failures and session id are. `make conformance` checks and prints every recording.
 """
-_READING_THE_SECTIONS = """\
-## How to read the sections
-
-The table of a section lists where the dialect finds each fact; the first place that holds something wins. If the span
-of a tool lacks a fact, goldspan takes it from the span nested in it, from log records, or from the model's request. In
-every dialect a call failed if its span has error status or `error.type`. Without agent spans and without a session id
-every model call is a turn of its own.
+_READING = """\
+Run `goldspan dialects` to see in which attributes each dialect finds tool names, arguments and call ids; its file in
+`mappers/goldspan/mappers/dialects/` has the whole table. If the span of a tool lacks a fact, goldspan takes it from the
+span nested in it, from log records, or from the model's request. In every dialect a call failed if its span has error
+status or `error.type`. Without agent spans and without a session id every model call is a turn of its own.
 """
 
 
@@ -87,7 +83,7 @@ def page() -> str:
             *_glance(listed, {dialect.name: _title(dialect) for dialect in dialects}),
             "",
             _READING_THE_FIRST_TABLE,
-            _READING_THE_SECTIONS,
+            _READING,
             *(line for dialect in dialects for line in _section(dialect, listed)),
             *_common(),
         ]
@@ -157,10 +153,6 @@ def _section(dialect: Dialect, listed: Sequence[Framework]) -> Iterator[str]:
     yield ""
     yield _code(dialect.name) + (f", [documentation]({docs})" if docs else "")
     yield ""
-    yield from _head("what", "where")
-    declared = _declared(dialect) if isinstance(dialect, DialectTable) else [("markers", _codes(dialect.markers))]
-    yield from (_row(what, where) for what, where in declared if where)
-    yield ""
     usual = Framework("", arguments=_usual(one.arguments for one in mine), session=_usual(one.session for one in mine))
     if len(mine) > 1 and (usual.arguments or usual.session):
         yield "Unless stated otherwise:"
@@ -207,67 +199,6 @@ def _switches(framework: Framework, usual: Framework = _NO_ADVICE) -> Iterator[s
         yield f"- session id: {framework.session}"
 
 
-def _declared(table: DialectTable) -> list[tuple[str, str]]:
-    named = _codes(table.tool_name) + _affixes(table.name_affixes) + (", else " if table.tool_name else "")
-    flags = [f"{_code(key)} = {_code(str(value).lower())}" for key, value in table.error_flags]
-    pseudo = [*sorted(table.pseudo_tools), *sorted(table.merged_tools), *(f"{one}*" for one in table.pseudo_requests)]
-    log = "" if table.log_scope is None else ", ".join(map(_code, sorted(table.log_events)))
-    scope = f" of scopes {_code(table.log_scope + '*')}" if table.log_scope else ""
-    return [
-        ("a tool", _rules(table, Role.TOOL)),
-        ("an agent", _rules(table, Role.AGENT)),
-        ("a model call", _rules(table, Role.MODEL)),
-        ("tool name", f"{named}the span's name{_affixes(table.span_name_affixes)}"),
-        ("arguments", _places(table.arguments, table.flattened_arguments)),
-        ("call id", _places(table.call_id)),
-        ("result", _places(table.result)),
-        ("failure", ", ".join(["error status", "`error.type`", *flags]) if flags else ""),
-        ("requests", _places(table.output)),
-        ("turn id", _codes(table.turn_id)),
-        ("session id", _codes(table.session_keys, " beside [those read of all](#session-ids)")),
-        ("log records", log + scope),
-        ("no calls of", _codes(pseudo)),
-    ]
-
-
-def _rules(table: DialectTable, role: Role) -> str:
-    return "; or ".join(_condition(rule) for rule in table.rules if rule.role is role)
-
-
-def _condition(rule: Rule) -> str:
-    parts: list[str] = []
-    if rule.key:
-        values = f" = {' / '.join(map(_code, sorted(rule.values)))}" if rule.values else ""
-        parts.append(_code(rule.key) + values)
-    parts += [f"with {' and '.join(map(_code, rule.also))}"] if rule.also else []
-    parts += [f"without {' and '.join(map(_code, rule.without))}"] if rule.without else []
-    if rule.scope:
-        parts.append(f"in scope {_code(rule.scope + '*')}")
-    if rule.name_prefix or rule.name_suffix:
-        parts.append(f"named {_code(f'{rule.name_prefix}*{rule.name_suffix}')}")
-    if rule.kind:
-        parts.append("of a server" if rule.kind == _SERVER else f"of kind {rule.kind}")
-    if rule.parent is not None:
-        parts.append("with a parent" if rule.parent else "without a parent")
-    return " ".join(parts)
-
-
-def _places(sources: Sequence[Source], flattened: str = "") -> str:
-    places = [_place(source) for source in sources]
-    return ", ".join([*places, *([_code(flattened + "*")] if flattened else [])])
-
-
-def _place(source: Source) -> str:
-    if source.event:
-        return f"{_code(source.key)} of event {_code(source.event)}"
-    return _code(source.key) if source.key else "several attributes or events together"
-
-
-def _affixes(affixes: Affixes) -> str:
-    around = [f"{one}*" for one in affixes.prefixes] + [f"*{one}" for one in affixes.suffixes]
-    return f" without {_codes(around)}" if around else ""
-
-
 # -- what holds for all
 
 
@@ -308,9 +239,8 @@ def _code(text: str) -> str:
     return f"`{text}`"
 
 
-def _codes(texts: Iterable[str], then: str = "") -> str:
-    shown = ", ".join(map(_code, texts))
-    return shown + then if shown else ""
+def _codes(texts: Iterable[str]) -> str:
+    return ", ".join(map(_code, texts))
 
 
 if __name__ == "__main__":
