@@ -203,7 +203,7 @@ def test_what_traces_did_otherwise_is_shown(run: Run, tmp_path: Path, calls: Any
     result = with_traces(run, tmp_path, BASE, turn_request("s-1", *calls, user="Weather?"))
     assert signed(result) == lines
     assert result.exit_code == int(bool(lines))
-    assert ("? s-1: what was passed is not known in 1 call" in result.stdout) is (not lines)
+    assert ("? s-1: the arguments of 1 call are not known" in result.stdout) is (not lines)
 
 
 def test_what_the_criterion_lets_pass_is_no_difference(run: Run, tmp_path: Path) -> None:

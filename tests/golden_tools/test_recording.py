@@ -208,7 +208,7 @@ def test_a_pattern_makes_one_golden_of_many_sessions() -> None:
         (session(("Hi", call("a")), incomplete=True), "recorded incompletely"),
         (session(("Hi",)), "no tool was called: left out"),
         (Session("s-1", (Turn((call("a"),)), Turn((), calls_visible=False))), "no span shows the tool calls of 1 turn"),
-        (session(("Hi", call("a")), key=" "), "without any session or trace id"),
+        (session(("Hi", call("a")), key=" "), "without a session id or trace id"),
     ],
 )
 def test_what_makes_a_golden_doubtful_is_said(one: Session, words: str) -> None:
