@@ -529,7 +529,8 @@ def _arguments(call: CallResult) -> Iterator[ArgumentReport]:
     """Yield the arguments that were compared, those that could not be, and those that were not expected."""
     compared = {argument.name for argument in call.arguments}
     yield from (_argument(argument, call.actual) for argument in call.arguments)
-    for name, value in {} if call.expected is None else call.expected.args.items():
+    expected: Mapping[str, JsonValue] = {} if call.expected is None else call.expected.args
+    for name, value in expected.items():
         if name not in compared:
             words = "✗ never called" if call.missing else ""
             yield ArgumentReport(printable(name), "never_called", words, value, ABSENT)
