@@ -37,6 +37,7 @@ NOT_IN_THE_AGENT = (
     "uvicorn",
     "uvloop",
     "wsgiref",
+    "yaml",
 )
 PROBE = "import sys, json; {statement}; print(json.dumps(sorted(sys.modules)))"
 

@@ -106,7 +106,8 @@ def _message(error: ErrorDetails, entry: type[_Entry]) -> str:
             return f"`{name}` is missing: {entry.model_fields[name].description}"
         case "extra_forbidden":
             near = nearest(name, list(entry.model_fields))
-            advice = f"did you mean `{near}`?" if near else f"{entry.WHAT} has {', '.join(entry.model_fields)}"
+            own_first = sorted(entry.model_fields, key=lambda field: field not in entry.__annotations__)
+            advice = f"did you mean `{near}`?" if near else f"{entry.WHAT} has {', '.join(own_first)}"
             return f"unknown field: {advice}"
         case "string_type" if isinstance(value, bool | int | float):
             expected = "text: put it in quotes"

@@ -26,8 +26,10 @@ _WORDS: dict[str, JsonValue] = {
 }
 _INTEGERS = ((re.compile(r"[-+]?[0-9]+"), 10), (re.compile(r"0o[0-7]+"), 8), (re.compile(r"0x[0-9a-fA-F]+"), 16))
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_HALF = re.compile("[\ud800-\udfff]")
+_STARTS_OF_NUMBERS = frozenset("+-.0123456789")
 _OLD_BREAK = re.compile("[\x85\u2028\u2029]")
-"""Line breaks in YAML 1.1 and plain characters in 1.2; ruamel turns them into other white space."""
+"""Line breaks in YAML 1.1 and plain characters in 1.2: a parser of 1.1 turns them into other white space."""
 
 
 def read_yaml(text: str, notes: MistakeCollector) -> JsonValue:
@@ -38,25 +40,33 @@ def read_yaml(text: str, notes: MistakeCollector) -> JsonValue:
             is nested too deep or grows too large by its aliases.
 
     """
-    # Imported when the first file is read: most of its weight is of no use to a process that reads none.
-    from ruamel.yaml import YAML  # noqa: PLC0415
-    from ruamel.yaml.error import YAMLError  # noqa: PLC0415
+    # Imported when the first file is read: a process that reads none has no use for it.
+    import yaml  # noqa: PLC0415
 
     if old_break := _OLD_BREAK.search(text):
         code = f"\\u{ord(old_break.group()):04x}"
         message = f'found the character U+{code[2:].upper()}, which YAML readers disagree about: write "{code}"'
         raise notes.unreadable(message, line=text.count("\n", 0, old_break.start()) + 1)
-    yaml: Any = YAML(typ="safe", pure=True)
-    try:
-        return _Reader(yaml.parse(text), notes).document()
-    except (YAMLError, OverflowError, ValueError) as error:  # the last two for escapes of no character
-        raise _not_yaml(error, notes) from None
+    # libyaml is fast. The parser in Python describes errors alike everywhere, and reads what libyaml refuses: a
+    # character that is written as two escapes.
+    loaders = (yaml.CSafeLoader, yaml.SafeLoader) if yaml.__with_libyaml__ else (yaml.SafeLoader,)
+    for loader in loaders:
+        noted = len(notes.mistakes)
+        try:
+            return _Reader(yaml.parse(text, Loader=loader), notes).document()
+        except (yaml.YAMLError, OverflowError, ValueError) as error:  # the last two for escapes of no character
+            if loader is yaml.SafeLoader:
+                raise _not_yaml(error, notes) from None
+            del notes.mistakes[noted:]
+    raise AssertionError("the last parser reads or refuses")
 
 
 def core_value(text: str) -> JsonValue:
     """Read a plain (unquoted) scalar by YAML 1.2's core schema."""
     if text in _WORDS:
         return _WORDS[text]
+    if text[0] not in _STARTS_OF_NUMBERS:
+        return text
     for pattern, base in _INTEGERS:
         if pattern.fullmatch(text):
             return int(text, base)
@@ -73,7 +83,7 @@ def _not_yaml(error: Any, notes: MistakeCollector) -> Exception:
 
 
 class _Reader:
-    """Builds values from the parser's events: ruamel's own constructors know more types than JSON has."""
+    """Builds values from the parser's events: PyYAML's own constructors know more types than JSON, by YAML 1.1."""
 
     def __init__(self, events: Iterator[Any], notes: MistakeCollector) -> None:
         self.events = events
@@ -85,18 +95,20 @@ class _Reader:
     def document(self) -> JsonValue:
         self._next()  # start of stream
         start = self._next()
-        if _is(start, "StreamEnd"):
+        if type(start).__name__ == "StreamEndEvent":
             return None
         if start.version not in {None, (1, 2)}:
-            self.notes.add((), "found a %YAML directive of another version, expected YAML 1.2", line=_line(start))
+            self.notes.add(
+                (), "found a %YAML directive of another version, expected YAML 1.2", line=start.end_mark.line + 1
+            )
         value, self.notes.place = self.node(self._next(), ())
         self._next()  # end of document
-        if not _is(after := self._next(), "StreamEnd"):
+        if type(after := self._next()).__name__ != "StreamEndEvent":
             raise self.notes.unreadable("found a second document, expected one in a file", line=_line(after))
         return value
 
     def node(self, event: Any, where: ValuePath) -> tuple[JsonValue, Place]:
-        if _is(event, "Alias"):
+        if type(event).__name__ == "AliasEvent":
             return self.alias(event, where)
         if len(where) > MAX_DEPTH:
             raise self.notes.unreadable(f"nested more than {MAX_DEPTH} levels deep", line=_line(event))
@@ -107,9 +119,9 @@ class _Reader:
         if event.tag is not None:
             message = f"found the tag {event.tag}, expected plain JSON types: leave it out; quote what is text"
             self.notes.add(where, message, line=_line(event))
-        if _is(event, "Scalar"):
+        if type(event).__name__ == "ScalarEvent":
             value, place = self.scalar(event, where), Place(_line(event))
-        elif _is(event, "SequenceStart"):
+        elif type(event).__name__ == "SequenceStartEvent":
             value, place = self.sequence(event, where)
         else:
             value, place = self.mapping(event, where)
@@ -145,7 +157,7 @@ class _Reader:
     def sequence(self, start: Any, where: ValuePath) -> tuple[JsonValue, Place]:
         items: list[JsonValue] = []
         inner: dict[str | int, Place] = {}
-        while not _is(event := self._next(), "SequenceEnd"):
+        while type(event := self._next()).__name__ != "SequenceEndEvent":
             index = len(items)
             item, inner[index] = self.node(event, (*where, index))
             items.append(item)
@@ -154,7 +166,7 @@ class _Reader:
     def mapping(self, start: Any, where: ValuePath) -> tuple[JsonValue, Place]:
         fields: dict[str, JsonValue] = {}
         inner: dict[str | int, Place] = {}
-        while not _is(event := self._next(), "MappingEnd"):
+        while type(event := self._next()).__name__ != "MappingEndEvent":
             name = self.key(event, where)
             value, place = self.node(self._next(), where if name is None else (*where, name))
             if name is None:
@@ -180,16 +192,12 @@ class _Reader:
         return next(self.events)
 
 
-def _is(event: Any, kind: str) -> bool:
-    return type(event).__name__ == f"{kind}Event"
-
-
 def _line(event: Any) -> int:
     return int(event.start_mark.line) + 1
 
 
 def _whole_characters(text: str) -> str:
     r"""Join the halves of characters written as two escapes, `"\ud83d\ude00"`, as JSON means them."""
-    if not any("\ud800" <= character <= "\udfff" for character in text):
+    if text.isascii() or not _HALF.search(text):
         return text
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
