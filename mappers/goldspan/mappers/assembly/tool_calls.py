@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import cast
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from goldspan.mappers.assembly.parallel_batches import Batches, overlapping_siblings
 from goldspan.mappers.assembly.trace_tree import TraceTree, time_order
