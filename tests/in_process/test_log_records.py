@@ -22,7 +22,7 @@ from goldspan.collector_processor import (
     ToolParameterMatchSpanProcessor,
 )
 from goldspan.collector_processor.in_process import span_pipeline
-from goldspan.collector_processor.in_process.log_records import MAX_QUEUED
+from goldspan.collector_processor.in_process.span_pipeline import MAX_QUEUED_LOGS
 from goldspan.scoring.errors import SettingsError
 from in_process_rig import Inner, Rig, scores, until
 from scripted_agent import PARIS, ROME, Call, golden, golden_set
@@ -248,10 +248,10 @@ def test_writing_a_record_never_waits_and_no_more_than_so_many_wait(make_rig: Ca
     assert stuck.entered.wait(10)
     began = time.monotonic()
     with agent.tracer.start_as_current_span("plain") as span:
-        for _ in range(MAX_QUEUED + 10):
+        for _ in range(MAX_QUEUED_LOGS + 10):
             agent.log("gen_ai.choice", choice([PARIS]))
         assert time.monotonic() - began < 8
-        assert waiting(rig.door) == MAX_QUEUED
+        assert waiting(rig.door) == MAX_QUEUED_LOGS
         stuck.go_on.set()
         exporting.join()
         assert span.is_recording()

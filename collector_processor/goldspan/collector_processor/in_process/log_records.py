@@ -1,25 +1,18 @@
-"""How log records are read: queued in the agent's threads, read by the pipeline, matched with spans by trace id.
+"""The public log record processor, for frameworks that write arguments and messages to log records.
 
-Some frameworks write arguments and messages to log records instead of spans.
+It passes records on to `SpanPipeline.add_log_record`, which queues them until they are read.
 """
 
 from __future__ import annotations
 
 import logging
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from opentelemetry.sdk._logs import LogRecordProcessor, ReadWriteLogRecord
 
-from goldspan.mappers.readers.sdk import SdkReader, log_event
-from goldspan.mappers.spans import LogView
 from goldspan.scoring.errors import SettingsError
 
 _logger = logging.getLogger("goldspan")
-
-MAX_QUEUED = 2048
-"""Records that wait at most, as in BatchLogRecordProcessor."""
 
 
 @runtime_checkable
@@ -63,33 +56,3 @@ class ToolParameterMatchLogRecordProcessor(LogRecordProcessor):
 
     def shutdown(self) -> None:
         """Do nothing: the span processor belongs to the tracer provider."""
-
-
-class LogRecordQueue:
-    """A bounded queue of the log records that may hold content of a span, as they were when they were added.
-
-    Safe to use from several threads.
-    """
-
-    def __init__(self, may_tell: Callable[[str, Mapping[str, Any]], bool]) -> None:
-        """Keep the records for whose event name and attributes `may_tell` is true."""
-        self._may_tell = may_tell
-        self._reader = SdkReader()
-        self._queue = deque[LogView]()
-
-    def __len__(self) -> int:
-        return len(self._queue)
-
-    def put(self, record: Any) -> bool:
-        """Queue a record of the SDK if it matters. False if the queue is full. Raises what a broken record raises."""
-        if not getattr(record, "log_record", record).trace_id or not self._may_tell(*log_event(record)):
-            return True
-        if len(self._queue) >= MAX_QUEUED:
-            return False
-        self._queue.append(self._reader.log_view(record))
-        return True
-
-    def drain(self) -> Iterator[LogView]:
-        """Remove and yield all queued records, oldest first."""
-        while self._queue:
-            yield self._queue.popleft()

@@ -3,7 +3,7 @@
     thread           step        module           what happens
     agent            on_start    span_processor   a root is noted, the session of `session_scope` is stamped
     agent            on_end      span_processor   the SDK's BatchSpanProcessor queues the span
-    agent            on_emit     log_records      a log record is queued
+    agent            on_emit     log_records      a log record is queued (`LogRecordQueue`, below)
     batch            export      span_exporter    `SpanPipeline.export` gets a batch of spans
                      filter      trace_filter     spans of traces with a golden are read (mappers), others stay unread
                      engine      engine/          what was read is joined to calls, turns and sessions
@@ -24,7 +24,8 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -38,14 +39,17 @@ from goldspan.collector_processor.emit.metrics import MetricEmitter, SelfTelemet
 from goldspan.collector_processor.engine.engine import EngineOutput
 from goldspan.collector_processor.engine.settings import EngineStats
 from goldspan.collector_processor.in_process.held_spans import HeldSpan, HeldSpans, HoldSettings
-from goldspan.collector_processor.in_process.log_records import LogRecordQueue
 from goldspan.collector_processor.in_process.trace_filter import TraceFilter
 from goldspan.collector_processor.timer import Timer
+from goldspan.mappers.readers.sdk import SdkReader, log_event
+from goldspan.mappers.spans import LogView
 
 LOCK_TIMEOUT = 30.0
 """Seconds to wait for another thread that exports. After that the inner exporter counts as stuck."""
 MAX_BATCH = 512
 """Spans in one call of the inner exporter at most, as in BatchSpanProcessor."""
+MAX_QUEUED_LOGS = 2048
+"""Log records in the queue at most, as in BatchLogRecordProcessor."""
 _LOG_DELAY = 1.0
 """Seconds until queued log records are read, if nothing is exported before."""
 _MANY_LOGS = 256
@@ -305,3 +309,33 @@ class SpanPipeline:
     def _start_filter(self) -> None:
         self._filter = None if self._new_filter is None else self._new_filter()
         self._counted = EngineStats()
+
+
+class LogRecordQueue:
+    """A bounded queue of the log records that may hold content of a span, as they were when they were added.
+
+    Safe to use from several threads.
+    """
+
+    def __init__(self, may_tell: Callable[[str, Mapping[str, Any]], bool]) -> None:
+        """Keep the records for whose event name and attributes `may_tell` is true."""
+        self._may_tell = may_tell
+        self._reader = SdkReader()
+        self._queue = deque[LogView]()
+
+    def __len__(self) -> int:
+        return len(self._queue)
+
+    def put(self, record: Any) -> bool:
+        """Queue a record of the SDK if it matters. False if the queue is full. Raises what a broken record raises."""
+        if not getattr(record, "log_record", record).trace_id or not self._may_tell(*log_event(record)):
+            return True
+        if len(self._queue) >= MAX_QUEUED_LOGS:
+            return False
+        self._queue.append(self._reader.log_view(record))
+        return True
+
+    def drain(self) -> Iterator[LogView]:
+        """Remove and yield all queued records, oldest first."""
+        while self._queue:
+            yield self._queue.popleft()
