@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from goldspan.collector_processor.in_process.log_records import ToolParameterMatchLogRecordProcessor
+    from goldspan.collector_processor.in_process.log_record_processor import ToolParameterMatchLogRecordProcessor
     from goldspan.collector_processor.in_process.session_scope import session_scope
     from goldspan.collector_processor.in_process.span_exporter import ToolParameterMatchExporter
     from goldspan.collector_processor.in_process.span_processor import ToolParameterMatchSpanProcessor
@@ -23,7 +23,7 @@ __all__ = [
 
 _MODULES = {
     "ToolParameterMatchExporter": "in_process.span_exporter",
-    "ToolParameterMatchLogRecordProcessor": "in_process.log_records",
+    "ToolParameterMatchLogRecordProcessor": "in_process.log_record_processor",
     "ToolParameterMatchSpanProcessor": "in_process.span_processor",
     "session_scope": "in_process.session_scope",
 }

@@ -1,20 +1,21 @@
 """The way of a span through the agent's process.
 
-    thread           step        module           what happens
-    agent            on_start    span_processor   a root is noted, the session of `session_scope` is stamped
-    agent            on_end      span_processor   the SDK's BatchSpanProcessor queues the span
-    agent            on_emit     log_records      a log record is queued (`LogRecordQueue`, below)
-    batch            export      span_exporter    `SpanPipeline.export` gets a batch of spans
-                     filter      trace_filter     spans of traces with a golden are read (mappers), others stay unread
-                     engine      engine/          what was read is joined to calls, turns and sessions
-                     hold        held_spans       tool spans and roots wait for their result
-                     pass on     span_pipeline    all other spans go to the inner exporter at once
-    batch or timer   poll        engine/          turns and sessions that are complete are scored
-                     emit        emit/            attributes for held spans, events, metric points
-                     release     held_spans       copies with attributes go to the inner exporter
+    thread           step       where                 what happens
+    agent            on_start   span_processor        the root is noted, the session of `session_scope` is stamped
+    agent            on_end     span_processor        the SDK's BatchSpanProcessor queues the span
+    agent            on_emit    log_record_processor  a log record is queued (`LogRecordQueue`, below)
+    batch            export     span_exporter         `SpanPipeline.export` gets a batch of spans
+                     filter     trace_filter          spans of traces with a golden are read (mappers), others are not
+                     feed       engine/               what was read is joined to calls, turns and sessions
+                     hold       held_spans            tool spans and roots wait for their result
+                     pass on    span_pipeline         all other spans go to the inner exporter at once
+    batch or timer   poll       engine/               turns and sessions that are complete are scored
+                     emit       emit/                 attributes of held spans, events, metric points
+                     release    held_spans            copies with attributes go to the inner exporter
 
 A span waits for `settle` seconds after its turn's last news and for `hold_timeout` seconds at most. A flush, a
-shutdown and the end of the process release it at once.
+shutdown and the end of the process release it at once. Exceptions are contained in `_locked` and around each call of
+other code, and a forked child starts over in `_reset`.
 """
 
 from __future__ import annotations
