@@ -29,7 +29,7 @@ from goldspan.collector_processor.gateway.deliver.dispatcher import PendingReque
 from goldspan.collector_processor.gateway.encoded_spans import split_request
 from goldspan.collector_processor.gateway.interfaces import Delivered, Request, Signal
 from goldspan.collector_processor.gateway.journal.journal import Journal
-from goldspan.collector_processor.gateway.settings.pipeline_settings import PipelineSettings
+from goldspan.collector_processor.gateway.settings.sections import PipelineSettings
 from goldspan.collector_processor.gateway.worker import Worker
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.readers.otlp_messages import message_views

@@ -18,7 +18,7 @@ from benchmarks.gateway import Sent
 from goldspan.collector_processor.engine.settings import EngineSettings
 from goldspan.collector_processor.gateway.encoded_spans import split_request
 from goldspan.collector_processor.gateway.interfaces import Delivered, Request, Signal
-from goldspan.collector_processor.gateway.settings.pipeline_settings import PipelineSettings
+from goldspan.collector_processor.gateway.settings.sections import PipelineSettings
 from goldspan.collector_processor.gateway.worker import Worker
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.scoring.goldens import load_goldens

@@ -8,7 +8,7 @@ from goldspan.collector_processor.gateway.deliver.retry import Backoff
 from goldspan.collector_processor.gateway.interfaces import Accepted, Delivered, DeliveryResult, Request, Retry, Signal
 from goldspan.collector_processor.gateway.pipeline import GatewayPipeline
 from goldspan.collector_processor.gateway.prometheus import DurationHistogram
-from goldspan.collector_processor.gateway.settings.pipeline_settings import PipelineSettings
+from goldspan.collector_processor.gateway.settings.sections import PipelineSettings
 from goldspan.scoring.goldens import load_goldens
 from pipeline_rig import Downstream, until
 

@@ -10,7 +10,7 @@ import pytest
 
 from goldspan.collector_processor.gateway.interfaces import Accepted, Request, Signal
 from goldspan.collector_processor.gateway.pipeline import GatewayPipeline
-from goldspan.collector_processor.gateway.settings.pipeline_settings import PipelineSettings
+from goldspan.collector_processor.gateway.settings.sections import PipelineSettings
 from goldspan.scoring.goldens import GoldenIndex, load_goldens
 from otlp_containers import as_message
 from pipeline_rig import QUICK, Downstream, until

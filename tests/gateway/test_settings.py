@@ -12,8 +12,7 @@ from goldspan.collector_processor.gateway.interfaces import Signal
 from goldspan.collector_processor.gateway.receive.limits import Limits
 from goldspan.collector_processor.gateway.settings.field_types import ListenAddress
 from goldspan.collector_processor.gateway.settings.loading import load_settings, variables
-from goldspan.collector_processor.gateway.settings.pipeline_settings import PipelineSettings
-from goldspan.collector_processor.gateway.settings.sections import GatewaySettings
+from goldspan.collector_processor.gateway.settings.sections import GatewaySettings, PipelineSettings
 from goldspan.scoring.errors import FileError, SettingsError
 
 SOMEWHERE = {"GOLDSPAN_EXPORT_ENDPOINT": "http://collector:4318"}

@@ -14,7 +14,7 @@ from gateway_process import process, settings_for
 from goldspan.collector_processor.gateway.interfaces import Accepted, Request, Signal
 from goldspan.collector_processor.gateway.pipeline import GatewayPipeline
 from goldspan.collector_processor.gateway.settings.loading import load_settings
-from goldspan.collector_processor.gateway.settings.pipeline_settings import PipelineSettings
+from goldspan.collector_processor.gateway.settings.sections import PipelineSettings
 from goldspan.collector_processor.sinks.score import Score
 from goldspan.collector_processor.sinks.score_exporter import ScoreExporter, ScoreSinks, SendResult
 from goldspan.scoring.errors import FileError

@@ -18,7 +18,7 @@ from goldspan.collector_processor.gateway.interfaces import Accepted, Request, S
 from goldspan.collector_processor.gateway.key_scanner import KeyScanner
 from goldspan.collector_processor.gateway.pipeline import GatewayPipeline
 from goldspan.collector_processor.gateway.settings.loading import load_settings
-from goldspan.collector_processor.gateway.settings.pipeline_settings import PipelineSettings
+from goldspan.collector_processor.gateway.settings.sections import PipelineSettings
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.readers.otlp_messages import message_attributes
 from goldspan.scoring.goldens import load_goldens

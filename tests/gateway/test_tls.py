@@ -145,16 +145,16 @@ def test_files_that_do_not_fit_are_named_at_the_start(
 
 @pytest.mark.parametrize("protocol", ["grpc", "http/protobuf"])
 @pytest.mark.parametrize(("client", "delivered"), [("known", True), ("expired", False), (None, False)])
-def test_an_outlet_shows_its_certificate(
+def test_an_exporter_shows_its_certificate(
     running: Gateway, certificates: Certificates, protocol: str, client: str | None, delivered: bool
 ) -> None:
     """The receiver downstream is another gateway, which wants one."""
     port = running.grpc_port if protocol == "grpc" else running.http_port
     certificate, key = certificates.clients[client] if client else (None, None)
     tls = ClientTls(ca=certificates.ca, certificate=certificate, key=key)
-    outlet = open_exporter(Destination(f"https://127.0.0.1:{port}", protocol, tls=tls, timeout=5))
-    outcome = outlet.deliver(Request(Signal.TRACES, SPAN))
-    outlet.close()
+    exporter = open_exporter(Destination(f"https://127.0.0.1:{port}", protocol, tls=tls, timeout=5))
+    outcome = exporter.deliver(Request(Signal.TRACES, SPAN))
+    exporter.close()
     if delivered:
         assert outcome == Delivered()
     else:
@@ -162,12 +162,12 @@ def test_an_outlet_shows_its_certificate(
 
 
 @pytest.mark.parametrize("protocol", ["grpc", "http/protobuf"])
-def test_an_outlet_trusts_no_stranger(running: Gateway, tmp_path: Path, protocol: str) -> None:
+def test_an_exporter_trusts_no_stranger(running: Gateway, tmp_path: Path, protocol: str) -> None:
     port = running.grpc_port if protocol == "grpc" else running.http_port
     trustme.CA().cert_pem.write_to_path(str(tmp_path / "other.pem"))
     before = list(running.intake.requests)
     for tls in (ClientTls(), ClientTls(ca=tmp_path / "other.pem")):
-        outlet = open_exporter(Destination(f"https://127.0.0.1:{port}", protocol, tls=tls, timeout=5))
-        assert isinstance(outlet.deliver(Request(Signal.TRACES, SPAN)), Retry)
-        outlet.close()
+        exporter = open_exporter(Destination(f"https://127.0.0.1:{port}", protocol, tls=tls, timeout=5))
+        assert isinstance(exporter.deliver(Request(Signal.TRACES, SPAN)), Retry)
+        exporter.close()
     assert running.intake.requests == before

@@ -16,7 +16,7 @@ from goldspan.collector_processor.gateway.encoded_spans import join_request, spl
 from goldspan.collector_processor.gateway.interfaces import Delivered, Request, Signal
 from goldspan.collector_processor.gateway.journal.journal import Journal
 from goldspan.collector_processor.gateway.recovery import receive_unfinished, restore_state
-from goldspan.collector_processor.gateway.settings.pipeline_settings import PipelineSettings
+from goldspan.collector_processor.gateway.settings.sections import PipelineSettings
 from goldspan.collector_processor.gateway.tenant import Tenant
 from goldspan.collector_processor.gateway.worker import Worker, registry_for
 from goldspan.scoring.goldens import GoldenIndex, load_goldens

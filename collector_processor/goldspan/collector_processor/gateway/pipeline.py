@@ -54,7 +54,7 @@ from goldspan.collector_processor.gateway.interfaces import (
 from goldspan.collector_processor.gateway.journal.body_log import LogEntry, LogFullError
 from goldspan.collector_processor.gateway.journal.journal import Journal, RecoveredState
 from goldspan.collector_processor.gateway.recovery import receive_unfinished, restore_state
-from goldspan.collector_processor.gateway.settings.pipeline_settings import PipelineSettings
+from goldspan.collector_processor.gateway.settings.sections import PipelineSettings
 from goldspan.collector_processor.gateway.worker import Worker, registry_for
 from goldspan.collector_processor.sinks.score_exporter import ScoreSinks
 from goldspan.scoring.goldens import GoldenIndex

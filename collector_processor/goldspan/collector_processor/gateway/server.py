@@ -183,7 +183,7 @@ class GatewayServer:
         http = self._receivers.get("http")
         if isinstance(http, HttpServer):
             yield "goldspan_receiver_connections", {"door": "http"}, http.connections
-            yield "goldspan_receiver_connections_turned_away_total", {"door": "http"}, http.turned_away
+            yield "goldspan_receiver_connections_turned_away_total", {"door": "http"}, http.closed_by_limits
 
     def _reload_soon(self) -> None:
         def reload() -> None:

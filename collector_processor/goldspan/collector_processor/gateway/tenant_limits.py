@@ -16,7 +16,7 @@ from goldspan.collector_processor.gateway.deliver.dispatcher import PendingReque
 from goldspan.collector_processor.gateway.deliver.evaluation_requests import TenantMetrics
 from goldspan.collector_processor.gateway.encoded_spans import EncodedSpanBuffer
 from goldspan.collector_processor.gateway.interfaces import Headers
-from goldspan.collector_processor.gateway.settings.pipeline_settings import PipelineSettings
+from goldspan.collector_processor.gateway.settings.sections import PipelineSettings
 from goldspan.collector_processor.gateway.tenant import HeldSpan, Tenant
 
 

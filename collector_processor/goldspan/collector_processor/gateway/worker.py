@@ -25,7 +25,7 @@ from goldspan.collector_processor.gateway.journal.body_log import LogEntry
 from goldspan.collector_processor.gateway.journal.journal import Journal
 from goldspan.collector_processor.gateway.journal.records import encode_session
 from goldspan.collector_processor.gateway.key_scanner import KeyScanner
-from goldspan.collector_processor.gateway.settings.pipeline_settings import PipelineSettings
+from goldspan.collector_processor.gateway.settings.sections import PipelineSettings
 from goldspan.collector_processor.gateway.tenant import HeldSpan, Tenant, TenantOutput
 from goldspan.collector_processor.gateway.tenant_limits import TenantState, TenantTable
 from goldspan.mappers.dialect_registry import JOIN_ATTRIBUTES, DialectRegistry

@@ -117,9 +117,9 @@ class HttpServer:
         return len(self._connections)
 
     @property
-    def turned_away(self) -> int:
+    def closed_by_limits(self) -> int:
         """Connections closed so far because they were too many, too slow or idle for too long."""
-        return self._connections.turned_away
+        return self._connections.closed_by_limits
 
     async def _sweep(self) -> None:
         loop = asyncio.get_running_loop()
@@ -133,7 +133,7 @@ class _Connections:
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
-        self.turned_away = 0
+        self.closed_by_limits = 0
         self._all: set[_GuardedProtocol] = set()
         self._idle: OrderedDict[_GuardedProtocol, None] = OrderedDict()
 
@@ -143,7 +143,7 @@ class _Connections:
     def admit(self, connection: _GuardedProtocol) -> bool:
         """Add a connection. If there are too many, the one that is idle for longest is closed for it."""
         if len(self._all) >= self.limits.max_connections:
-            self.turned_away += 1
+            self.closed_by_limits += 1
             if not self._idle:
                 return False
             oldest = next(iter(self._idle))
@@ -164,7 +164,7 @@ class _Connections:
 
     def close_overdue(self, now: float) -> None:
         for connection in [one for one in self._all if one.deadline < now]:
-            self.turned_away += 1
+            self.closed_by_limits += 1
             connection.abort()
 
     def abort_all(self) -> None:

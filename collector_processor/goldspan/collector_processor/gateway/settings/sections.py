@@ -7,6 +7,7 @@ sections in `tls`. `loading` reads a file and environment variables into `Gatewa
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
@@ -34,7 +35,6 @@ from goldspan.collector_processor.gateway.settings.field_types import (
     Texts,
     read_secret,
 )
-from goldspan.collector_processor.gateway.settings.pipeline_settings import PipelineSettings
 from goldspan.collector_processor.gateway.tls import ClientTls, ServerTls
 from goldspan.collector_processor.metric_workers import MetricWorkers
 from goldspan.collector_processor.sinks import LangfuseScores, MLflowScores, PhoenixScores
@@ -311,6 +311,36 @@ class Log(Section):
     """`debug`, `info`, `warning` or `error`."""
     format: Literal["json", "text"] = "json"
     """`json`: one object per line. `text`: for people."""
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineSettings:
+    """The settings of the pipeline, as `GatewaySettings.pipeline` makes them. Times are in seconds, sizes in bytes.
+
+    Fields without a line of their own mean the same as in `Scoring`, `JournalSection` and `DeadLettersSection`.
+    """
+
+    tier: Literal["single", "assemble"] = "single"
+    hold: Literal["turn", "off"] = "turn"
+    max_held_bytes: int = 64 << 20
+    engine: EngineSettings = field(default_factory=EngineSettings)
+    """When turns and runs are scored, and how many are kept. Tenants share `max_spans` equally."""
+    unread_span_bytes: int = 64 << 20
+    """Spans of traces that no golden matches so far, kept for `engine.trace_retention`. Tenants share it equally."""
+    max_tenants: int = 64
+    journal: Path | None = None
+    """A folder that no other gateway uses. None: acknowledged requests are lost when the process ends."""
+    journal_sync: Literal["normal", "full"] = "normal"
+    journal_max_bytes: int = 1 << 30
+    max_memory: int = 128 << 20
+    max_backlog: int = 64 << 20
+    deliveries: int = 4
+    """Requests sent at once."""
+    backoff: Backoff = field(default_factory=Backoff)
+    dead_letters: Path | None = None
+    """A folder for refused requests. None: they are only counted."""
+    dead_letter_files: int = 1000
+    dead_letter_bytes: int = 256 << 20
 
 
 class GatewaySettings(Section):

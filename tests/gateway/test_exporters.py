@@ -1,4 +1,4 @@
-"""What an outlet sends, and what it makes of each answer by the OTLP specification."""
+"""What an exporter sends, and what it makes of each answer by the OTLP specification."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def over_grpc() -> Iterator[Downstream]:
         yield downstream
 
 
-def outlet_to(downstream: Downstream, protocol: str, **options: object) -> Exporter:
+def exporter_to(downstream: Downstream, protocol: str, **options: object) -> Exporter:
     downstream.received.clear()
     downstream.http_answer = HttpAnswer()
     downstream.grpc_answer = lambda context: b""
@@ -60,10 +60,10 @@ def test_a_request_arrives_as_it_is(
     http: Downstream, over_grpc: Downstream, protocol: str, compression: str, signal: Signal
 ) -> None:
     downstream = over_grpc if protocol == "grpc" else http
-    outlet = outlet_to(downstream, protocol, compression=compression)
+    exporter = exporter_to(downstream, protocol, compression=compression)
     request = Request(signal, REQUEST.body if signal is Signal.TRACES else b"", REQUEST.headers)
-    assert outlet.deliver(request) == Delivered()
-    outlet.close()
+    assert exporter.deliver(request) == Delivered()
+    exporter.close()
     [received] = downstream.received
     assert (received.signal, received.body) == (signal, request.body)
     assert received.headers["x-tenant"] == "a"
@@ -72,9 +72,9 @@ def test_a_request_arrives_as_it_is(
 
 def test_own_headers_win_over_forwarded_ones(http: Downstream, over_grpc: Downstream) -> None:
     for downstream, protocol in ((http, "http/protobuf"), (over_grpc, "grpc")):
-        outlet = outlet_to(downstream, protocol)
-        outlet.deliver(Request(Signal.LOGS, b"", (("authorization", "Bearer client"),)))
-        outlet.close()
+        exporter = exporter_to(downstream, protocol)
+        exporter.deliver(Request(Signal.LOGS, b"", (("authorization", "Bearer client"),)))
+        exporter.close()
         assert downstream.received[0].headers["authorization"] == "Bearer downstream"
 
 
@@ -120,10 +120,10 @@ def status_of(message: str, *, after: float | None = None) -> Status:
     ids=lambda value: f"{value.status}-{len(value.body)}" if isinstance(value, HttpAnswer) else "",
 )
 def test_what_an_http_answer_means(http: Downstream, answer: HttpAnswer, meaning: object) -> None:
-    outlet = outlet_to(http, "http/protobuf")
+    exporter = exporter_to(http, "http/protobuf")
     http.http_answer = answer
-    assert outlet.deliver(REQUEST) == meaning
-    outlet.close()
+    assert exporter.deliver(REQUEST) == meaning
+    exporter.close()
     assert len(http.received) == 1
 
 
@@ -140,13 +140,13 @@ def test_a_partial_success_is_no_failure(http: Downstream, over_grpc: Downstream
     setattr(message.partial_success, field, 3)
     message.partial_success.error_message = "too late"
     for downstream, protocol in ((http, "http/protobuf"), (over_grpc, "grpc")):
-        outlet = outlet_to(downstream, protocol)
+        exporter = exporter_to(downstream, protocol)
         downstream.http_answer = HttpAnswer(
             200, {"content-type": "application/x-protobuf"}, message.SerializeToString()
         )
         downstream.grpc_answer = lambda context: message.SerializeToString()
-        assert outlet.deliver(Request(signal, b"")) == Delivered(3, "too late")
-        outlet.close()
+        assert exporter.deliver(Request(signal, b"")) == Delivered(3, "too late")
+        exporter.close()
 
 
 GRPC_RETRYABLE = {"CANCELLED", "DEADLINE_EXCEEDED", "ABORTED", "OUT_OF_RANGE", "UNAVAILABLE", "DATA_LOSS"}
@@ -159,10 +159,10 @@ def test_what_a_grpc_status_means(over_grpc: Downstream, code: grpc.StatusCode, 
         context.set_trailing_metadata((("grpc-status-details-bin", status_of("x", after=after).SerializeToString()),))
         context.abort(code, "so it is")
 
-    outlet = outlet_to(over_grpc, "grpc")
+    exporter = exporter_to(over_grpc, "grpc")
     over_grpc.grpc_answer = abort
-    answer = outlet.deliver(REQUEST)
-    outlet.close()
+    answer = exporter.deliver(REQUEST)
+    exporter.close()
     retryable = code.name in GRPC_RETRYABLE or (code.name == "RESOURCE_EXHAUSTED" and after is not None)
     reason = f"gRPC {code.name}: so it is"
     assert answer == (Retry(after, reason) if retryable else Refused(reason))
@@ -193,37 +193,37 @@ def closed_port() -> int:
 
 @pytest.mark.parametrize("protocol", ["grpc", "http/protobuf"])
 def test_nobody_there_is_worth_another_try(protocol: str) -> None:
-    outlet = open_exporter(Destination(f"http://127.0.0.1:{closed_port()}", protocol, timeout=2))
-    assert isinstance(outlet.deliver(REQUEST), Retry)
-    outlet.close()
-    assert isinstance(outlet.deliver(REQUEST), Retry)
+    exporter = open_exporter(Destination(f"http://127.0.0.1:{closed_port()}", protocol, timeout=2))
+    assert isinstance(exporter.deliver(REQUEST), Retry)
+    exporter.close()
+    assert isinstance(exporter.deliver(REQUEST), Retry)
 
 
 @pytest.mark.parametrize("protocol", ["grpc", "http/protobuf"])
 def test_somebody_who_never_answers_is_given_up_in_time(protocol: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        outlet = open_exporter(Destination(f"http://127.0.0.1:{silent.getsockname()[1]}", protocol, timeout=0.5))
+        exporter = open_exporter(Destination(f"http://127.0.0.1:{silent.getsockname()[1]}", protocol, timeout=0.5))
         began = time.monotonic()
-        assert isinstance(outlet.deliver(REQUEST), Retry)
-        outlet.close()
+        assert isinstance(exporter.deliver(REQUEST), Retry)
+        exporter.close()
     assert time.monotonic() - began < 5
 
 
 def test_connections_are_kept_and_shared(http: Downstream) -> None:
-    outlet = outlet_to(http, "http/protobuf")
+    exporter = exporter_to(http, "http/protobuf")
     http.connections = 0
     with ThreadPoolExecutor(4) as threads:
-        assert set(threads.map(outlet.deliver, [REQUEST] * 40)) == {Delivered()}
-    outlet.close()
+        assert set(threads.map(exporter.deliver, [REQUEST] * 40)) == {Delivered()}
+    exporter.close()
     assert http.connections <= 4
 
 
 def test_each_signal_may_go_elsewhere(http: Downstream, over_grpc: Downstream) -> None:
-    first, second = outlet_to(http, "http/protobuf"), outlet_to(over_grpc, "grpc")
-    outlet = ExporterBySignal({Signal.TRACES: first, Signal.LOGS: second, Signal.METRICS: second})
+    first, second = exporter_to(http, "http/protobuf"), exporter_to(over_grpc, "grpc")
+    exporter = ExporterBySignal({Signal.TRACES: first, Signal.LOGS: second, Signal.METRICS: second})
     for signal in Signal:
-        outlet.deliver(Request(signal, b""))
-    outlet.close()
+        exporter.deliver(Request(signal, b""))
+    exporter.close()
     assert [one.signal for one in http.received] == [Signal.TRACES]
     assert [one.signal for one in over_grpc.received] == [Signal.LOGS, Signal.METRICS]
 
@@ -231,7 +231,7 @@ def test_each_signal_may_go_elsewhere(http: Downstream, over_grpc: Downstream) -
 @pytest.mark.parametrize("path", ["", "/", "/v1/traces"])
 def test_an_endpoint_may_be_written_as_for_exporters(http: Downstream, path: str) -> None:
     http.received.clear()
-    outlet = open_exporter(Destination(http.endpoint + path))
-    assert outlet.deliver(Request(Signal.LOGS, b"")) == Delivered()
-    outlet.close()
+    exporter = open_exporter(Destination(http.endpoint + path))
+    assert exporter.deliver(Request(Signal.LOGS, b"")) == Delivered()
+    exporter.close()
     assert http.received[0].signal is Signal.LOGS
