@@ -59,11 +59,14 @@ class Module:
 
     def _comment(self, first: int, last: int) -> str:
         """What is said about the lines of a statement, without what only tells a linter to be quiet."""
-        above = first - 2
         start = first - 1
-        while above >= 0 and self.lines[above].lstrip().startswith("#"):
-            start, above = above, above - 1
-        said = [line.partition("#")[2] for line in self.lines[start:last] if "#" in line]
+        while start > 0 and self.lines[start - 1].lstrip().startswith(("import ", "from ")):
+            start -= 1  # what is said above imports is said of each
+        top = start
+        while top > 0 and self.lines[top - 1].lstrip().startswith("#"):
+            top -= 1
+        lines = [*self.lines[top:start], *self.lines[first - 1 : last]]
+        said = [line.partition("#")[2] for line in lines if "#" in line]
         words = [text.partition(" - ")[2] if text.lstrip().startswith("noqa") else text for text in said]
         return " ".join(filter(None, (text.strip() for text in words)))
 

@@ -232,7 +232,7 @@ class _File:
     def documents(self) -> Iterator[object]:
         for value, _ in self._values(json.loads):
             if self._protobuf is not None and is_message(value):
-                from goldspan.mappers.readers.otlp_protobuf import document_of  # noqa: PLC0415
+                from goldspan.mappers.readers.otlp_protobuf import document_of  # noqa: PLC0415 - brings protobuf
 
                 yield document_of(value)
                 continue
