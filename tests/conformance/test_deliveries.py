@@ -78,7 +78,7 @@ class Recording:
     def evaluations(self) -> dict[str, Evaluation]:
         """What one batch is evaluated as."""
         results = [score_session(self.goldens.find(session), session) for session in self.sessions]
-        return {one.id: one for result in results for one in evaluations_of(result, whole=True)}
+        return {one.id: one for result in results for one in evaluations_of(result, complete=True)}
 
 
 @lru_cache(maxsize=1)  # the tests go through the recordings one after another

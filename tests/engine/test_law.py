@@ -158,7 +158,7 @@ def oracle(records: list[Record]) -> dict[str, Evaluation]:
     for session in assemble(records):
         golden = INDEX.find(session)
         for run in split_runs(session, golden) if isinstance(golden, Golden) else ():
-            for evaluation in evaluations_of(score_session(INDEX.find(run), run), whole=True):
+            for evaluation in evaluations_of(score_session(INDEX.find(run), run), complete=True):
                 found[evaluation.id] = evaluation
     return found
 

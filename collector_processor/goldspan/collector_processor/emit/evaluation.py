@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from goldspan.mappers.facts import NO_RESOURCE, ResourceFacts
 from goldspan.scoring.metric_results import MetricResult, MetricTurn, MetricVerdict, Range
@@ -22,16 +23,14 @@ class Level(StrEnum):
     SESSION = "session"
 
 
-@dataclass(frozen=True, slots=True)
-class DetailDigest:
+class DetailDigest(Struct, frozen=True, gc=False):
     """In place of a result's detail when only a digest of the emitted evaluation is still known."""
 
     digest: str
     """`digest_of` the evaluation that was emitted."""
 
 
-@dataclass(frozen=True, slots=True)
-class Evaluation:
+class Evaluation(Struct, frozen=True, gc=False):
     """One result of one metric: everything that span attributes, event and metric point need.
 
     The same records give the same `id`; a correction has the same `id` and a higher `revision`.

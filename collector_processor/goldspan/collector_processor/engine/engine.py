@@ -1,12 +1,16 @@
-"""The sans-IO core of every door: fed span facts and a time, it hands back evaluations.
+"""The engine: it is fed spans, log records and the time, and gives evaluations. It does no I/O.
 
-It reads no clock, file, environment or network. The law it holds: *the newest revisions of a run's results depend only
-on its set of records, never on their order, batching, repetition, timing or door, wherever no bound was hit.* Time
-decides when a result is handed out and when state is dropped, never what it is. That is so because nothing is ever
-updated in place: what is kept is a set of spans, and every result is a pure function of that set.
+    feed            de-duplicate by trace and span id, and keep the record in its trace
+    poll, flush     which traces are complete? -> which turns? -> add them to their sessions -> judge the sessions
+    later           judge quiet sessions as a whole, then drop their state and leave tombstones
 
-Outside the law are results marked `incomplete`, revision numbers, and what came after a run was dropped: those spans
-are counted as late, since nothing is left to correct.
+It reads no clock, file, environment or network. Its law: *the newest revisions of a run's results depend only on its
+set of records, never on their order, batching, repetition, timing or door, wherever no bound was hit.* Time decides
+when a result is given and when state is dropped, never what the result is: the engine keeps sets of records, and every
+result is a pure function of such a set.
+
+Outside the law are results marked `incomplete`, revision numbers, and spans that come after their run was dropped: they
+are counted as late, since there is nothing left to correct.
 """
 
 from __future__ import annotations
@@ -29,69 +33,71 @@ from goldspan.scoring.sessions import SpanRef
 
 @dataclass(frozen=True, slots=True)
 class EngineOutput:
-    """What one step of the engine gives to its door."""
+    """What one call of `poll` or `flush` gives."""
 
     evaluations: tuple[Evaluation, ...] = ()
     released: frozenset[SpanRef] = frozenset()
-    """Spans that wait for nothing any more: their evaluations, if there are any, are in this or an earlier handout."""
+    """Held spans that need not wait any longer: their evaluations, if any, are in this output or an earlier one."""
     sessions: tuple[SessionResult, ...] = ()
-    """Runs handed out in this step, for reports; a later one of the same session and run replaces the earlier."""
+    """Complete runs, for reports; a later result of the same session and run replaces an earlier one."""
     problems: tuple[Problem, ...] = ()
 
 
 class Engine:
-    """Owns de-duplication, assembly, completion, joining and scoring. Not thread-safe: a door locks around it."""
+    """De-duplication, completion, assembly and scoring of the spans of one tenant. Not thread-safe."""
 
     def __init__(
         self, goldens: GoldenIndex, settings: EngineSettings | None = None, store: Store | None = None
     ) -> None:
-        """Score against these goldens. A `store` that is not empty continues where its engine stopped."""
+        """Score against these goldens. With a `store` that is not empty, continue where its engine stopped."""
         self.goldens = goldens
         self.settings = settings or EngineSettings()
         self.stats = EngineStats()
         self._store: Store = store if store is not None else MemoryStore()
         self._judge = Judge(goldens, self.settings, self.stats, self._store)
         self._now = 0.0
-        self._kept = 0
+        self._records = 0
         self._due: list[tuple[float, int, str, str]] = []
-        self._pushed = 0
-        self._glances: dict[str, None] = {}
+        self._sequence = 0
+        self._new_roots: dict[str, None] = {}
         self._held: dict[SpanRef, float] = {}
         self._pending = OutputBuilder()
 
+    # Input.
+
     def feed_log(self, fact: LogFacts, now: float) -> None:
-        """Take in one log record; what belongs to no trace cannot be joined to anything."""
+        """Feed one log record; a record without a trace id is ignored."""
         now = self._tick(now)
         if not fact.trace_id:
             return
-        buried = self._store.is_buried(fact.trace_id, fact.identity)
-        if buried is not None:
-            self.stats.repeated += buried
-            self.stats.late += not buried
+        repeated = self._store.tombstone_has(fact.trace_id, fact.identity)
+        if repeated is not None:
+            self.stats.repeated += repeated
+            self.stats.late += not repeated
             return
         trace = self._open(fact.trace_id, now)
         if trace.lost_calls and not trace.spans:
-            self.stats.late += 1  # what it speaks of may be among what was forgotten; it may also still come
+            self.stats.late += 1  # the span that it belongs to may be among the dropped ones; it may also still come
         if fact.identity not in trace.logs:
             trace.logs[fact.identity] = fact
             trace.session_ids.update((session_id, None) for _, session_id in fact.session_keys)
-            self._kept += 1
+            self._records += 1
             self._changed(trace, now)
-        if self._kept > self.settings.max_spans:
+        if self._records > self.settings.max_spans:
             self._evict(now)
 
     def feed(self, fact: SpanFacts, now: float) -> bool:
-        """Take in one span. True: a door that stamps attributes should hold it until a handout releases it."""
+        """Feed one span. True: a door that writes scores on spans should hold it until an output releases it."""
         now = self._tick(now)
         self.stats.spans += 1
         if not (fact.trace_id and fact.span_id):
-            nameless = self._store.trace("")
-            fact = without_ids(fact, len(nameless.spans) if nameless is not None else 0)
+            without_id = self._store.trace("")
+            fact = without_ids(fact, len(without_id.spans) if without_id is not None else 0)
         for note in fact.notes:
             self.feed_log(note, now)
-        buried = self._store.is_buried(fact.trace_id, fact.span_id)
-        if buried is not None:
-            if buried:
+        repeated = self._store.tombstone_has(fact.trace_id, fact.span_id)
+        if repeated is not None:
+            if repeated:
                 self.stats.repeated += 1
             elif fact.role is not None:
                 self.stats.late += 1
@@ -102,7 +108,7 @@ class Engine:
             self.stats.repeated += 1
             return False
         if old is None:
-            self._kept += 1
+            self._records += 1
             trace.recognised += fact.role is not None
         trace.spans[fact.span_id] = fact
         for _, session_id in (*fact.session_keys, *fact.resource.session_keys):
@@ -114,104 +120,108 @@ class Engine:
             ref = fact.ref
             self._held[ref] = now
             trace.held.append(ref)
-        if self._kept > self.settings.max_spans:
+        if self._records > self.settings.max_spans:
             self._evict(now)
         return hold
 
     def feed_plain(self, plain: PlainSpanFacts, now: float) -> None:
-        """Take in spans of one trace that hold nothing but their places; all of them have ids."""
+        """Feed plain spans of one trace; all of them have ids."""
         now = self._tick(now)
         self.stats.spans += len(plain)
         trace = self._store.trace(plain.trace_id)
         if trace is not None:
             trace.plain.append(plain)
             self._changed(trace, now)
-        elif self._store.is_buried(plain.trace_id, "") is None:
-            self._store.keep_plain(plain, now)
+        elif self._store.tombstone_has(plain.trace_id, "") is None:
+            self._store.add_plain(plain, now)
         else:
             return
-        self._kept += len(plain)
-        if self._kept > self.settings.max_spans:
+        self._records += len(plain)
+        if self._records > self.settings.max_spans:
             self._evict(now)
 
+    # Time.
+
     def poll(self, now: float) -> EngineOutput:
-        """Hand out what is due at this time."""
+        """Return what is due at this time."""
         now = self._tick(now)
-        self._kept -= self._store.forget_plain(now - self.settings.trace_retention)
-        step = OutputBuilder()
-        for trace_id in self._glances:
+        self._records -= self._store.drop_plain(now - self.settings.trace_retention)
+        output = OutputBuilder()
+        for trace_id in self._new_roots:
             trace = self._store.trace(trace_id)
             if trace is None:
                 continue
             if not self._may_matter(trace):
-                step.release_all(trace)
+                output.release_all(trace)
             elif len(trace.session_ids) > 1:
-                step.release(fragment for fragment in self._fragments(trace) if not self._may_be_wanted(fragment))
-        self._glances.clear()
+                output.release(fragment for fragment in self._fragments(trace) if not self._may_be_wanted(fragment))
+        self._new_roots.clear()
         while self._due and self._due[0][0] <= now:
             when, _, kind, key = heapq.heappop(self._due)
             if kind == "trace":
                 trace = self._store.trace(key)
                 if trace is not None and trace.due == when:
                     trace.due = None
-                    self._settle(trace, now, step)
+                    self._complete_trace(trace, now, output)
             else:
                 session = self._store.session(key)
                 if session is not None and session.due == when:
                     session.due = None
-                    self._rest(session, now, step)
-        for session_id in step.touched:
-            self._judge.judge(session_id, step)
+                    self._advance_session(session, now, output)
+        for session_id in output.touched:
+            self._judge.judge(session_id, output)
         for ref, since in self._held.items():
             if now - since < self.settings.hold_timeout:
                 break
-            step.released.add(ref)
+            output.released.add(ref)
             self.stats.held_past_timeout += 1
-        return self._handout(step)
+        return self._output(output)
 
     def flush(self, now: float, *, end_of_input: bool = False) -> EngineOutput:
-        """Hand out every turn whose root has ended, without waiting; with `end_of_input` everything there is.
+        """Judge every turn whose root has ended, without waiting; with `end_of_input` everything there is.
 
-        A run is judged as a whole at the end of input, or when every turn of its golden was seen: a flush in the
-        middle of a conversation does not make the turns to come missing ones.
+        A run is judged as complete at the end of input, or if every turn of its golden was seen. So a flush in the
+        middle of a conversation does not report later turns as missing.
         """
         now = self._tick(now)
-        step = OutputBuilder()
+        output = OutputBuilder()
         for trace in self._store.unsettled():
-            self._settle(trace, now, step, at_once=True, end_of_input=end_of_input)
+            self._complete_trace(trace, now, output, at_once=True, end_of_input=end_of_input)
         for session in self._store.sessions():
-            if end_of_input or session.id in step.touched:
-                self._judge.judge(session.id, step, flushed=True, over=end_of_input)
-        step.released.update(self._held)
-        return self._handout(step)
+            if end_of_input or session.id in output.touched:
+                self._judge.judge(session.id, output, flushed=True, complete=end_of_input)
+        output.released.update(self._held)
+        return self._output(output)
 
     def deadline(self) -> float | None:
-        """Return when `poll` will next have something to do, or none."""
+        """Return when `poll` will have something to do, or None."""
         times = [self._due[0][0]] if self._due else []
         if self._held:
             times.append(next(iter(self._held.values())) + self.settings.hold_timeout)
-        if self._glances:
+        if self._new_roots:
             times.append(self._now)
         return min(times, default=None)
 
     def count_unmatched(self, session_id: str) -> None:
-        """Count a session that no golden wants, and that the door therefore says no more of."""
+        """Count a session without golden, of which the door feeds nothing."""
         self._judge.count_unmatched(session_id)
 
-    def remember(self, session: SessionState, now: float) -> None:
-        """Take in what was said of a session before a restart; its records are to be fed again too."""
+    def restore_session(self, session: SessionState, now: float) -> None:
+        """Restore the results of a session after a restart; feed its records again, too."""
         now = self._tick(now)
         self._store.add_session(session)
-        self._look_at_session(session, now + self.settings.run_idle)
+        self._check_session_at(session, now + self.settings.run_idle)
 
     def use_goldens(self, goldens: GoldenIndex) -> None:
-        """Judge by these from now on. What was said of a session stands until something new comes for it."""
+        """Judge by these goldens from now on. The results of a session stay until a new record comes for it."""
         self.goldens = self._judge.goldens = goldens
+
+    # Records in memory.
 
     def _open(self, trace_id: str, now: float) -> TraceState:
         trace = self._store.trace(trace_id)
         if trace is None:
-            lost = self._store.was_forgotten(trace_id)
+            lost = self._store.lost_calls(trace_id)
             trace = TraceState(trace_id, last=now, reopened=lost is not None, lost_calls=bool(lost))
             trace.plain = self._store.take_plain(trace_id)
             self._store.add_trace(trace)
@@ -221,47 +231,49 @@ class Engine:
         trace.fragments = None
         trace.last = now
         self._store.touch_trace(trace.trace_id)
-        self._look_at_trace(trace, now + self.settings.settle)
+        self._check_trace_at(trace, now + self.settings.settle)
 
     def _tick(self, now: float) -> float:
-        """Let time move forward only, whatever the door's clock does."""
+        """Return the time; it never goes back, whatever the door's clock does."""
         self._now = max(self._now, now)
         return self._now
 
     def _push(self, when: float, kind: str, key: str) -> float:
-        self._pushed += 1
-        heapq.heappush(self._due, (when, self._pushed, kind, key))
+        self._sequence += 1
+        heapq.heappush(self._due, (when, self._sequence, kind, key))
         return when
 
-    def _look_at_trace(self, trace: TraceState, when: float) -> None:
+    def _check_trace_at(self, trace: TraceState, when: float) -> None:
         if trace.due is None or trace.due > when:
             trace.due = self._push(when, "trace", trace.trace_id)
 
-    def _look_at_session(self, session: SessionState, when: float) -> None:
+    def _check_session_at(self, session: SessionState, when: float) -> None:
         if session.due is None or session.due > when:
             session.due = self._push(when, "session", session.id)
 
-    def _handout(self, step: OutputBuilder) -> EngineOutput:
-        released = step.released & self._held.keys()
+    # Held spans.
+
+    def _output(self, output: OutputBuilder) -> EngineOutput:
+        released = output.released & self._held.keys()
         for ref in released:
             del self._held[ref]
         earlier, self._pending = self._pending, OutputBuilder()
         return EngineOutput(
-            evaluations=(*earlier.evaluations, *step.evaluations),
+            evaluations=(*earlier.evaluations, *output.evaluations),
             released=frozenset(released),
-            sessions=(*earlier.sessions, *step.sessions),
-            problems=(*earlier.problems, *step.problems),
+            sessions=(*earlier.sessions, *output.sessions),
+            problems=(*earlier.problems, *output.problems),
         )
 
     def _holds(self, trace: TraceState, fact: SpanFacts) -> bool:
-        """Hold what may carry a result, tools and roots of turns, unless its session is one that no golden wants."""
+        """Tell whether a span may get a score: a tool or the root of a turn, unless no golden wants its session."""
         if fact.scored or not self.settings.holds:
             return False
         root = fact.role is Role.AGENT or not fact.parent_id or fact.entry
         if trace.recognised == 0 and not (root and fact.session_keys):
-            return False  # LangSmith ends a root that only names its session before the spans below it
+            return False  # a LangSmith root names its session, and may end before the spans below it
         if root:
-            self._glances[trace.trace_id] = None
+            self._new_roots[trace.trace_id] = None
         elif fact.role is not Role.TOOL:
             return False
         if fact.session_keys:
@@ -269,13 +281,15 @@ class Engine:
         return not trace.session_ids or self._may_matter(trace)
 
     def _may_matter(self, trace: TraceState) -> bool:
-        """Tell whether a golden wants any session that a turn of this trace could come out to belong to."""
+        """Tell whether a golden wants any session that a turn of this trace may belong to."""
         wants = self.goldens.wants
         return any(map(wants, trace.session_ids)) or wants(trace.trace_id)
 
     def _may_be_wanted(self, fragment: Fragment) -> bool:
         unknown = fragment.waits_for_caller and fragment.session.source == "trace_id"
         return unknown or self.goldens.wants(fragment.session.id)
+
+    # Completion: which turns of a trace are complete.
 
     def _fragments(self, trace: TraceState) -> list[Fragment]:
         if trace.fragments is None:
@@ -285,16 +299,16 @@ class Engine:
             self._pending.problems += problems
         return trace.fragments
 
-    def _settle(
-        self, trace: TraceState, now: float, step: OutputBuilder, *, at_once: bool = False, end_of_input: bool = False
+    def _complete_trace(
+        self, trace: TraceState, now: float, output: OutputBuilder, *, at_once: bool = False, end_of_input: bool = False
     ) -> None:
-        """Find out what of a trace is ready to be handed out, and when to look at it again."""
+        """Find the complete turns of a trace, add them to their sessions, and decide when to check the trace again."""
         settled_at = trace.last + self.settings.settle
         if not at_once and now < settled_at:
-            self._look_at_trace(trace, settled_at)
+            self._check_trace_at(trace, settled_at)
             return
         if not trace.ready and not self.settings.report_unmatched and not self._may_matter(trace):
-            self._pass_over(trace, now, step, end_of_input=end_of_input)
+            self._pass_unwanted_trace(trace, now, output, end_of_input=end_of_input)
             return
         fragments = self._fragments(trace)
         ready: list[Fragment] = []
@@ -303,69 +317,71 @@ class Engine:
             if end_of_input or now >= ready_at:
                 ready.append(fragment)
             else:
-                self._look_at_trace(trace, ready_at)
+                self._check_trace_at(trace, ready_at)
         if ready != trace.ready:
-            step.touched.update(dict.fromkeys(fragment.session.id for fragment in (*trace.ready, *ready)))
-            self._leave(trace, {fragment.session.id for fragment in ready})
+            output.touched.update(dict.fromkeys(fragment.session.id for fragment in (*trace.ready, *ready)))
+            self._remove_from_sessions(trace, {fragment.session.id for fragment in ready})
             trace.ready = ready
             for fragment in ready:
-                self._join(fragment, trace, now)
+                self._add_to_session(fragment, trace, now)
         if self.settings.holds:
-            step.release(ready)
+            output.release(ready)
         if len(ready) == len(fragments):
-            step.release_all(trace)
+            output.release_all(trace)
             if not any(self.goldens.wants(fragment.session.id) for fragment in fragments):
-                self._let_go(trace, now, step)
+                self._drop_unwanted_trace(trace, now, output)
 
-    def _pass_over(self, trace: TraceState, now: float, step: OutputBuilder, *, end_of_input: bool) -> None:
-        """Settle a trace that no golden is interested in without rebuilding its turns."""
+    def _pass_unwanted_trace(self, trace: TraceState, now: float, output: OutputBuilder, *, end_of_input: bool) -> None:
+        """Complete a trace that no golden wants, without assembling its turns."""
         rooted = trace.rooted or any(
             not parent or entry for one in trace.plain for _, parent, _, _, entry in one.read()
         )
         waits_until = trace.last if rooted else trace.last + self.settings.caller_timeout
         if now < waits_until and not end_of_input:
-            self._look_at_trace(trace, waits_until)
+            self._check_trace_at(trace, waits_until)
             return
-        step.release_all(trace)
+        output.release_all(trace)
         if trace.recognised and not trace.counted:
             trace.counted = True
             self._judge.count_unmatched(next(iter(trace.session_ids), trace.trace_id))
-        self._let_go(trace, now, step)
+        self._drop_unwanted_trace(trace, now, output)
 
     def _waiting_time(self, fragment: Fragment) -> float:
         if fragment.waits_for_caller:
             return self.settings.caller_timeout
         return self.settings.hold_timeout if fragment.waits_for_remote and self.settings.remote_callers else 0.0
 
-    def _let_go(self, trace: TraceState, now: float, step: OutputBuilder) -> None:
-        """Forget a quiet trace that no golden is interested in, without a tombstone: nothing was said of it."""
+    def _drop_unwanted_trace(self, trace: TraceState, now: float, output: OutputBuilder) -> None:
+        """Drop a quiet trace that no golden wants; it needs no tombstone, as it has no results."""
         if not trace.ready and self._may_matter(trace):
-            self._give_up(trace, now)
+            self._drop_without_spans(trace, now)
             return
         quiet_at = trace.last + self.settings.trace_retention
         if now < quiet_at:
-            self._look_at_trace(trace, quiet_at)
+            self._check_trace_at(trace, quiet_at)
             return
         for session_id in {fragment.session.id for fragment in trace.ready}:
             session = self._store.session(session_id)
             if session is not None:
-                self._judge.judge(session_id, step, over=True)
+                self._judge.judge(session_id, output, complete=True)
                 session.traces.pop(trace.trace_id, None)
                 if not session.traces:
                     self._store.drop_session(session_id)
-        self._kept -= trace.size
-        self._store.forget(trace.trace_id)
+        self._records -= trace.size
+        self._store.drop_trace(trace.trace_id)
 
-    def _give_up(self, trace: TraceState, now: float) -> None:
-        """Drop what log records said of a session that a golden wants, where the spans they speak of never came."""
+    def _drop_without_spans(self, trace: TraceState, now: float) -> None:
+        """Drop a trace that has log records of a wanted session only: their spans never came."""
         quiet_at = trace.last + self.settings.retention
         if now < quiet_at:
-            self._look_at_trace(trace, quiet_at)
+            self._check_trace_at(trace, quiet_at)
             return
-        self._kept -= trace.size
-        self._store.bury([trace.trace_id], now)
+        self._records -= trace.size
+        self._store.drop_with_tombstones([trace.trace_id], now)
 
-    def _join(self, fragment: Fragment, trace: TraceState, now: float) -> None:
+    # Sessions.
+
+    def _add_to_session(self, fragment: Fragment, trace: TraceState, now: float) -> None:
         session = self._store.session(fragment.session.id)
         if session is None:
             session = SessionState(fragment.session.id, last=now)
@@ -376,35 +392,35 @@ class Engine:
         session.traces[trace.trace_id] = None
         session.last = now
         session.judged = False
-        self._look_at_session(session, now + self.settings.run_idle)
+        self._check_session_at(session, now + self.settings.run_idle)
 
-    def _leave(self, trace: TraceState, stays_in: set[str]) -> None:
-        """Take a trace out of the sessions that newer spans showed it does not belong to."""
+    def _remove_from_sessions(self, trace: TraceState, stays_in: set[str]) -> None:
+        """Remove a trace from the sessions that it does not belong to any longer, by its newer spans."""
         for session_id in {fragment.session.id for fragment in trace.ready} - stays_in:
             session = self._store.session(session_id)
             if session is not None:
                 session.traces.pop(trace.trace_id, None)
 
-    def _rest(self, session: SessionState, now: float, step: OutputBuilder) -> None:
-        """Judge the runs of a session that went quiet, later drop its state, later the memory of it."""
+    def _advance_session(self, session: SessionState, now: float, output: OutputBuilder) -> None:
+        """Judge the runs of a quiet session; later drop its traces; later forget it."""
         if now < session.last + self.settings.run_idle:
-            self._look_at_session(session, session.last + self.settings.run_idle)
+            self._check_session_at(session, session.last + self.settings.run_idle)
         elif not session.judged:
-            self._judge.judge(session.id, step, over=True)
-            self._look_at_session(session, session.last + self.settings.retention)
+            self._judge.judge(session.id, output, complete=True)
+            self._check_session_at(session, session.last + self.settings.retention)
         elif session.traces:
-            group = self._bound_together([session.id])
+            group = self._sharing_traces([session.id])
             quiet_at = max(member.last for member in group) + self.settings.retention
             if now < quiet_at:
-                self._look_at_session(session, quiet_at)
+                self._check_session_at(session, quiet_at)
             else:
-                self._drop(group, now)
+                self._drop_sessions(group, now)
         else:
             self._store.drop_session(session.id)
             self._store.expire(now - self.settings.tombstone_ttl)
 
-    def _drop(self, sessions: list[SessionState], now: float) -> None:
-        """Drop the traces of these sessions; what still comes for their runs is late."""
+    def _drop_sessions(self, sessions: list[SessionState], now: float) -> None:
+        """Drop the traces of these sessions; records that come for their runs later are late."""
         for session in sessions:
             for trace_id in session.traces:
                 trace = self._store.trace(trace_id)
@@ -415,36 +431,36 @@ class Engine:
         for session in sessions:
             for trace_id in session.traces:
                 trace = self._store.trace(trace_id)
-                self._kept -= trace.size if trace is not None else 0
-                self._store.bury([trace_id], now)
+                self._records -= trace.size if trace is not None else 0
+                self._store.drop_with_tombstones([trace_id], now)
             session.traces.clear()
             session.results.clear()
             session.turns.clear()
-            session.over.clear()
-            self._look_at_session(session, now + self.settings.tombstone_ttl)
+            session.complete_runs.clear()
+            self._check_session_at(session, now + self.settings.tombstone_ttl)
 
     def _evict(self, now: float) -> None:
-        """Make room: hand out the least recently active session as incomplete, with all that hangs on its traces."""
-        self._kept -= self._store.forget_plain(0, self._kept - self.settings.max_spans)
-        if self._kept <= self.settings.max_spans:
+        """Judge the least recently active session as incomplete and drop it, with those that share its traces."""
+        self._records -= self._store.drop_plain(0, self._records - self.settings.max_spans)
+        if self._records <= self.settings.max_spans:
             return
         oldest = next(self._store.traces())
-        self._leave(oldest, set())
+        self._remove_from_sessions(oldest, set())
         oldest.ready = self._fragments(oldest)
         for fragment in oldest.ready:
-            self._join(fragment, oldest, now)
+            self._add_to_session(fragment, oldest, now)
         if not oldest.ready:
-            self._kept -= oldest.size
-            self._store.forget(oldest.trace_id)
+            self._records -= oldest.size
+            self._store.drop_trace(oldest.trace_id)
             return
-        group = self._bound_together([fragment.session.id for fragment in oldest.ready])
+        group = self._sharing_traces([fragment.session.id for fragment in oldest.ready])
         for session in group:
             self.stats.evicted_sessions += self.goldens.wants(session.id)
-            self._judge.judge(session.id, self._pending, over=True, incomplete=True)
-        self._drop(group, now)
+            self._judge.judge(session.id, self._pending, complete=True, incomplete=True)
+        self._drop_sessions(group, now)
 
-    def _bound_together(self, session_ids: list[str]) -> list[SessionState]:
-        """List these sessions and those that share a trace with them: traces are dropped whole."""
+    def _sharing_traces(self, session_ids: list[str]) -> list[SessionState]:
+        """Return these sessions and all that share a trace with them, since traces are dropped whole."""
         group: dict[str, SessionState] = {}
         pending = list(session_ids)
         while pending:

@@ -1,13 +1,17 @@
-"""Sessions judged: what is ready of a session is scored anew, and what differs from before is handed out."""
+"""Judging: sessions are scored, their results become evaluations, and evaluations that differ from before are given.
+
+A session is always scored anew from its complete turns. `revise` compares the evaluations with those given before: what
+is new has revision 1, what differs is a correction with the next revision, and what is gone is withdrawn.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
-from msgspec import structs
+from msgspec.structs import replace
 
 from goldspan.collector_processor.emit.attributes import event_attributes
 from goldspan.collector_processor.emit.evaluation import DetailDigest, Evaluation, Level
@@ -33,15 +37,153 @@ from goldspan.scoring.results import CallResult, SessionResult, TurnResult, expl
 from goldspan.scoring.sessions import Session, SpanRef, Turn
 from goldspan.scoring.verdict import Label, Reason, Verdict
 
-# Results turned into evaluations: one for each call, turn and session, each with an id made from what it judges.
-
 _SHARE = Range(0.0, 1.0)
 INCOMPLETE = Verdict(None, Label.NOT_EVALUATED, Reason.INCOMPLETE)
+_MAX_REMEMBERED_SESSIONS = 10_000
+"""Sessions without golden, each counted once while it is remembered."""
+
+
+@dataclass(slots=True)
+class OutputBuilder:
+    """Collects the output of one call of the engine."""
+
+    evaluations: list[Evaluation] = field(default_factory=list[Evaluation])
+    sessions: list[SessionResult] = field(default_factory=list[SessionResult])
+    problems: list[Problem] = field(default_factory=list[Problem])
+    released: set[SpanRef] = field(default_factory=set[SpanRef])
+    touched: dict[str, None] = field(default_factory=dict[str, None])
+    """Sessions whose turns changed."""
+
+    def release(self, fragments: Iterable[Fragment]) -> None:
+        """Release the spans of these fragments."""
+        for fragment in fragments:
+            self.released.add(fragment.root)
+            self.released.update(span.ref for span in fragment.spans)
+
+    def release_all(self, trace: TraceState) -> None:
+        """Release every held span of a trace."""
+        self.released.update(trace.held)
+        trace.held.clear()
+
+
+class Judge:
+    """Scores the runs of sessions against their goldens, and keeps their evaluations in the sessions' state."""
+
+    def __init__(self, goldens: GoldenIndex, settings: EngineSettings, stats: EngineStats, store: Store) -> None:
+        """Work on the state of one engine."""
+        self.goldens = goldens
+        self.settings = settings
+        self.stats = stats
+        self._store = store
+        self._unmatched: dict[str, None] = {}
+
+    def count_unmatched(self, session_id: str) -> None:
+        """Count a session without golden, once while it is remembered."""
+        if session_id in self._unmatched:
+            return
+        self._unmatched[session_id] = None
+        self.stats.sessions_without_golden += 1
+        if len(self._unmatched) > _MAX_REMEMBERED_SESSIONS:
+            del self._unmatched[next(iter(self._unmatched))]
+
+    def judge(
+        self,
+        session_id: str,
+        output: OutputBuilder,
+        *,
+        complete: bool = False,
+        flushed: bool = False,
+        incomplete: bool = False,
+    ) -> None:
+        """Score the runs of a session anew and output what differs from before.
+
+        Args:
+            session_id: The session; without state nothing happens.
+            output: Where evaluations, results and problems are added.
+            complete: The session is quiet: its runs are judged as complete, with the turns that never came.
+            flushed: Judge a run as complete if every turn of its golden was seen.
+            incomplete: Spans of the session were dropped: mark its results.
+
+        """
+        state = self._store.session(session_id)
+        if state is None:
+            return
+        state.judged = state.judged or complete
+        wanted = self.goldens.wants(session_id)
+        if not wanted:
+            self.count_unmatched(session_id)
+        if not wanted and not (complete and self.settings.report_unmatched):
+            return
+        results: dict[str, Evaluation] = {}
+        for session in self._runs(state, build=wanted):
+            run = replace(session, incomplete=True) if incomplete else session
+            golden = self.goldens.find(run)
+            if golden is None and not (complete and self.settings.report_unmatched):
+                if complete:
+                    self.count_unmatched(session_id)
+                continue
+            is_complete = complete or run.run in state.complete_runs
+            is_complete = is_complete or (flushed and _saw_every_turn(score_session(golden, run)))
+            result = self.settings.scorer.score(golden, run, final=is_complete)
+            if is_complete:
+                state.complete_runs.add(run.run)
+                output.sessions.append(result)
+            for evaluation in evaluations_of(result, complete=is_complete, include_values=self.settings.include_values):
+                results[evaluation.id] = evaluation
+        output.evaluations += revise(state.results, results)
+
+    def _runs(self, state: SessionState, *, build: bool) -> list[Session]:
+        """Return the runs of a session from its complete turns. Without `build` the turns are only outlined."""
+        fragments: list[Fragment] = []
+        for trace_id in state.traces:
+            trace = self._store.trace(trace_id)
+            own = [one for one in trace.ready if one.session.id == state.id] if trace is not None else []
+            fragments += [one for one in own if not self.is_late(one, state)]
+        turns = turns_of(fragments)
+        known, state.turns = state.turns, {}
+
+        def turn_of(parts: TurnFragments) -> Turn:
+            turn = known.get(parts) or build_turn(parts, self.settings.assembly)
+            state.turns[parts] = turn
+            return turn
+
+        sessions = [
+            build_session(run, turn_of if build else outline_turn) for run in runs_of(turns, self.settings.assembly)
+        ]
+        runs: list[Session] = []
+        for session in sessions:
+            golden = self.goldens.find(session)
+            runs += split_runs(session, golden) if isinstance(golden, Golden) else [session]
+        return [replace(run, incomplete=True) if self._lacks_spans(run) else run for run in runs]
+
+    def _lacks_spans(self, run: Session) -> bool:
+        """Tell whether spans of this run were dropped: calls of it, or a plain span between others."""
+        for trace_id in {trace_id for turn in run.turns for trace_id in turn.trace_ids}:
+            trace = self._store.trace(trace_id)
+            if trace is not None and trace.reopened:
+                orphan = any(fragment.waits_for_caller or fragment.waits_for_remote for fragment in trace.ready)
+                if trace.lost_calls or orphan:
+                    return True
+        return False
+
+    def is_late(self, fragment: Fragment, state: SessionState) -> bool:
+        """Tell whether a fragment belongs to a run that was dropped, so that it can correct nothing."""
+        if not state.dropped_until or not fragment.start:
+            return False
+        return fragment.start <= state.dropped_until + self.settings.assembly.session_gap_ns
+
+
+def _saw_every_turn(result: SessionResult) -> bool:
+    golden = result.golden
+    return golden is not None and golden.calls is None and all(turn.turn is not None for turn in result.turns)
+
+
+# Evaluations: one for each call, turn and session.
 
 
 @dataclass(frozen=True, slots=True)
-class _Common:
-    """What all evaluations of one run share."""
+class _RunEvaluations:
+    """Makes the evaluations of one run, with what they share."""
 
     result: SessionResult
     session: Session
@@ -93,7 +235,7 @@ class _Common:
     def _explanation(
         self, detail: CallResult | TurnResult | SessionResult | MetricTurn | MetricResult, metric: MetricResult | None
     ) -> str:
-        """Explain without values unless they are wanted: what a preset or a user's metric wrote may hold any."""
+        """Explain without values unless they are wanted; the texts of presets and users' metrics may contain any."""
         if isinstance(detail, MetricTurn | MetricResult):
             own = metric is not None and metric.name in BUILT_IN_METRICS
             return detail.verdict.explanation if own or self.include_values else ""
@@ -115,16 +257,15 @@ class _Common:
         return hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:32]
 
 
-def evaluations_of(result: SessionResult, *, whole: bool, include_values: bool = False) -> list[Evaluation]:
-    """List the evaluations of one run, all as revision 1.
+def evaluations_of(result: SessionResult, *, complete: bool, include_values: bool = False) -> list[Evaluation]:
+    """Return the evaluations of one run, all with revision 1; none without a golden.
 
-    `whole` says that the run is over as far as is known: its session is judged, and so are the turns that never
-    came. Without a golden there is nothing to say.
+    A `complete` run has an evaluation of its session too, and of the turns that never came.
     """
     if result.golden is None or result.session is None:
         return []
     session = result.session
-    common = _Common(
+    run = _RunEvaluations(
         result,
         session,
         result.golden,
@@ -139,24 +280,24 @@ def evaluations_of(result: SessionResult, *, whole: bool, include_values: bool =
     found: list[Evaluation] = []
     for turn in result.turns:
         if turn.turn is not None:
-            found += _turn_evaluations(common, turn, turn.turn.root, turn.turn.end)
-        elif whole:
-            found += _turn_evaluations(common, turn, root, end)
-    if whole:
-        found.append(common.evaluation(Level.SESSION, result, target=root, timestamp=end))
+            found += _turn_evaluations(run, turn, turn.turn.root, turn.turn.end)
+        elif complete:
+            found += _turn_evaluations(run, turn, root, end)
+    if complete:
+        found.append(run.evaluation(Level.SESSION, result, target=root, timestamp=end))
     for metric in result.metrics:
-        found += _metric_evaluations(common, metric, root, end, whole=whole)
+        found += _metric_evaluations(run, metric, root, end, complete=complete)
     return found
 
 
 def _metric_evaluations(
-    common: _Common, metric: MetricResult, root: SpanRef | None, end: int, *, whole: bool
+    run: _RunEvaluations, metric: MetricResult, root: SpanRef | None, end: int, *, complete: bool
 ) -> Iterator[Evaluation]:
-    """List what a metric beside the main one says of each turn and, once the run is over, of the session."""
+    """Yield the evaluations of an additional metric: of each turn and, of a complete run, of the session."""
     for one in metric.turns:
-        if one.turn is not None or whole:
+        if one.turn is not None or complete:
             place = root if one.turn is None else one.turn.root
-            yield common.evaluation(
+            yield run.evaluation(
                 Level.TURN,
                 one,
                 turn_key=_turn_key(one, place),
@@ -166,12 +307,12 @@ def _metric_evaluations(
                 agent=None if one.turn is None else one.turn.agent,
                 metric=metric,
             )
-    if whole:
-        yield common.evaluation(Level.SESSION, metric, target=root, timestamp=end, metric=metric)
+    if complete:
+        yield run.evaluation(Level.SESSION, metric, target=root, timestamp=end, metric=metric)
 
 
 def _rule(metric: MetricResult) -> str:
-    """Name the rule a metric judges by: scores of one rule may be compared."""
+    """Name the rule that a metric judges by; scores of the same rule are comparable."""
     return metric.name if metric.threshold is None else f"{metric.name}>={float(metric.threshold):g}"
 
 
@@ -183,7 +324,7 @@ def _turn_index(turn: TurnResult | MetricTurn) -> int | None:
     return turn.expected_index if turn.expected_index is not None else turn.turn_index
 
 
-def _turn_evaluations(common: _Common, turn: TurnResult, root: SpanRef | None, end: int) -> Iterator[Evaluation]:
+def _turn_evaluations(run: _RunEvaluations, turn: TurnResult, root: SpanRef | None, end: int) -> Iterator[Evaluation]:
     key, index = _turn_key(turn, root), _turn_index(turn)
     agent = turn.turn.agent if turn.turn is not None else None
     for call in (*turn.calls, *turn.unexpected):
@@ -192,7 +333,7 @@ def _turn_evaluations(common: _Common, turn: TurnResult, root: SpanRef | None, e
         if actual is not None:
             target = actual.span or (actual.evidence[0] if actual.evidence else root)
             timestamp = actual.end or end
-        yield common.evaluation(
+        yield run.evaluation(
             Level.CALL,
             call,
             turn_key=key,
@@ -202,11 +343,11 @@ def _turn_evaluations(common: _Common, turn: TurnResult, root: SpanRef | None, e
             turn_index=index,
             agent=(actual.agent if actual is not None else None) or agent,
         )
-    yield common.evaluation(Level.TURN, turn, turn_key=key, target=root, timestamp=end, turn_index=index, agent=agent)
+    yield run.evaluation(Level.TURN, turn, turn_key=key, target=root, timestamp=end, turn_index=index, agent=agent)
 
 
 def _name(call: CallResult) -> str:
-    """Name an unexpected call by its span, else by its place: a request has no span of its own."""
+    """Name an unexpected call by its span, else by its index: a call that was only requested has no span."""
     span = call.actual.span if call.actual is not None else None
     return f"{span.trace_id}/{span.span_id}" if span is not None else f"#{call.actual_index}"
 
@@ -216,7 +357,7 @@ def _text(value: object) -> str | None:
 
 
 def revise(known: dict[str, Evaluation], newest: Mapping[str, Evaluation]) -> list[Evaluation]:
-    """Bring `known` up to `newest`, both by id, and return what changed: new results, corrections, withdrawals."""
+    """Update `known` to `newest`, both by id, and return the changes: new evaluations, corrections, withdrawals."""
     changed: list[Evaluation] = []
     for evaluation in newest.values():
         before = known.get(evaluation.id)
@@ -230,9 +371,9 @@ def revise(known: dict[str, Evaluation], newest: Mapping[str, Evaluation]) -> li
 
 
 def digest_of(evaluation: Evaluation) -> str:
-    """Return 16 hex digits that stand for all that is said of a result, whatever its revision."""
-    said = event_attributes(replace(evaluation, revision=0))
-    text = repr((sorted(said.items()), evaluation.target, evaluation.timestamp))
+    """Return 16 hex digits: a hash of an evaluation as it is emitted, without its revision."""
+    attributes = event_attributes(replace(evaluation, revision=0))
+    text = repr((sorted(attributes.items()), evaluation.target, evaluation.timestamp))
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 
@@ -243,7 +384,7 @@ def _differs(before: Evaluation, evaluation: Evaluation) -> bool:
 
 
 def _withdrawn(evaluation: Evaluation) -> Evaluation:
-    """Take a result back that later records made another run or turn of."""
+    """Return the correction that takes an evaluation back."""
     return replace(
         evaluation,
         revision=evaluation.revision + 1,
@@ -251,132 +392,3 @@ def _withdrawn(evaluation: Evaluation) -> Evaluation:
         withdrawn=True,
         explanation="withdrawn: later spans made another turn or run of this one",
     )
-
-
-_REMEMBERED = 10_000
-"""How many sessions without golden are told apart."""
-
-
-@dataclass(slots=True)
-class OutputBuilder:
-    """What one call gathers for its handout."""
-
-    evaluations: list[Evaluation] = field(default_factory=list[Evaluation])
-    sessions: list[SessionResult] = field(default_factory=list[SessionResult])
-    problems: list[Problem] = field(default_factory=list[Problem])
-    released: set[SpanRef] = field(default_factory=set[SpanRef])
-    touched: dict[str, None] = field(default_factory=dict[str, None])
-
-    def release(self, fragments: Iterable[Fragment]) -> None:
-        """Let the spans of these fragments go."""
-        for fragment in fragments:
-            self.released.add(fragment.root)
-            self.released.update(span.ref for span in fragment.spans)
-
-    def release_all(self, trace: TraceState) -> None:
-        """Let every span of a trace go."""
-        self.released.update(trace.held)
-        trace.held.clear()
-
-
-class Judge:
-    """Scores the runs of sessions against their goldens and remembers what was said of them."""
-
-    def __init__(self, goldens: GoldenIndex, settings: EngineSettings, stats: EngineStats, store: Store) -> None:
-        """Work on the engine's own state."""
-        self.goldens = goldens
-        self.settings = settings
-        self.stats = stats
-        self._store = store
-        self._unmatched: dict[str, None] = {}
-
-    def count_unmatched(self, session_id: str) -> None:
-        """Count a session without golden, once while it is among the last many."""
-        if session_id in self._unmatched:
-            return
-        self._unmatched[session_id] = None
-        self.stats.sessions_without_golden += 1
-        if len(self._unmatched) > _REMEMBERED:
-            del self._unmatched[next(iter(self._unmatched))]
-
-    def judge(
-        self,
-        session_id: str,
-        step: OutputBuilder,
-        *,
-        over: bool = False,
-        flushed: bool = False,
-        incomplete: bool = False,
-    ) -> None:
-        """Score a session's runs anew and hand out what differs from what was said before."""
-        state = self._store.session(session_id)
-        if state is None:
-            return
-        state.judged = state.judged or over
-        wanted = self.goldens.wants(session_id)
-        if not wanted:
-            self.count_unmatched(session_id)
-        if not wanted and not (over and self.settings.report_unmatched):
-            return
-        results: dict[str, Evaluation] = {}
-        for session in self._runs(state, build=wanted):
-            run = structs.replace(session, incomplete=True) if incomplete else session
-            golden = self.goldens.find(run)
-            if golden is None and not (over and self.settings.report_unmatched):
-                if over:
-                    self.count_unmatched(session_id)
-                continue
-            whole = over or run.run in state.over
-            whole = whole or (flushed and _saw_every_turn(score_session(golden, run)))
-            result = self.settings.scorer.score(golden, run, final=whole)
-            if whole:
-                state.over.add(run.run)
-                step.sessions.append(result)
-            for evaluation in evaluations_of(result, whole=whole, include_values=self.settings.include_values):
-                results[evaluation.id] = evaluation
-        step.evaluations += revise(state.results, results)
-
-    def _runs(self, state: SessionState, *, build: bool) -> list[Session]:
-        """List the runs of a session from what is ready, and build their turns, each once, or only outline them."""
-        fragments: list[Fragment] = []
-        for trace_id in state.traces:
-            trace = self._store.trace(trace_id)
-            mine = [one for one in trace.ready if one.session.id == state.id] if trace is not None else []
-            fragments += [one for one in mine if not self.is_late(one, state)]
-        turns = turns_of(fragments)
-        known, state.turns = state.turns, {}
-
-        def turn_of(parts: TurnFragments) -> Turn:
-            turn = known.get(parts) or build_turn(parts, self.settings.assembly)
-            state.turns[parts] = turn
-            return turn
-
-        sessions = [
-            build_session(run, turn_of if build else outline_turn) for run in runs_of(turns, self.settings.assembly)
-        ]
-        runs: list[Session] = []
-        for session in sessions:
-            golden = self.goldens.find(session)
-            runs += split_runs(session, golden) if isinstance(golden, Golden) else [session]
-        return [structs.replace(run, incomplete=True) if self._lacks_spans(run) else run for run in runs]
-
-    def _lacks_spans(self, run: Session) -> bool:
-        """Tell whether spans of this run were forgotten: calls of it, or a plain span that stood between others."""
-        for trace_id in {trace_id for turn in run.turns for trace_id in turn.trace_ids}:
-            trace = self._store.trace(trace_id)
-            if trace is not None and trace.reopened:
-                orphan = any(fragment.waits_for_caller or fragment.waits_for_remote for fragment in trace.ready)
-                if trace.lost_calls or orphan:
-                    return True
-        return False
-
-    def is_late(self, fragment: Fragment, state: SessionState) -> bool:
-        """Tell whether a fragment belongs to a run whose state was dropped: nothing is left to correct."""
-        if not state.dropped_until or not fragment.start:
-            return False
-        return fragment.start <= state.dropped_until + self.settings.assembly.session_gap_ns
-
-
-def _saw_every_turn(result: SessionResult) -> bool:
-    golden = result.golden
-    return golden is not None and golden.calls is None and all(turn.turn is not None for turn in result.turns)

@@ -1,6 +1,10 @@
-"""Where the engine's state lives: open traces, the sessions they belong to, and tombstones of what was dropped.
+"""The state of an engine: open traces, their sessions, and tombstones of dropped traces.
 
-The engine sees only `Store`, so that a door may put something durable behind it.
+The engine uses only the protocol `Store`, so that a door can provide one that compresses or persists its state.
+
+A *plain* span is one without a dialect's marker. It is kept as its place in the trace only, since plain spans stand
+between tools and agents. A *tombstone* keeps the ids of the spans and log records of a dropped trace, so that a span
+that is delivered again is recognised as a repeat and not taken for a new run.
 """
 
 from __future__ import annotations
@@ -19,63 +23,64 @@ from goldspan.scoring.sessions import SpanRef, Turn
 
 @dataclass(slots=True)
 class TraceState:
-    """One trace that is still open."""
+    """An open trace."""
 
     trace_id: str
     last: float
-    """When something new last came, in the door's seconds."""
+    """When its newest record came, in seconds of the door's clock."""
     spans: dict[str, SpanFacts] = field(default_factory=dict[str, SpanFacts])
     logs: dict[str, LogFacts] = field(default_factory=dict[str, LogFacts])
     """Log records by identity."""
     plain: list[PlainSpanFacts] = field(default_factory=list[PlainSpanFacts])
-    """Spans that came without any marker."""
+    """Its plain spans."""
     recognised: int = 0
+    """Spans that a dialect recognised."""
     fragments: list[Fragment] | None = None
-    """What the trace holds of turns; none while it must be read again."""
+    """The parts of turns in this trace; None after a new record, until they are read again."""
     ready: list[Fragment] = field(default_factory=list[Fragment])
-    """The fragments that were handed out, as of the last settling."""
+    """The fragments whose turns are complete, as of the last check."""
     due: float | None = None
-    """When the engine looks at it again."""
+    """When the engine checks it next."""
     session_ids: dict[str, None] = field(default_factory=dict[str, None])
-    """Every session id that anything in the trace names: a turn's is one of these or the trace id."""
+    """Every session id that its records name; the session id of a turn is one of these or the trace id."""
     held: list[SpanRef] = field(default_factory=list[SpanRef])
-    """Spans that the door was asked to hold."""
+    """Spans that the door holds."""
     rooted: bool = False
-    """A span without a parent in this process was seen: nobody above is still running."""
+    """A span without a parent in its process was seen, so no caller is still running."""
     counted: bool = False
-    """It was counted as without golden."""
+    """It was counted as a session without golden."""
     reopened: bool = False
-    """Spans of it were forgotten before the newest came."""
+    """Spans of it were dropped before it was opened again."""
     lost_calls: bool = False
-    """Recognised ones were among them."""
+    """Recognised spans or log records were among them."""
 
     @property
     def size(self) -> int:
-        """How many records are kept of it."""
+        """Records in memory."""
         return len(self.spans) + len(self.logs) + sum(map(len, self.plain))
 
 
 @dataclass(slots=True)
 class SessionState:
-    """One session id: the traces it is spread over and the results that were handed out."""
+    """A session: its traces and the results that were given for it."""
 
     id: str
     last: float
     traces: dict[str, None] = field(default_factory=dict[str, None])
     results: dict[str, Evaluation] = field(default_factory=dict[str, Evaluation])
     """The newest revision of every result, by id."""
-    over: set[str] = field(default_factory=set[str])
-    """Runs whose session was judged: later corrections judge it again."""
+    complete_runs: set[str] = field(default_factory=set[str])
+    """Runs that were judged as complete; corrections judge them as complete again."""
     turns: dict[TurnFragments, Turn] = field(default_factory=dict[TurnFragments, Turn])
     due: float | None = None
     judged: bool = False
-    """Every run was judged as a whole since something new last came."""
+    """Every run was judged as complete since the newest record came."""
     dropped_until: int = 0
-    """End of the latest dropped run, in span time: what starts before, or soon after, belongs to it and is late."""
+    """End of the latest dropped run, in span time: a turn that starts before it, or soon after, is late."""
 
 
 class Store(Protocol):
-    """The engine's memory. Iteration is from the least recently active."""
+    """The state of an engine. Iteration starts with the least recently active."""
 
     def trace(self, trace_id: str) -> TraceState | None:
         """Return an open trace."""
@@ -86,7 +91,7 @@ class Store(Protocol):
         ...
 
     def touch_trace(self, trace_id: str) -> None:
-        """Note that something new came for it."""
+        """Note that a new record came for a trace."""
         ...
 
     def traces(self) -> Iterator[TraceState]:
@@ -94,23 +99,23 @@ class Store(Protocol):
         ...
 
     def unsettled(self) -> Iterator[TraceState]:
-        """Return the open traces, except those of which everything was handed out and nothing came since."""
+        """Return the open traces, except those whose results were all given since their newest record."""
         ...
 
-    def keep_plain(self, plain: PlainSpanFacts, now: float) -> None:
-        """Keep plain spans of a trace that is not open, in case it comes to be."""
+    def add_plain(self, plain: PlainSpanFacts, now: float) -> None:
+        """Keep plain spans of a trace that is not open; it may be opened later."""
         ...
 
     def take_plain(self, trace_id: str) -> list[PlainSpanFacts]:
-        """Hand over what was kept of a trace that is opened now."""
+        """Remove and return the plain spans of a trace that is opened."""
         ...
 
-    def forget_plain(self, before: float, count: int = 0) -> int:
-        """Forget plain spans of traces that got none since, then more until so many are forgotten; return how many."""
+    def drop_plain(self, before: float, count: int = 0) -> int:
+        """Drop plain spans of traces quiet since `before`, then more until `count` are dropped; return how many."""
         ...
 
     def session(self, session_id: str) -> SessionState | None:
-        """Return a session that has open traces or a dropped run that is remembered."""
+        """Return a session with open traces or with a dropped run that is remembered."""
         ...
 
     def add_session(self, session: SessionState) -> None:
@@ -122,23 +127,23 @@ class Store(Protocol):
         ...
 
     def drop_session(self, session_id: str) -> None:
-        """Forget a session altogether."""
+        """Drop a session."""
         ...
 
-    def forget(self, trace_id: str) -> None:
-        """Drop a trace of which nothing was said."""
+    def drop_trace(self, trace_id: str) -> None:
+        """Drop a trace without results."""
         ...
 
-    def was_forgotten(self, trace_id: str) -> bool | None:
-        """Tell whether content of this trace, in spans or logs, was forgotten not long ago; none where nothing was."""
+    def lost_calls(self, trace_id: str) -> bool | None:
+        """Tell whether the records that a trace lost may have described calls; None if no loss is remembered."""
         ...
 
-    def bury(self, trace_ids: Iterable[str], now: float) -> None:
-        """Drop traces and leave a tombstone for each, with the identities of its spans and log records."""
+    def drop_with_tombstones(self, trace_ids: Iterable[str], now: float) -> None:
+        """Drop traces, each with a tombstone that keeps the ids of its spans and log records."""
         ...
 
-    def is_buried(self, trace_id: str, identity: str) -> bool | None:
-        """Tell whether a record of a dropped trace had come before; none where the trace was not dropped."""
+    def tombstone_has(self, trace_id: str, identity: str) -> bool | None:
+        """Tell whether a tombstone keeps this id; None if the trace has no tombstone."""
         ...
 
     def expire(self, before: float) -> None:
@@ -147,12 +152,12 @@ class Store(Protocol):
 
 
 _DIGEST = 8
-"""Bytes of what is remembered of a span or log record: a span id as it is."""
+"""Bytes that a tombstone keeps of an id. A span id has as many."""
 _HEX = frozenset("0123456789abcdef")
 
 
 def digests(identities: Iterable[str]) -> bytes:
-    """Return what a tombstone keeps of these spans and log records."""
+    """Return the ids of these spans and log records as a tombstone keeps them."""
     return b"".join(sorted(set(map(_digest, identities))))
 
 
@@ -164,7 +169,7 @@ def _digest(identity: str) -> bytes:
 
 @dataclass(slots=True)
 class _Plain:
-    """What is kept of a trace in which nothing was recognised."""
+    """The plain spans of a trace that is not open."""
 
     groups: list[PlainSpanFacts]
     last: float
@@ -174,11 +179,11 @@ class MemoryStore:
     """A `Store` in this process."""
 
     def __init__(self, max_tombstones: int = 100_000) -> None:
-        """Keep at most so many tombstones, newest first."""
+        """Keep at most the newest `max_tombstones` tombstones."""
         self._traces: OrderedDict[str, TraceState] = OrderedDict()
         self._sessions: dict[str, SessionState] = {}
         self._tombstones: OrderedDict[str, tuple[float, bytes]] = OrderedDict()
-        self._forgotten: OrderedDict[str, bool] = OrderedDict()
+        self._lost: OrderedDict[str, bool] = OrderedDict()
         self._plain: OrderedDict[str, _Plain] = OrderedDict()
         self._max_tombstones = max_tombstones
 
@@ -191,7 +196,7 @@ class MemoryStore:
         self._traces[trace.trace_id] = trace
 
     def touch_trace(self, trace_id: str) -> None:
-        """Note that something new came for it."""
+        """Note that a new record came for a trace."""
         self._traces.move_to_end(trace_id)
 
     def traces(self) -> Iterator[TraceState]:
@@ -199,11 +204,11 @@ class MemoryStore:
         return iter(list(self._traces.values()))
 
     def unsettled(self) -> Iterator[TraceState]:
-        """Return the open traces, settled or not: few are kept here that are."""
+        """Return the open traces, settled or not."""
         return self.traces()
 
-    def keep_plain(self, plain: PlainSpanFacts, now: float) -> None:
-        """Keep plain spans of a trace that is not open, in case it comes to be."""
+    def add_plain(self, plain: PlainSpanFacts, now: float) -> None:
+        """Keep plain spans of a trace that is not open; it may be opened later."""
         kept = self._plain.get(plain.trace_id)
         if kept is None:
             self._plain[plain.trace_id] = _Plain([plain], now)
@@ -213,24 +218,24 @@ class MemoryStore:
             self._plain.move_to_end(plain.trace_id)
 
     def take_plain(self, trace_id: str) -> list[PlainSpanFacts]:
-        """Hand over what was kept of a trace that is opened now."""
+        """Remove and return the plain spans of a trace that is opened."""
         kept = self._plain.pop(trace_id, None)
         return kept.groups if kept is not None else []
 
-    def forget_plain(self, before: float, count: int = 0) -> int:
-        """Forget plain spans of traces that got none since, then more until so many are forgotten; return how many."""
-        forgotten = 0
+    def drop_plain(self, before: float, count: int = 0) -> int:
+        """Drop plain spans of traces quiet since `before`, then more until `count` are dropped; return how many."""
+        dropped = 0
         while self._plain:
             trace_id, oldest = next(iter(self._plain.items()))
-            if oldest.last >= before and forgotten >= count:
+            if oldest.last >= before and dropped >= count:
                 break
             del self._plain[trace_id]
-            forgotten += sum(map(len, oldest.groups))
-            self.note_lost(trace_id, calls=False)
-        return forgotten
+            dropped += sum(map(len, oldest.groups))
+            self.note_loss(trace_id, calls=False)
+        return dropped
 
     def session(self, session_id: str) -> SessionState | None:
-        """Return a session that has open traces or a dropped run that is remembered."""
+        """Return a session with open traces or with a dropped run that is remembered."""
         return self._sessions.get(session_id)
 
     def add_session(self, session: SessionState) -> None:
@@ -242,27 +247,27 @@ class MemoryStore:
         return iter(list(self._sessions.values()))
 
     def drop_session(self, session_id: str) -> None:
-        """Forget a session altogether."""
+        """Drop a session."""
         self._sessions.pop(session_id, None)
 
-    def forget(self, trace_id: str) -> None:
-        """Drop a trace of which nothing was said."""
+    def drop_trace(self, trace_id: str) -> None:
+        """Drop a trace without results."""
         trace = self._traces.pop(trace_id, None)
         if trace is not None:
-            self.note_lost(trace_id, calls=trace.recognised > 0 or bool(trace.logs) or trace.lost_calls)
+            self.note_loss(trace_id, calls=trace.recognised > 0 or bool(trace.logs) or trace.lost_calls)
 
-    def note_lost(self, trace_id: str, *, calls: bool) -> None:
-        """Note that records of a trace were forgotten, and calls perhaps among them."""
-        self._forgotten[trace_id] = calls or self._forgotten.get(trace_id, False)
-        if len(self._forgotten) > self._max_tombstones:
-            self._forgotten.popitem(last=False)
+    def note_loss(self, trace_id: str, *, calls: bool) -> None:
+        """Note that records of a trace were dropped; `calls` says whether they may have described calls."""
+        self._lost[trace_id] = calls or self._lost.get(trace_id, False)
+        if len(self._lost) > self._max_tombstones:
+            self._lost.popitem(last=False)
 
-    def was_forgotten(self, trace_id: str) -> bool | None:
-        """Tell whether content of this trace, in spans or logs, was forgotten not long ago; none where nothing was."""
-        return self._forgotten.get(trace_id)
+    def lost_calls(self, trace_id: str) -> bool | None:
+        """Tell whether the records that a trace lost may have described calls; None if no loss is remembered."""
+        return self._lost.get(trace_id)
 
-    def bury(self, trace_ids: Iterable[str], now: float) -> None:
-        """Drop traces and leave a tombstone for each, with the identities of its spans and log records."""
+    def drop_with_tombstones(self, trace_ids: Iterable[str], now: float) -> None:
+        """Drop traces, each with a tombstone that keeps the ids of its spans and log records."""
         for trace_id in trace_ids:
             trace = self._traces.pop(trace_id, None)
             if trace is not None:
@@ -270,14 +275,14 @@ class MemoryStore:
         while len(self._tombstones) > self._max_tombstones:
             self._tombstones.popitem(last=False)
 
-    def is_buried(self, trace_id: str, identity: str) -> bool | None:
-        """Tell whether a record of a dropped trace had come before; none where the trace was not dropped."""
+    def tombstone_has(self, trace_id: str, identity: str) -> bool | None:
+        """Tell whether a tombstone keeps this id; None if the trace has no tombstone."""
         tombstone = self._tombstones.get(trace_id)
         if tombstone is None:
             return None
         wanted, known = _digest(identity), tombstone[1]
         at = known.find(wanted)
-        while at > 0 and at % _DIGEST:  # it stands across two others
+        while at > 0 and at % _DIGEST:  # the match spans two ids
             at = known.find(wanted, at + 1)
         return at >= 0
 

@@ -128,17 +128,17 @@ class CompressedStore(MemoryStore):
                 self._compress_session(session)
         return [trace.trace_id for trace in done]
 
-    def forget(self, trace_id: str) -> None:
+    def drop_trace(self, trace_id: str) -> None:
         """Drop a trace without results."""
         self.trace(trace_id)
-        super().forget(trace_id)
+        super().drop_trace(trace_id)
         self._on_closed(trace_id)
 
-    def bury(self, trace_ids: Iterable[str], now: float) -> None:
+    def drop_with_tombstones(self, trace_ids: Iterable[str], now: float) -> None:
         """Drop traces and leave a tombstone for each."""
         for trace_id in trace_ids:
             trace = self.trace(trace_id)
-            super().bury([trace_id], now)
+            super().drop_with_tombstones([trace_id], now)
             if trace is not None:
                 self._on_tombstone(trace_id, *self._tombstones[trace_id])
                 self._on_closed(trace_id)
@@ -147,9 +147,9 @@ class CompressedStore(MemoryStore):
         """Restore a tombstone of an earlier process."""
         self._tombstones[trace_id] = (at, known)
 
-    def note_lost(self, trace_id: str, *, calls: bool) -> None:
+    def note_loss(self, trace_id: str, *, calls: bool) -> None:
         """Note that the span buffer dropped spans of a trace before it was opened."""
-        self._forgotten[trace_id] = calls
+        self._lost[trace_id] = calls
 
     def _compress_session(self, session: SessionState) -> None:
         self._compressed_sessions[session.id] = _compressed_session(session)

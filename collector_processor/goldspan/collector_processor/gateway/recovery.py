@@ -41,7 +41,7 @@ def restore_state(worker: Worker, journal: Journal, found: RecoveredState, now: 
         state = worker.tenants.restored(tenant, now)
         with _unreadable_counted(worker):
             session = decode_session(session_id, encoded, now)
-            state.tenant.engine.remember(session, now)
+            state.tenant.engine.restore_session(session, now)
             state.journaled[session_id] = session_hash(session)
             # With all its traces at once a session is judged as before, so that no result is given again.
             for trace_id in {one.target.trace_id for one in session.results.values() if one.target is not None}:

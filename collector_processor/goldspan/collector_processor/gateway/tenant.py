@@ -332,7 +332,7 @@ class Tenant:
             return []
         self._open.add(trace)
         if (lost := self._unread.lost_calls(trace)) is not None and not self.is_open(trace.hex()):
-            self.store.note_lost(trace.hex(), calls=lost)
+            self.store.note_loss(trace.hex(), calls=lost)
         facts: list[Record] = []
         for group in self._unread.take(trace):
             facts += self._feed(group, 0, now, hold=False)[0]

@@ -195,7 +195,7 @@ class TraceFilter:
 
     def _is_known(self, trace_id: str) -> bool:
         """Whether the engine knows a trace, or did."""
-        return self._store.trace(trace_id) is not None or self._store.is_buried(trace_id, "") is not None
+        return self._store.trace(trace_id) is not None or self._store.tombstone_has(trace_id, "") is not None
 
     def _decide(self, trace: int, trace_id: str, scan: ScannedSpans) -> _Decision:
         has_golden = self._goldens.wants
@@ -300,7 +300,7 @@ class TraceFilter:
     def _read_buffered(self, trace: int, trace_id: str, now: float) -> None:
         """Start to read a trace: feed the engine what the buffer has of it, and note what the buffer has forgotten."""
         if (lost := self._buffer.lost_calls(trace)) is not None:
-            self._store.note_lost(trace_id, calls=lost)
+            self._store.note_loss(trace_id, calls=lost)
         self._released.update(self._without_session.remove(trace))
         self._released -= self._feed_unread(trace_id, self._buffer.take(trace), now)
 

@@ -175,14 +175,16 @@ def encode_session(session: SessionState) -> bytes:
         digest = _hex_to_bytes(_digest(one))
         place = (one.level.value, target, one.timestamp, one.turn_index)
         results.append([shared[text], _hex_to_bytes(one.id), digest, one.revision, *place])
-    return zlib_compress(msgspec.msgpack.encode([session.dropped_until, sorted(session.over), shared_values, results]))
+    return zlib_compress(
+        msgspec.msgpack.encode([session.dropped_until, sorted(session.complete_runs), shared_values, results])
+    )
 
 
 def decode_session(session_id: str, state: bytes, now: float) -> SessionState:
     """Return the session in these bytes. Raises `ValueError` if there is none."""
     try:
-        dropped_until, over, shared_values, results = msgspec.msgpack.decode(zlib.decompress(state))
-        session = SessionState(session_id, last=now, over=set(over), dropped_until=dropped_until)
+        dropped_until, complete_runs, shared_values, results = msgspec.msgpack.decode(zlib.decompress(state))
+        session = SessionState(session_id, last=now, complete_runs=set(complete_runs), dropped_until=dropped_until)
         for number, result_id, digest, revision, level, target, timestamp, turn_index in results:
             common: dict[str, Any] = dict(zip(_SHARED, shared_values[number], strict=True))
             common["resource"] = msgspec.convert(common["resource"], ResourceFacts)

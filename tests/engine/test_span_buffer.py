@@ -1,0 +1,62 @@
+"""The buffer of unread spans: what it drops first, and what it remembers of traces that lost some."""
+
+from __future__ import annotations
+
+import pytest
+
+from goldspan.collector_processor.engine import span_buffer
+from goldspan.collector_processor.engine.span_buffer import SpanBuffer
+
+
+def buffer(*, retention: float = 60.0, max_bytes: int = 1_000) -> SpanBuffer[str, str]:
+    return SpanBuffer(retention=retention, max_bytes=max_bytes)
+
+
+def test_spans_older_than_the_retention_are_dropped() -> None:
+    unread = buffer(retention=10.0)
+    unread.add({"a": ["a1"]}, 1, 0.0)
+    unread.add({"a": ["a2"], "b": ["b1"]}, 2, 5.0)
+    unread.expire(10.0)
+    assert unread.records("a") == ["a2"]
+    assert unread.records("b") == ["b1"]
+    assert unread.size == 2
+    assert (unread.lost_calls("a"), unread.lost_calls("b")) == (False, None)
+
+
+def test_beyond_the_bound_in_bytes_the_oldest_spans_are_dropped() -> None:
+    unread = buffer(max_bytes=100)
+    for number in range(5):
+        unread.add({f"t{number}": ["span"]}, 40, float(number))
+    unread.expire(5.0)
+    assert [unread.records(f"t{number}") for number in range(5)] == [[], [], [], ["span"], ["span"]]
+    assert unread.size == 80
+
+
+def test_a_trace_that_was_unwanted_or_had_calls_may_have_lost_calls() -> None:
+    unread = buffer(retention=1.0)
+    unread.add({"plain": ["x"], "unwanted": ["x"]}, 2, 0.0)
+    unread.unwanted.add("unwanted")
+    unread.add({"calls": ["x"]}, 1, 0.0, calls=True)
+    unread.expire(2.0)
+    assert [unread.lost_calls(trace) for trace in ("plain", "unwanted", "calls", "other")] == [False, True, True, None]
+    unread.add({"calls": ["x"]}, 1, 3.0)
+    unread.expire(5.0)
+    assert unread.lost_calls("calls") is True
+
+
+def test_the_loss_that_was_noted_first_is_forgotten_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(span_buffer, "_MAX_REMEMBERED_LOSSES", 2)
+    unread = buffer(retention=1.0)
+    for number, trace in enumerate(("first", "second", "third")):
+        unread.add({trace: ["x"]}, 1, float(number))
+    unread.expire(10.0)
+    assert [unread.lost_calls(trace) for trace in ("first", "second", "third")] == [None, False, False]
+
+
+def test_taken_spans_are_neither_kept_nor_lost() -> None:
+    unread = buffer(retention=1.0)
+    unread.add({"a": ["a1"]}, 1, 0.0)
+    unread.add({"a": ["a2"]}, 1, 0.5)
+    assert unread.take("a") == ["a1", "a2"]
+    unread.expire(9.0)
+    assert (unread.records("a"), unread.size, unread.lost_calls("a")) == ([], 0, None)
