@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 
 import pytest
+from msgspec import structs
 
 from conformance.recordings import FOLDER, TRUTH, files_of
 from conformance.single_records import Document, documents_of
@@ -131,7 +132,7 @@ class Listener:
             self.newest[evaluation.id] = evaluation
 
     def standing(self) -> dict[str, Evaluation]:
-        return {key: replace(one, revision=1) for key, one in self.newest.items() if not one.withdrawn}
+        return {key: structs.replace(one, revision=1) for key, one in self.newest.items() if not one.withdrawn}
 
 
 def through_the_engine(whole: Recording, order: str, seconds: float) -> Listener:

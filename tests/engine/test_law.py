@@ -6,7 +6,6 @@ Not on their order, batching, repetition or timing. The oracle is a batch: assem
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 from typing import Any
 
 import hypothesis.strategies as st
@@ -228,7 +227,7 @@ class Law(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         self.finish()
-        standing = {key: replace(one, revision=1) for key, one in self.newest.items() if not one.withdrawn}
+        standing = {key: structs.replace(one, revision=1) for key, one in self.newest.items() if not one.withdrawn}
         expected = oracle(self.records)
         assert standing == expected
         assert not self.held
@@ -247,7 +246,7 @@ class LawUnderTimeLimits(Law):
             return
         touched = {one.session_id for one in self.newest.values() if one.incomplete}
         standing = {
-            key: replace(one, revision=1)
+            key: structs.replace(one, revision=1)
             for key, one in self.newest.items()
             if not one.withdrawn and one.session_id not in touched
         }
@@ -272,7 +271,7 @@ class LawUnderEviction(Law):
         spoilt = {one.session_id for one in self.newest.values() if one.incomplete}
         if self.engine.stats.late or spoilt:
             return
-        standing = {key: replace(one, revision=1) for key, one in self.newest.items() if not one.withdrawn}
+        standing = {key: structs.replace(one, revision=1) for key, one in self.newest.items() if not one.withdrawn}
         if not self.engine.stats.evicted_sessions:
             assert standing == oracle(self.records)
 
