@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from goldspan.collector_processor.engine import span_buffer
+from goldspan.collector_processor.engine.engine import span_buffer
 from goldspan.collector_processor.engine.span_buffer import SpanBuffer
 
 
