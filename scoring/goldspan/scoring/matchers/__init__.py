@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
-from goldspan.scoring.matchers.kinds.literal import NAMES, escape_literal, is_matcher
+from goldspan.scoring.matchers.kinds.literal import escape_literal
+from goldspan.scoring.matchers.reading import NAMES, is_matcher
 
 __all__ = ["NAMES", "escape_literal", "is_matcher"]

@@ -83,7 +83,7 @@ def holds_matchers(expected: Expected) -> bool:
     return isinstance(expected, Matcher | ObjectWithMatchers | ListWithMatchers)
 
 
-# What every family of matchers declares: how it is written, what it means, and how it is read.
+# How a matcher is written in a golden.
 
 ValuePath = tuple[str | int, ...]
 """The way to a value: keys and indexes."""
@@ -96,7 +96,7 @@ VALUE: JsonSchema = {"$ref": "#/$defs/value"}
 
 
 class MatcherReader(Protocol):
-    """What a family is read with: it reads the values inside, and notes mistakes."""
+    """Reads the values inside a matcher, and notes mistakes."""
 
     def read(self, value: JsonValue, where: ValuePath) -> Expected:
         """Return what a value inside the matcher means."""

@@ -13,17 +13,7 @@ from difflib import get_close_matches
 from goldspan.scoring.comparison import comparison
 from goldspan.scoring.errors import MatcherError
 from goldspan.scoring.json_values import shown
-from goldspan.scoring.matchers.kinds import (
-    any_of,
-    approx,
-    contains,
-    from_result,
-    json_type,
-    literal,
-    presence,
-    regex,
-    unordered,
-)
+from goldspan.scoring.matchers.kinds import matcher_kinds
 from goldspan.scoring.matchers.kinds.literal import dollar_keys, has_dollar_keys
 from goldspan.scoring.matchers.matcher import (
     ABSENT,
@@ -39,24 +29,10 @@ from goldspan.scoring.rules import Rule, Strategy
 from goldspan.scoring.sessions import JsonValue
 from goldspan.scoring.type_guards import is_mapping, is_sequence
 
-MATCHER_KINDS: Mapping[str, MatcherKind] = {
-    family.name: family
-    for family in (
-        any_of.ANY_OF,
-        regex.REGEX,
-        approx.APPROX,
-        contains.CONTAINS,
-        contains.CASEFOLD,
-        json_type.TYPE,
-        presence.PRESENT,
-        presence.ABSENT_,
-        presence.IGNORE,
-        unordered.UNORDERED,
-        from_result.FROM_RESULT,
-        literal.LITERAL_KIND,
-    )
-}
-"""By name, in the order in which they are documented."""
+MATCHER_KINDS = matcher_kinds()
+"""Every matcher by its name."""
+NAMES = tuple(MATCHER_KINDS)
+"""Their names, sorted."""
 
 DEEPEST = 100
 _LITERAL = "write {$literal: ...} around what is to be passed as it is"
@@ -100,21 +76,30 @@ class ValueReader:
             self.mistake(where, f"found the keys {both} in one object, expected one matcher: nest them, or {_LITERAL}")
             return None
         [name] = keys
-        family = MATCHER_KINDS.get(name)
-        if family is None:
+        kind = MATCHER_KINDS.get(name)
+        if kind is None:
             near = get_close_matches(name.casefold().replace("-", "_"), MATCHER_KINDS, n=1)
             known = f"did you mean `{near[0]}`? Otherwise" if near else f"there are {', '.join(MATCHER_KINDS)};"
             self.mistake((*where, name), f"unknown matcher: {known} {_LITERAL}")
             return None
         options: dict[str, JsonValue] = {}
         for option, setting in value.items():
-            if option in family.options:
+            if option in kind.options:
                 options[option] = setting
             elif option != name:
-                self.mistake((*where, option), _unknown_option(option, family))
+                self.mistake((*where, option), _unknown_option(option, kind))
         before = self.count
-        expected = family.read(value[name], options, where, self)
+        expected = kind.read(value[name], options, where, self)
         return None if self.count > before else expected
+
+
+def is_matcher(value: JsonValue) -> bool:
+    """Return whether a value of a golden is a matcher: an object with exactly one key that begins with `$`, if known.
+
+    Its other keys are options of the matcher, such as `tolerance` beside `$approx`.
+    """
+    keys = dollar_keys(value)
+    return len(keys) == 1 and keys[0] in MATCHER_KINDS
 
 
 def read_arguments(tool: str, args: Mapping[str, JsonValue]) -> Mapping[str, Expected]:
@@ -136,12 +121,12 @@ def _path(where: ValuePath) -> str:
     return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in where).lstrip(".")
 
 
-def _unknown_option(option: str, family: MatcherKind) -> str:
-    near = get_close_matches(option, family.options, n=1)
+def _unknown_option(option: str, kind: MatcherKind) -> str:
+    near = get_close_matches(option, kind.options, n=1)
     if near:
-        return f"unknown option of {family.name}: did you mean `{near[0]}`?"
-    allowed = f"only {', '.join(family.options)}" if family.options else "nothing"
-    return f"found it beside {family.name}, which takes {allowed}: {_LITERAL}"
+        return f"unknown option of {kind.name}: did you mean `{near[0]}`?"
+    allowed = f"only {', '.join(kind.options)}" if kind.options else "nothing"
+    return f"found it beside {kind.name}, which takes {allowed}: {_LITERAL}"
 
 
 # Whether a value matches a golden's value by itself, for those who show both and judge neither.

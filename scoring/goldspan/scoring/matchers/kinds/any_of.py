@@ -49,9 +49,11 @@ def _read(value: JsonValue, _: Options, where: ValuePath, reader: MatcherReader)
     return AnyOf(tuple(reader.read(one, (*inside, index)) for index, one in enumerate(value)))
 
 
-ANY_OF = MatcherKind(
-    "$any_of",
-    "one of these values",
-    _read,
-    {"type": "array", "minItems": 1, "items": VALUE},
+KINDS = (
+    MatcherKind(
+        "$any_of",
+        "one of these values",
+        _read,
+        {"type": "array", "minItems": 1, "items": VALUE},
+    ),
 )

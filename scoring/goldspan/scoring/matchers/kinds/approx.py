@@ -50,10 +50,12 @@ def _read(value: JsonValue, options: Options, where: ValuePath, reader: MatcherR
 
 
 _LIMIT = {"type": "number", "minimum": 0}
-APPROX = MatcherKind(
-    "$approx",
-    "a number at most `tolerance` away, or at most the share `relative` of it; by default as the criterion says",
-    _read,
-    {"type": "number"},
-    {"tolerance": _LIMIT, "relative": _LIMIT},
+KINDS = (
+    MatcherKind(
+        "$approx",
+        "a number at most `tolerance` away, or at most the share `relative` of it; by default as the criterion says",
+        _read,
+        {"type": "number"},
+        {"tolerance": _LIMIT, "relative": _LIMIT},
+    ),
 )

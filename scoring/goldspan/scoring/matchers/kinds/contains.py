@@ -44,16 +44,18 @@ class ByStrategy(Matcher):
         return parts_of(self.value, actual, rule.by(self.strategy), earlier, place)
 
 
-def _family(name: str, strategy: _Name, about: str) -> MatcherKind:
+def _kind(name: str, strategy: _Name, about: str) -> MatcherKind:
     def read(value: JsonValue, _: Options, where: ValuePath, reader: MatcherReader) -> Expected:
         return ByStrategy(strategy, reader.read(value, (*where, name)))
 
     return MatcherKind(name, about, read, VALUE)
 
 
-CONTAINS = _family(
-    "$contains",
-    "contains",
-    "a value that contains this one: a substring, elements of a list, fields of an object",
+KINDS = (
+    _kind("$casefold", "casefold_exact", "this value, upper and lower case alike"),
+    _kind(
+        "$contains",
+        "contains",
+        "a value that contains this one: a substring, elements of a list, fields of an object",
+    ),
 )
-CASEFOLD = _family("$casefold", "casefold_exact", "this value, upper and lower case alike")

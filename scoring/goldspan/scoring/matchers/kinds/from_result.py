@@ -76,14 +76,19 @@ def _read(value: JsonValue, _: Options, where: ValuePath, reader: MatcherReader)
     return FromResult((int(hit.group(1)), int(hit.group(2))) if hit else call, steps)
 
 
-FROM_RESULT = MatcherKind(
-    "$from_result",
-    "what an earlier call returned: `call` is a tool or the turn.index of a call of this golden, `path` a JSON Pointer",
-    _read,
-    {
-        "type": "object",
-        "properties": {"call": {"type": "string", "pattern": "\\S"}, "path": {"type": "string", "pattern": "^(/|$)"}},
-        "required": ["call"],
-        "additionalProperties": False,
-    },
+KINDS = (
+    MatcherKind(
+        "$from_result",
+        "what an earlier call returned: `call` is a tool or a call of this golden (turn.index), `path` a JSON Pointer",
+        _read,
+        {
+            "type": "object",
+            "properties": {
+                "call": {"type": "string", "pattern": "\\S"},
+                "path": {"type": "string", "pattern": "^(/|$)"},
+            },
+            "required": ["call"],
+            "additionalProperties": False,
+        },
+    ),
 )

@@ -56,9 +56,11 @@ def _read(value: JsonValue, _: Options, where: ValuePath, reader: MatcherReader)
 
 
 _NAME = {"enum": list(_TYPES)}
-TYPE = MatcherKind(
-    "$type",
-    "any value of this type, or of one of these types",
-    _read,
-    {"anyOf": [_NAME, {"type": "array", "minItems": 1, "items": _NAME}]},
+KINDS = (
+    MatcherKind(
+        "$type",
+        "any value of this type, or of one of these types",
+        _read,
+        {"anyOf": [_NAME, {"type": "array", "minItems": 1, "items": _NAME}]},
+    ),
 )

@@ -1,4 +1,4 @@
-"""Which values of a golden are matchers, and how to write one that only looks like it."""
+"""`{$literal: {$regex: ^a}}`: the value itself, in which nothing is a matcher; and when a value needs that."""
 
 from __future__ import annotations
 
@@ -10,30 +10,6 @@ from goldspan.scoring.sessions import JsonValue
 from goldspan.scoring.type_guards import is_mapping, is_sequence
 
 LITERAL = "$literal"
-NAMES = (
-    "$absent",
-    "$any_of",
-    "$approx",
-    "$casefold",
-    "$contains",
-    "$from_result",
-    "$ignore",
-    LITERAL,
-    "$present",
-    "$regex",
-    "$type",
-    "$unordered",
-)
-"""Every matcher there is."""
-
-
-def is_matcher(value: JsonValue) -> bool:
-    """Whether a value of a golden is a matcher: an object with exactly one key that begins with `$`, a known one.
-
-    Its other keys are options of the matcher, such as `tolerance` beside `$approx`.
-    """
-    keys = dollar_keys(value)
-    return len(keys) == 1 and keys[0] in NAMES
 
 
 def dollar_keys(value: JsonValue) -> list[str]:
@@ -73,11 +49,8 @@ def has_dollar_keys(value: JsonValue) -> bool:
     return False
 
 
-# `{$literal: {$regex: ^a}}`: the value itself, in which nothing is a matcher, however deep.
-
-
-def _read(value: JsonValue, _: Options, where: ValuePath, reader: MatcherReader) -> Expected:  # noqa: ARG001 - a family's reader
+def _read(value: JsonValue, _: Options, where: ValuePath, reader: MatcherReader) -> Expected:  # noqa: ARG001 - every kind is read alike
     return value
 
 
-LITERAL_KIND = MatcherKind("$literal", "exactly this value: nothing in it is a matcher", _read, {})
+KINDS = (MatcherKind(LITERAL, "exactly this value: nothing in it is a matcher", _read, {}),)

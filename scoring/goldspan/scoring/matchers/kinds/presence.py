@@ -67,7 +67,7 @@ class Ignore(Matcher):
         return iter(())
 
 
-def _family(name: str, about: str, matcher: Matcher, instead: str) -> MatcherKind:
+def _kind(name: str, about: str, matcher: Matcher, instead: str) -> MatcherKind:
     def read(value: JsonValue, _: Options, where: ValuePath, reader: MatcherReader) -> Expected:
         if value is not True:
             reader.mistake((*where, name), f"found {shown(value)}, expected true{instead}")
@@ -78,6 +78,8 @@ def _family(name: str, about: str, matcher: Matcher, instead: str) -> MatcherKin
     return MatcherKind(name, about, maker, {"const": True})
 
 
-PRESENT = _family("$present", "any value, null among them", Present(), ": for no value write {$absent: true}")
-ABSENT_ = _family("$absent", "no value at all; null is one", Absent(), ": for any value write {$present: true}")
-IGNORE = _family("$ignore", "not judged, passed or not: it leaves the mean", Ignore(), "")
+KINDS = (
+    _kind("$present", "any value, null among them", Present(), ": for no value write {$absent: true}"),
+    _kind("$absent", "no value at all; null is one", Absent(), ": for any value write {$present: true}"),
+    _kind("$ignore", "not scored, passed or not: it leaves the mean", Ignore(), ""),
+)

@@ -72,9 +72,11 @@ def _read(value: JsonValue, _: Options, where: ValuePath, reader: MatcherReader)
     return None
 
 
-REGEX = MatcherKind(
-    "$regex",
-    "a string that this regular expression (RE2) matches as a whole; (?i) in front ignores case",
-    _read,
-    {"type": "string", "maxLength": LONGEST_PATTERN},
+KINDS = (
+    MatcherKind(
+        "$regex",
+        "a string that this regular expression (RE2) matches as a whole; (?i) in front ignores case",
+        _read,
+        {"type": "string", "maxLength": LONGEST_PATTERN},
+    ),
 )

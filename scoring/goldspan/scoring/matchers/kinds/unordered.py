@@ -65,9 +65,11 @@ def _read(value: JsonValue, _: Options, where: ValuePath, reader: MatcherReader)
     return Unordered(items)
 
 
-UNORDERED = MatcherKind(
-    "$unordered",
-    "a list of these elements in any order, each as often as it stands here",
-    _read,
-    {"type": "array", "items": VALUE},
+KINDS = (
+    MatcherKind(
+        "$unordered",
+        "a list of these elements in any order, each as often as it stands here",
+        _read,
+        {"type": "array", "items": VALUE},
+    ),
 )
