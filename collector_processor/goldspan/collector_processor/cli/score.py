@@ -165,13 +165,15 @@ def score(
             found = replay(views, goldens, registry, problems=files.problems, consumers=consumers, scorer=scorer)
         decide = decide_exit_code if baseline is None else partial(decide_against, baseline)
         decision = decide(found.result, recognised=found.recognised, coverage=Coverage(coverage), fail_under=fail_under)
-        report = build_report(found.result, decision, coverage=Coverage(coverage), advice=argument_advice(registry))
         if as_format == "json":
             write_json(found.result.to_json())
-            complain(f"regressed: {regression}" for regression in report.regressions)
-        else:
-            show(color, lambda page: report_page(page, report, verbose=verbose))
-        complaints += _write_reports(reports, report)
+            complain(f"regressed: {regression}" for regression in decision.regressions or ())
+        if as_format == "table" or reports:
+            advice = argument_advice(registry)
+            report = build_report(found.result, decision, coverage=Coverage(coverage), advice=advice)
+            if as_format == "table":
+                show(color, lambda page: report_page(page, report, verbose=verbose))
+            complaints += _write_reports(reports, report)
         if enriched is not None:
             _write_enriched(enriched, files, attributes)
         end([*files.mistakes, *complaints], decision.exit_code)

@@ -7,8 +7,9 @@ arguments are JSON as recorded.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
+
+from msgspec import Struct
 
 from goldspan.collector_processor.replay.exit_code import Coverage, ExitDecision
 from goldspan.collector_processor.replay.hints import CAPTURE_WORDS
@@ -50,8 +51,7 @@ _OUTCOMES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class ArgumentReport:
+class ArgumentReport(Struct, frozen=True, gc=False):
     """One argument of an expected call."""
 
     name: str
@@ -67,8 +67,7 @@ class ArgumentReport:
     score: Fraction | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ActualCall:
+class ActualCall(Struct, frozen=True, gc=False):
     """A call as it was made."""
 
     tool: str
@@ -80,8 +79,7 @@ class ActualCall:
     """Its error, its ids."""
 
 
-@dataclass(frozen=True, slots=True)
-class CallReport:
+class CallReport(Struct, frozen=True, gc=False):
     """One expected call, with the call that was made for it, the nearest one, or none."""
 
     tool: str
@@ -100,8 +98,7 @@ class CallReport:
     """Whether all there is to say is that its arguments are not known."""
 
 
-@dataclass(frozen=True, slots=True)
-class OtherCall:
+class OtherCall(Struct, frozen=True, gc=False):
     """A call that no expected one stands for, or a request that was refused."""
 
     mark: str
@@ -110,8 +107,7 @@ class OtherCall:
     judged: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class PresetAnswer:
+class PresetAnswer(Struct, frozen=True, gc=False):
     """What a preset answered about a turn, and the calls it was asked about."""
 
     preset: str
@@ -120,8 +116,7 @@ class PresetAnswer:
     made: tuple[ActualCall, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class TurnReport:
+class TurnReport(Struct, frozen=True, gc=False):
     """One turn."""
 
     title: str
@@ -150,8 +145,7 @@ class TurnReport:
     preset: PresetAnswer | None
 
 
-@dataclass(frozen=True, slots=True)
-class MetricReport:
+class MetricReport(Struct, frozen=True, gc=False):
     """What a metric beside the main one says of a session."""
 
     name: str
@@ -174,8 +168,7 @@ class MetricReport:
         return "; ".join(filter(None, (self.reason, needs, self.explanation)))
 
 
-@dataclass(frozen=True, slots=True)
-class SessionReport:
+class SessionReport(Struct, frozen=True, gc=False):
     """One run of a session that has a golden."""
 
     id: str
@@ -213,8 +206,7 @@ class SessionReport:
     metrics: tuple[MetricReport, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class RepeatReport:
+class RepeatReport(Struct, frozen=True, gc=False):
     """A golden that is judged over several runs."""
 
     golden: str
@@ -226,8 +218,7 @@ class RepeatReport:
     words: str
 
 
-@dataclass(frozen=True, slots=True)
-class UnseenGolden:
+class UnseenGolden(Struct, frozen=True, gc=False):
     """A golden of which no session was seen."""
 
     name: str
@@ -235,8 +226,7 @@ class UnseenGolden:
     source: str
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(Struct, frozen=True, gc=False):
     """Everything that any report of one run says."""
 
     failed: bool
@@ -568,7 +558,7 @@ def _outcome_words(argument: ArgumentResult, made: ToolCall | None) -> str:
     if argument.outcome is Outcome.UNKNOWN and made is None:
         return "? never called"
     words = _OUTCOMES[argument.outcome]
-    if argument.exact is not None and 0 < argument.exact < 1:
+    if argument.exact is not None and argument.exact.denominator != 1:
         words += f" {score_text(argument.exact)}"
     if argument.strategy != "exact" and argument.outcome in {Outcome.MATCHED, Outcome.MISMATCHED}:
         words += f" ({argument.strategy})"
