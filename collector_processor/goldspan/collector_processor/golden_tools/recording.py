@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
 from goldspan.collector_processor.golden_tools.writing import Comments
-from goldspan.collector_processor.replay.hints import CAPTURE_WORDS
-from goldspan.collector_processor.replay.inspection import NO_SESSION_ID, user_text
+from goldspan.collector_processor.replay.hints import CAPTURE_WORDS, NO_SESSION_ID
+from goldspan.collector_processor.replay.inspection import user_text
 from goldspan.collector_processor.replay.wording import counted
 from goldspan.scoring.comparison import equal
 from goldspan.scoring.goldens.documents import MAX_DEPTH, ValuePath

@@ -1,12 +1,20 @@
-"""What to switch on or change where something was not evaluated: by reason, by dialect."""
+"""Hints: what to switch on or change where something was not recognised or not evaluated."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from goldspan.collector_processor.replay.totals import Totals
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.dialects import Advice, Dialect
-from goldspan.scoring.sessions import Capture
-from goldspan.scoring.verdict import Reason
+from goldspan.scoring.run import RunResult
+from goldspan.scoring.sessions import Capture, Session, ToolCall
+from goldspan.scoring.verdict import REASON_OF_CAPTURE, REASON_TEXT, Reason
 
+NO_SESSION_ID = frozenset({"trace_id", "input"})
+"""Where the id of a session comes from that no span names."""
 CAPTURE_WORDS: dict[Capture, str] = {
     Capture.CAPTURED: "captured",
     Capture.NOT_CAPTURED: "not captured",
@@ -47,6 +55,13 @@ HELP: dict[Reason, str] = {
 """What helps where the dialect has no advice of its own. Reasons that the telemetry does not cause have no entry."""
 
 
+class Hint(NamedTuple):
+    """Something that keeps calls from being scored, and what helps."""
+
+    seen: str
+    helps: str
+
+
 def advice_of(dialect: Dialect | None) -> Advice:
     """Return what a dialect says must be switched on; other packages' dialects need not say anything."""
     advice = getattr(dialect, "advice", None)
@@ -56,3 +71,71 @@ def advice_of(dialect: Dialect | None) -> Advice:
 def argument_advice(registry: DialectRegistry) -> dict[str, str]:
     """Return, by dialect, what must be switched on to have arguments captured."""
     return {dialect.name: text for dialect in registry.dialects if (text := advice_of(dialect).arguments)}
+
+
+def hints_for_traces(sessions: Sequence[Session], dialects: Counter[str], registry: DialectRegistry) -> Iterator[Hint]:
+    """Yield what keeps the calls of these sessions from being scored; `dialects` counts recognised spans."""
+    turns = [turn for session in sessions for turn in session.turns]
+    calls = [call for turn in turns for call in turn.calls]
+    known = {dialect.name: dialect for dialect in registry.dialects}
+    if not dialects:
+        yield Hint(
+            "no span was recognised as an agent's, a model's or a tool's",
+            "`goldspan dialects` lists what goldspan reads; perhaps the framework is not instrumented yet.",
+        )
+    elif not calls:
+        yield Hint("agents or models were seen, but no tool call", HELP[Reason.CALLS_NOT_VISIBLE])
+    for (capture, dialect), count in _unknown_arguments(calls).items():
+        helps = advice_of(known.get(dialect)).arguments if capture is Capture.NOT_CAPTURED else ""
+        seen = f"arguments {CAPTURE_WORDS[capture]} in {count} of {len(calls)} calls ({dialect})"
+        yield Hint(seen, helps or HELP[REASON_OF_CAPTURE[capture]])
+    hidden = sum(not turn.calls_visible for turn in turns)
+    if hidden:
+        yield Hint(f"no span shows the tool calls of {hidden} of {len(turns)} turns", HELP[Reason.CALLS_NOT_VISIBLE])
+    if any(session.ambiguous for session in sessions):
+        count = sum(session.ambiguous for session in sessions)
+        yield Hint(f"several session ids in {count} of {len(sessions)} sessions", NAME_THE_SESSION)
+    nameless = [session for session in sessions if session.id_source in NO_SESSION_ID and not session.ambiguous]
+    if nameless:
+        seen = f"no session id in {len(nameless)} of {len(sessions)} sessions"
+        theirs = dict.fromkeys(call.dialect for session in nameless for turn in session.turns for call in turn.calls)
+        for name in theirs or dialects:
+            if text := advice_of(known.get(name)).session:
+                yield Hint(f"{seen} ({name})", text)
+        yield Hint(f"{seen} (any framework)", NAME_THE_SESSION)
+
+
+def _unknown_arguments(calls: Sequence[ToolCall]) -> Counter[tuple[Capture, str]]:
+    """Count calls by each way in which arguments of theirs are unknown."""
+    found: Counter[tuple[Capture, str]] = Counter()
+    for call in calls:
+        states = {call.capture, *call.argument_captures.values()} - {Capture.CAPTURED}
+        found.update((capture, call.dialect) for capture in sorted(states))
+    return found
+
+
+def hints_for_run(result: RunResult, sums: Totals, by_dialect: Mapping[str, str]) -> Iterator[Hint]:
+    """Yield what keeps a run from being evaluated whole; `by_dialect` says how to have arguments captured."""
+    found: list[Hint] = []
+    for reason, count in sums.not_evaluated.items():
+        if reason in HELP:
+            texts = _dialect_advice(result, reason, by_dialect) or [HELP[reason]]
+            found += [Hint(f"{REASON_TEXT[reason]} ({count:,})", text) for text in texts]
+    if sums.never_seen:
+        found.append(Hint(REASON_TEXT[Reason.GOLDEN_NEVER_SEEN], HELP[Reason.GOLDEN_NEVER_SEEN]))
+    if not sums.seen and sums.without_golden:
+        found.append(Hint("no session has a golden", HELP[Reason.GOLDEN_NEVER_SEEN]))
+    yield from dict.fromkeys(found)
+
+
+def _dialect_advice(result: RunResult, reason: Reason, by_dialect: Mapping[str, str]) -> list[str]:
+    if reason is not Reason.ARGUMENTS_NOT_CAPTURED:
+        return []
+    dialects = dict.fromkeys(
+        call.actual.dialect
+        for session in result.sessions
+        for turn in session.turns
+        for call in turn.calls
+        if call.actual is not None and call.verdict.reason is reason
+    )
+    return [f"{name}: {by_dialect[name]}" for name in dialects if by_dialect.get(name)]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
-from goldspan.collector_processor.replay.hints import CAPTURE_WORDS, HELP, NAME_THE_SESSION, advice_of
+from goldspan.collector_processor.replay.hints import Hint, hints_for_traces
 from goldspan.mappers.assembly import assemble
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.facts import Record
@@ -16,18 +16,8 @@ from goldspan.scoring.errors import Problem
 from goldspan.scoring.goldens.golden_index import user_texts
 from goldspan.scoring.json_values import plain
 from goldspan.scoring.sessions import Capture, Content, Session, SpanRef, ToolCall, Turn
-from goldspan.scoring.verdict import REASON_OF_CAPTURE, Reason
 
 NO_SCOPE = "(no scope)"
-NO_SESSION_ID = frozenset({"trace_id", "input"})
-"""Where the id of a session comes from that no span names."""
-
-
-class Hint(NamedTuple):
-    """Something that keeps calls from being scored, and what helps."""
-
-    seen: str
-    helps: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,48 +87,8 @@ def inspect_spans(views: Iterable[RecordView], registry: DialectRegistry, proble
         spans=dialects.total() + others.total(),
         dialects=dict(dialects.most_common()),
         not_recognised=dict(others.most_common()),
-        hints=tuple(_hints(sessions, dialects, registry)),
+        hints=tuple(dict.fromkeys(hints_for_traces(sessions, dialects, registry))),
     )
-
-
-def _hints(sessions: Sequence[Session], dialects: Counter[str], registry: DialectRegistry) -> Iterator[Hint]:
-    turns = [turn for session in sessions for turn in session.turns]
-    calls = [call for turn in turns for call in turn.calls]
-    known = {dialect.name: dialect for dialect in registry.dialects}
-    if not dialects:
-        yield Hint(
-            "no span was recognised as an agent's, a model's or a tool's",
-            "`goldspan dialects` lists what goldspan reads; perhaps the framework is not instrumented yet.",
-        )
-    elif not calls:
-        yield Hint("agents or models were seen, but no tool call", HELP[Reason.CALLS_NOT_VISIBLE])
-    for (capture, dialect), count in _unknown_arguments(calls).items():
-        helps = advice_of(known.get(dialect)).arguments if capture is Capture.NOT_CAPTURED else ""
-        seen = f"arguments {CAPTURE_WORDS[capture]} in {count} of {len(calls)} calls ({dialect})"
-        yield Hint(seen, helps or HELP[REASON_OF_CAPTURE[capture]])
-    hidden = sum(not turn.calls_visible for turn in turns)
-    if hidden:
-        yield Hint(f"tools ran unseen in {hidden} of {len(turns)} turns", HELP[Reason.CALLS_NOT_VISIBLE])
-    if any(session.ambiguous for session in sessions):
-        count = sum(session.ambiguous for session in sessions)
-        yield Hint(f"several session ids where one belongs in {count} of {len(sessions)} sessions", NAME_THE_SESSION)
-    nameless = [session for session in sessions if session.id_source in NO_SESSION_ID and not session.ambiguous]
-    if nameless:
-        seen = f"no session id in {len(nameless)} of {len(sessions)} sessions"
-        theirs = dict.fromkeys(call.dialect for session in nameless for turn in session.turns for call in turn.calls)
-        for name in theirs or dialects:
-            if text := advice_of(known.get(name)).session:
-                yield Hint(f"{seen} ({name})", text)
-        yield Hint(f"{seen} (any framework)", NAME_THE_SESSION)
-
-
-def _unknown_arguments(calls: Sequence[ToolCall]) -> Counter[tuple[Capture, str]]:
-    """Count calls by each way in which arguments of theirs are unknown."""
-    found: Counter[tuple[Capture, str]] = Counter()
-    for call in calls:
-        states = {call.capture, *call.argument_captures.values()} - {Capture.CAPTURED}
-        found.update((capture, call.dialect) for capture in sorted(states))
-    return found
 
 
 def _session(session: Session) -> dict[str, Any]:

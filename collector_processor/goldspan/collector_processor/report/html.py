@@ -129,9 +129,9 @@ def _summary(report: Report) -> Iterator[str]:
     for label, text in report.summary:
         yield f"<dt>{label}</dt><dd>{html_text(text)}</dd>"
     yield "</dl>"
-    if report.advice:
+    if report.hints:
         yield "<h2>What to do</h2><ul>"
-        yield from (f"<li><b>{html_text(seen)}</b>: {_prose(helps)}</li>" for seen, helps in report.advice)
+        yield from (f"<li><b>{html_text(seen)}</b>: {_prose(helps)}</li>" for seen, helps in report.hints)
         yield "</ul>"
     yield "</section>"
 

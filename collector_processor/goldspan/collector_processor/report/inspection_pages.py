@@ -12,7 +12,7 @@ from goldspan.collector_processor.replay.hints import advice_of
 from goldspan.collector_processor.replay.inspection import Inspection, user_text
 from goldspan.collector_processor.replay.wording import counted, printable
 from goldspan.collector_processor.report.model import actual_call, problem_texts
-from goldspan.collector_processor.report.terminal import Page, advice_rows, call_text, problem_rows
+from goldspan.collector_processor.report.terminal import Page, call_text, hint_rows, problem_rows
 from goldspan.collector_processor.report.values import shorten
 from goldspan.mappers.assembly import DEFAULT_SESSION_KEYS
 from goldspan.mappers.dialect_registry import DialectRegistry
@@ -41,7 +41,7 @@ def inspect_page(page: Page, found: Inspection, *, verbose: bool) -> None:
         page.blank()
     _counts(page, found)
     problem_rows(page, problem_texts(found.problems), label=_LABEL)
-    advice_rows(page, dict.fromkeys(found.hints))
+    hint_rows(page, found.hints)
     page.blank()
     _conclusion(page, found)
 

@@ -54,8 +54,8 @@ def _blocks(report: Report) -> Iterator[str]:
         yield _bullets(
             [f"{MARKS[one.label]} golden {_code(one.golden)}: {_prose(one.words)}" for one in report.repeats]
         )
-    if report.advice:
-        lines = [f"**{_prose(seen)}**: {_prose(helps)}" for seen, helps in report.advice]
+    if report.hints:
+        lines = [f"**{_prose(seen)}**: {_prose(helps)}" for seen, helps in report.hints]
         yield _folded("What to do", _bullets(lines))
     if report.problems:
         lines = [_prose(f"{code}: {text}") for code, text in report.problems]

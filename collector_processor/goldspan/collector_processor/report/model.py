@@ -12,7 +12,7 @@ from fractions import Fraction
 from msgspec import Struct
 
 from goldspan.collector_processor.replay.exit_code import Coverage, ExitDecision
-from goldspan.collector_processor.replay.hints import CAPTURE_WORDS
+from goldspan.collector_processor.replay.hints import CAPTURE_WORDS, Hint, hints_for_run
 from goldspan.collector_processor.replay.totals import (
     Totals,
     has_golden,
@@ -22,7 +22,7 @@ from goldspan.collector_processor.replay.totals import (
     unseen_goldens,
 )
 from goldspan.collector_processor.replay.wording import counted, listed, number_text, printable, score_text
-from goldspan.collector_processor.report.summary import advice_for, because, summary_rows
+from goldspan.collector_processor.report.summary import because, summary_rows
 from goldspan.collector_processor.report.values import ABSENT, Absent, shorten
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.goldens.golden import ExpectedCall
@@ -242,8 +242,7 @@ class Report(Struct, frozen=True, gc=False):
     """In the order of the input."""
     repeats: tuple[RepeatReport, ...]
     regressions: tuple[str, ...]
-    advice: tuple[tuple[str, str], ...]
-    """What was seen, and what to do about it."""
+    hints: tuple[Hint, ...]
     problems: tuple[tuple[str, str], ...]
     """Code and message of what could not be read."""
     never_seen: tuple[UnseenGolden, ...]
@@ -299,7 +298,7 @@ def build_report(
             for one in result.repeats
         ),
         regressions=decision.regressions or (),
-        advice=tuple(advice_for(result, sums, advice)),
+        hints=tuple(hints_for_run(result, sums, advice)),
         problems=problem_texts(result.problems),
         never_seen=tuple(
             dict.fromkeys(
@@ -323,7 +322,7 @@ def _session(result: SessionResult, name: str, run: tuple[int, int], by_dialect:
     helps = ""
     if verdict.reason is not None:
         alone = RunResult((result,))
-        helps = "; ".join(text for _, text in advice_for(alone, totals(alone), by_dialect))
+        helps = "; ".join(text for _, text in hints_for_run(alone, totals(alone), by_dialect))
     calls = [call for turn in result.turns for call in turn.calls]
     violations = [call.actual for turn in result.turns for call in turn.violations if call.actual]
     turns = () if session is None else session.turns

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from fractions import Fraction
 
 from goldspan.collector_processor.replay.exit_code import ExitDecision
-from goldspan.collector_processor.replay.hints import HELP
 from goldspan.collector_processor.replay.totals import Totals, is_gap
 from goldspan.collector_processor.replay.wording import counted, listed, number_text, printable, score_text
 from goldspan.scoring.metric_results import MetricVerdict
 from goldspan.scoring.run import RunResult
-from goldspan.scoring.verdict import REASON_TEXT, Label, Reason
+from goldspan.scoring.verdict import Label
 
 
 def because(decision: ExitDecision, sums: Totals) -> str:
@@ -92,30 +91,3 @@ def _goldens(result: RunResult, sums: Totals) -> str:
     names = listed(printable(label) for label in result.golden_sets)
     text = f"{len(sums.seen):,} of {total:,} seen" + (f" ({names})" if names else "")
     return text + (f"; never seen: {listed(sums.never_seen, 8)}" if sums.never_seen else "")
-
-
-def advice_for(result: RunResult, sums: Totals, by_dialect: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield what was seen and what helps, each pair once; `by_dialect` says how to have arguments captured."""
-    found: list[tuple[str, str]] = []
-    for reason, count in sums.not_evaluated.items():
-        if reason in HELP:
-            texts = _dialect_advice(result, reason, by_dialect) or [HELP[reason]]
-            found += [(f"{REASON_TEXT[reason]} ({count:,})", text) for text in texts]
-    if sums.never_seen:
-        found.append((REASON_TEXT[Reason.GOLDEN_NEVER_SEEN], HELP[Reason.GOLDEN_NEVER_SEEN]))
-    if not sums.seen and sums.without_golden:
-        found.append(("no session has a golden", HELP[Reason.GOLDEN_NEVER_SEEN]))
-    yield from dict.fromkeys(found)
-
-
-def _dialect_advice(result: RunResult, reason: Reason, by_dialect: Mapping[str, str]) -> list[str]:
-    if reason is not Reason.ARGUMENTS_NOT_CAPTURED:
-        return []
-    dialects = dict.fromkeys(
-        call.actual.dialect
-        for session in result.sessions
-        for turn in session.turns
-        for call in turn.calls
-        if call.actual is not None and call.verdict.reason is reason
-    )
-    return [f"{name}: {by_dialect[name]}" for name in dialects if by_dialect.get(name)]

@@ -10,6 +10,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
+from goldspan.collector_processor.replay.hints import Hint
 from goldspan.collector_processor.replay.wording import NO_SCORE, counted, listed, printable, score_text
 from goldspan.collector_processor.report.model import (
     INFORMS,
@@ -129,7 +130,7 @@ def report_page(page: Page, report: Report, *, verbose: bool = False) -> None:
         page.paragraph(text, label=f"{name:<{_LABEL}}")
     problem_rows(page, report.problems, label=_LABEL)
     _regressions(page, report.regressions)
-    advice_rows(page, report.advice)
+    hint_rows(page, report.hints)
     page.blank()
     page.paragraph(report.because, label=f"{report.mark} {report.word}: ", style=_STYLES[report.mark])
 
@@ -148,9 +149,9 @@ def problem_rows(page: Page, problems: Sequence[tuple[str, str]], *, label: int)
             page.line((shorten(text, max(page.width - label, 60)), "dim"), indent=label)
 
 
-def advice_rows(page: Page, advice: Iterable[tuple[str, str]]) -> None:
+def hint_rows(page: Page, hints: Iterable[Hint]) -> None:
     """Add what to do: pairs of what was seen and what helps."""
-    for index, (seen, helps) in enumerate(advice):
+    for index, (seen, helps) in enumerate(hints):
         if index == 0:
             page.blank()
             page.line(("what to do", "bold"))
