@@ -19,9 +19,9 @@ GZIP_LEVEL = 1
 ENCODINGS = ("gzip", "zstd", "deflate", "identity")
 """The supported content encodings."""
 
-_FREE_OF_RATIO = 1 << 20
+_RATIO_APPLIES_ABOVE = 1 << 20
 _GZIP_MAGIC = b"\x1f\x8b"
-_GZIP, _ZLIB = 31, 15
+_GZIP, _ZLIB = 31, 15  # `wbits` of zlib
 _LARGEST_ZSTD_WINDOW = 8 << 20
 """The window that RFC 8878 (section 3.1.1.1.2) asks decoders to support. A larger one lets senders claim memory."""
 
@@ -43,7 +43,7 @@ class DecompressionLimits:
 
     def ceiling(self, compressed: int) -> int:
         """Return the largest size that so many compressed bytes may have when decompressed."""
-        return min(self.max_bytes, max(_FREE_OF_RATIO, int(compressed * self.max_ratio)))
+        return min(self.max_bytes, max(_RATIO_APPLIES_ABOVE, int(compressed * self.max_ratio)))
 
 
 def decompress(body: bytes, encoding: str, limits: DecompressionLimits) -> bytes:
@@ -52,8 +52,10 @@ def decompress(body: bytes, encoding: str, limits: DecompressionLimits) -> bytes
         if len(body) > limits.max_bytes:
             raise DecompressedTooLarge(f"{len(body):,} bytes, expected at most {limits.max_bytes:,}")
         return body
-    engine = {"gzip": _gunzip, "deflate": _unzlib, "zstd": _unzstd}[encoding]
-    return engine(body, limits.ceiling(len(body)))
+    ceiling = limits.ceiling(len(body))
+    if encoding == "zstd":
+        return _unzstd(body, ceiling)
+    return _inflate(body, ceiling, _GZIP if encoding == "gzip" else _ZLIB)
 
 
 def decompress_by_magic(body: bytes, limits: DecompressionLimits) -> bytes:
@@ -71,12 +73,12 @@ def decompress_by_magic(body: bytes, limits: DecompressionLimits) -> bytes:
 
 def gzip(body: bytes, level: int = GZIP_LEVEL) -> bytes:
     """Compress with gzip. ISA-L is used if installed: its level 1 is five times as fast as zlib's."""
-    return cast("bytes", _deflater().compress(body, level, _GZIP))
+    return cast("bytes", _zlib_library().compress(body, level, _GZIP))
 
 
 def zlib_compress(data: bytes) -> bytes:
     """Compress to the zlib format, at level 1."""
-    return cast("bytes", _deflater().compress(data, 1))
+    return cast("bytes", _zlib_library().compress(data, 1))
 
 
 def zstd(body: bytes) -> bytes:
@@ -86,24 +88,16 @@ def zstd(body: bytes) -> bytes:
 
 def gzip_engine() -> str:
     """Name the library that compresses gzip here: `isal` or `zlib`."""
-    return "isal" if _deflater() is not zlib else "zlib"
+    return "isal" if _zlib_library() is not zlib else "zlib"
 
 
-def _deflater() -> ModuleType:
+def _zlib_library() -> ModuleType:
     return import_module("isal.isal_zlib") if find_spec("isal") else zlib
 
 
-def _gunzip(body: bytes, ceiling: int) -> bytes:
-    return _inflate(body, ceiling, _GZIP)
-
-
-def _unzlib(body: bytes, ceiling: int) -> bytes:
-    return _inflate(body, ceiling, _ZLIB)
-
-
 def _inflate(body: bytes, ceiling: int, wbits: int) -> bytes:
-    """Decompress zlib's formats, any number of members one after another."""
-    engine = _deflater()
+    """Decompress one of zlib's formats, with any number of members one after another."""
+    engine = _zlib_library()
     content = bytearray()
     while body:
         member: Any = engine.decompressobj(wbits=wbits)
@@ -166,8 +160,8 @@ def _check_zstd_is_whole(body: bytes) -> None:
 
 
 def _too_large(ceiling: int) -> DecompressedTooLarge:
-    return DecompressedTooLarge(f"unfolds to more than {ceiling:,} bytes")
+    return DecompressedTooLarge(f"decompresses to more than {ceiling:,} bytes")
 
 
-crc32: Callable[[bytes, int], int] = _deflater().crc32
+crc32: Callable[[bytes, int], int] = _zlib_library().crc32
 """The check sum of gzip, going on from that of what came before; ISA-L's takes a tenth of the time."""

@@ -1,3 +1,3 @@
-"""OTLP out: exporters, retries, dead letters."""
+"""Delivering OTLP: the outbox, the dispatcher and its retries, exporters for HTTP and gRPC, dead letters."""
 
 from __future__ import annotations

@@ -1,3 +1,3 @@
-"""OTLP in: HTTP and gRPC receivers."""
+"""Receiving OTLP over HTTP and gRPC: authentication, limits, decompression, JSON, responses."""
 
 from __future__ import annotations
