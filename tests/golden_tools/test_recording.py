@@ -95,7 +95,7 @@ def test_what_is_redacted_only_has_to_be_present() -> None:
         "query": present,
         "list": [{"token": present}],
     }
-    result = score_sessions([session(("Hi", call("a", args)))], {"golden_set": "x", "goldens": [golden]})
+    result = score_sessions({"golden_set": "x", "goldens": [golden]}, [session(("Hi", call("a", args)))])
     assert result.passed, result
 
 
@@ -116,7 +116,7 @@ def test_goldens_without_session_ids_are_found_by_what_the_user_said_first() -> 
     assert "session" not in golden
     assert notices == []
     result = score_sessions(
-        [session(("Weather?", call("a", {"x": 1})), key="r")], {"golden_set": "x", "goldens": [golden]}
+        {"golden_set": "x", "goldens": [golden]}, [session(("Weather?", call("a", {"x": 1})), key="r")]
     )
     assert [one.verdict.score for one in result.sessions] == [1]
     [nameless], _ = recorded(session((None, call("a"))), by_user_text=True)
@@ -166,7 +166,7 @@ def test_two_recordings_make_one_golden(one: Any, other: Any, calls: Any, notice
     assert golden["turns"] == [{"user": "Hi", "calls": calls}]
     disagreements = [text for text in notices if "captured" not in text]
     assert [text.startswith(f"s-1: {notice}") for text in disagreements] == ([] if notice is None else [True])
-    result = score_sessions(runs, {"golden_set": "x", "goldens": [golden]})
+    result = score_sessions({"golden_set": "x", "goldens": [golden]}, runs)
     assert all(one.verdict.score in {1, None} for one in result.sessions), result
 
 
@@ -177,7 +177,7 @@ def test_other_tools_are_alternatives() -> None:
         {"user": "Hi", "any_of": [[{"name": "a"}, {"name": "b"}], [{"name": "c", "args": {"x": 1}}]]}
     ]
     assert notices == ["s-1: turn 1: 2 different lists of calls: written as alternatives"]
-    assert score_sessions(runs, {"golden_set": "x", "goldens": [golden]}).passed
+    assert score_sessions({"golden_set": "x", "goldens": [golden]}, runs).passed
 
 
 def test_recordings_of_other_lengths_are_one_list() -> None:

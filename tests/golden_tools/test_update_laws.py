@@ -62,7 +62,7 @@ def test_what_was_accepted_is_no_difference_any_more(
 @given(runs=st.lists(sessions(turns=2), min_size=1, max_size=3) | st.lists(sessions(), min_size=1, max_size=3))
 def test_every_recording_is_right_by_the_golden_of_all(runs: list[Session]) -> None:
     document = record(runs, "x").document
-    result = score_sessions(runs, document)
+    result = score_sessions(document, runs)
     assert [one.verdict.score for one in result.sessions if one.verdict.score not in {1, None}] == [], (
         result,
         document,
@@ -77,5 +77,5 @@ def test_after_an_update_by_several_runs_each_of_them_passes(
     index = load_goldens(path)
     possible, _ = acceptable_changes(index, trace_difference(index, runs))
     path.write_text(GoldenFile(str(path)).accept(possible), "utf-8")
-    result = score_sessions(runs, load_goldens(path))
+    result = score_sessions(load_goldens(path), runs)
     assert {one.verdict.score for one in result.sessions} <= {1, None}, (result, path.read_text("utf-8"))

@@ -70,7 +70,7 @@ def test_yaml_json_and_mappings_are_read_alike(tmp_path: Path) -> None:
         assert golden.calls == from_yaml.calls
     assert [error.message for error in VALIDATOR.iter_errors(written)] == []
     session = Session("s", (Turn((ToolCall("f", PASSED),)),))
-    [result] = score_sessions(session, tmp_path / "a.yaml").sessions
+    [result] = score_sessions(tmp_path / "a.yaml", session).sessions
     outcomes = {one.name: one.outcome.value for one in result.turns[0].calls[0].arguments}
     assert outcomes.pop("note") == "ignored"
     assert outcomes.pop("order") == "mismatched"  # nothing called create_order

@@ -125,7 +125,7 @@ def test_tools_are_called_by_the_names_they_have_in_the_golden() -> None:
         "goldens": [{"session": "s", "calls": [{"name": "weather", "args": {"x": 1}}, {"name": "other"}]}],
     }
     session = Session("s", (Turn((ToolCall("mcp.weather", {"x": 1}), ToolCall("other"))),))
-    result = score_sessions([session], document)
+    result = score_sessions(document, [session])
     assert result.passed, result
     [turn] = result.sessions[0].turns
     assert [call.expected.name for call in turn.calls if call.expected] == ["get_weather", "other"]

@@ -68,7 +68,7 @@ def test_traffic_without_agents_has_as_many_spans_and_no_session(count: int, tmp
 def test_the_goldens_differ_where_they_say(tmp_path: Path) -> None:
     path = tmp_path / "traces.jsonl"
     path.write_text("\n".join(otlp_json_lines(PLANS)), "utf-8")
-    scores = [result.verdict.score for result in score_sessions(read_sessions(path), golden_set(PLANS)).sessions]
+    scores = [result.verdict.score for result in score_sessions(golden_set(PLANS), read_sessions(path)).sessions]
     assert [score == 1 for score in scores] == [True, True, True, False, True, True, True, False]
     assert scores[7] is not None
     assert scores[3] is not None
@@ -84,5 +84,5 @@ def test_mixed_traffic_is_an_agents_to_a_tenth_and_holds_the_plan(tmp_path: Path
     share = {name: count / names.total() for name, count in names.items()}
     assert share["chat"] == share["execute_tool"] == pytest.approx(0.05, abs=0.005)
     assert share["GET"] + share["POST"] == pytest.approx(0.89, abs=0.01)
-    results = score_sessions(read_sessions(path), mixed_golden_set(30)).sessions
+    results = score_sessions(mixed_golden_set(30), read_sessions(path)).sessions
     assert sum(result.golden is not None for result in results) == 3

@@ -37,7 +37,7 @@ GOLDENS: dict[str, Any] = {
 
 
 def judge(*metrics: Any, **goldens: Any) -> RunResult:
-    return score_sessions(SESSION, {**GOLDENS, **goldens}, metrics=metrics)
+    return score_sessions({**GOLDENS, **goldens}, SESSION, metrics=metrics)
 
 
 def only(result: RunResult) -> MetricResult:

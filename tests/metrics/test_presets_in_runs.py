@@ -38,7 +38,7 @@ def judged(session: Session, preset: Any, turns: list[Any] | None = None, **gold
         "golden_set": "g",
         "goldens": [{"session": "s", "turns": [{"calls": WANTED}] if turns is None else turns, **golden}],
     }
-    return score_sessions(session, goldens, preset=preset).sessions[0]
+    return score_sessions(goldens, session, preset=preset).sessions[0]
 
 
 def one_turn(*calls: ToolCall, **turn: Any) -> Session:
@@ -141,7 +141,7 @@ def test_a_golden_set_may_say_it_and_a_golden_may_take_it_back() -> None:
         {"session": "u", "turns": [{"calls": WANTED}], "preset": {"name": "uipath", "strict": True}},
     ]
     sessions = [Session(name, (Turn(tuple(CALLED), start=1),)) for name in "stu"]
-    result = score_sessions(sessions, {"golden_set": "g", "preset": "axion", "goldens": goldens})
+    result = score_sessions({"golden_set": "g", "preset": "axion", "goldens": goldens}, sessions)
     assert [one.preset for one in result.sessions] == ["axion", None, "uipath"]
     assert [one.verdict.score for one in result.sessions] == [1, 0.75, 0]
 
@@ -153,7 +153,7 @@ def test_scores_of_different_presets_are_never_averaged() -> None:
         {"session": "u", "turns": [{"calls": WANTED}], "preset": {"name": "uipath", "strict": True}},
     ]
     sessions = [Session(name, (Turn(tuple(CALLED), start=1),)) for name in "stu"]
-    result = score_sessions(sessions, {"golden_set": "g", "goldens": goldens})
+    result = score_sessions({"golden_set": "g", "goldens": goldens}, sessions)
     assert len({one.criterion for one in result.sessions}) == 3
     assert totals(result).mean is None
     assert totals(RunResult(result.sessions[:1])).mean == 1
@@ -183,7 +183,7 @@ def test_a_wrong_one_is_said(preset: Any, says: str) -> None:
 @pytest.mark.parametrize("preset", ["axiom", {"name": "axion", "strict": True}, ["axion"], {}])
 def test_a_wrong_one_in_a_golden_is_a_mistake_with_its_place(preset: Any) -> None:
     with pytest.raises(GoldenFileError, match="preset"):
-        score_sessions(one_turn(), {"golden_set": "g", "preset": preset, "goldens": []})
+        score_sessions({"golden_set": "g", "preset": preset, "goldens": []}, one_turn())
 
 
 def test_the_document_carries_the_answer() -> None:

@@ -33,7 +33,7 @@ def judged(turns: list[list[str]], made: list[list[ToolCall]], **golden: Any) ->
         "golden_set": "g",
         "goldens": [{"session": "s", "turns": [{"calls": list(map(wanted, calls))} for calls in turns], **golden}],
     }
-    result = score_sessions(session, goldens, metrics=ALL).sessions[0]
+    result = score_sessions(goldens, session, metrics=ALL).sessions[0]
     return {one.name.removeprefix("trajectory_"): one for one in result.metrics}
 
 
@@ -82,7 +82,7 @@ def test_a_partner_is_found_for_every_call_that_can_have_one() -> None:
     # The first expected call takes either; taken greedily it would take the only one that the second can have.
     goldens = [{"session": "s", "turns": [{"calls": [{"name": "f", "args": {}}, wanted("f1")]}]}]
     session = Session("s", (Turn((call("f1"), call("f2"))),))
-    (found,) = score_sessions(session, {"golden_set": "g", "goldens": goldens}, metrics=["trajectory_recall"]).sessions
+    (found,) = score_sessions({"golden_set": "g", "goldens": goldens}, session, metrics=["trajectory_recall"]).sessions
     assert found.metrics[0].verdict.exact == 1
 
 
@@ -113,7 +113,7 @@ def test_groups_of_free_order_have_none() -> None:
     for made, exact in (("g2 f1 h3", 1), ("f1 h3 g2", 0)):
         session = Session("s", (Turn(tuple(call(text) for text in of(made))),))
         goldens = {"golden_set": "g", "goldens": [{"session": "s", "turns": turns}]}
-        (found,) = score_sessions(session, goldens, metrics=ALL).sessions
+        (found,) = score_sessions(goldens, session, metrics=ALL).sessions
         assert found.metrics[0].verdict.exact == exact
 
 
@@ -122,7 +122,7 @@ def test_optional_and_forbidden_calls_count_on_neither_side() -> None:
     goldens = {"golden_set": "g", "goldens": [{"session": "s", "turns": [{"calls": calls}]}]}
     for made, exact, precision in (("f1", 1, 1), ("f1 g2", 1, 1), ("f1 h3", 0, HALF)):
         session = Session("s", (Turn(tuple(call(text) for text in of(made))),))
-        (found,) = score_sessions(session, goldens, metrics=ALL).sessions
+        (found,) = score_sessions(goldens, session, metrics=ALL).sessions
         assert [found.metrics[place].verdict.exact for place in (0, 3)] == [exact, precision]
 
 
@@ -135,7 +135,7 @@ def test_aliases_and_matchers_hold_here_too() -> None:
     }
     for name, number, score in (("old.f", 2, 1), ("f", 3, 0)):
         session = Session("s", (Turn((ToolCall(name, {"x": number}),)),))
-        (found,) = score_sessions(session, goldens, metrics=ALL).sessions
+        (found,) = score_sessions(goldens, session, metrics=ALL).sessions
         assert {metric.verdict.exact for metric in found.metrics} == {score}
 
 
@@ -147,7 +147,7 @@ def test_what_one_call_of_an_earlier_turn_returned_may_be_expected(cancels: int,
     returned = (("f1", 17), ("f2", 20))
     created = tuple(call(text, result=Content({"id": number}, Capture.CAPTURED)) for text, number in returned)
     session = Session("s", (Turn(created, start=1), Turn((ToolCall("cancel", {"id": cancels}),), start=2)))
-    (found,) = score_sessions(session, goldens, metrics=["trajectory_recall"]).sessions
+    (found,) = score_sessions(goldens, session, metrics=["trajectory_recall"]).sessions
     assert found.metrics[0].verdict.exact == score
 
 
@@ -179,14 +179,14 @@ def test_unknown_is_not_wrong() -> None:
 def test_calls_that_cannot_be_seen_are_not_missing() -> None:
     session = Session("s", (replace(Turn(), calls_visible=False),))
     goldens = {"golden_set": "g", "goldens": [{"session": "s", "turns": [{"calls": [wanted("f1")]}]}]}
-    (found,) = score_sessions(session, goldens, metrics=ALL).sessions
+    (found,) = score_sessions(goldens, session, metrics=ALL).sessions
     assert {metric.verdict.reason for metric in found.metrics} == {"calls_not_visible"}
 
 
 def test_a_session_judged_as_one_is_one_list() -> None:
     goldens = {"golden_set": "g", "goldens": [{"session": "s", "calls": list(map(wanted, of("f1 g2")))}]}
     session = Session("s", (Turn((call("f1"),), start=1), Turn((call("g2"),), start=2)))
-    (found,) = score_sessions(session, goldens, metrics=ALL).sessions
+    (found,) = score_sessions(goldens, session, metrics=ALL).sessions
     assert {metric.verdict.exact for metric in found.metrics} == {1}
     assert [len(metric.turns) for metric in found.metrics] == [1] * 6
 
@@ -194,7 +194,7 @@ def test_a_session_judged_as_one_is_one_list() -> None:
 def test_the_main_score_is_what_it_was() -> None:
     goldens = {"golden_set": "g", "goldens": [{"session": "s", "turns": [{"calls": list(map(wanted, of("f1 g2")))}]}]}
     session = Session("s", (Turn((call("f1"), call("g3"))),))
-    alone, beside = score_sessions(session, goldens), score_sessions(session, goldens, metrics=ALL)
+    alone, beside = score_sessions(goldens, session), score_sessions(goldens, session, metrics=ALL)
     assert replace(beside.sessions[0], metrics=()) == alone.sessions[0]
 
 

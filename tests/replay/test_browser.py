@@ -20,8 +20,8 @@ CHROMIUM = executable()
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason=f"no browser on this machine: {', '.join(NAMES)}")
 
 BY_PRESET = score_sessions(
-    Session("by-preset", (Turn((ToolCall("f", {"x": 2}),), start=1),)),
     {"golden_set": "p", "goldens": [{"session": "by-preset", "turns": [{"calls": [{"name": "f", "args": {"x": 1}}]}]}]},
+    Session("by-preset", (Turn((ToolCall("f", {"x": 2}),), start=1),)),
     preset="adk_parameter_match",
 )
 ALL = RunResult(

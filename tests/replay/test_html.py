@@ -42,7 +42,6 @@ from scored_sessions import (
 )
 
 MATCHERS = score_sessions(
-    Session("s", (Turn((ToolCall("g"), ToolCall("f", {"id": 1, "place": {"zip": "1", "city": "Rome"}}))),)),
     {
         "golden_set": "x",
         "goldens": [
@@ -61,6 +60,7 @@ MATCHERS = score_sessions(
             }
         ],
     },
+    Session("s", (Turn((ToolCall("g"), ToolCall("f", {"id": 1, "place": {"zip": "1", "city": "Rome"}}))),)),
 )
 VOID = {"meta", "link", "input", "br"}
 REFERRING = {"src", "href", "srcset", "action", "data", "poster", "background", "ping", "formaction"}

@@ -187,7 +187,7 @@ goldens = {"golden_set": "g", "version": "1", "aliases": {"f": ["ff"]}, "goldens
 sessions = [Session(name, (Turn(calls), Turn(calls[:2] + lost))) for name in ("s1", "s2", "t")]
 for options in ({}, {"metrics": ["trajectory_f1=0.5", "trajectory_precision"]}, {"preset": "uipath"}):
     for criterion in ({"ordered": False}, {"default_strategy": "contains", "argument_score": "mean"}):
-        result = score_sessions(sessions, goldens, criterion, **options)
+        result = score_sessions(goldens, sessions, criterion, **options)
         print(json.dumps(result.to_json()), result)
 """
 

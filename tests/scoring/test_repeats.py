@@ -26,7 +26,7 @@ def golden(**repeat: Any) -> dict[str, Any]:
 def scored(seen: str, **repeat: Any) -> RunResult:
     names = {"+": "right", "-": "wrong", "?": "lost"}
     sessions = [Session(f"run-{number}", (Turn(RUNS[names[run]]),)) for number, run in enumerate(seen)]
-    return score_sessions(sessions, golden(**repeat))
+    return score_sessions(golden(**repeat), sessions)
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_four_of_five_runs_must_pass(runs: str, label: Label, reason: Reason | N
     result = scored(runs, runs=5, passes=4)
     [repeat] = result.repeats
     assert (repeat.verdict.label, repeat.verdict.reason) == (label, reason)
-    assert (len(repeat.runs), repeat.passed) == (len(runs), runs.count("+"))
+    assert (len(repeat.runs), repeat.runs_passed) == (len(runs), runs.count("+"))
     assert repeat.verdict.exact == Fraction(runs.count("+"), len(runs))
     assert result.passed is (label is Label.PASS and "?" not in runs)
     assert result.passes("lenient") is (label is not Label.FAIL)
@@ -72,7 +72,7 @@ def test_other_sessions_are_judged_as_ever() -> None:
     document = golden(runs=1)
     document["goldens"].append({"session": "other", "calls": [{"name": "f", "args": {"x": 1}}]})
     sessions = [Session("run-1", (Turn(RUNS["right"]),)), Session("other", (Turn(RUNS["wrong"]),))]
-    assert not score_sessions(sessions, document).passed
+    assert not score_sessions(document, sessions).passed
 
 
 @given(st.text("+-?", min_size=1, max_size=8), st.integers(1, 6), st.data())

@@ -58,28 +58,28 @@ class TestSources:
         path.write_text(json.dumps(goldens("s")), "utf-8")
         loaded = load_goldens(path)
         for source in (path, str(path), goldens("s"), loaded, loaded.sets[0], [path], list(loaded.sets)):
-            assert score_sessions([RIGHT], source).passed
+            assert score_sessions(source, [RIGHT]).passed
         mine = GoldenSet("mine", goldens=(Golden("s", (GoldenTurn((ExpectedCall("get_weather"),)),)),))
-        assert score_sessions(RIGHT, mine).passed
+        assert score_sessions(mine, RIGHT).passed
 
     def test_wrong_goldens_are_refused(self) -> None:
         with pytest.raises(GoldenFileError):
-            score_sessions([RIGHT], {"format": 1})
+            score_sessions({"format": 1}, [RIGHT])
 
     def test_a_criterion_replaces_those_of_the_goldens(self) -> None:
-        assert not score_sessions([WRONG], goldens("s")).passed
-        assert score_sessions([WRONG], goldens("s"), {"threshold": 0.5}).passed
+        assert not score_sessions(goldens("s"), [WRONG]).passed
+        assert score_sessions(goldens("s"), [WRONG], {"threshold": 0.5}).passed
 
     def test_a_session_that_starts_its_golden_again_is_two_runs(self) -> None:
         source = goldens("s")
         source["goldens"][0]["turns"][0]["turn_id"] = "t"
         again = Session("s", (Turn(RIGHT.turns[0].calls, turn_id="t"), Turn(WRONG.turns[0].calls, turn_id="t")))
-        result = score_sessions([again], source)
+        result = score_sessions(source, [again])
         assert [one.verdict.label for one in result.sessions] == [Label.PASS, Label.FAIL]
 
     def test_sessions_without_a_golden_come_last(self) -> None:
         other = Session("other", RIGHT.turns)
-        result = score_sessions(iter([other, RIGHT]), goldens("s"))
+        result = score_sessions(goldens("s"), iter([other, RIGHT]))
         assert [one.session.id for one in result.sessions if one.session] == ["s", "other"]
         assert result.sessions[1].verdict.reason is Reason.NO_GOLDEN
         assert result.golden_sets.keys() == {"weather@3"}
@@ -104,7 +104,7 @@ NOBODY = Session("nobody", RIGHT.turns)
     ids=["right", "wrong", "nothing", "nothing at all", "no golden", "never seen", "lost", "one lost", "turn too many"],
 )
 def test_when_a_run_passes(sessions: list[Session], wanted: list[str], strict: bool, lenient: bool) -> None:
-    result = score_sessions(sessions, goldens(*wanted))
+    result = score_sessions(goldens(*wanted), sessions)
     assert (result.passed, result.passes(), result.passes("lenient")) == (strict, strict, lenient)
 
 
@@ -112,14 +112,14 @@ def test_an_argument_that_is_not_known_stands_in_the_way_of_a_strict_pass_only()
     calls = (ToolCall("get_weather", {"city": "Paris", "unit": "celsius"}),) * 4 + (LOST.turns[0].calls)
     source = goldens("s")
     source["goldens"][0]["turns"][0]["calls"] *= 5
-    result = score_sessions([Session("s", (Turn(calls),))], source)
+    result = score_sessions(source, [Session("s", (Turn(calls),))])
     assert result.sessions[0].verdict.label is Label.PASS
     assert (result.passes("strict"), result.passes("lenient")) == (False, True)
 
 
 class TestText:
     def test_it_says_what_was_wrong_with_which_argument(self) -> None:
-        assert str(score_sessions([WRONG, NOBODY], goldens("s", "never"))) == (
+        assert str(score_sessions(goldens("s", "never"), [WRONG, NOBODY])) == (
             "2 sessions: 0 passed, 1 failed, 1 not evaluated\n"
             "FAIL 0.5 session s: 1 of 1 turns evaluated; below the threshold: turn 1\n"
             "  FAIL 0.5 turn 1\n"
@@ -130,12 +130,12 @@ class TestText:
         )
 
     def test_it_says_what_was_not_evaluated_and_why(self) -> None:
-        text = str(score_sessions([LOST], goldens("s")))
+        text = str(score_sessions(goldens("s"), [LOST]))
         assert "get_weather: not evaluated: arguments not captured" in text
 
     def test_it_names_near_misses_and_requests_that_were_not_executed(self) -> None:
         calls = (ToolCall("get_weather", {"city": "Rome"}), ToolCall("h", requested=True, rejected=True))
-        text = str(score_sessions([Session("s", (Turn(calls),))], goldens("s")))
+        text = str(score_sessions(goldens("s"), [Session("s", (Turn(calls),))]))
         assert (
             'get_weather: not called; nearest call: mismatched: city (expected "Paris", found "Rome"), '
             'missing: unit (expected "celsius")'
@@ -144,13 +144,13 @@ class TestText:
         assert "extra h: requested, never executed" in text
 
     def test_it_is_short_when_all_is_well(self) -> None:
-        assert str(score_sessions([RIGHT], goldens("s"))) == "1 session: 1 passed, 0 failed, 0 not evaluated"
+        assert str(score_sessions(goldens("s"), [RIGHT])) == "1 session: 1 passed, 0 failed, 0 not evaluated"
 
     def test_it_counts_what_is_too_much_to_tell(self) -> None:
         names = [f"s-{number}" for number in range(60)]
-        told = str(score_sessions([Session(name, WRONG.turns) for name in names], goldens(*names)))
+        told = str(score_sessions(goldens(*names), [Session(name, WRONG.turns) for name in names]))
         assert (told.count(" session s-"), told.splitlines()[-1]) == (50, "... and 10 sessions more")
-        assert "more" not in str(score_sessions([WRONG], goldens("s")))
+        assert "more" not in str(score_sessions(goldens("s"), [WRONG]))
 
     def test_it_says_when_nothing_was_recognised(self) -> None:
         result = RunResult(problems=(Problem("bad_json", "expected JSON", "a.json:3"),))
@@ -159,14 +159,14 @@ class TestText:
 
     def test_it_stays_readable_when_much_is_wrong(self) -> None:
         many = [Session(f"s{number}", WRONG.turns) for number in range(500)]
-        text = str(score_sessions(many, goldens(*(session.id for session in many))))
+        text = str(score_sessions(goldens(*(session.id for session in many)), many))
         assert len(text.splitlines()) < 300
         assert "and 450 sessions more" in text
 
 
 class TestDocument:
     def test_it_has_everything_in_json_and_floats(self) -> None:
-        document = score_sessions([WRONG], goldens("s")).to_json()
+        document = score_sessions(goldens("s"), [WRONG]).to_json()
         assert json.loads(json.dumps(document, allow_nan=False)) == document
         assert (document["passed"], document["totals"]["failed"]) == (False, 1)
         (session,) = document["sessions"]
@@ -195,7 +195,7 @@ class TestDocument:
     def test_objects_of_one_kind_have_the_same_keys(self) -> None:
         incomplete = Session("u", (), incomplete=True)
         sessions = [WRONG, Session("t", LOST.turns * 2), incomplete, NOBODY]
-        document = score_sessions(sessions, goldens("s", "t", "u", "never")).to_json()
+        document = score_sessions(goldens("s", "t", "u", "never"), sessions).to_json()
         turns = [turn for session in document["sessions"] for turn in session["turns"]]
         calls = [call for turn in turns for call in turn["calls"]]
         actual = [call["actual"] for call in calls if call["actual"]]
@@ -207,7 +207,7 @@ class TestDocument:
 
 
 def test_an_explanation_has_values_only_if_they_are_asked_for() -> None:
-    result = score_sessions([WRONG], goldens("s")).sessions[0]
+    result = score_sessions(goldens("s"), [WRONG]).sessions[0]
     for detail in (result, result.turns[0], result.turns[0].calls[0], result.turns[0].unexpected[0]):
         assert "celsius" not in explain(detail)
         assert "\n" not in explain(detail)

@@ -289,7 +289,7 @@ goldens = {"format": 1, "golden_set": "g", "goldens": [{"session": "s", "turns":
     {"name": names[n % 3], "args": {"y": [(n + 1) % 5, {"k": None}], "x": n % 2}} for n in range(10)]}]}]}
 for ordered in (True, False):
     criterion = {"ordered": ordered, "default_strategy": "contains"}
-    result = score_sessions([Session("s", (Turn(calls),))], goldens, criterion)
+    result = score_sessions(goldens, [Session("s", (Turn(calls),))], criterion)
     print(json.dumps(result.to_json()), result)
 """
 

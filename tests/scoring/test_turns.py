@@ -367,7 +367,7 @@ def test_an_expected_call_may_have_a_criterion_of_its_own() -> None:
     ("expected", "actual", "message"),
     [
         ([{"nme": "f"}], [], 'found {"nme": "f"}, expected an expected call such as'),
-        ([{"name": "f", "arguments": {}}], [], "`criterion`, `optional`, `forbidden`, `result`, not"),
+        ([{"name": "f", "argument": {}}], [], "`criterion`, `optional`, `forbidden`, `result`, not"),
         ([{"name": "f", "args": [1]}], [], "args of f: found [1], expected a mapping"),
         ("f", [], "expected a list"),
         ({"name": "f"}, [], "expected a list"),

@@ -1,6 +1,6 @@
 """Scores the arguments an agent passes to its tools: sessions in, exact and explained results out.
 
-    result = score_sessions(sessions, "goldens.yaml")
+    result = score_sessions("goldens.yaml", sessions)
     assert result.passed, result
 
 Pure: no OpenTelemetry, no clock, and no file but the goldens. Names are imported when they are first used.

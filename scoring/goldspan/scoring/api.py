@@ -38,8 +38,8 @@ GivenGolden = Golden | Sequence[GoldenTurn | ExpectedCalls | Mapping[str, Any]] 
 GivenSession = Session | Sequence[Turn | Sequence[ToolCall | PlainCall]] | Sequence[ToolCall | PlainCall]
 """A session, a list of turns (each a list of calls), or the calls of one turn."""
 
-_EXPECTED = ("name", "args", "criterion", "optional", "forbidden", "result")
-_ACTUAL = ("name", "args", "batch", "error")
+_EXPECTED = ("name", "args", "arguments", "criterion", "optional", "forbidden", "result")
+_ACTUAL = ("name", "args", "arguments", "batch", "error")
 
 
 def expected_calls(given: ExpectedCalls) -> tuple[ExpectedCall, ...]:
@@ -84,7 +84,7 @@ def session_of(given: GivenSession) -> Session:
 
 def _expected_call(given: object) -> ExpectedCall:
     call = _fields(given, _EXPECTED, "an expected call")
-    args = call.get("args", {})
+    args = _arguments(call)
     if not is_mapping(args):
         raise TypeError(f"args of {call['name']}: found {shown(args)}, expected a mapping of argument names to values")
     criterion = Criterion.parse(call["criterion"]) if "criterion" in call else None
@@ -100,7 +100,7 @@ def _expected_call(given: object) -> ExpectedCall:
 
 def _actual_call(given: object) -> ToolCall:
     call = _fields(given, _ACTUAL, "a call")
-    args, error = call.get("args", {}), call.get("error")
+    args, error = _arguments(call), call.get("error")
     if args is not None and not is_mapping(args):
         raise TypeError(f"args of {call['name']}: found {shown(args)}, expected a mapping, or None for not captured")
     return ToolCall(
@@ -118,6 +118,12 @@ def _golden_turn(given: object) -> GoldenTurn:
     if unknown := given.keys() - {"calls", "user", "turn_id"}:
         raise TypeError(f"a turn has `calls`, `user` and `turn_id`, not {shown(min(map(str, unknown)))}")
     return GoldenTurn(expected_calls(given.get("calls", ())), given.get("user"), given.get("turn_id"))
+
+
+def _arguments(call: Mapping[str, Any]) -> Any:
+    if "args" in call and "arguments" in call:
+        raise TypeError(f"{call['name']}: found `args` and `arguments`, which mean the same: leave one")
+    return call.get("args", call.get("arguments", {}))
 
 
 def _fields(given: object, known: Sequence[str], what: str) -> Mapping[str, Any]:
@@ -155,17 +161,18 @@ def score_turn(
 
 
 def score_session(
-    golden: GivenGolden | Ambiguous | None,
-    session: GivenSession,
+    expected: GivenGolden | Ambiguous | None,
+    actual: GivenSession,
     criterion: Criterion | Mapping[str, Any] | None = None,
     *,
     final: bool = True,
 ) -> SessionResult:
     """Score one run of a session against its golden.
 
-    A golden is a value, a list of turns (each a list of calls), or one list of calls for the whole session. What
+    `expected` is a golden, a list of turns (each a list of calls), or one list of calls for the whole session. What
     `GoldenIndex.find` returns is understood: None gives the reason `no_golden`, several goldens `ambiguous_golden`.
-    `criterion` replaces every criterion of the golden. `final=False` says that more turns may come: golden turns
+    `actual` is a session, a list of turns, or the calls of one turn. `criterion` replaces every criterion of the
+    golden. `final=False` says that more turns may come: golden turns
     without a turn are then left out, and a golden for the whole session is not evaluated yet.
 
     Raises:
@@ -173,13 +180,13 @@ def score_session(
         TypeError: something given is no golden or no session.
 
     """
-    wanted = golden if golden is None or isinstance(golden, Ambiguous) else golden_of(golden)
-    return score_run(wanted, session_of(session), _override(criterion), final=final)
+    golden = expected if expected is None or isinstance(expected, Ambiguous) else golden_of(expected)
+    return score_run(golden, session_of(actual), _override(criterion), final=final)
 
 
 def score_sessions(
-    sessions: Session | Iterable[Session],
-    goldens: GoldenIndex | GoldenSource | Iterable[GoldenSource],
+    expected: GoldenIndex | GoldenSource | Iterable[GoldenSource],
+    actual: Session | Iterable[Session],
     criterion: Criterion | Mapping[str, Any] | None = None,
     *,
     preset: str | Mapping[str, Any] | None = None,
@@ -187,9 +194,9 @@ def score_sessions(
 ) -> RunResult:
     """Score sessions against the goldens they belong to, by session id or pattern.
 
-    `goldens` is a file or a directory, a golden set or a mapping that looks like one, several of these, or what
-    `load_goldens` returns. `criterion` replaces every criterion the goldens have. A session that goes through its
-    golden again is scored as another run.
+    `expected` is a file or a directory of goldens, a golden set or a mapping that looks like one, several of these, or
+    what `load_goldens` returns. `actual` is a session or several: what `read_sessions` returns. `criterion` replaces
+    every criterion of the goldens. A session that goes through its golden again is scored as another run.
 
     `preset` scores as another system does: its name, or a mapping of `name` and its options. `metrics` stand beside the
     main one: names, import paths (`pkg.module:function`) or functions of a session and its golden.
@@ -200,9 +207,10 @@ def score_sessions(
         MetricError: there is no such metric.
 
     """
-    scorer, index = scorer_of(_override(criterion), preset, metrics), _index(goldens)
+    sessions = _sessions(actual)
+    scorer, index = scorer_of(_override(criterion), preset, metrics), _index(expected)
     results: list[SessionResult] = []
-    for session in [sessions] if isinstance(sessions, Session) else sessions:
+    for session in sessions:
         golden = index.find(session)
         runs = split_runs(session, golden) if isinstance(golden, Golden) else [session]
         results += [scorer.score(golden, run) for run in runs]
@@ -211,6 +219,25 @@ def score_sessions(
         index.never_seen(result.golden for result in results if result.golden is not None),
         golden_sets={one.label: one.digest for one in index.sets},
     )
+
+
+def _sessions(actual: object) -> Sequence[Session]:
+    """Return sessions. Raises TypeError for what is none, and says what to pass."""
+    if isinstance(actual, Session):
+        return (actual,)
+    if isinstance(actual, str | Path):
+        raise TypeError(
+            f"actual: found the path {shown(str(actual))}, expected sessions: "
+            f"pass `read_sessions({str(actual)!r})` of goldspan.mappers"
+        )
+    found = _listed(actual)
+    for one in found:
+        if not isinstance(one, Session):
+            raise TypeError(
+                f"actual: found {shown(one) if is_mapping(one) else type(one).__name__}, expected sessions: "
+                "the goldens come first, as in score_sessions(goldens, sessions)"
+            )
+    return found
 
 
 def _override(criterion: Criterion | Mapping[str, Any] | None) -> Criterion | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
@@ -198,6 +198,15 @@ class Criterion(Block):
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:  # noqa: ARG002
         """Return the criterion with some fields replaced; unlike pydantic's own, checked. Raises CriterionError."""
         return type(self)(**{name: getattr(self, name) for name in self.model_fields_set} | dict(update or {}))
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
+        return self
+
+    def __reduce__(self) -> tuple[Callable[[Mapping[str, Any]], Criterion], tuple[dict[str, Any]]]:
+        return Criterion.parse, (self.model_dump(exclude_unset=True),)
 
     def __eq__(self, other: object) -> bool:
         return self.digest == other.digest if isinstance(other, Criterion) else NotImplemented

@@ -60,6 +60,26 @@ class MetricTurn(Struct, frozen=True, gc=False):
     expected_index: int | None = None
     """Position among the golden's turns, from 0."""
 
+    @property
+    def score(self) -> float | None:
+        """The score in the metric's range, or none where nothing was evaluated."""
+        return self.verdict.score
+
+    @property
+    def label(self) -> Label | None:
+        """`pass`, `fail` or `not_evaluated`; none where no threshold says what passes."""
+        return self.verdict.label
+
+    @property
+    def reason(self) -> Reason | None:
+        """Why it was not evaluated; set exactly where `label` is `not_evaluated`."""
+        return self.verdict.reason
+
+    @property
+    def passed(self) -> bool:
+        """Whether the label is `pass`."""
+        return self.verdict.label is Label.PASS
+
 
 class MetricResult(Struct, frozen=True, gc=False):
     """One run of a session as a metric beside the main one judged it."""
@@ -72,6 +92,30 @@ class MetricResult(Struct, frozen=True, gc=False):
     """None at all where the metric judges sessions only."""
     threshold: Fraction | None = None
     """The least score that passes; None: the metric only informs, and fails nothing."""
+
+    @property
+    def score(self) -> float | None:
+        """The score in the metric's range, or none where nothing was evaluated."""
+        return self.verdict.score
+
+    @property
+    def label(self) -> Label | None:
+        """`pass`, `fail` or `not_evaluated`; none where no threshold says what passes."""
+        return self.verdict.label
+
+    @property
+    def reason(self) -> Reason | None:
+        """Why it was not evaluated; set exactly where `label` is `not_evaluated`."""
+        return self.verdict.reason
+
+    @property
+    def passed(self) -> bool:
+        """Whether the label is `pass`."""
+        return self.verdict.label is Label.PASS
+
+    def __str__(self) -> str:
+        score = "no score" if self.score is None else f"{self.score:.3g}"
+        return f"{self.label or 'no threshold'} {score} {self.name}: {self.verdict.explanation or self.description}"
 
 
 class PresetResult(Struct, frozen=True, gc=False):
@@ -95,6 +139,15 @@ class PresetResult(Struct, frozen=True, gc=False):
     """In the system's own layout."""
     error: str | None = None
     """What the system raised, as `Type: message`."""
+
+    @property
+    def passed(self) -> bool:
+        """Whether the label is `pass`."""
+        return self.label is Label.PASS
+
+    def __str__(self) -> str:
+        score = "no score" if self.score is None else f"{self.score:.3g}"
+        return f"{self.label or 'no label'} {score} {self.name}: {self.words or self.status or ''}"
 
     @property
     def words(self) -> str:

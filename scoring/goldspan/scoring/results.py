@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from fractions import Fraction
+from html import escape
 
 from msgspec import Struct
 
@@ -15,7 +16,7 @@ from goldspan.scoring.goldens.golden import ExpectedCall, Golden
 from goldspan.scoring.json_values import Steps, shown, shown_name, steps_of, value_at
 from goldspan.scoring.metric_results import MetricResult, MetricVerdict, PresetResult
 from goldspan.scoring.sessions import JsonValue, Session, ToolCall, Turn
-from goldspan.scoring.verdict import REASON_TEXT, Label, Reason, Verdict
+from goldspan.scoring.verdict import REASON_TEXT, Label, Reason, Scored, Verdict, short_repr
 
 
 class Outcome(StrEnum):
@@ -50,10 +51,9 @@ class ArgumentResult(Struct, frozen=True, gc=False):
         return None if self.exact is None else float(self.exact)
 
 
-class CallResult(Struct, frozen=True, gc=False):
+class CallResult(Scored, frozen=True, gc=False):
     """An expected call with its partner, an expected call without one, or an unexpected actual call."""
 
-    verdict: Verdict
     expected: ExpectedCall | None = None
     expected_index: int | None = None
     """Position among the turn's expected calls, from 0."""
@@ -85,15 +85,20 @@ class CallResult(Struct, frozen=True, gc=False):
     violates: ExpectedCall | None = None
     """The forbidden call that the actual one is: `verdict` is then a failure, whatever the score."""
 
+    def __str__(self) -> str:
+        return f"{verdict_text(self.verdict)} {_name(self)}: {explain_call(self, include_values=True)}"
+
+    def _repr_html_(self) -> str:
+        return html_table(str(self), ARGUMENT_COLUMNS, _argument_rows(self))
+
     def arguments_with(self, outcome: Outcome) -> tuple[str, ...]:
         """Names of the expected arguments that had this outcome."""
         return tuple(argument.name for argument in self.arguments if argument.outcome == outcome)
 
 
-class TurnResult(Struct, frozen=True, gc=False):
+class TurnResult(Scored, frozen=True, gc=False):
     """One turn against what was expected of it."""
 
-    verdict: Verdict
     calls: tuple[CallResult, ...] = ()
     """One for each expected call, in the golden's order; of optional calls only those that were made."""
     unexpected: tuple[CallResult, ...] = ()
@@ -119,6 +124,15 @@ class TurnResult(Struct, frozen=True, gc=False):
     alternative: int | None = None
     """Which of the golden's alternatives was judged, from 0: the best; none where there is only one."""
 
+    def __str__(self) -> str:
+        return "\n".join(turn_lines(self))
+
+    def __repr__(self) -> str:
+        return short_repr(self, f"{verdict_text(self.verdict)} {first_difference(self)}")
+
+    def _repr_html_(self) -> str:
+        return html_table(_turn_head(self), CALL_COLUMNS, call_rows("", self))
+
     @property
     def violations(self) -> tuple[CallResult, ...]:
         """Calls that were made although they are forbidden."""
@@ -138,10 +152,9 @@ class TurnResult(Struct, frozen=True, gc=False):
         }
 
 
-class SessionResult(Struct, frozen=True, gc=False):
+class SessionResult(Scored, frozen=True, gc=False):
     """One run of a session against its golden."""
 
-    verdict: Verdict
     session: Session | None
     """None for a golden that was never seen."""
     golden: Golden | None
@@ -159,6 +172,20 @@ class SessionResult(Struct, frozen=True, gc=False):
     """What the preset answered for the whole session."""
     metrics: tuple[MetricResult, ...] = ()
     """What other metrics found, beside the main result and never in its place."""
+
+    @property
+    def passed(self) -> bool:
+        """Whether the label is `pass`, and no metric with a threshold failed."""
+        return self.verdict.label is Label.PASS and not self.failed
+
+    def __str__(self) -> str:
+        return "\n".join(session_lines(self))
+
+    def __repr__(self) -> str:
+        return short_repr(self, f"{verdict_text(self.verdict)} {session_difference(self)}")
+
+    def _repr_html_(self) -> str:
+        return html_table(next(session_lines(self)), CALL_COLUMNS, session_rows(self))
 
     @property
     def failed(self) -> bool:
@@ -377,39 +404,68 @@ def is_interesting(session: SessionResult) -> bool:
 
 def _has_more(turn: TurnResult) -> bool:
     verdicts = [turn.verdict, *(call.verdict for call in turn.calls)]
-    return bool(turn.unexpected or turn.rejected) or any(map(_said, verdicts))
+    return bool(turn.unexpected or turn.rejected) or any(map(_differs, verdicts))
 
 
-def _said(verdict: Verdict) -> bool:
+def _differs(verdict: Verdict) -> bool:
     return verdict.label is not Label.PASS and verdict.reason is not Reason.NOTHING_EXPECTED
 
 
 def session_lines(result: SessionResult) -> Iterator[str]:
     """List what differs in a session, with values."""
-    name = (result.session.id if result.session else "") or (result.golden.key if result.golden else "")
-    called = shown_name(name) if name else "without id"
-    yield f"{verdict_text(result.verdict)} session {called}: {explain_session(result)}"
+    yield f"{verdict_text(result.verdict)} {_session_name(result)}: {explain_session(result)}"
     for metric in result.metrics:
         verdict = metric.verdict
         if verdict.label is not None and verdict.label is not Label.PASS:
             yield f"  {verdict_text(verdict)} {metric.name}: {verdict.explanation or 'no score'}"
     for turn in result.turns:
         if _has_more(turn):
-            yield f"  {verdict_text(turn.verdict)} {turn_name(turn)}{_reason(turn)}"
+            yield f"  {_turn_head(turn)}"
             if turn.answer is not None and turn.answer.words:
                 yield f"    {turn.answer.words}"
             yield from (f"    {line}" for line in _calls(turn))
 
 
-def _reason(turn: TurnResult) -> str:
+def turn_lines(turn: TurnResult) -> Iterator[str]:
+    """List what differs in a turn, with values."""
+    yield f"{verdict_text(turn.verdict)} {turn_name(turn)}: {explain_turn(turn)}"
+    if turn.answer is not None and turn.answer.words:
+        yield f"  {turn.answer.words}"
+    yield from (f"  {line}" for line in _calls(turn))
+
+
+def first_difference(turn: TurnResult) -> str:
+    """Name the first wrong call of a turn with its arguments, on one line."""
     if turn.turn is None:
-        return ": never seen"
-    return "" if turn.verdict.reason is None else f": {REASON_TEXT[turn.verdict.reason]}"
+        return _turn_name_and_reason(turn)
+    wrong = next(_calls(turn), None) if turn.verdict.label is not Label.PASS else None
+    return f"{turn_name(turn)}: {wrong or explain_turn(turn)}"
+
+
+def session_difference(session: SessionResult) -> str:
+    """Name the session, and the first wrong call in it, on one line."""
+    failed = next((turn for turn in session.turns if _differs(turn.verdict)), None)
+    return f"{_session_name(session)}: {explain_session(session) if failed is None else first_difference(failed)}"
+
+
+def _session_name(result: SessionResult) -> str:
+    name = (result.session.id if result.session else "") or (result.golden.key if result.golden else "")
+    return f"session {shown_name(name) if name else 'without id'}"
+
+
+def _turn_head(turn: TurnResult) -> str:
+    return f"{verdict_text(turn.verdict)} {_turn_name_and_reason(turn)}"
+
+
+def _turn_name_and_reason(turn: TurnResult) -> str:
+    if turn.turn is None:
+        return f"{turn_name(turn)}: never seen"
+    return turn_name(turn) if turn.verdict.reason is None else f"{turn_name(turn)}: {REASON_TEXT[turn.verdict.reason]}"
 
 
 def _calls(turn: TurnResult) -> Iterator[str]:
     for call in turn.calls:
-        if _said(call.verdict) or call.extra_arguments:
+        if _differs(call.verdict) or call.extra_arguments:
             yield f"{verdict_text(call.verdict)} {_name(call)}: {explain_call(call, include_values=True)}"
     near = {call.actual_index for call in turn.calls if call.missing}
     for call in turn.unexpected:
@@ -432,3 +488,52 @@ def verdict_text(verdict: Verdict | MetricVerdict) -> str:
         return "pass"
     score = "" if verdict.score is None else f" {verdict.score:.3g}"
     return f"{'FAIL' if verdict.label is Label.FAIL else '????'}{score}"
+
+
+CALL_COLUMNS = ("session", "turn", "call", "label", "score", "explanation")
+ARGUMENT_COLUMNS = ("argument", "outcome", "expected", "actual")
+
+_MOST_ROWS = 200
+
+
+def call_rows(session: str, turn: TurnResult) -> list[tuple[str, ...]]:
+    """Return a table's rows for the calls of a turn, or one for the turn itself where it has none."""
+    head = (session, turn_name(turn))
+    if not turn.calls and not turn.unexpected:
+        return [(*head, "", *_label_and_score(turn.verdict), explain_turn(turn))]
+    return [
+        (*head, _name(call), *_label_and_score(call.verdict), explain_call(call, include_values=True))
+        for call in (*turn.calls, *turn.unexpected)
+    ]
+
+
+def session_rows(result: SessionResult) -> list[tuple[str, ...]]:
+    """Return a table's rows for a session: one for each call, or one for a session without turns."""
+    name = _session_name(result)
+    rows = [row for turn in result.turns for row in call_rows(name, turn)]
+    return rows or [(name, "", "", *_label_and_score(result.verdict), explain_session(result))]
+
+
+def _argument_rows(call: CallResult) -> list[tuple[str, ...]]:
+    passed = (Outcome.MATCHED, Outcome.MISMATCHED)
+    return [
+        (one.name, one.outcome.value, shown(one.expected), shown(one.actual) if one.outcome in passed else "")
+        for one in call.arguments
+    ]
+
+
+def _label_and_score(verdict: Verdict) -> tuple[str, str]:
+    return verdict.label.value, "" if verdict.score is None else f"{verdict.score:.3g}"
+
+
+def html_table(caption: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table for notebooks; all of its text is escaped."""
+
+    def row(cells: Sequence[str], tag: str) -> str:
+        inside = "".join(f"<{tag} style='text-align:left'>{escape(cell)}</{tag}>" for cell in cells)
+        return f"<tr>{inside}</tr>"
+
+    body = "".join(row(cells, "td") for cells in rows[:_MOST_ROWS])
+    more = f"<p>and {len(rows) - _MOST_ROWS} more</p>" if len(rows) > _MOST_ROWS else ""
+    head = f"<caption style='text-align:left'>{escape(caption)}</caption><thead>{row(columns, 'th')}</thead>"
+    return f"<table>{head}<tbody>{body}</tbody></table>{more}"

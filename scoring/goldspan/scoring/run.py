@@ -23,29 +23,37 @@ from goldspan.scoring.metrics.registry import BUILT_IN_METRICS, MetricRunner, ru
 from goldspan.scoring.metrics.session_metrics import ChosenMetric, MetricSource, choose_metrics, score_metrics
 from goldspan.scoring.presets.registry import PRESETS
 from goldspan.scoring.presets.session_preset import ChosenPreset, choose_preset, score_by_preset
-from goldspan.scoring.results import SessionResult, is_interesting, session_lines, verdict_text
+from goldspan.scoring.results import (
+    CALL_COLUMNS,
+    SessionResult,
+    html_table,
+    is_interesting,
+    session_difference,
+    session_lines,
+    session_rows,
+    verdict_text,
+)
 from goldspan.scoring.session_score import score_run
 from goldspan.scoring.sessions import JsonValue, Session
 from goldspan.scoring.type_guards import is_mapping, is_sequence
-from goldspan.scoring.verdict import HARMLESS_REASONS, Coverage, Label, Reason, Verdict
+from goldspan.scoring.verdict import HARMLESS_REASONS, Coverage, Label, Reason, Scored, Verdict, short_repr
 
 
-class RepeatResult(Struct, frozen=True, gc=False):
-    """A golden with `repeat` and every run of its session that was seen."""
+class RepeatResult(Scored, frozen=True, gc=False):
+    """A golden with `repeat` and every run of its session that was seen.
+
+    The score is the share of the runs seen that passed. It fails once too many runs failed, whatever is still to come;
+    it passes when enough passed of as many runs as were asked for, or of more the same share; else it is not
+    evaluated: `input_missing` while there are too few runs.
+    """
 
     golden: Golden
     repeat: Repeat
     runs: tuple[SessionResult, ...]
     """In the order of the result; each is judged on its own too."""
-    verdict: Verdict
-    """The score is the share of the runs seen that passed.
-
-    It fails once too many runs failed, whatever is still to come; it passes when enough passed of as many runs as were
-    asked for, or of more the same share; else it is not evaluated: `input_missing` while there are too few runs.
-    """
 
     @property
-    def passed(self) -> int:
+    def runs_passed(self) -> int:
         """How many runs passed."""
         return sum(map(_passed, self.runs))
 
@@ -56,7 +64,7 @@ class RepeatResult(Struct, frozen=True, gc=False):
             "golden_set": self.golden.golden_set,
             **verdict_document(self.verdict),
             "runs": len(self.runs),
-            "passed": self.passed,
+            "passed": self.runs_passed,
             "needed_runs": self.repeat.runs,
             "needed_passes": self.repeat.passes,
             "explanation": str(self),
@@ -64,7 +72,7 @@ class RepeatResult(Struct, frozen=True, gc=False):
 
     def __str__(self) -> str:
         runs = "run" if len(self.runs) == 1 else "runs"
-        text = f"{self.passed} of {len(self.runs)} {runs} passed, {self.repeat.passes} of {self.repeat.runs} must"
+        text = f"{self.runs_passed} of {len(self.runs)} {runs} passed, {self.repeat.passes} of {self.repeat.runs} must"
         few = len(self.runs) < self.repeat.runs and self.verdict.label is Label.NOT_EVALUATED
         return f"{text}: too few were seen" if few else text
 
@@ -82,7 +90,7 @@ def _result(runs: list[SessionResult]) -> RepeatResult | None:
     golden = runs[0].golden
     if golden is None or golden.repeat is None:
         return None
-    return RepeatResult(golden, golden.repeat, tuple(runs), _verdict(runs, golden.repeat))
+    return RepeatResult(_verdict(runs, golden.repeat), golden, golden.repeat, tuple(runs))
 
 
 def _verdict(runs: list[SessionResult], repeat: Repeat) -> Verdict:
@@ -122,6 +130,43 @@ class RunResult(Struct, frozen=True, gc=False):
     def passed(self) -> bool:
         """Whether all passed, under strict coverage: see `passes`."""
         return self.passes()
+
+    @property
+    def exact(self) -> Fraction | None:
+        """The mean score of the sessions; none where none was evaluated, or where they have different criteria."""
+        scored = [session for session in self.sessions if session.verdict.exact is not None]
+        if len({session.criterion for session in scored}) != 1:
+            return None
+        return sum((session.verdict.exact or Fraction(0) for session in scored), Fraction(0)) / len(scored)
+
+    @property
+    def score(self) -> float | None:
+        """The mean score of the sessions, as `exact` says."""
+        return None if self.exact is None else float(self.exact)
+
+    @property
+    def label(self) -> Label:
+        """`pass` where `passed`; `fail` where a session, a metric or a repeated golden failed."""
+        if self.passed:
+            return Label.PASS
+        found = any(session.failed for session in self.sessions if not session.repeated)
+        failed = found or any(repeat.label is Label.FAIL for repeat in self.repeats)
+        return Label.FAIL if failed else Label.NOT_EVALUATED
+
+    @property
+    def reason(self) -> Reason | None:
+        """The first reason why something was not evaluated; set exactly where `label` is `not_evaluated`."""
+        if self.label is not Label.NOT_EVALUATED:
+            return None
+        repeats = (repeat.reason for repeat in self.repeats if repeat.reason is not None)
+        missing = Reason.GOLDEN_NEVER_SEEN if self.never_seen else Reason.INPUT_MISSING
+        return next((reason for reasons in (self._unevaluated(), repeats) for reason in reasons), missing)
+
+    def assert_passed(self) -> None:
+        """Raise AssertionError with the readable difference unless it passed."""
+        __tracebackhide__ = True  # pytest shows the line of the test
+        if not self.passed:
+            raise AssertionError(str(self))
 
     def passes(self, coverage: Coverage = "strict") -> bool:
         """Return whether sessions were found and none failed; of goldens with `repeat`, whether enough runs passed.
@@ -175,6 +220,16 @@ class RunResult(Struct, frozen=True, gc=False):
 
     def __str__(self) -> str:
         return "\n".join(_lines(self))
+
+    def __repr__(self) -> str:
+        score = "" if self.score is None else f" {self.score:.3g}"
+        wrong = next((one for one in self.sessions if one.label is not Label.PASS and is_interesting(one)), None)
+        first = next(_lines(self)) if wrong is None else session_difference(wrong)
+        return short_repr(self, f"{self.label}{score}, {counted(len(self.sessions), 'session')}; {first}")
+
+    def _repr_html_(self) -> str:
+        rows = [row for session in self.sessions for row in session_rows(session)]
+        return html_table(next(_lines(self)), CALL_COLUMNS, rows)
 
 
 _MOST_SESSIONS = 50

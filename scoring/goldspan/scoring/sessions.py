@@ -8,9 +8,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from msgspec import Struct, field
+from msgspec import Struct, StructMeta, field
 from msgspec.structs import replace
 
 JsonValue = Any
@@ -57,7 +57,20 @@ class Content(Struct, frozen=True, gc=False):
 NO_CONTENT = Content()
 
 
-class ToolCall(Struct, frozen=True, gc=False):
+class _TakesArgs(StructMeta):
+    """Lets `args=` stand for `arguments=`, as golden files and ADK call them."""
+
+    if not TYPE_CHECKING:  # type checkers know `arguments`
+
+        def __call__(cls, *values, **named):  # noqa: N805 - a metaclass
+            if "args" in named:
+                if "arguments" in named or len(values) > 1:
+                    raise TypeError("found `args` and `arguments`, which mean the same: leave one")
+                named["arguments"] = named.pop("args")
+            return super().__call__(*values, **named)
+
+
+class ToolCall(Struct, frozen=True, gc=False, metaclass=_TakesArgs):
     """One execution of a tool, or a request for one that was never seen to be executed.
 
     `ToolCall("get_weather", {"city": "Paris"})` is enough to score with; a mapper fills in the rest.
@@ -88,6 +101,11 @@ class ToolCall(Struct, frozen=True, gc=False):
     agent: str | None = None
     result: Content = NO_CONTENT
     raw_arguments: Content = NO_CONTENT
+
+    @property
+    def args(self) -> Mapping[str, JsonValue] | None:
+        """The same as `arguments`."""
+        return self.arguments
 
 
 class Turn(Struct, frozen=True, gc=False):

@@ -62,6 +62,51 @@ class Verdict(Struct, frozen=True, gc=False):
         return None if self.exact is None else float(self.exact)
 
 
+class Scored(Struct, frozen=True, gc=False):
+    """A base for results: score, label and reason of their verdict, and whether they passed."""
+
+    verdict: Verdict
+    """The exact score with its label and reason."""
+
+    @property
+    def score(self) -> float | None:
+        """The score from 0 to 1, or none where nothing was evaluated."""
+        return self.verdict.score
+
+    @property
+    def label(self) -> Label:
+        """`pass`, `fail` or `not_evaluated`."""
+        return self.verdict.label
+
+    @property
+    def reason(self) -> Reason | None:
+        """Why it was not evaluated; set exactly where `label` is `not_evaluated`."""
+        return self.verdict.reason
+
+    @property
+    def passed(self) -> bool:
+        """Whether the label is `pass`."""
+        return self.verdict.label is Label.PASS
+
+    def assert_passed(self) -> None:
+        """Raise AssertionError with the readable difference unless it passed."""
+        __tracebackhide__ = True  # pytest shows the line of the test
+        if not self.passed:
+            raise AssertionError(str(self))
+
+    def __repr__(self) -> str:
+        return short_repr(self, str(self))
+
+
+def short_repr(value: object, text: str) -> str:
+    """Return the type and the first line of a text, short enough for pytest to show it whole."""
+    line = text.partition("\n")[0]
+    return f"<{type(value).__name__} {line if len(line) <= _LONGEST_REPR else line[:_LONGEST_REPR] + '…'}>"
+
+
+_LONGEST_REPR = 200
+
+
 REASON_TEXT: Mapping[Reason, str] = {
     Reason.NO_GOLDEN: "no golden for this session",
     Reason.NOTHING_EXPECTED: "nothing is expected",

@@ -351,7 +351,7 @@ class TraceDifference:
 
 def trace_difference(goldens: GoldenIndex, sessions: Iterable[Session]) -> TraceDifference:
     """Score sessions and say what they did otherwise than their goldens expect."""
-    result = score_sessions(sessions, goldens)
+    result = score_sessions(goldens, sessions)
     runs = [(one.golden, tuple(_session(one, one.golden))) for one in result.sessions if one.golden is not None]
     without = [
         one.session

@@ -12,8 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import chain
-from types import MappingProxyType
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.matchers.matcher import Expected
@@ -44,13 +43,6 @@ class PresetChoice:
     """By the names the reproduced system gives them."""
 
 
-_NOTHING: Mapping[str, JsonValue] = MappingProxyType({})
-
-
-def _nothing() -> Mapping[str, JsonValue]:
-    return _NOTHING
-
-
 MOST_ALTERNATIVES = 100
 """How many alternatives are looked at where `calls` has others; a file with more is refused."""
 ANY_TOOL = "*"
@@ -78,8 +70,21 @@ class Repeat(NamedTuple):
     passes: int
 
 
+class _TakesArguments(type):
+    """Lets `arguments=` stand for `args=`, as OpenTelemetry calls them."""
+
+    if not TYPE_CHECKING:  # type checkers know `args`
+
+        def __call__(cls, *values, **named):
+            if "arguments" in named:
+                if "args" in named or len(values) > 1:
+                    raise TypeError("found `args` and `arguments`, which mean the same: leave one")
+                named["args"] = named.pop("arguments")
+            return super().__call__(*values, **named)
+
+
 @dataclass(frozen=True, slots=True)
-class ExpectedCall:
+class ExpectedCall(metaclass=_TakesArguments):
     """One call that should have been made: `ExpectedCall("get_weather", {"city": "Paris"})`.
 
     Only the arguments named in `args` are judged; others that were passed are reported as extra. Raises MatcherError
@@ -87,7 +92,7 @@ class ExpectedCall:
     """
 
     name: str
-    args: Mapping[str, JsonValue] = field(default_factory=_nothing, compare=False)
+    args: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue], compare=False)
     """By parameter name: JSON values, with matchers such as `{"$any_of": ["a", "b"]}` wherever a value may stand."""
     criterion: Criterion | None = None
     """None: that of the turn or the golden."""
@@ -103,6 +108,11 @@ class ExpectedCall:
     """Nothing in `args` is a matcher, whatever it looks like: so are imported goldens."""
     values: Mapping[str, Expected] = field(init=False, repr=False)
     """`args` as they were read: plain JSON, or matchers."""
+
+    @property
+    def arguments(self) -> Mapping[str, JsonValue]:
+        """The same as `args`."""
+        return self.args
 
     def __post_init__(self) -> None:
         """Read the arguments, once."""
@@ -141,7 +151,7 @@ class Golden:
     """Not None: every call of the session in one list, whatever the turn (session scope); `turns` is then empty."""
     session_pattern: str | None = None
     """A glob that matches whole session ids, case-sensitive: `nightly-*-weather`."""
-    attribute: Mapping[str, JsonValue] = field(default_factory=_nothing)
+    attribute: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue])
     """Attributes of a turn's root, or of what is below it, that all have these values."""
     first_user_text: str | None = None
     """The first message of the user, up to white space."""

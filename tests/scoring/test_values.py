@@ -1,0 +1,239 @@
+"""Public values: they pickle, copy, survive a process pool, and say what is wrong where somebody prints them."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import subprocess
+import sys
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from goldspan.mappers import read_sessions
+from goldspan.scoring import (
+    Criterion,
+    ExpectedCall,
+    Golden,
+    GoldenTurn,
+    Label,
+    Reason,
+    RunResult,
+    Session,
+    ToolCall,
+    Turn,
+    load_goldens,
+    score_session,
+    score_sessions,
+    score_turn,
+)
+
+RECORDING = Path(__file__).resolve().parents[1] / "fixtures/recordings/google-adk-v1.otlp.json"
+GOLDENS = {
+    "golden_set": "weather",
+    "version": "1",
+    "goldens": [
+        {
+            "session_pattern": "*",
+            "criterion": {"tools": {"get_weather": {"args": {"days": {"strategy": "numeric", "tolerance": 0.5}}}}},
+            "metrics": ["trajectory_f1", {"name": "tool_call_count", "threshold": 1}][:1],
+            "turns": [
+                {
+                    "calls": [
+                        {"name": "get_weather", "args": {"city": {"$any_of": ["Paris", "Rome"]}, "unit": "kelvin"}},
+                        {"name": "delete_everything", "forbidden": True},
+                        {"name": "never_made", "args": {"a": {"$type": "string"}, "b": {"$absent": True}, "c": [1]}},
+                    ]
+                }
+            ],
+        }
+    ],
+}
+
+
+def scored() -> RunResult:
+    return score_sessions(GOLDENS, read_sessions(RECORDING))
+
+
+def public_values() -> dict[str, Any]:
+    result = scored()
+    session = next(one for one in result.sessions if one.turns)
+    turn = next(one for one in session.turns if one.calls)
+    call = next(one for one in turn.calls if one.arguments)
+    assert session.session is not None
+    assert turn.turn is not None
+    index = load_goldens(GOLDENS)
+    preset = score_sessions(GOLDENS, read_sessions(RECORDING), preset="axion")
+    return {
+        "run": result,
+        "session result": session,
+        "turn result": turn,
+        "call result": call,
+        "argument result": call.arguments[0],
+        "verdict": turn.verdict,
+        "metric result": session.metrics[0],
+        "preset": preset,
+        "session": session.session,
+        "turn": turn.turn,
+        "tool call": turn.turn.calls[0],
+        "content": turn.turn.user_text,
+        "golden": session.golden,
+        "golden set": index.sets[0],
+        "index": index,
+        "criterion": Criterion(per_arg_strategies={"unit": "casefold_exact"}, ordered=False),
+        "expected call": ExpectedCall("f", {"a": {"$any_of": [1, 2]}}),
+    }
+
+
+VALUES = public_values()
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_a_public_value_pickles_and_copies(name: str) -> None:
+    value = VALUES[name]
+    for other in (pickle.loads(pickle.dumps(value)), copy.copy(value), copy.deepcopy(value)):
+        assert type(other) is type(value)
+        if name == "index":
+            assert other.sets == value.sets
+            assert other.find(VALUES["session"]) == value.find(VALUES["session"])
+        else:
+            assert other == value
+
+
+def rescored(golden: Golden, session: Session, criterion: Criterion) -> tuple[Criterion, Any]:
+    return criterion, score_session(golden, session)
+
+
+def test_values_go_through_a_process_pool_and_score_the_same_there() -> None:
+    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+        arguments = (VALUES["golden"], VALUES["session"], VALUES["criterion"])
+        criterion, there = pool.submit(rescored, *arguments).result()
+        run = pool.submit(scored).result()
+    assert criterion == VALUES["criterion"]
+    assert there == score_session(*arguments[:2])
+    assert run == VALUES["run"]
+    assert run.to_json() == VALUES["run"].to_json()
+
+
+WRONG = score_turn(
+    [{"name": "get_weather", "args": {"city": "Paris", "unit": "celsius"}}],
+    [ToolCall("get_weather", {"city": "Paris", "unit": "kelvin"})],
+)
+
+
+def test_each_result_has_score_label_reason_and_passed() -> None:
+    result = score_session([[{"name": "f", "args": {"a": 1}}]], [[ToolCall("f", {"a": 2})]])
+    for one in (WRONG.calls[0], WRONG, result, result.turns[0], RunResult((result,))):
+        assert one.score in {0.0, 0.5}
+        assert (one.label, one.reason, one.passed) == (Label.FAIL, None, False)
+        with pytest.raises(AssertionError) as caught:
+            one.assert_passed()
+        assert str(caught.value) == str(one)
+    right = score_turn([{"name": "f"}], [ToolCall("f")])
+    right.assert_passed()
+    assert (right.score, right.label, right.reason, right.passed) == (1.0, Label.PASS, None, True)
+
+
+def test_a_run_has_the_mean_of_its_sessions_and_the_first_reason() -> None:
+    golden = Golden("s", (GoldenTurn((ExpectedCall("f", {"a": 1}),)),))
+    good = score_session(golden, Session("s", (Turn((ToolCall("f", {"a": 1}),)),)))
+    bad = score_session(golden, Session("s", (Turn((ToolCall("f", {"a": 2}),)),)))
+    unknown = score_session(golden, Session("s", (Turn(calls_visible=False),)))
+    assert RunResult((good, bad)).score == 0.5
+    assert RunResult((good, bad)).label is Label.FAIL
+    assert (RunResult((good,)).label, RunResult((good,)).reason) == (Label.PASS, None)
+    assert RunResult((good, unknown)).reason is Reason.CALLS_NOT_VISIBLE
+    assert RunResult((good,), never_seen=(golden,)).reason is Reason.GOLDEN_NEVER_SEEN
+    assert (RunResult().label, RunResult().reason, RunResult().score) == (
+        Label.NOT_EVALUATED,
+        Reason.INPUT_MISSING,
+        None,
+    )
+    other = score_session(golden, Session("s", (Turn((ToolCall("f", {"a": 1}),)),)), Criterion(ordered=False))
+    assert RunResult((good, other)).score is None, "criteria differ"
+
+
+def test_str_is_the_readable_difference_and_repr_is_short() -> None:
+    unit = 'unit (expected "celsius", found "kelvin")'
+    call = f"FAIL 0.5 get_weather: 1 of 2 arguments match; mismatched: {unit}"
+    assert str(WRONG.calls[0]) == call
+    assert repr(WRONG.calls[0]) == f"<CallResult {call}>"
+    assert str(WRONG) == f"FAIL 0.5 turn 1: 0 of 1 calls right; wrong: get_weather\n  {call}"
+    assert repr(WRONG) == f"<TurnResult FAIL 0.5 turn 1: {call}>"
+    session = score_session(
+        [[{"name": "get_weather", "args": {"city": "Paris", "unit": "celsius"}}]],
+        [[ToolCall("get_weather", {"city": "Paris", "unit": "kelvin"})]],
+    )
+    assert unit in str(session)
+    for one in (session, RunResult((session,))):
+        assert unit in repr(one)
+        assert "\n" not in repr(one)
+        assert len(repr(one)) < 240, "pytest cuts longer ones in the middle"
+
+
+def test_pytest_names_the_wrong_argument_of_a_failed_assertion(tmp_path: Path) -> None:
+    test = tmp_path / "test_agent.py"
+    test.write_text(
+        "from goldspan.scoring import score_sessions, Session, Turn, ToolCall\n"
+        "SESSION = Session('trip-to-paris', (Turn((ToolCall('get_weather', {'city': 'Paris', 'unit': 'kelvin'}),)),))\n"
+        "GOLDENS = {'golden_set': 'a', 'goldens': [{'session': 'trip-to-paris', 'turns': [{'calls': [\n"
+        "    {'name': 'get_weather', 'args': {'city': 'Paris', 'unit': 'celsius'}}]}]}]}\n"
+        "def test_it():\n    result = score_sessions(GOLDENS, SESSION)\n    assert result.passed, result\n"
+        "def test_method():\n    score_sessions(GOLDENS, SESSION).assert_passed()\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(test)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    errors = [line for line in ran.stdout.splitlines() if line.startswith("E ")]
+    assert ran.stdout.count("FAILED") == 2
+    assert "AssertionError" in errors[0]
+    assert 'unit (expected "celsius", found "kelvin")' in errors[0]
+    assert any("unit" in line and "assert" not in line for line in errors[1:])
+
+
+def test_a_notebook_gets_a_table_in_which_everything_is_escaped() -> None:
+    evil = "<script>alert(1)</script>"
+    result = score_sessions(
+        {
+            "golden_set": "a",
+            "goldens": [{"session": evil, "turns": [{"calls": [{"name": evil, "args": {evil: evil}}]}]}],
+        },
+        Session(evil, (Turn((ToolCall(evil, {evil: 1}),)),)),
+    )
+    session = result.sessions[0]
+    for one in (result, session, session.turns[0], session.turns[0].calls[0]):
+        page = one._repr_html_()
+        assert page.startswith("<table>")
+        assert "<script" not in page
+        assert "&lt;script&gt;" in page
+
+
+def test_args_and_arguments_are_the_same() -> None:
+    assert ToolCall("f", args={"a": 1}) == ToolCall("f", arguments={"a": 1}) == ToolCall("f", {"a": 1})  # type: ignore[call-arg]
+    assert ToolCall("f", {"a": 1}).args == {"a": 1}
+    assert ExpectedCall("f", arguments={"a": 1}) == ExpectedCall("f", {"a": 1})  # type: ignore[call-arg]
+    assert ExpectedCall("f", {"a": 1}).arguments == {"a": 1}
+    for expected in ({"name": "f", "args": {"a": 1}}, {"name": "f", "arguments": {"a": 1}}):
+        for actual in ({"name": "f", "args": {"a": 1}}, {"name": "f", "arguments": {"a": 1}}):
+            assert score_turn([expected], [actual]).passed
+            assert not score_turn([{**expected}], [{"name": "f", "arguments": {"a": 2}}]).passed
+    with pytest.raises(TypeError, match="leave one"):
+        ToolCall("f", {}, args={})  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="leave one"):
+        score_turn([{"name": "f", "args": {}, "arguments": {}}], [])
+
+
+@pytest.mark.parametrize("actual", ["traces/", Path("traces"), [{"a": 1}], 3])
+def test_what_is_no_session_is_refused_with_what_to_pass(actual: Any) -> None:
+    with pytest.raises(TypeError) as caught:
+        score_sessions(GOLDENS, actual)
+    assert "expected" in str(caught.value)
+    if isinstance(actual, str):
+        assert "read_sessions('traces/')" in str(caught.value)
