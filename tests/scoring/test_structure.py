@@ -243,6 +243,13 @@ class TestAlternatives:
             [turn] = score_session(one, session(actual)).turns
             assert (turn.alternative, turn.verdict.exact) == (chosen, score)
 
+    def test_of_two_that_are_right_the_one_that_leaves_fewer_calls_unexpected_counts(self) -> None:
+        lists = [must("a")], [must("a"), may("b")]
+        actual = [did("a"), did("b")]
+        for index, golden in enumerate((either(*reversed(lists)), either(*lists))):
+            [turn] = score_session(golden, session(actual)).turns
+            assert (turn.alternative, turn.verdict.exact, turn.unexpected) == (index, 1, ())
+
     def test_one_that_passes_beats_one_that_scores_more_and_is_forbidden(self) -> None:
         golden = either([must("a"), never("b")], [must("b"), must("c")], threshold=0.5)
         result = score_session(golden, session([did("a"), did("b")]))

@@ -20,6 +20,14 @@ from goldspan.scoring.presets.inputs import (
 from goldspan.scoring.verdict import Reason
 
 
+def _always(options: PresetOptions) -> bool:  # noqa: ARG001 - the answer is the same for all
+    return True
+
+
+def _never(options: PresetOptions) -> bool:  # noqa: ARG001 - the answer is the same for all
+    return False
+
+
 @dataclass(frozen=True, slots=True)
 class Preset(Generic[OptionsT]):
     """Another system's scorer: what it is, what it wants, and the function itself."""
@@ -33,13 +41,13 @@ class Preset(Generic[OptionsT]):
     """What it reads beside calls; without it the result is `input_missing`."""
     by_turn: bool = False
     """It takes one list of calls per turn and means over them; the others take one list."""
-    reads_arguments: Callable[[OptionsT], bool] = lambda _: True
+    reads_arguments: Callable[[OptionsT], bool] = _always
     """Whether these options compare arguments: arguments that were not captured are then no answer, not `{}`."""
     raises: str = "EXCEPTION"
     """The status of a result the system would have raised an exception for."""
-    reads_messages: Callable[[OptionsT], bool] = lambda _: False
+    reads_messages: Callable[[OptionsT], bool] = _never
     """Whether these options compare messages rather than calls."""
-    reads_counts: Callable[[OptionsT], bool] = lambda _: False
+    reads_counts: Callable[[OptionsT], bool] = _never
     """Whether these options compare how often tools were called."""
     functions_option: str | None = None
     """The option that documents functions as BFCL does: where it is not given, a trace's tool definitions take it."""
@@ -85,10 +93,6 @@ def _reads_messages_of_langchain(options: langchain.LangChainOptions) -> bool:
 
 def _reads_counts_of_uipath(options: uipath.UiPathOptions) -> bool:
     return options.evaluator == "count"
-
-
-def _never(options: PresetOptions) -> bool:  # noqa: ARG001 - the answer is the same for all
-    return False
 
 
 PRESETS: Mapping[str, Preset[Any]] = {
