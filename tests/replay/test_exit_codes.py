@@ -33,7 +33,7 @@ class Case(NamedTuple):
 CASES = {
     "all passed": Case((GOOD,), (), 0, "✓ passed: 1 session of 1."),
     "other sessions do not matter": Case((GOOD, OTHER), (), 0, "1 without a golden (sess-x)"),
-    "a session failed": Case((WRONG,), (), 1, "days  expected 3, got 5"),
+    "a session failed": Case((WRONG,), (), 1, "days  expected 3, found 5"),
     "failed, whatever the coverage": Case((WRONG,), ("--coverage", "lenient"), 1, "✗ failed: 1 of 1 session failed."),
     "below the mean asked for": Case((GOOD,), ("--criterion", "half.yaml", "--fail-under", "1"), 0, "passed"),
     "mean": Case(

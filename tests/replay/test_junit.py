@@ -87,7 +87,7 @@ def test_counts_are_those_of_the_cases() -> None:
 def test_a_failure_says_what_differs() -> None:
     failure = document(EVERYTHING).find(".//failure")
     assert failure is not None
-    assert "days  expected 1, got 3" in (failure.text or "")
+    assert "days  expected 1, found 3" in (failure.text or "")
     assert "restaurant.address.zip" in (failure.text or "")
 
 

@@ -43,7 +43,7 @@ def test_what_went_wrong_is_folded_away_and_what_passed_is_not_told() -> None:
         "✗ 0.46 sess-weather-1",
         "? - 7c3d1a60-88a5-4f9e-a1f3-9f4c1f5e1f60",
     ]
-    assert "days  expected 1, got 3" in dict(folded)["✗ 0.46 sess-weather-1"]
+    assert "days  expected 1, found 3" in dict(folded)["✗ 0.46 sess-weather-1"]
 
 
 def test_regressions_come_before_the_table() -> None:

@@ -1,3 +1,3 @@
-"""Golden sets as things that are made, reviewed and kept: recorded from traces, checked, compared and updated."""
+"""Golden sets recorded from traces, imported from benchmarks, checked, compared and updated: `goldspan goldens`."""
 
 from __future__ import annotations

@@ -1,3 +1,3 @@
-"""Recorded traces in, results out."""
+"""Recorded traces, scored: reading files, running them through the engine, the exit code, the baseline and hints."""
 
 from __future__ import annotations

@@ -1,3 +1,3 @@
-"""What a person reads: pages for the terminal, made of results and nothing else."""
+"""What the command line shows: one model of a report, and renderers for the terminal, HTML, Markdown and JUnit."""
 
 from __future__ import annotations

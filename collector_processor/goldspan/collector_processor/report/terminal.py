@@ -396,6 +396,6 @@ def _mismatch(argument: ArgumentReport) -> Iterator[_Row]:
         if difference.actual is ABSENT:
             yield place, "expected ", one_line(difference.expected), ", not passed", "", after
         elif difference.expected is ABSENT:
-            yield place, "not expected", "", ", got ", one_line(difference.actual), after
+            yield place, "not expected", "", ", found ", one_line(difference.actual), after
         else:
-            yield place, "expected ", one_line(difference.expected), ", got ", one_line(difference.actual), after
+            yield place, "expected ", one_line(difference.expected), ", found ", one_line(difference.actual), after
