@@ -1,4 +1,4 @@
-"""Users' own metrics, each in a thread of its own: one that hangs costs a session its result, and a door no more."""
+"""Users' own metrics, each in a thread of its own with a timeout: a metric that hangs costs only its own results."""
 
 from __future__ import annotations
 
@@ -14,52 +14,56 @@ from goldspan.scoring.metrics import Metric, MetricAnswer
 from goldspan.scoring.sessions import Session
 
 TIMEOUT = 10.0
-"""Seconds a metric may take for one session."""
+"""Seconds that a metric may take for one session."""
 
 
 @dataclass(slots=True)
-class _Lane:
-    """One metric's place to run."""
+class _MetricState:
+    """The lock and the thread of one metric."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     stuck: threading.Thread | None = None
-    """The thread that took too long, perhaps still at it."""
+    """The thread that exceeded the timeout; it may still run."""
 
 
 @dataclass(frozen=True, slots=True)
 class MetricWorkers:
-    """Runs metrics that are not goldspan's own, sync or async, no longer than `timeout` seconds for each session.
+    """Runs users' metrics, sync or async, for at most `timeout` seconds a session.
 
-    A thread cannot be stopped: a metric that took too long keeps its one thread, and until it is done every other
-    session has no result of it. So there is never more than one thread for each metric, and a door waits for a metric
-    that hangs only once. Several threads may share the workers; a metric is asked by one of them at a time.
+    A thread cannot be stopped: a metric that exceeds the timeout keeps its thread, and until it returns it gives no
+    results for other sessions. So a metric never has more than one thread, and one that hangs delays its caller only
+    once. Several threads may share the workers; a metric runs for one of them at a time.
     """
 
     timeout: float = TIMEOUT
-    _lanes: dict[str, _Lane] = field(default_factory=dict[str, _Lane], repr=False, compare=False)
+    _threads: dict[str, _MetricState] = field(default_factory=dict[str, _MetricState], repr=False, compare=False)
+
+    def __reduce__(self) -> tuple[type[MetricWorkers], tuple[float]]:
+        """Pickle and copy the timeout alone: threads stay in their process."""
+        return MetricWorkers, (self.timeout,)
 
     def __call__(self, metric: Metric, session: Session, golden: Golden) -> MetricAnswer:
-        """Return the metric's answer.
+        """Return the metric's result.
 
         Raises:
-            TimeoutError: it took too long, or is still at an earlier session.
-            Exception: whatever the metric raised.
+            TimeoutError: The metric took too long, or still runs for an earlier session.
+            Exception: Whatever the metric raised.
 
         """
-        lane = self._lanes.setdefault(metric.name, _Lane())
-        if not lane.lock.acquire(timeout=self.timeout):
+        state = self._threads.setdefault(metric.name, _MetricState())
+        if not state.lock.acquire(timeout=self.timeout):
             raise TimeoutError(f"other sessions kept it for more than {self.timeout:g} seconds")
         try:
-            if lane.stuck is not None and lane.stuck.is_alive():
+            if state.stuck is not None and state.stuck.is_alive():
                 raise TimeoutError("it is still at an earlier session, which took too long")
-            lane.stuck = None
-            return self._run(lane, metric, session, golden)
+            state.stuck = None
+            return self._run(state, metric, session, golden)
         finally:
-            lane.lock.release()
+            state.lock.release()
 
-    def _run(self, lane: _Lane, metric: Metric, session: Session, golden: Golden) -> MetricAnswer:
+    def _run(self, state: _MetricState, metric: Metric, session: Session, golden: Golden) -> MetricAnswer:
         answers: SimpleQueue[_Answer] = SimpleQueue()
-        # In the caller's context, in which a door has switched instrumentations off.
+        # In the caller's context, in which a door has suppressed instrumentation.
         thread = threading.Thread(
             target=copy_context().run,
             args=(_work, metric, session, golden, answers),
@@ -70,7 +74,7 @@ class MetricWorkers:
         try:
             answer = answers.get(timeout=self.timeout)
         except Empty:
-            lane.stuck = thread
+            state.stuck = thread
             raise TimeoutError(f"it took more than {self.timeout:g} seconds") from None
         if answer.error is not None:
             raise answer.error
@@ -85,9 +89,9 @@ class _Answer(NamedTuple):
 def _work(metric: Metric, session: Session, golden: Golden, answers: SimpleQueue[_Answer]) -> None:
     try:
         answers.put(_Answer(_answer(metric, session, golden)))
-    except Exception as error:  # noqa: BLE001 - handed to who asked
+    except Exception as error:  # noqa: BLE001 - raised again in the caller
         answers.put(_Answer(None, error))
-    except BaseException as error:  # noqa: BLE001 - sys.exit in a metric ends nothing
+    except BaseException as error:  # noqa: BLE001 - sys.exit in a metric must not end the process
         answers.put(_Answer(None, RuntimeError(f"{type(error).__name__}: {error}")))
 
 

@@ -2,7 +2,16 @@
 
     receive -> journal -> worker, with an engine for each tenant -> deliver
 
-`server` starts and stops all of it, `admin` serves health and metrics, `settings` declares what can be set.
+`pipeline` draws the way of one request. `server` starts and stops all of it, `admin` serves health and metrics,
+`settings` declares what can be set. Where to look:
+
+- a body is written before its request is acknowledged: `journal/body_log`
+- recovery after a crash: `recovery`
+- retries: `deliver/dispatcher` and `deliver/retry`; requests refused for good: `deliver/dead_letters`
+- which spans are read and which wait: `tenant`; attributes are appended to a span's bytes: `encoded_spans`
+- memory of each tenant: `tenant_limits`; quiet sessions are compressed: `compressed_store`
+- golden files are reloaded: `reload`; goldens seen and never seen: `golden_coverage`
+- complete traces, late spans, duplicates: `goldspan.collector_processor.engine`
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The engine's store in the gateway: quiet traces and sessions are compressed, and the journal is told what is dropped.
+"""The engine's store in the gateway: quiet traces and sessions are compressed, and callbacks learn what is dropped.
 
 A trace whose results were all given is compressed some seconds later, in the journal's encoding; so is a session with
 its results. Reading one restores it as it was, since the same facts always give the same turns.

@@ -10,7 +10,7 @@ bodies that are not done          -> received again; their spans that were deliv
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -65,7 +65,7 @@ def receive_unfinished(
     now: float,
     on_failure: Callable[[str, Exception], object],
 ) -> None:
-    """Let the worker receive the bodies that are not done; `on_failure` is told of a body that cannot be read."""
+    """Let the worker receive the bodies that are not done; `on_failure` gets those that cannot be read."""
     for entry in found.bodies:
         try:
             body = journal.body(entry)
@@ -90,7 +90,7 @@ def _restore_records(worker: Worker, state: TenantState, records: Iterable[tuple
 
 
 @contextlib.contextmanager
-def _unreadable_counted(worker: Worker) -> Iterator[None]:
+def _unreadable_counted(worker: Worker) -> Generator[None]:
     try:
         yield
     except (ValueError, msgspec.MsgspecError):
