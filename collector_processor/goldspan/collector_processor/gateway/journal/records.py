@@ -15,7 +15,7 @@ from operator import attrgetter
 from typing import Any, cast
 
 import msgspec
-from msgspec.inspect import Field, type_info
+from msgspec.structs import FieldInfo, fields
 
 from goldspan.collector_processor.emit.evaluation import DetailDigest, Evaluation, Level
 from goldspan.collector_processor.engine.judge import INCOMPLETE, digest_of
@@ -34,7 +34,7 @@ from goldspan.mappers.facts import (
 )
 from goldspan.scoring.sessions import Content, SpanRef
 
-_INNER: dict[type, dict[str, type]] = {
+_INNER: dict[type[msgspec.Struct], dict[str, type[msgspec.Struct]]] = {
     SpanFacts: {
         "tool": ToolFacts,
         "model": ModelFacts,
@@ -52,14 +52,8 @@ _INNER: dict[type, dict[str, type]] = {
 }
 """Fields that hold facts themselves, alone or in a tuple."""
 
-
-def _fields(kind: type) -> tuple[Field, ...]:
-    fields: tuple[Field, ...] = type_info(kind).fields  # type: ignore[attr-defined]
-    return fields
-
-
 SCHEMA = hashlib.sha256(
-    repr([(kind.__name__, [column.name for column in _fields(kind)]) for kind in _INNER]).encode()
+    repr([(kind.__name__, [column.name for column in fields(kind)]) for kind in _INNER]).encode()
 ).hexdigest()[:16]
 """A hash of the fields of facts."""
 
@@ -109,7 +103,7 @@ def _plain(item: object) -> object:
     return _sparse_items(cast("tuple[object, ...]", item)) if isinstance(item, tuple) else item
 
 
-def _by_name(kind: type, sparse: list[Any]) -> dict[str, Any]:
+def _by_name(kind: type[msgspec.Struct], sparse: list[Any]) -> dict[str, Any]:
     columns, inner = _columns(kind.__name__), _INNER[kind]
     named: dict[str, Any] = {}
     for position, item in zip(sparse[::2], sparse[1::2], strict=True):
@@ -134,10 +128,10 @@ def _getter_and_defaults(name: str) -> tuple[Callable[[object], tuple[object, ..
 @cache
 def _columns(name: str) -> tuple[tuple[str, Any], ...]:
     kind = next(kind for kind in _INNER if kind.__name__ == name)
-    return tuple((column.name, _default(column)) for column in _fields(kind))
+    return tuple((column.name, _default(column)) for column in fields(kind))
 
 
-def _default(column: Field) -> Any:
+def _default(column: FieldInfo) -> Any:
     if column.default is not msgspec.NODEFAULT:
         return column.default
     return msgspec.NODEFAULT if column.default_factory is msgspec.NODEFAULT else column.default_factory()
