@@ -11,7 +11,7 @@
 - which spans are read and which wait: `tenant`; attributes are appended to a span's bytes: `encoded_spans`
 - memory of each tenant: `tenant_limits`; quiet sessions are compressed: `compressed_store`
 - golden files are reloaded: `reload`; goldens seen and never seen: `golden_coverage`
-- complete traces, late spans, duplicates: `goldspan.collector_processor.engine`
+- complete traces, late spans, duplicates: `goldspan.collector_processor.engine.engine`
 """
 
 from __future__ import annotations
