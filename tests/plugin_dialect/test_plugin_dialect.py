@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -59,6 +62,34 @@ def test_goldspan_is_not_touched(site: Path) -> None:
     sources = [path for room in rooms for path in room.rglob("*.py")]
     assert sources
     assert [path for path in sources if "ferry" in path.read_text("utf-8").lower()] == []
+
+
+@pytest.mark.parametrize("first", ["goldspan.mappers.dialects.ferry", "goldspan.mappers"])
+def test_the_same_file_is_a_built_in_dialect(first: str, tmp_path: Path) -> None:
+    """Copied into `dialects/` and listed in `installed_dialects.py`, it reads the same spans."""
+    mappers = Path(shutil.copytree(ROOT / "mappers", tmp_path / "mappers")) / "goldspan" / "mappers"
+    shutil.copy(HERE / "ferry" / "goldspan_dialect_ferry.py", mappers / "dialects" / "ferry.py")
+    listing = mappers / "installed_dialects.py"
+    text = listing.read_text("utf-8")
+    first_import, first_entry = "from goldspan.mappers.dialects.autogen", "_BUILT_IN: tuple[Dialect, ...] = (\n"
+    assert first_import in text
+    assert first_entry in text
+    text = text.replace(first_import, f"from goldspan.mappers.dialects.ferry import FERRY\n{first_import}", 1)
+    listing.write_text(text.replace(first_entry, f"{first_entry}    FERRY,\n"), "utf-8")
+    code = (
+        f"import {first}; from goldspan.mappers import read_sessions; [session] = read_sessions({str(TRACES)!r}); "
+        "print(session.id, *(call.name for call in session.turns[0].calls))"
+    )
+    roots = [tmp_path / "mappers", ROOT / "scoring"]
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, roots))},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stderr == ""
+    assert done.stdout.split() == ["voyage-7", "book_cabin", "load_car", "sound_horn"]
 
 
 BROKEN = {

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from goldspan.mappers import read_sessions
+from goldspan.mappers import TelemetryWarning, read_sessions
 from goldspan.mappers.readers import read_files, trace_files_in
 from goldspan.scoring.errors import Problem, TraceFileError
 from goldspan.scoring.sessions import Session
@@ -101,6 +101,25 @@ def test_rotated_files_are_one_conversation_in_any_order(tmp_path: Path) -> None
     for order in permutations(rotated(tmp_path)):
         assert turns_of(read_sessions(order)) == expected
     assert turns_of(read_sessions(tmp_path)) == expected
+
+
+def test_problems_that_nobody_collects_are_a_warning(tmp_path: Path) -> None:
+    path = tmp_path / "traces.jsonl"
+    path.write_bytes(as_line(TURNS[0]) + b"{torn\n" + b"[]]\n" + as_line(TURNS[1]))
+    problems: list[Problem] = []
+    collected = read_sessions(path, on_problem=problems.append)
+    assert len(problems) == 2
+    with pytest.warns(TelemetryWarning) as caught:
+        assert read_sessions([path]) == collected
+    [warning] = caught
+    assert str(warning.message).startswith(f"2 problems in the telemetry, the first: {problems[0]}; ")
+    assert "on_problem=" in str(warning.message)
+    assert warning.filename == __file__
+
+
+def test_what_holds_no_spans_is_said_to_be_none() -> None:
+    with pytest.warns(TelemetryWarning, match=r"1 problem .*expected a span or log record, an OTLP .* or a path"):
+        assert read_sessions(42) == []
 
 
 def test_a_file_named_twice_is_read_once(tmp_path: Path) -> None:

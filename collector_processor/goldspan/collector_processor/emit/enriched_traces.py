@@ -10,9 +10,9 @@ from typing import IO, Any, cast
 
 from goldspan.collector_processor.emit.attributes import Attributes, AttributeValue, span_attributes
 from goldspan.collector_processor.emit.evaluation import Evaluation
-from goldspan.mappers.json_shapes import is_list, is_object
 from goldspan.mappers.readers.otlp_json import hex_id
 from goldspan.scoring.sessions import SpanRef
+from goldspan.scoring.type_guards import is_dict, is_list
 
 _CONTAINERS = (
     "resourceSpans",
@@ -70,7 +70,7 @@ def _add_scores(document: object, scores: ScoreAttributes) -> int:
         item = waiting.pop()
         if is_list(item):
             waiting += item
-        elif is_object(item):
+        elif is_dict(item):
             inner = [item[key] for key in _CONTAINERS if is_list(item.get(key))]
             waiting += inner
             if not inner and (attributes := scores.of(item)) is not None:
@@ -80,12 +80,12 @@ def _add_scores(document: object, scores: ScoreAttributes) -> int:
 
 def _add(span: dict[str, Any], attributes: Attributes) -> bool:
     present = span.setdefault("attributes", [])
-    if is_object(present):
+    if is_dict(present):
         if attributes.keys() & present.keys():
             return False
         present.update(attributes)
     elif is_list(present):
-        if any(is_object(pair) and pair.get("key") in attributes for pair in present):
+        if any(is_dict(pair) and pair.get("key") in attributes for pair in present):
             return False
         present += [{"key": key, "value": _any_value(value)} for key, value in attributes.items()]
     else:

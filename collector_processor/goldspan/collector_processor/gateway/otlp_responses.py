@@ -23,7 +23,7 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportM
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
 from goldspan.collector_processor.gateway.interfaces import Delivered, Signal
-from goldspan.mappers.json_shapes import is_object
+from goldspan.scoring.type_guards import is_dict
 
 GRPC_METHODS = {
     "/opentelemetry.proto.collector.trace.v1.TraceService/Export": Signal.TRACES,
@@ -154,4 +154,4 @@ def _parse_json(content: bytes) -> object:
 
 
 def _json_object(value: object) -> dict[str, Any]:
-    return value if is_object(value) else {}
+    return value if is_dict(value) else {}

@@ -16,9 +16,9 @@ from pydantic import BaseModel
 from goldspan.collector_processor.gateway.interfaces import Sample
 from goldspan.collector_processor.gateway.settings.field_types import Secret
 from goldspan.collector_processor.gateway.tls import ClientTls, ServerTls
-from goldspan.mappers.json_shapes import is_mapping, is_sequence
 from goldspan.scoring.errors import FileError, SettingsError
 from goldspan.scoring.goldens import GoldenIndex, load_criterion, load_goldens
+from goldspan.scoring.type_guards import is_mapping, is_sequence
 
 _logger = logging.getLogger("goldspan.gateway")
 

@@ -40,11 +40,11 @@ from goldspan.collector_processor.report.values import (
     may_be_absent,
     shorten,
 )
-from goldspan.mappers.json_shapes import is_list, is_object
 from goldspan.scoring.json_values import plain
 from goldspan.scoring.matchers.kinds.literal import dollar_keys
 from goldspan.scoring.results import Outcome
 from goldspan.scoring.sessions import JsonValue
+from goldspan.scoring.type_guards import is_dict, is_list
 from goldspan.scoring.verdict import Label, Reason
 
 LONGEST = 20_000
@@ -343,7 +343,7 @@ def _html(parts: Iterable[_Part]) -> str:
 
 
 def _parts(value: JsonValue, other: JsonValue, indent: str, *, casefold: bool) -> Iterator[_Part]:
-    if is_object(value) and is_object(other) and not (dollar_keys(value) or dollar_keys(other)):
+    if is_dict(value) and is_dict(other) and not (dollar_keys(value) or dollar_keys(other)):
         items = [(f"{_json(key)}: ", value[key], key in other, other.get(key)) for key in value]
         yield from _container("{}", items, value, indent, casefold=casefold)
     elif is_list(value) and is_list(other) and len(value) == len(other):

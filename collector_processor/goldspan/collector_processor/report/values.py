@@ -10,12 +10,12 @@ from typing import Any
 from rich.cells import cell_len, set_cell_size
 
 from goldspan.collector_processor.replay.wording import printable
-from goldspan.mappers.json_shapes import is_list, is_object
 from goldspan.scoring.json_values import plain
 from goldspan.scoring.matchers import reading
 from goldspan.scoring.matchers.kinds.literal import dollar_keys
 from goldspan.scoring.matchers.reading import matches
 from goldspan.scoring.sessions import JsonValue
+from goldspan.scoring.type_guards import is_dict, is_list
 
 _DEEPEST = 12
 
@@ -74,7 +74,7 @@ def differences(expected: JsonValue, actual: JsonValue, *, casefold: bool = Fals
 
 
 def _differences(expected: Any, actual: Any, path: str, depth: int, *, casefold: bool) -> Iterator[Difference]:
-    if depth and is_object(expected) and is_object(actual) and not dollar_keys(expected):
+    if depth and is_dict(expected) and is_dict(actual) and not dollar_keys(expected):
         for key in expected | actual:
             inner = f"{path}.{key}" if path else key
             if key not in actual:

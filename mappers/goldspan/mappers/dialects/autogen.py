@@ -14,8 +14,8 @@ from goldspan.mappers.dialects.reading.arguments import read_arguments, read_con
 from goldspan.mappers.dialects.reading.protocol import Advice, Reading
 from goldspan.mappers.dialects.reading.recorded_values import decoded
 from goldspan.mappers.facts import LogFacts, ToolFacts
-from goldspan.mappers.json_shapes import is_list, is_mapping
 from goldspan.mappers.spans import SpanView
+from goldspan.scoring.type_guards import is_list, is_mapping
 
 _MESSAGE, _OPERATION = "message", "messaging.operation"
 _REQUEST, _RESULT = "ToolCallRequestEvent", "ToolCallExecutionEvent"

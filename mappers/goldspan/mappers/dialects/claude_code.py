@@ -13,9 +13,9 @@ from goldspan.mappers.dialects.reading.protocol import Advice
 from goldspan.mappers.dialects.reading.recorded_values import identifier, text_at
 from goldspan.mappers.dialects.reading.rules import Rule, Source, first_text
 from goldspan.mappers.facts import Role, ToolFacts
-from goldspan.mappers.json_shapes import is_object
 from goldspan.mappers.spans import Attributes, SpanView
 from goldspan.scoring.sessions import Capture, Content
+from goldspan.scoring.type_guards import is_dict
 
 _TYPE = "span.type"
 _SCOPE = "com.anthropic.claude_code"
@@ -44,7 +44,7 @@ def _cut(tool: ToolFacts) -> ToolFacts:
     arguments = tool.arguments.raw
     long = (
         {name: Capture.TRUNCATED for name, value in arguments.items() if len(str(value)) >= _CUT_AT}
-        if tool.arguments.capture is Capture.CAPTURED and is_object(arguments)
+        if tool.arguments.capture is Capture.CAPTURED and is_dict(arguments)
         else {}
     )
     if long:

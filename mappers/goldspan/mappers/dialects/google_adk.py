@@ -17,8 +17,8 @@ from goldspan.mappers.dialects.reading.protocol import Advice
 from goldspan.mappers.dialects.reading.recorded_values import at
 from goldspan.mappers.dialects.reading.rules import Rule, Source
 from goldspan.mappers.facts import Role, ToolFacts
-from goldspan.mappers.json_shapes import is_object
 from goldspan.mappers.spans import Attributes, SpanView
+from goldspan.scoring.type_guards import is_dict
 
 _OPERATION = "gen_ai.operation.name"
 _EVENT_ID = "gcp.vertex.agent.event_id"
@@ -44,7 +44,7 @@ def _contents(request: Any) -> Any:
 def _declared_tools(request: Any) -> Any:
     whole = _whole(request)
     config = whole.get("config") if whole is not None else None
-    return config.get("tools") if is_object(config) else None
+    return config.get("tools") if is_dict(config) else None
 
 
 def _whole(request: Any) -> dict[str, Any] | None:
@@ -53,7 +53,7 @@ def _whole(request: Any) -> dict[str, Any] | None:
             request = json.loads(request)
         except (ValueError, RecursionError):
             return None
-    return request if is_object(request) else None
+    return request if is_dict(request) else None
 
 
 _UNDECIDED = "This tool call requires confirmation, please approve or reject."

@@ -13,7 +13,7 @@ from goldspan.mappers.dialects.reading.protocol import Advice
 from goldspan.mappers.dialects.reading.recorded_values import at, decoded
 from goldspan.mappers.dialects.reading.rules import Rule, Source
 from goldspan.mappers.facts import Role
-from goldspan.mappers.json_shapes import is_mapping, is_sequence
+from goldspan.scoring.type_guards import is_mapping, is_sequence
 
 _KIND = "langsmith.span.kind"
 

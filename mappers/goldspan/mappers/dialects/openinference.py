@@ -18,7 +18,7 @@ from goldspan.mappers.dialects.reading.protocol import Advice
 from goldspan.mappers.dialects.reading.recorded_values import only_text
 from goldspan.mappers.dialects.reading.rules import Rule, Source
 from goldspan.mappers.facts import Role
-from goldspan.mappers.json_shapes import is_list, is_object
+from goldspan.scoring.type_guards import is_dict, is_list
 
 _KIND = "openinference.span.kind"
 _SCOPE = "openinference.instrumentation."
@@ -37,9 +37,9 @@ def _unless_schema(parameters: Any) -> Any:
     value = _object(parameters)
     if value is None:
         return parameters
-    if is_object(value.get("properties")):
+    if is_dict(value.get("properties")):
         return None
-    described = all(is_object(inner) and not _SCHEMA_WORDS.isdisjoint(inner) for inner in value.values())
+    described = all(is_dict(inner) and not _SCHEMA_WORDS.isdisjoint(inner) for inner in value.values())
     return None if described else parameters
 
 
@@ -49,7 +49,7 @@ def _call_id_in_result(result: Any) -> Any:
         return None
     value = _object(result) or {}
     for holder in (value, value.get("data"), value.get("kwargs")):
-        if is_object(holder) and isinstance(call_id := holder.get("tool_call_id"), str):
+        if is_dict(holder) and isinstance(call_id := holder.get("tool_call_id"), str):
             return call_id
     return None
 
@@ -63,7 +63,7 @@ def _asked(given: Any) -> Any:
         return _first_task(given)
     if isinstance(value.get("task"), str):
         return value["task"]
-    if is_object(value.get("input_args")):
+    if is_dict(value.get("input_args")):
         return only_text(value["input_args"])
     return last_user_text([value.get("new_message")]).value
 
@@ -74,7 +74,7 @@ def _first_task(tasks: str) -> Any:
     except (ValueError, RecursionError):
         return tasks
     first = value[0] if is_list(value) and value else None
-    return first.get("description") if is_object(first) else None
+    return first.get("description") if is_dict(first) else None
 
 
 def _said(result: Any) -> Any:
@@ -82,7 +82,7 @@ def _said(result: Any) -> Any:
     value = _object(result)
     if value is None:
         return None if isinstance(result, str) and result.startswith(_EVENT) else result
-    if is_object(value.get("trajectory")):
+    if is_dict(value.get("trajectory")):
         return list(value.values())[-1]
     return value.get("raw") or last_answer(value).value
 
@@ -93,7 +93,7 @@ def _object(value: Any) -> dict[str, Any] | None:
             value = json.loads(value)
         except (ValueError, RecursionError):
             return None
-    return value if is_object(value) else None
+    return value if is_dict(value) else None
 
 
 OPENINFERENCE = DialectTable(

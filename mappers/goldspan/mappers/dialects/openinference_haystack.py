@@ -13,8 +13,8 @@ from goldspan.mappers.dialects.reading.protocol import Advice
 from goldspan.mappers.dialects.reading.recorded_values import at, literal_at
 from goldspan.mappers.dialects.reading.rules import Rule, Source
 from goldspan.mappers.facts import Role
-from goldspan.mappers.json_shapes import is_object, is_sequence
 from goldspan.mappers.spans import Attributes, SpanView
+from goldspan.scoring.type_guards import is_dict, is_sequence
 
 _CALL = re.compile(r"ToolCall\(tool_name='([^']+)', arguments=(?=\{)")
 _CALL_ID = re.compile(r", id='([^']+)'")
@@ -38,7 +38,7 @@ def _asked_for(_: SpanView, attributes: Attributes) -> Any:
 def _calls(text: str) -> Any:
     for found in _CALL.finditer(text):
         arguments, end = literal_at(text, found.end())
-        if is_object(arguments):
+        if is_dict(arguments):
             call_id = _CALL_ID.match(text, end)
             yield {"name": found[1], "arguments": arguments, "id": call_id[1] if call_id else None}
 

@@ -19,8 +19,8 @@ from goldspan.mappers.dialects.reading.protocol import Advice
 from goldspan.mappers.dialects.reading.recorded_values import at, first_of, literal_at, only_text, plain_text, text_at
 from goldspan.mappers.dialects.reading.rules import Rule, Source
 from goldspan.mappers.facts import Role, ToolFacts
-from goldspan.mappers.json_shapes import is_list
 from goldspan.mappers.spans import Attributes, SpanView
+from goldspan.scoring.type_guards import is_list
 
 _KIND = "traceloop.span.kind"
 _HISTORY = re.compile(r"\bmessages=(?=\[)")

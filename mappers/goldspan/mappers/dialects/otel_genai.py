@@ -15,7 +15,7 @@ from goldspan.mappers.dialects.reading.messages import requests_in
 from goldspan.mappers.dialects.reading.protocol import Advice
 from goldspan.mappers.dialects.reading.rules import Rule, Source
 from goldspan.mappers.facts import Role
-from goldspan.mappers.json_shapes import is_list, is_object
+from goldspan.scoring.type_guards import is_dict, is_list
 
 _OPERATION = "gen_ai.operation.name"
 _DETAILS = "gen_ai.client.inference.operation.details"
@@ -25,7 +25,7 @@ def _only_request(messages: Any) -> Any:
     """Take the arguments out of messages that hold one tool call: Strands repeats an execution's input so."""
     if not is_list(messages):
         return None
-    requests = requests_in([{**message, "role": "assistant"} for message in messages if is_object(message)])
+    requests = requests_in([{**message, "role": "assistant"} for message in messages if is_dict(message)])
     return requests[0].arguments.value if len(requests) == 1 else None
 
 

@@ -16,8 +16,8 @@ from goldspan.mappers.dialects.reading.protocol import Advice
 from goldspan.mappers.dialects.reading.recorded_values import decoded, plain_text
 from goldspan.mappers.dialects.reading.rules import Rule, Source
 from goldspan.mappers.facts import Role
-from goldspan.mappers.json_shapes import is_mapping
 from goldspan.mappers.spans import Attributes, SpanView
+from goldspan.scoring.type_guards import is_mapping
 
 _KINDS = (
     *("span.type", "span.kind", "span_kind", "spanType", "operation.type", "gen_ai.span.kind"),

@@ -19,7 +19,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, cast
 
-from goldspan.mappers.json_shapes import is_list
 from goldspan.mappers.readers.decompression import OnBytes, ZstdMissingError, decompressed, opened_bytes
 from goldspan.mappers.readers.json_documents import JsonText, Loads, as_otlp, may_be_json
 from goldspan.mappers.readers.otlp_json import JsonReader
@@ -29,6 +28,7 @@ from goldspan.mappers.readers.problems import BAD_PROTOBUF, BAD_STREAM, NO_RECOR
 from goldspan.mappers.readers.protobuf_framing import MAX_MESSAGE, Frames, Framing, framing_of
 from goldspan.mappers.spans import LogView, MarkedView, Markers, RecordView
 from goldspan.scoring.errors import Mistake, Problem, TraceFileError
+from goldspan.scoring.type_guards import is_list
 
 if TYPE_CHECKING:
     from goldspan.mappers.readers.otlp_protobuf import ProtobufReader
@@ -232,7 +232,7 @@ class _File:
     def documents(self) -> Iterator[object]:
         for value, _ in self._values(json.loads):
             if self._protobuf is not None and is_message(value):
-                from goldspan.mappers.readers.otlp_protobuf import document_of  # noqa: PLC0415 - brings protobuf
+                from goldspan.mappers.readers.otlp_protobuf import document_of  # noqa: PLC0415 - start-up time
 
                 yield document_of(value)
                 continue
@@ -281,7 +281,7 @@ class _File:
         return self._path.open("rb")
 
     def _messages(self, frames: Frames, loads: Loads) -> Iterator[tuple[object, str]]:
-        from goldspan.mappers.readers.otlp_protobuf import ProtobufReader  # noqa: PLC0415 - brings protobuf
+        from goldspan.mappers.readers.otlp_protobuf import ProtobufReader  # noqa: PLC0415 - start-up time
 
         reader = self._protobuf = ProtobufReader(self._report)
         bad = 0

@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from typing import cast
 
-from goldspan.mappers.json_shapes import is_list, is_mapping
 from goldspan.mappers.readers.files import read_files
 from goldspan.mappers.readers.json_documents import as_otlp
 from goldspan.mappers.readers.otlp_json import JsonReader
@@ -16,6 +15,7 @@ from goldspan.mappers.readers.sdk import SdkReader, is_log_record
 from goldspan.mappers.readers.zipkin import is_zipkin_span
 from goldspan.mappers.spans import LogView, RecordView, SpanView
 from goldspan.scoring.errors import Problem
+from goldspan.scoring.type_guards import is_list, is_mapping
 
 
 def views(source: object, on_problem: OnProblem) -> Iterator[RecordView]:

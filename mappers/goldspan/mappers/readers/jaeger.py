@@ -12,8 +12,8 @@ import itertools
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from goldspan.mappers.json_shapes import is_list, is_object
 from goldspan.mappers.readers.otlp_json import OTEL_FIELDS, any_value, integer, nanos, padded, scope_of, status_of
+from goldspan.scoring.type_guards import is_dict, is_list
 
 _RESPONSE = frozenset({"data", "total", "limit", "offset", "errors"})
 _FORMAT = "internal.span.format"
@@ -23,7 +23,7 @@ _KINDS = {"internal": 1, "server": 2, "client": 3, "producer": 4, "consumer": 5}
 
 def is_jaeger_span(item: object) -> bool:
     """Tell a span of Jaeger from one of OTLP by how its fields are spelled."""
-    return is_object(item) and ("spanID" in item or ("traceID" in item and "operationName" in item))
+    return is_dict(item) and ("spanID" in item or ("traceID" in item and "operationName" in item))
 
 
 def otlp_from_jaeger(item: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -33,7 +33,7 @@ def otlp_from_jaeger(item: Mapping[str, Any]) -> dict[str, Any] | None:
     """
     data = item.get("data")
     if is_list(data) and (any(map(_is_trace, data)) or _RESPONSE.issuperset(item)):
-        groups = (_groups(trace) if is_object(trace) else (trace,) for trace in data)
+        groups = (_groups(trace) if is_dict(trace) else (trace,) for trace in data)
         return {"resourceSpans": list(itertools.chain.from_iterable(groups))}
     if _is_trace(item):
         return {"resourceSpans": list(_groups(item))}
@@ -43,9 +43,9 @@ def otlp_from_jaeger(item: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _is_trace(item: object) -> bool:
-    if not is_object(item) or not is_list(spans := item.get("spans")):
+    if not is_dict(item) or not is_list(spans := item.get("spans")):
         return False
-    return is_object(item.get("processes")) or any(map(is_jaeger_span, spans))
+    return is_dict(item.get("processes")) or any(map(is_jaeger_span, spans))
 
 
 def _groups(trace: Mapping[str, Any]) -> Iterator[object]:
@@ -55,9 +55,9 @@ def _groups(trace: Mapping[str, Any]) -> Iterator[object]:
         yield {"scopeSpans": [{"spans": spans}]}
         return
     processes = trace.get("processes")
-    known = processes if is_object(processes) else {}
+    known = processes if is_dict(processes) else {}
     nothing: tuple[dict[str, str], object] = ({}, None)
-    read = (_span(span) if is_object(span) else (*nothing, span) for span in spans)
+    read = (_span(span) if is_dict(span) else (*nothing, span) for span in spans)
     for (scope, process), run in itertools.groupby(read, key=lambda one: one[:2]):
         found = known.get(process) if isinstance(process, str) else process
         scope_spans = {"scope": scope, "spans": [span for *_, span in run]}
@@ -65,7 +65,7 @@ def _groups(trace: Mapping[str, Any]) -> Iterator[object]:
 
 
 def _resource(process: object) -> dict[str, Any]:
-    if not is_object(process):
+    if not is_dict(process):
         return {}
     attributes = [pair for pair, _ in _tags(process.get("tags"))]
     if isinstance(name := process.get("serviceName"), str) and name:
@@ -95,7 +95,7 @@ def _span(span: dict[str, Any]) -> tuple[dict[str, str], object, dict[str, Any]]
         "status": status_of(special, failed="error" in special),
     }
     process = span.get("process")
-    return scope_of(special), process if is_object(process) else span.get("processID"), read
+    return scope_of(special), process if is_dict(process) else span.get("processID"), read
 
 
 def _is_special(key: str, value: object, special: dict[str, Any]) -> bool:
@@ -117,7 +117,7 @@ def _references(span: Mapping[str, Any], trace_id: object) -> tuple[str, list[di
     links: list[dict[str, Any]] = []
     references = span.get("references")
     for reference in references if is_list(references) else ():
-        if not is_object(reference):
+        if not is_dict(reference):
             continue
         other = padded(reference.get("traceID"), 32) or trace_id
         other_span = padded(reference.get("spanID"), 16)
@@ -130,7 +130,7 @@ def _references(span: Mapping[str, Any], trace_id: object) -> tuple[str, list[di
 
 def _events(logs: object) -> Iterator[dict[str, Any]]:
     for log in logs if is_list(logs) else ():
-        if is_object(log):
+        if is_dict(log):
             name = ""
             attributes: list[dict[str, Any]] = []
             for pair, value in _tags(log.get("fields")):
@@ -144,7 +144,7 @@ def _events(logs: object) -> Iterator[dict[str, Any]]:
 def _tags(tags: object) -> Iterator[tuple[dict[str, Any], object]]:
     """Yield tags as attributes of OTLP/JSON, with their values as they are."""
     for tag in tags if is_list(tags) else ():
-        if is_object(tag) and isinstance(key := tag.get("key"), str):
+        if is_dict(tag) and isinstance(key := tag.get("key"), str):
             value = tag.get("value")
             yield {"key": key, "value": _any_value(tag.get("type"), value)}, value
 

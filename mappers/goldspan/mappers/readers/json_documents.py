@@ -8,11 +8,11 @@ import re
 from collections.abc import Callable, Iterator
 from typing import IO, Any, cast
 
-from goldspan.mappers.json_shapes import is_list, is_object
 from goldspan.mappers.readers.jaeger import is_jaeger_span, otlp_from_jaeger
 from goldspan.mappers.readers.problems import BAD_JSON, OnProblem
 from goldspan.mappers.readers.zipkin import is_zipkin_span, otlp_from_zipkin
 from goldspan.scoring.errors import Problem
+from goldspan.scoring.type_guards import is_dict, is_list
 
 _FIELD = re.compile(r'"(resource|scope|spans|logRecords)"\s*:\s*(\[?)')
 _BETWEEN = re.compile(r"[\s,]*")
@@ -227,7 +227,7 @@ _WRAPPERS = ("trace", "result")
 
 def as_otlp(parsed: object) -> object:
     """Return OTLP/JSON for Jaeger's, Tempo's and Zipkin's JSON; everything else as it is."""
-    if is_object(parsed):
+    if is_dict(parsed):
         return _from_object(parsed)
     if not is_list(parsed):
         return parsed
@@ -239,7 +239,7 @@ def _from_object(item: dict[str, Any]) -> object:
     if not _OTLP.isdisjoint(item):
         return item
     for name in _WRAPPERS:
-        if is_object(inner := item.get(name)) and not _OTLP.isdisjoint(inner):
+        if is_dict(inner := item.get(name)) and not _OTLP.isdisjoint(inner):
             return inner
     if is_zipkin_span(item):
         return otlp_from_zipkin([item])
@@ -253,7 +253,7 @@ def _from_list(items: list[Any], *, inner: bool = False) -> Iterator[object]:
             yield otlp_from_zipkin(list(run))
             continue
         for item in run:
-            if is_object(item):
+            if is_dict(item):
                 yield _from_object(item)
             elif is_list(item) and not inner:
                 yield from _from_list(item, inner=True)  # Zipkin writes several traces as lists in a list

@@ -7,11 +7,11 @@ import binascii
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from goldspan.mappers.json_shapes import is_list, is_object
 from goldspan.mappers.readers.problems import BAD_RECORD, BAD_SPAN, OnProblem, found
 from goldspan.mappers.spans import EventView, LogView, RecordView, ResourceView, SpanView
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.sessions import SpanRef
+from goldspan.scoring.type_guards import is_dict, is_list
 
 # Attribute values of OTLP/JSON (`AnyValue`), decoded to plain Python without ever raising.
 #
@@ -24,13 +24,13 @@ _MAX_DEPTH = 100
 
 def decode_attributes(raw: object) -> dict[str, Any]:
     """Decode a list of key-value pairs; of a key given twice the last wins, as in the SDK. Bare objects pass."""
-    if is_object(raw):
+    if is_dict(raw):
         return raw
     attributes: dict[str, Any] = {}
     if not is_list(raw):
         return attributes
     for pair in raw:
-        if not is_object(pair):
+        if not is_dict(pair):
             continue
         if type(key := pair.get("key")) is str:
             attributes[key] = decode_value(pair.get("value"))
@@ -39,7 +39,7 @@ def decode_attributes(raw: object) -> dict[str, Any]:
 
 def decode_value(value: object, depth: int = 0) -> Any:
     """Decode one `AnyValue`; an empty one, or one of no known kind, is null."""
-    if not is_object(value):
+    if not is_dict(value):
         return value
     text = value.get("stringValue")
     if type(text) is str:
@@ -97,15 +97,15 @@ def _bytes(inner: Any, _: int) -> Any:
 
 
 def _array(inner: Any, depth: int) -> Any:
-    values = inner.get("values") if is_object(inner) else inner
+    values = inner.get("values") if is_dict(inner) else inner
     return [decode_value(value, depth + 1) for value in values] if is_list(values) else []
 
 
 def _kvlist(inner: Any, depth: int) -> Any:
-    pairs = inner.get("values") if is_object(inner) else inner
+    pairs = inner.get("values") if is_dict(inner) else inner
     decoded: dict[str, Any] = {}
     for pair in pairs if is_list(pairs) else ():
-        if is_object(pair) and isinstance(key := pair.get("key"), str):
+        if is_dict(pair) and isinstance(key := pair.get("key"), str):
             decoded[key] = decode_value(pair.get("value"), depth + 1)
     return decoded
 
@@ -176,18 +176,18 @@ def is_remote(flags: object) -> bool:
 
 def status_code(status: object) -> int:
     """Return the `StatusCode` of a status, written as a number or by its name; 0 for what is none."""
-    return _enum(status.get("code"), "STATUS_CODE_", _STATUS) if is_object(status) else 0
+    return _enum(status.get("code"), "STATUS_CODE_", _STATUS) if is_dict(status) else 0
 
 
 def status_message(status: object) -> str:
     """Return the message of a status; `""` for what is no text."""
-    message = status.get("message") if is_object(status) else None
+    message = status.get("message") if is_dict(status) else None
     return message if isinstance(message, str) else ""
 
 
 def scope_name(scope: object) -> str:
     """Return the name of an instrumentation scope; `""` for what is no text."""
-    name = scope.get("name") if is_object(scope) else None
+    name = scope.get("name") if is_dict(scope) else None
     return name if isinstance(name, str) else ""
 
 
@@ -196,7 +196,7 @@ def event_views(events: object) -> list[EventView]:
     return [
         EventView(str(event.get("name") or ""), decode_attributes(event.get("attributes")))
         for event in (events if is_list(events) else ())
-        if is_object(event)
+        if is_dict(event)
     ]
 
 
@@ -204,7 +204,7 @@ def link_refs(links: object) -> list[SpanRef]:
     """Return the spans that a span links to; what names none is left out."""
     refs: list[SpanRef] = []
     for link in links if is_list(links) else ():
-        if is_object(link):
+        if is_dict(link):
             trace_id = hex_id(link.get("traceId") or link.get("trace_id"), 32)
             span_id = hex_id(link.get("spanId") or link.get("span_id"), 16)
             refs.append(SpanRef(trace_id, span_id))
@@ -330,7 +330,7 @@ class JsonReader:
             item = waiting.pop()
             if is_list(item):
                 waiting.extend(reversed(item))
-            elif is_object(item):
+            elif is_dict(item):
                 yield from self._object(item, source)
             else:
                 message = f"found {found(item)} where an OTLP trace request or a span was expected"
@@ -364,7 +364,7 @@ class JsonReader:
             self._problem(BAD_RECORD, f"found an object with the keys {keys}; expected resourceSpans or a span", source)
 
     def _of_resource(self, group: object, signal: _Signal, source: str) -> Iterator[RecordView]:
-        if not is_object(group):
+        if not is_dict(group):
             self._problem(BAD_SPAN, f"found {found(group)} in {signal.resources[0]}; expected an object", source)
             return
         resource = self.resource(group.get("resource"))
@@ -372,12 +372,12 @@ class JsonReader:
             yield from self._of_scope(inner, signal, resource, source)
 
     def _of_scope(self, group: object, signal: _Signal, resource: ResourceView, source: str) -> Iterator[RecordView]:
-        if not is_object(group):
+        if not is_dict(group):
             self._problem(BAD_SPAN, f"found {found(group)} in {signal.scopes[0]}; expected an object", source)
             return
         scope = group.get("scope") or group.get("instrumentationLibrary")
         for record in self._list(_first(group, signal.records), signal.records[0], source):
-            if not is_object(record):
+            if not is_dict(record):
                 self._problem(BAD_SPAN, f"found {found(record)} in {signal.records[0]}; expected an object", source)
             elif signal is _LOGS:
                 yield self._log(record, scope, resource)
@@ -420,7 +420,7 @@ class JsonReader:
         for seen, view in self._resources:
             if _equal(seen, raw):
                 return view
-        attributes = raw.get("attributes") if is_object(raw) else None
+        attributes = raw.get("attributes") if is_dict(raw) else None
         view = ResourceView(decode_attributes(attributes))
         self._resources.insert(0, (raw, view))
         del self._resources[_RECENT_RESOURCES:]

@@ -11,10 +11,9 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any, cast
 
-from google.protobuf import descriptor_pb2, descriptor_pool, json_format, message_factory
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.message import DecodeError
 
-from goldspan.mappers.json_shapes import is_list, is_object
 from goldspan.mappers.readers.otlp_messages import IS_REMOTE, hex_bytes, message_attributes, message_value
 from goldspan.mappers.readers.problems import BAD_PROTOBUF, BAD_SPAN, OnProblem
 from goldspan.mappers.readers.protobuf_framing import varint
@@ -32,6 +31,7 @@ from goldspan.mappers.spans import (
 )
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.sessions import SpanRef
+from goldspan.scoring.type_guards import is_dict, is_list
 
 # A lazy copy of OTLP's protobuf schema: the same wire format, in which what is seldom read is declared as bytes.
 #
@@ -406,10 +406,10 @@ _IDS = frozenset({"traceId", "spanId", "parentSpanId"})
 
 def document_of(request: Any) -> dict[str, Any]:
     """Return a request of the lazy schema as OTLP/JSON, whatever it is a request of; broken records are left out."""
-    # The whole schema, which is needed nowhere else.
-    from opentelemetry.proto.logs.v1.logs_pb2 import LogsData  # noqa: PLC0415
-    from opentelemetry.proto.metrics.v1.metrics_pb2 import MetricsData  # noqa: PLC0415
-    from opentelemetry.proto.trace.v1.trace_pb2 import TracesData  # noqa: PLC0415
+    from google.protobuf import json_format  # noqa: PLC0415 - start-up time: only this function needs it
+    from opentelemetry.proto.logs.v1.logs_pb2 import LogsData  # noqa: PLC0415 - start-up time, as above
+    from opentelemetry.proto.metrics.v1.metrics_pb2 import MetricsData  # noqa: PLC0415 - as above
+    from opentelemetry.proto.trace.v1.trace_pb2 import TracesData  # noqa: PLC0415 - as above
 
     whole: Any = {"Span": TracesData, "LogRecord": LogsData, "Metric": MetricsData}[_kind(request)]
     try:
@@ -447,7 +447,7 @@ def _write_ids_in_hex(value: object) -> None:
     if is_list(value):
         for inner in value:
             _write_ids_in_hex(inner)
-    elif is_object(value):
+    elif is_dict(value):
         for key, inner in value.items():
             if key in _IDS and isinstance(inner, str):
                 value[key] = base64.b64decode(inner).hex()

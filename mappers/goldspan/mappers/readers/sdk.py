@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, cast
 
-from goldspan.mappers.json_shapes import is_mapping
 from goldspan.mappers.spans import ENTRY_KINDS, EventView, LogView, ResourceView, SpanOutline, UndecodedSpan
 from goldspan.scoring.sessions import SpanRef
+from goldspan.scoring.type_guards import is_mapping
 
 _NO_ATTRIBUTES: Mapping[str, Any] = {}
 _MAX_RESOURCES = 256

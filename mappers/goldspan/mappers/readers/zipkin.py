@@ -14,8 +14,8 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from goldspan.mappers.json_shapes import is_list, is_object
 from goldspan.mappers.readers.otlp_json import OTEL_FIELDS, any_value, nanos, padded, scope_of, status_of
+from goldspan.scoring.type_guards import is_dict, is_list
 
 _KINDS = {"INTERNAL": 1, "SERVER": 2, "CLIENT": 3, "PRODUCER": 4, "CONSUMER": 5}
 _MARKS = frozenset({"timestamp", "localEndpoint", "tags", "kind", "duration", "annotations"})
@@ -26,16 +26,14 @@ _Half = tuple[str, str]
 
 def is_zipkin_span(item: object) -> bool:
     """Tell a span of Zipkin by its fields."""
-    return (
-        is_object(item) and "id" in item and "traceId" in item and "spanId" not in item and not _MARKS.isdisjoint(item)
-    )
+    return is_dict(item) and "id" in item and "traceId" in item and "spanId" not in item and not _MARKS.isdisjoint(item)
 
 
 def otlp_from_zipkin(spans: Sequence[object]) -> dict[str, Any]:
     """Return a trace request with these spans, in their order. What is no object is handed on as it is."""
     shared = _shared(spans)
     nothing: tuple[str, dict[str, str]] = ("", {})
-    read = (_span(span, shared) if is_object(span) else (*nothing, span) for span in spans)
+    read = (_span(span, shared) if is_dict(span) else (*nothing, span) for span in spans)
     groups: list[dict[str, Any]] = []
     for (service, scope), run in itertools.groupby(read, key=lambda one: one[:2]):
         resource = {"attributes": [_attribute("service.name", service)]} if service else {}
@@ -48,11 +46,11 @@ def _shared(spans: Sequence[object]) -> dict[_Half, str]:
 
     It says so itself, or there is a client's half of the same id: not every instrumentation sets `shared`.
     """
-    clients = {_half(span) for span in spans if is_object(span) and span.get("kind") == "CLIENT"}
+    clients = {_half(span) for span in spans if is_dict(span) and span.get("kind") == "CLIENT"}
     return {
         _half(span): _service(span)
         for span in spans
-        if is_object(span) and (span.get("shared") is True or (span.get("kind") == "SERVER" and _half(span) in clients))
+        if is_dict(span) and (span.get("shared") is True or (span.get("kind") == "SERVER" and _half(span) in clients))
     }
 
 
@@ -62,7 +60,7 @@ def _half(span: Mapping[str, Any]) -> _Half:
 
 def _service(span: Mapping[str, Any]) -> str:
     endpoint = span.get("localEndpoint")
-    name = endpoint.get("serviceName") if is_object(endpoint) else None
+    name = endpoint.get("serviceName") if is_dict(endpoint) else None
     return name if isinstance(name, str) else ""
 
 
@@ -76,7 +74,7 @@ def _span(span: dict[str, Any], shared: Mapping[_Half, str]) -> tuple[str, dict[
     elif parent_id and shared.get((trace_id, parent_id)) == service:
         parent_id = _server_half(parent_id)
     tags = span.get("tags")
-    known = {key: value for key, value in tags.items() if isinstance(value, str)} if is_object(tags) else {}
+    known = {key: value for key, value in tags.items() if isinstance(value, str)} if is_dict(tags) else {}
     start = nanos(span.get("timestamp"))
     kind = span.get("kind") or known.get("span.kind")
     read = {
@@ -110,7 +108,7 @@ def _attribute(key: str, value: str) -> dict[str, Any]:
 
 def _events(annotations: object) -> Iterator[dict[str, Any]]:
     for annotation in annotations if is_list(annotations) else ():
-        if is_object(annotation) and isinstance(value := annotation.get("value"), str):
+        if is_dict(annotation) and isinstance(value := annotation.get("value"), str):
             name, attributes = _event(value)
             yield {"name": name, "timeUnixNano": str(nanos(annotation.get("timestamp"))), "attributes": attributes}
 
@@ -120,7 +118,7 @@ def _event(value: str) -> tuple[str, list[dict[str, Any]]]:
     if value.startswith('"') and value.endswith("}"):
         parsed = _parsed("{" + value + "}")
         name, attributes = next(iter(parsed.items()), ("", None))
-        if is_object(attributes):
+        if is_dict(attributes):
             return name, list(_attributes(attributes))
     if value.count("|") >= 2:
         name, rest = value.split("|", 1)
@@ -140,4 +138,4 @@ def _parsed(text: str) -> dict[str, Any]:
         parsed = json.loads(text)
     except (ValueError, RecursionError):
         return {}
-    return parsed if is_object(parsed) else {}
+    return parsed if is_dict(parsed) else {}

@@ -26,8 +26,8 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportM
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from goldspan.collector_processor.gateway.interfaces import Signal
-from goldspan.mappers.json_shapes import is_list, is_object
 from goldspan.scoring.json_values import shown
+from goldspan.scoring.type_guards import is_dict, is_list
 
 MAX_DEPTH = 90
 """Nested messages. Protobuf parsers stop at 100, and a back-end may add levels of its own."""
@@ -138,7 +138,7 @@ class _Message:
         self._fields: dict[str, _Encode] | None = None
 
     def __call__(self, value: object, dropped: _DroppedRecords, depth: int) -> bytes:
-        if not is_object(value):
+        if not is_dict(value):
             raise _InvalidValue(f"found {shown(value, _SHOWN)}, expected an object")
         if depth > MAX_DEPTH:
             raise _InvalidValue(f"nested more than {MAX_DEPTH} levels deep")
@@ -378,7 +378,7 @@ def _zigzag(number: int, bits: int) -> int:
 
 def _count_records(item: object) -> int:
     """Count the spans, log records or data points in a dropped part of a request."""
-    if not is_object(item):
+    if not is_dict(item):
         return 0
     total = 0
     for name, inner in item.items():

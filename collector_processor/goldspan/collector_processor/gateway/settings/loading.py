@@ -12,11 +12,11 @@ from pydantic_core import ErrorDetails
 
 from goldspan.collector_processor.gateway.settings.field_types import Secret, Section
 from goldspan.collector_processor.gateway.settings.sections import GatewaySettings
-from goldspan.mappers.json_shapes import is_list, is_object
 from goldspan.scoring.errors import FileError, Mistake
 from goldspan.scoring.goldens.documents import MistakeCollector, Unreadable, ValuePath, nearest, path_text, read_text
 from goldspan.scoring.goldens.yaml_text import read_yaml
 from goldspan.scoring.json_values import shown
+from goldspan.scoring.type_guards import is_dict, is_list
 
 PREFIX = "GOLDSPAN_"
 """Prefix of the variables. The rest is the path of the field, as in GOLDSPAN_EXPORT_ENDPOINT."""
@@ -53,7 +53,7 @@ def load_settings(path: Path | None, environ: Mapping[str, str]) -> GatewaySetti
     if path is not None:
         with suppress(Unreadable):
             content = read_yaml(read_text(path, collector), collector)
-            if is_object(content):
+            if is_dict(content):
                 document = content
             elif content is not None:
                 expected = "expected a mapping such as `export: {endpoint: ...}`"
@@ -100,7 +100,7 @@ def _apply_variables(document: dict[str, Any], environ: Mapping[str, str]) -> di
             continue
         inside: dict[str, Any] = document
         for step in map(str, where[:-1]):
-            if not is_object(inside.get(step)):
+            if not is_dict(inside.get(step)):
                 inside[step] = {}
             inside = inside[step]
         inside[str(where[-1])] = None if text == "null" else text
@@ -145,7 +145,7 @@ def _path_in(document: object, steps: tuple[int | str, ...]) -> ValuePath:
     """Return the steps that exist in the document. Pydantic's paths also name the alternatives of a union."""
     path: list[str | int] = []
     for step in steps:
-        if is_object(document) and step in document:
+        if is_dict(document) and step in document:
             document = document[str(step)]
         elif is_list(document) and isinstance(step, int) and step < len(document):
             document = document[step]

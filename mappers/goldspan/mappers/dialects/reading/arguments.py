@@ -15,8 +15,8 @@ from goldspan.mappers.dialects.reading.redaction_and_truncation import (
     is_redacted,
     why_unparsable,
 )
-from goldspan.mappers.json_shapes import is_list, is_mapping, is_object, is_sequence
 from goldspan.scoring.sessions import NO_CONTENT, Capture, Content
+from goldspan.scoring.type_guards import is_dict, is_list, is_mapping, is_sequence
 
 _MAX_DEPTH = 100
 
@@ -74,7 +74,7 @@ def read_arguments(
         value = inner
     if not is_mapping(value):
         return Arguments(Content(raw, Capture.UNPARSABLE))
-    arguments: dict[str, Any] = value if is_object(value) and isinstance(raw, str) else plain(value)
+    arguments: dict[str, Any] = value if is_dict(value) and isinstance(raw, str) else plain(value)
     return Arguments(Content(arguments, Capture.CAPTURED), hidden_arguments(arguments, tokens))
 
 
@@ -104,23 +104,23 @@ def plain(value: Any, depth: int = 0) -> Any:
 
 def kwargs_only(value: Any) -> Any:
     """`{"kwargs": {...}}`, as of a bound Python call."""
-    return value["kwargs"] if is_object(value) and set(value) == {"kwargs"} and is_object(value["kwargs"]) else None
+    return value["kwargs"] if is_dict(value) and set(value) == {"kwargs"} and is_dict(value["kwargs"]) else None
 
 
 def args_and_kwargs(value: Any) -> Any:
     """`{"args": [], "kwargs": {...}}`; positional arguments have no names, so that they stay a list."""
-    if not is_object(value) or not is_list(value.get("args")) or not is_object(value.get("kwargs")):
+    if not is_dict(value) or not is_list(value.get("args")) or not is_dict(value.get("kwargs")):
         return None
     return [*value["args"], value["kwargs"]] if value["args"] else value["kwargs"]
 
 
 def name_and_arguments(value: Any) -> Any:
     """`{"tool_name": ..., "arguments": {...}}`, as in an MCP request."""
-    if is_object(value) and is_object(value.get("arguments")):
+    if is_dict(value) and is_dict(value.get("arguments")):
         return value["arguments"]
     return None
 
 
 def inputs(value: Any) -> Any:
     """`{"input_str": ..., "inputs": {...}}`, as LangChain's callbacks hand a tool run over."""
-    return value["inputs"] if is_object(value) and is_object(value.get("inputs")) else None
+    return value["inputs"] if is_dict(value) and is_dict(value.get("inputs")) else None

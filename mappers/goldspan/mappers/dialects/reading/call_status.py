@@ -5,9 +5,9 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from goldspan.mappers.facts import ToolFacts
-from goldspan.mappers.json_shapes import is_sequence
 from goldspan.mappers.spans import STATUS_ERROR, Attributes, SpanView
 from goldspan.scoring.sessions import Capture
+from goldspan.scoring.type_guards import is_sequence
 
 _MAX_ERROR = 200
 _TRACEBACK = "Traceback (most recent call last)"

@@ -34,9 +34,9 @@ from goldspan.mappers.dialects.reading.recorded_values import identifier
 from goldspan.mappers.dialects.reading.redaction_and_truncation import REDACTION_TOKENS
 from goldspan.mappers.dialects.reading.rules import Rule, Sources, first_text, first_value
 from goldspan.mappers.facts import ContextFacts, ModelFacts, Role, ToolFacts
-from goldspan.mappers.json_shapes import is_mapping
 from goldspan.mappers.spans import Attributes, LogView, SpanView
 from goldspan.scoring.sessions import Capture, Content
+from goldspan.scoring.type_guards import is_mapping
 
 
 @dataclass(frozen=True, slots=True)

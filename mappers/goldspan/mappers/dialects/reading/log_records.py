@@ -18,10 +18,10 @@ from goldspan.mappers.dialects.reading.messages import answers_in, last_answer, 
 from goldspan.mappers.dialects.reading.protocol import LogDialect, LogReading
 from goldspan.mappers.dialects.reading.recorded_values import decoded, identifier
 from goldspan.mappers.facts import NO_CONTEXT, ContextFacts, LogFacts, ToolFacts
-from goldspan.mappers.json_shapes import is_mapping
 from goldspan.mappers.spans import EventView, LogView, ResourceView
 from goldspan.scoring.errors import DialectError
 from goldspan.scoring.sessions import NO_CONTENT, Content, SpanRef
+from goldspan.scoring.type_guards import is_mapping
 
 DETAILS = "gen_ai.client.inference.operation.details"
 MESSAGE_EVENTS = frozenset({DETAILS, CHOICE, *INPUT_EVENTS})

@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Generic, TypeVar, overload
 
 from goldspan.mappers.dialects.reading.recorded_values import loads
-from goldspan.mappers.json_shapes import is_mapping, is_object, is_sequence
 from goldspan.mappers.spans import EventView, SpanView
+from goldspan.scoring.type_guards import is_dict, is_mapping, is_sequence
 
 Held = TypeVar("Held")
 
@@ -145,21 +145,21 @@ def nested(leaves: Mapping[str, Any]) -> dict[str, Any]:
         *path, last = key.split(".")
         for step in path:
             inner = node.get(step)
-            if not is_object(inner):
+            if not is_dict(inner):
                 inner = node[step] = {}
             node = inner
-        if not is_object(node.get(last)):
+        if not is_dict(node.get(last)):
             node[last] = value
     return tree
 
 
 def _message(tree: Mapping[str, Any]) -> Mapping[str, Any]:
     held = tree.get("message")
-    message: Mapping[str, Any] = held if is_object(held) else tree
+    message: Mapping[str, Any] = held if is_dict(held) else tree
     calls = _numbered(message.get("tool_calls"))
     parts = _numbered(message.get("contents"))
     made: dict[str, Any] = {
-        key: value for key, value in message.items() if key not in {"tool_calls", "contents"} and not is_object(value)
+        key: value for key, value in message.items() if key not in {"tool_calls", "contents"} and not is_dict(value)
     }
     if calls:
         made["tool_calls"] = [_inner(call, "tool_call") for call in calls]
@@ -178,16 +178,16 @@ def _part(part: Mapping[str, Any], calls_known: bool) -> Mapping[str, Any]:  # n
 
 def _flat_call(call: Mapping[str, Any]) -> Mapping[str, Any]:
     function = call.get("function")
-    return {"id": call.get("id"), **function} if is_object(function) else call
+    return {"id": call.get("id"), **function} if is_dict(function) else call
 
 
 def _inner(holder: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     inner = holder.get(key)
-    return inner if is_object(inner) else holder
+    return inner if is_dict(inner) else holder
 
 
 def _numbered(node: object) -> list[Mapping[str, Any]]:
-    if not is_object(node):
+    if not is_dict(node):
         return []
     numbers = sorted((int(key), key) for key in node if key.isdecimal() and len(key) < 8)
-    return [node[key] for _, key in numbers if is_object(node[key])]
+    return [node[key] for _, key in numbers if is_dict(node[key])]

@@ -16,8 +16,8 @@ from goldspan.mappers.dialects.reading.arguments import read_arguments
 from goldspan.mappers.dialects.reading.recorded_values import loads
 from goldspan.mappers.dialects.reading.redaction_and_truncation import REDACTION_TOKENS
 from goldspan.mappers.facts import Request
-from goldspan.mappers.json_shapes import is_mapping, is_object, is_sequence
 from goldspan.scoring.sessions import NO_CONTENT, Capture, Content
+from goldspan.scoring.type_guards import is_dict, is_mapping, is_sequence
 
 _ROLES = {"human": "user", "ai": "assistant", "model": "assistant", "developer": "system", "function": "tool"}
 _REQUEST_MARKS = ("tool_call", "toolUse", "tool_use", "function_call", "functionCall", "tool-call", "toolName")
@@ -118,7 +118,7 @@ def newest_first(messages: object) -> Iterator[Mapping[str, Any]]:
                 break
             # Only where nothing but a comma or the last bracket follows is this an element of the outermost array.
             follows = text[end : stop + (count == 0)].strip()
-            if follows != ("," if count else "]") or not is_object(message):
+            if follows != ("," if count else "]") or not is_dict(message):
                 break
             yield _unwrapped(message)
             count += 1

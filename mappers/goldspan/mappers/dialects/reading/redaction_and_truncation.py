@@ -6,8 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from goldspan.mappers.json_shapes import is_list, is_object
 from goldspan.scoring.sessions import Capture
+from goldspan.scoring.type_guards import is_dict, is_list
 
 REDACTION_TOKENS = frozenset(
     {
@@ -49,7 +49,7 @@ def _holds_token(value: Any, tokens: frozenset[str], depth: int = 0) -> bool:
         return is_redacted(value, tokens)
     if depth > _MAX_DEPTH:
         return False
-    if is_object(value):
+    if is_dict(value):
         return any(_holds_token(inner, tokens, depth + 1) for inner in value.values())
     return is_list(value) and any(_holds_token(inner, tokens, depth + 1) for inner in value)
 
