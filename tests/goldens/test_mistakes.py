@@ -117,7 +117,7 @@ ONE_MISTAKE = {
         f'{C0}.args.days[0].a["$x"]',
         "unknown matcher",
     ),
-    "duplicate key": ("days: 3", "city: Nice", 13, f"{C0}.args.city", "stands twice in one object (first on line 12)"),
+    "duplicate key": ("days: 3", "city: Nice", 13, f"{C0}.args.city", "appears twice in one object (first on line 12)"),
     "key that is a number": ("days: 3", "3: 1", 13, f"{C0}.args", "found the key 3, expected text: put it in quotes"),
     "key that is null": ("days: 3", "~: 1", 13, f"{C0}.args", "found the key null"),
     "key that is a list": ("days: 3", "? [a]\n              : 1", 13, f"{C0}.args", 'found the key ["a"]'),
@@ -125,7 +125,13 @@ ONE_MISTAKE = {
     "tag": ("city: Paris", "city: !!python/name:x Paris", 12, f"{C0}.args.city", "found the tag"),
     "core tag": ("days: 3", "days: !!str 3", 13, f"{C0}.args.days", "leave it out; quote what is text"),
     "unknown alias": ("days: 3", "days: *x", 13, f"{C0}.args.days", "the alias *x names no anchor above"),
-    "alias of itself": ("days: 3", "days: &x [*x]", 13, f"{C0}.args.days[0]", "the alias *x stands within what it"),
+    "alias of itself": (
+        "days: 3",
+        "days: &x [*x]",
+        13,
+        f"{C0}.args.days[0]",
+        "the alias *x is inside the value it",
+    ),
     "huge integer": ("days: 3", f"days: {'9' * 5000}", 13, f"{C0}.args.days", "found a number that cannot be used"),
     "optional as text": (
         "- name: get_weather",
@@ -141,7 +147,7 @@ ONE_MISTAKE = {
         C0,
         "found both `optional` and `forbidden`",
     ),
-    "any tool that is not forbidden": ("name: get_weather", 'name: "*"', 10, f"{C0}.name", "`*` stands for any tool"),
+    "any tool that is not forbidden": ("name: get_weather", 'name: "*"', 10, f"{C0}.name", "`*` means any tool"),
     "result of null": ("- name: get_weather", "- name: x\n            result:", 11, f"{C0}.result", "found null"),
     "misspelled group": (
         "    calls: []",
@@ -170,7 +176,7 @@ ONE_MISTAKE = {
         "    any_of:\n      - - name: f\n      - - {name: g, optional: true}",
         17,
         "goldens[1].any_of[1]",
-        "would always do",
+        "is always right",
     ),
     "calls and alternatives": (
         "calls:\n          - name",

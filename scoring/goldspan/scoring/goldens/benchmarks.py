@@ -63,7 +63,7 @@ def objects(value: JsonValue, where: ValuePath, notes: MistakeCollector) -> Iter
 
 
 def text_of(given: dict[str, Any], names: tuple[str, ...], where: ValuePath, notes: MistakeCollector) -> str:
-    """Return the text of the first of these fields that is there; a number stands for its digits."""
+    """Return the text of the first of these fields that is there; a number is read as its digits."""
     for name in names:
         value = given.get(name)
         if isinstance(value, str) and value.strip():

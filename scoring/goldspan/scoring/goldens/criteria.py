@@ -1,4 +1,4 @@
-"""Criteria in files: what a level may say, what it inherits, and files that hold nothing else.
+"""Criteria in golden files: what each level may set, and what it inherits.
 
 Set, golden, turn and call inherit in this order: mappings merge by key, scalars and lists replace, null resets to the
 default.
@@ -19,7 +19,7 @@ from goldspan.scoring.sessions import JsonValue
 from goldspan.scoring.type_guards import is_mapping
 
 CriterionMapping = Mapping[str, JsonValue]
-"""What a level and those above it say, in snake_case, without nulls: fields that are not there have their default."""
+"""What a level and those above it set, in snake_case, without nulls: other fields have their default."""
 
 _OF_A_CALL = (
     "match_mode",
@@ -101,7 +101,7 @@ def inherit(
 
 
 def criterion_mapping(criterion: Criterion | Mapping[str, Any] | None) -> CriterionMapping:
-    """Return what a criterion given in code says, for golden sets to inherit. Raises CriterionError."""
+    """Return what a criterion given in code sets, for golden sets to inherit. Raises CriterionError."""
     return Criterion.parse(criterion).model_dump(exclude_unset=True)
 
 

@@ -22,11 +22,11 @@ from goldspan.scoring.sessions import JsonValue
 # What a golden asks for beside its calls: metrics by name, and another system's scorer. Names only, never code.
 
 MAIN_METRIC = "tool_parameter_match"
-"""The metric that is always judged; what is chosen stands beside it."""
+"""The metric that is always scored; chosen metrics are added to it."""
 
 
 class MetricChoice(NamedTuple):
-    """A metric that stands beside the main one."""
+    """A metric scored in addition to the main one."""
 
     name: str
     """Of a metric that is goldspan's own, an installed package's, or registered by code."""
@@ -36,7 +36,7 @@ class MetricChoice(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PresetChoice:
-    """A preset that scores in the place of `tool_parameter_match`."""
+    """A preset that scores in place of `tool_parameter_match`."""
 
     name: str
     options: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue])
@@ -87,7 +87,7 @@ class _TakesArguments(type):
 class ExpectedCall(metaclass=_TakesArguments):
     """One call that should have been made: `ExpectedCall("get_weather", {"city": "Paris"})`.
 
-    Only the arguments named in `args` are judged; others that were passed are reported as extra. Raises MatcherError
+    Only the arguments named in `args` are scored; others that were passed are reported as extra. Raises MatcherError
     for arguments that hold wrong matchers.
     """
 
@@ -103,7 +103,7 @@ class ExpectedCall(metaclass=_TakesArguments):
     group: int = 0
     """Neighbours with the same number may be made in any order among themselves. 0: in no group."""
     result: JsonValue = None
-    """What the call should return, for metrics that judge it; None: nothing is said of that."""
+    """What the call should return, for metrics that score it; None: anything."""
     literal: bool = field(default=False, compare=False)
     """Nothing in `args` is a matcher, whatever it looks like: so are imported goldens."""
     values: Mapping[str, Expected] = field(init=False, repr=False)
@@ -145,7 +145,7 @@ class Golden:
     """What one session should have done, as turns or as one list of calls for the whole session."""
 
     session: str | None = None
-    """The session id it belongs to; None where another join says so instead."""
+    """The session id it belongs to; None where another field finds the session."""
     turns: tuple[GoldenTurn, ...] = ()
     calls: tuple[ExpectedCall, ...] | None = None
     """Not None: every call of the session in one list, whatever the turn (session scope); `turns` is then empty."""
@@ -163,9 +163,9 @@ class Golden:
     source: str = ""
     """File and line, for reports and mistakes."""
     metrics: tuple[MetricChoice, ...] = ()
-    """What is judged beside `tool_parameter_match`."""
+    """The metrics scored in addition to `tool_parameter_match`."""
     preset: PresetChoice | None = None
-    """Scores in the place of `tool_parameter_match`."""
+    """Scores in place of `tool_parameter_match`."""
     alternatives: tuple[tuple[ExpectedCall, ...], ...] = ()
     """Where `calls` is not None: other lists that would do as well; the best counts."""
     repeat: Repeat | None = None
@@ -187,7 +187,7 @@ class Golden:
         return self.first_user_text or ""
 
     def all_calls(self) -> Iterator[ExpectedCall]:
-        """Yield every call that it names, whichever turn or alternative it stands in."""
+        """Yield every call that it names, in all turns and alternatives."""
         yield from chain(self.calls or (), *self.alternatives)
         for turn in self.turns:
             yield from chain(turn.calls, *turn.alternatives)

@@ -90,7 +90,7 @@ class _Mistakes(list[tuple[ValuePath, str]]):
             raise ValidationError.from_exception_data("golden file", errors)
 
 
-_NOTHING_NEEDED = "an alternative without a needed call would always do: say which calls are `optional` instead"
+_NOTHING_NEEDED = "an alternative of optional calls alone is always right: mark single calls `optional` instead"
 _EXAMPLES = {"attribute": "{test.case.name: weather in Paris}", "call_counts": "{search: 2}"}
 
 
@@ -203,7 +203,7 @@ def _count(value: JsonValue) -> CallCount:
 
 
 def _aliases(value: JsonValue) -> dict[str, str]:
-    """Return the tool that each alias stands for."""
+    """Return the tool of each alias."""
     if not is_mapping(value) or not value:
         raise _refused(f"{found(value)}, expected an object such as {{get_weather: [weather.get]}}")
     mistakes, tools = _Mistakes(), dict[str, str]()
@@ -343,7 +343,7 @@ def _criterion(level: CriterionLevel) -> WithJsonSchema:
 
 
 def _entry_schema(schema: JsonSchema, entry: type[_Entry]) -> None:
-    """Add to an entry's JSON Schema what its fields say together."""
+    """Add to an entry's JSON Schema the rules that join its fields."""
     if entry.ONE_OF:
         schema["allOf"] = [{"oneOf": [{"required": [name]} for name in group]} for group in entry.ONE_OF]
     if entry.NEVER_BOTH:
@@ -470,7 +470,7 @@ class CallEntry(_Entry):
     @classmethod
     def _together(cls, given: _Given) -> Findings:
         if given.value.get("name") == ANY_TOOL and given.value.get("forbidden") is not True:
-            yield ("name",), "`*` stands for any tool where `forbidden: true` stands beside it, and only there"
+            yield ("name",), "`*` means any tool and needs `forbidden: true` beside it"
 
     def call(self, aliases: Mapping[str, str], above: CriterionMapping, group: int = 0) -> ExpectedCall:
         """Return the call."""

@@ -1,6 +1,6 @@
-"""Sessions and goldens find each other; runs are cut where a golden starts again.
+"""Finds the golden of each session; splits runs where a golden starts again.
 
-What says most about a session comes first: its id, then attributes of its spans or resource, then what the user said
+The most specific key comes first: its id, then attributes of its spans or resource, then what the user said
 first, then a pattern of its id.
 """
 
@@ -22,7 +22,7 @@ from goldspan.scoring.sessions import Capture, Content, JsonValue, Session, Turn
 
 @dataclass(frozen=True, slots=True)
 class Ambiguous:
-    """Several goldens want one session, and none has more right to it: reason `ambiguous_golden`."""
+    """Several goldens match one session equally well: reason `ambiguous_golden`."""
 
     goldens: tuple[Golden, ...]
 
@@ -51,10 +51,10 @@ class GoldenIndex:
         self._patterns = [(re.compile(translate(pattern)), golden) for pattern, golden in patterns]
         self._any_pattern = re.compile("|".join(pattern.pattern for pattern, _ in self._patterns) or "(?!)")
         self.join_attributes = tuple(sorted({name for golden in self.goldens for name in golden.attribute}))
-        """Attributes that goldens join by: what reads spans should keep them."""
+        """Attributes that goldens match by: readers of spans must keep them."""
 
     def find(self, session: Session) -> Golden | Ambiguous | None:
-        """Return the golden of a session, every golden that wants it where none has more right, or None."""
+        """Return the golden of a session, all goldens that match it equally well, or None."""
         if (golden := self._exact.get(session.id)) is not None:
             return golden
         wanting = self._by_attributes(session) or self._by_text(session) or self._by_pattern(session)
@@ -63,7 +63,7 @@ class GoldenIndex:
     def wants(self, session_id: str) -> bool:
         """Return whether a golden may belong to a session with this id: one look-up and one regular expression.
 
-        Any session may be wanted for its attributes or its first text, where goldens have these.
+        Any session may match by its attributes or its first text, where goldens use these.
         """
         return (
             session_id in self._exact
@@ -97,7 +97,7 @@ class GoldenIndex:
 
 
 def duplicates_in(sets: Sequence[GoldenSet]) -> list[Mistake]:
-    """List what there may be only once: a session or a pattern among all goldens, a set's name and version."""
+    """List duplicates: a session or a pattern in two goldens, a set's name and version."""
     goldens = [golden for one in sets for golden in one.goldens]
     named: list[tuple[str, object, str]] = [("golden set", one.label, one.source) for one in sets]
     for one in goldens:
@@ -177,7 +177,7 @@ def _folded(text: str) -> str:
 
 
 def with_golden_tool_names(session: Session, golden: Golden) -> Session:
-    """Call tools by the names they have in the golden, where they went by an alias."""
+    """Replace aliases of tools by the names they have in the golden."""
     names = golden.aliases
     if not names or not any(call.name in names for turn in session.turns for call in turn.calls):
         return session
@@ -192,7 +192,7 @@ def with_golden_tool_names(session: Session, golden: Golden) -> Session:
 
 
 def split_runs(session: Session, golden: Golden) -> list[Session]:
-    """Cut the turns of a session where its golden starts again: at a repeat of the first key after the last.
+    """Split the turns of a session where its golden starts again: at a repeat of the first key after the last.
 
     Only a golden whose first and last turns carry keys can cut. A key that several of its turns carry must have come as
     often before it counts as the last. The first part keeps the session's `run`; the others add their first turn to it.

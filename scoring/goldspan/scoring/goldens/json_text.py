@@ -81,8 +81,8 @@ def _place(token: _Token, tokens: Iterator[_Token], where: ValuePath, notes: Mis
 
 
 def duplicate_key_message(line: int) -> str:
-    """Say what is wrong with a key that is already on `line`."""
-    return f"this key stands twice in one object (first on line {line}): remove one of them"
+    """Return the message for a key that is already on `line`."""
+    return f"this key appears twice in one object (first on line {line}): remove one of them"
 
 
 # JSON lines as a golden set: one golden a line, and before them, if wanted, a line with the fields of the set.

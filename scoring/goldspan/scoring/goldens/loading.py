@@ -37,7 +37,7 @@ def load_goldens(*sources: Source, criterion: Criterion | Mapping[str, Any] | No
 
     A source is a `.yaml`, `.yml`, `.json` or `.jsonl` file (one golden a line), a directory (every such file in it and
     below, hidden ones and ADK's `test_config.json` left out), a mapping that looks like a file, or a golden set made in
-    code. What a set in a file or a mapping does not say about its criterion, it inherits from `criterion`.
+    code. A set in a file or a mapping inherits from `criterion` what its own criterion leaves out.
 
     Raises:
         GoldenFileError: everything wrong with all of the sources, each mistake with file, line and field.
@@ -154,5 +154,5 @@ def _criterion_in(document: JsonValue, notes: MistakeCollector) -> tuple[ValuePa
     if document["metric"] != MAIN_METRIC:
         notes.add(("metric",), f"{found(document['metric'])}, expected {MAIN_METRIC}")
     for name in document.keys() - {"metric", "criterion"}:
-        notes.add((name,), "unknown field: beside `metric` stands `criterion` alone")
+        notes.add((name,), "unknown field: only `criterion` goes with `metric`")
     return ("criterion",), document.get("criterion")

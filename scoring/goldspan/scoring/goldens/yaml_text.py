@@ -74,7 +74,7 @@ def core_value(text: str) -> JsonValue:
 
 
 def _not_yaml(error: Any, notes: MistakeCollector) -> Exception:
-    """Put what the parser says on one line; errors of some kinds know where they happened."""
+    """Put the parser's message on one line; some errors know their place."""
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
     if mark is None:
         return notes.unreadable(f"not YAML: {' '.join(str(error).split())}")
@@ -89,7 +89,7 @@ class _Reader:
         self.events = events
         self.notes = notes
         self.anchors: dict[str, tuple[JsonValue, Place, int] | None] = {}
-        """What an alias stands for and how many values that is; None while it is still being read."""
+        """The value of each anchor, and how many values it holds; None while it is being read."""
         self.values = 0
 
     def document(self) -> JsonValue:
@@ -132,7 +132,7 @@ class _Reader:
     def alias(self, event: Any, where: ValuePath) -> tuple[JsonValue, Place]:
         target = self.anchors.get(event.anchor)
         if target is None:
-            what = "stands within what it names" if event.anchor in self.anchors else "names no anchor above"
+            what = "is inside the value it names" if event.anchor in self.anchors else "names no anchor above"
             raise self.notes.unreadable(f"the alias *{event.anchor} {what}", where=where, line=_line(event))
         value, place, size = target
         self.count(event, size)

@@ -1,4 +1,4 @@
-"""What an expected value is made of once it was read: plain JSON, matchers, and objects and lists that hold some."""
+"""Expected values after reading: plain JSON, matchers, and objects and lists that hold matchers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Absence(Enum):
 
 
 ABSENT: Final = Absence.ABSENT
-"""Stands for the actual value where there is none."""
+"""In place of the actual value where none was passed."""
 
 
 class Part(NamedTuple):
@@ -35,7 +35,7 @@ class Part(NamedTuple):
     place: Steps
     """The way to it from the argument."""
     score: Fraction | None
-    """0 to 1; none where what it takes to judge is not known."""
+    """0 to 1; None where it is not known."""
     weight: Fraction | None = None
     """Where a rule gives it one."""
     expected: bool = True
@@ -43,7 +43,7 @@ class Part(NamedTuple):
 
 
 class Matcher:
-    """A value that matches more than itself. Made when a golden is read; knows no criterion."""
+    """An expected value that matches more than itself. It is made when a golden is read and knows no criterion."""
 
     __slots__ = ()
 
@@ -88,7 +88,7 @@ def holds_matchers(expected: Expected) -> bool:
 ValuePath = tuple[str | int, ...]
 """The way to a value: keys and indexes."""
 Options = Mapping[str, JsonValue]
-"""What stands beside the `$` key, by name."""
+"""The other keys of the object, by name."""
 JsonSchema = dict[str, Any]
 
 VALUE: JsonSchema = {"$ref": "#/$defs/value"}
@@ -114,8 +114,8 @@ class MatcherKind(NamedTuple):
     about: str
     """What it matches: the description an editor shows."""
     read: Callable[[JsonValue, Options, ValuePath, MatcherReader], Expected]
-    """Takes what stands under the `$` key, the options, and the way to the object; returns what is expected."""
+    """Takes the value under the `$` key, the options, and the path of the object; returns the expected value."""
     schema: JsonSchema
-    """What may stand under the `$` key."""
+    """The schema of the value under the `$` key."""
     options: Mapping[str, JsonSchema] = {}
-    """What may stand beside it, by name."""
+    """The schemas of options beside it, by name."""

@@ -129,7 +129,7 @@ def _unknown_option(option: str, kind: MatcherKind) -> str:
     return f"found it beside {kind.name}, which takes {allowed}: {_LITERAL}"
 
 
-# Whether a value matches a golden's value by itself, for those who show both and judge neither.
+# Whether one value matches a golden's value, for reports that show both.
 
 __all__ = ["ABSENT", "matches"]
 

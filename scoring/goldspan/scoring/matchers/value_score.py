@@ -1,6 +1,6 @@
-"""Whether an actual value is what was expected: objects and lists part by part, matchers by themselves.
+"""Scores an actual value against an expected one: objects and lists part by part, matchers by themselves.
 
-A plain value without rules for its parts never comes here: its strategy compares it as a whole.
+A plain value without rules for its parts does not come here: its strategy compares it as a whole.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from goldspan.scoring.rules import Rule
 
 
-# Which elements of a list stand for which expected ones, whatever their order.
+# Pairs the elements of two lists, in any order.
 #
 # Plain elements are counted, in linear time. Where there are matchers, elements are paired as a bipartite
 # matching, which
@@ -43,7 +43,7 @@ LONGEST_ACTUAL = 10_000
 def included(
     expected: Sequence[Expected], actual: Sequence[JsonValue], rule: Rule, earlier: EarlierCalls | None
 ) -> list[Fraction | None]:
-    """Return for each expected element whether an element of the actual list stands for it alone: 1, 0 or unknown."""
+    """Return for each expected element whether it has a partner of its own in the actual list: 1, 0 or unknown."""
     if not any(map(holds_matchers, expected)):
         casefold = rule.strategy == "casefold_exact"
         left = Counter(canonical(item, casefold=casefold) for item in actual)

@@ -38,7 +38,7 @@ class Metric(Protocol):
 
     @property
     def description(self) -> str:
-        """One line about what a score says."""
+        """One line about what a score means."""
         ...
 
     @property
@@ -51,7 +51,7 @@ class Metric(Protocol):
         ...
 
 
-_WAITS = "it waits for something, which takes an event loop: `goldspan score` and the doors have one"
+_WAITS = "it waits for something, which needs an event loop: `goldspan score`, the exporter and the gateway have one"
 
 MetricRunner = Callable[[Metric, Session, Golden], MetricAnswer]
 """Runs a metric that is not goldspan's own and returns its answer; raises what it raises."""
@@ -111,7 +111,7 @@ def as_metric(given: Metric | MetricFunction) -> Metric:
 
 
 def import_metric(path: str) -> Metric:
-    """Import a user's own metric: `pkg.module:function`. This runs code: never pass on what a golden file says.
+    """Import a user's own metric: `pkg.module:function`. This runs code: never pass a name from a golden file.
 
     Raises:
         MetricError: there is no such module or name in it, or what is there is no metric.
@@ -172,7 +172,7 @@ ENTRY_POINT_GROUP = "goldspan.metrics"
 
 
 class ToolParameterMatch:
-    """How well the arguments of tool calls match those that were expected; judged by the golden's criterion."""
+    """How well the arguments of tool calls match those that were expected; scored by the golden's criterion."""
 
     name = MAIN_METRIC
     description = "The share of expected arguments that were passed as expected, over calls, turns and the session."

@@ -1,4 +1,4 @@
-"""Metrics at work: those chosen beside the main result of a session, each contained and judged by its threshold."""
+"""Scores a session by the chosen metrics: a failure of one does not reach the others."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _LONGEST = 500
 
 @dataclass(frozen=True, slots=True)
 class ChosenMetric:
-    """A metric that somebody asked for."""
+    """A metric chosen by a user."""
 
     metric: Metric
     threshold: Fraction | None = None
@@ -46,7 +46,7 @@ MetricSource = ChosenMetric | Metric | MetricFunction | str
 
 
 def choose_metric(given: MetricSource) -> ChosenMetric:
-    """Return what is asked for. An import path runs code: never pass on what a golden file says.
+    """Return the chosen metric. An import path runs code: never pass a name from a golden file.
 
     Raises:
         MetricError: there is no such metric, or the threshold is no number in its range.
@@ -115,10 +115,10 @@ def score_metrics(
     run: MetricRunner = run_in_this_thread,
     final: bool = True,
 ) -> tuple[MetricResult, ...]:
-    """Judge a session that `tool_parameter_match` has judged (`own`) by each metric chosen for it.
+    """Score a session that `tool_parameter_match` has scored (`own`) by each metric chosen for it.
 
     `override` replaces the golden's criteria. `run` runs metrics that are not goldspan's own. `final=False`: more turns
-    may come, so that only metrics of single turns are judged. What a metric raises, and an answer that is no score in
+    may come, so that only metrics of single turns are scored. What a metric raises, and an answer that is no score in
     its range, is the reason `evaluator_error` of that metric alone.
     """
     session, golden = own.session, own.golden
@@ -177,7 +177,7 @@ def _measured(
 
 
 def _read(answer: object) -> MetricScore:
-    """Understand what a metric answered. Raises TypeError for what says nothing."""
+    """Read what a metric returned. Raises TypeError for anything but a score."""
     if isinstance(answer, MetricScore):
         return answer if answer.score is None else replace(answer, score=_number(answer.score))
     if isinstance(answer, SessionResult):
@@ -195,14 +195,14 @@ def _number(answer: object) -> float | Fraction:
 
 
 def _verdict(score: MetricScore, metric: Metric, threshold: Fraction | None) -> MetricVerdict:
-    """Judge a score. Raises ValueError for one outside of the metric's range."""
+    """Label a score. Raises ValueError for one outside the metric's range."""
     words = str(score.explanation)
     if score.score is None:
         return MetricVerdict(None, Label.NOT_EVALUATED, score.reason or Reason.NOTHING_EXPECTED, words)
     if not math.isfinite(score.score) or not metric.range.least <= score.score <= metric.range.most:
         least, most = metric.range
         raise ValueError(f"found the score {score.score}, expected {least:g} to {most:g}")
-    # A float stands for the decimal it is written as: 0.7 passes a threshold of 0.7.
+    # A float is read as the decimal it prints as: 0.7 passes a threshold of 0.7.
     exact = Fraction(Decimal(repr(score.score))) if isinstance(score.score, float) else Fraction(score.score)
     label = None if threshold is None else Label.PASS if exact >= threshold else Label.FAIL
     return MetricVerdict(exact, label, None, words)

@@ -1,4 +1,4 @@
-"""Companion metrics: what is known of trajectories, from the same calls that `tool_parameter_match` judges.
+"""Trajectory metrics, from the same calls that `tool_parameter_match` scores.
 
 An expected and an actual call *match* if they have the same name and the pair scores exactly 1 under the criterion of
 the expected call: its strategies, tolerances and matchers, and extra arguments where these are penalised. Each metric
@@ -48,7 +48,7 @@ _UNSAID = frozenset(
         Reason.INPUT_MISSING,
     }
 )
-"""Reasons of a turn that say that its calls are not what happened."""
+"""Reasons that make the calls of a turn unreliable."""
 
 
 class Counts(NamedTuple):
@@ -60,7 +60,7 @@ class Counts(NamedTuple):
 
 
 class TurnCalls:
-    """The expected calls of a turn and those that were made; each pair is judged once, for all metrics."""
+    """The expected calls of a turn and those that were made; each pair is scored once, for all metrics."""
 
     def __init__(
         self, turn: TurnResult, session: Session, golden: Golden, override: Criterion | None, history: CallHistory
@@ -106,7 +106,7 @@ class TurnCalls:
 
 
 def calls_by_turn(result: SessionResult, override: Criterion | None = None) -> list[TurnCalls]:
-    """Return the calls of each turn that `tool_parameter_match` has judged; `override` replaces all criteria."""
+    """Return the calls of each turn that `tool_parameter_match` has scored; `override` replaces all criteria."""
     session, golden = result.session, result.golden
     if session is None or golden is None:
         return []
@@ -175,7 +175,7 @@ def _criterion_of(turn: TurnResult, golden: Golden) -> Criterion:
 
 
 def _calls_of(turn: TurnResult, session: Session, judging: Criterion) -> tuple[list[ToolCall], list[int]]:
-    """List the calls that count, and the batch of each; all of the session's where its turns were judged as one."""
+    """List the calls that count, and the batch of each; all of the session's where its turns were scored as one."""
     if turn.turn is None:
         return [], []
     absorbed = {one.actual_index for one in turn.calls if one.aligned and one.expected and one.expected.optional}

@@ -1,4 +1,4 @@
-"""What a preset is given, whatever holds it: plain mappings, expected calls, tool calls."""
+"""What presets read: calls in plain mappings, expected calls and tool calls; and options."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def checked_arguments(name: str | None, args: object) -> dict[str, Any]:
 
 
 def unknown_arguments(actual: object) -> Reason | None:
-    """Say why the arguments of some call are not to be believed, if so; other systems have no notion of it."""
+    """Return why the arguments of a call are not known, if so; other systems have no such notion."""
     listed = actual.get("invocations") if is_mapping(actual) else actual
     entries = listed if is_sequence(listed) else ()
     nested = [call for entry in entries for call in (entry if is_sequence(entry) else (entry,))]

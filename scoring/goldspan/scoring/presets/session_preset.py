@@ -125,10 +125,10 @@ def choose_preset(name: str, options: Mapping[str, Any] | None = None) -> Chosen
 
 
 def score_by_preset(chosen: ChosenPreset, own: SessionResult, *, final: bool = True) -> SessionResult:
-    """Judge a session that `tool_parameter_match` has judged (`own`) as another system would.
+    """Score a session that `tool_parameter_match` has scored (`own`) as another system would.
 
     A score passes where the system says so; where it draws no line, from the golden's own threshold on. `final=False`:
-    more turns may come, so that nothing is said of the whole.
+    more turns may come, so that the whole has no score yet.
     """
     session, golden = own.session, own.golden
     named = replace(own, preset=chosen.name, criterion=chosen.criterion)
@@ -185,7 +185,7 @@ def _as_one(
 
 
 def _expected(chosen: ChosenPreset, golden: Golden) -> object:
-    """Return how often tools should be called, where the system counts and the golden says so; expected calls else."""
+    """Return expected counts of calls where the system counts and the golden has them, else expected calls."""
     if chosen.preset.reads_counts(chosen.checked):
         counts = golden.call_counts or (golden.turns[0].call_counts if len(golden.turns) == 1 else {})
         if counts:
@@ -205,7 +205,7 @@ def _actual(chosen: ChosenPreset, session: Session, whole: Turn | None) -> objec
 
 
 def _options(chosen: ChosenPreset, session: Session) -> Mapping[str, Any]:
-    """Add what the trace says of tools, where the system wants it and nobody else said it."""
+    """Add the trace's tool definitions, where the system reads them and no option has them."""
     option = chosen.preset.functions_option
     if option is None or {option, to_camel(option)} & chosen.options.keys():
         return chosen.options
@@ -226,7 +226,7 @@ def _unseen(turn: TurnResult) -> Reason | None:
 
 
 def _blank(turn: TurnResult, verdict: Verdict) -> TurnResult:
-    """Return a turn of which no call was judged."""
+    """Return a turn without scored calls."""
     return TurnResult(
         verdict,
         rejected=turn.rejected,

@@ -1,6 +1,6 @@
 """tau2-bench's action check (`Action.compare_with_tool_call`, sierra-research/tau2-bench a2c0247).
 
-An expected action is matched if any call at all of that name agrees; one call may stand for several actions. What has
+An expected action is matched if any call at all of that name agrees; one call may match several actions. What has
 to agree are the arguments named in the action's `compare_args` (an empty list: none), and, where the action has no
 such list, the arguments *of the call*: a call that leaves an expected argument out still matches. The reward is 1.0
 only if every action is matched; with no action it is 1.0.
@@ -17,7 +17,7 @@ NAME = "tau2"
 
 
 class Tau2Options(PresetOptions):
-    """tau2's action check has no options: what to compare stands in each action's `compare_args`."""
+    """tau2's action check has no options: each action's `compare_args` says what to compare."""
 
 
 def score(expected: object, actual: object, options: Tau2Options) -> PresetResult:  # noqa: ARG001 - it has none

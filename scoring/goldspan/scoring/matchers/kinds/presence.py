@@ -51,7 +51,7 @@ class Absent(Matcher):
 
 @dataclass(frozen=True, slots=True)
 class Ignore(Matcher):
-    """Is not judged, passed or not: it leaves the mean."""
+    """Is not scored, passed or not: it leaves the mean."""
 
     @property
     def may_be_absent(self) -> bool:
@@ -59,7 +59,7 @@ class Ignore(Matcher):
         return True
 
     def score(self, actual: JsonValue, rule: Rule, earlier: EarlierCalls | None) -> Fraction | None:  # noqa: ARG002
-        """Return 1: where something has to be said, it does no harm."""
+        """Return 1: it lowers no score."""
         return ONE
 
     def parts(self, actual: JsonValue, rule: Rule, earlier: EarlierCalls | None, place: Steps) -> Iterator[Part]:  # noqa: ARG002

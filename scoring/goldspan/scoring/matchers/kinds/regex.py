@@ -66,7 +66,7 @@ def _read(value: JsonValue, _: Options, where: ValuePath, reader: MatcherReader)
     else:
         try:
             return _compiled(value)
-        except Exception as error:  # noqa: BLE001 - RE2's error stands in a module that is imported lazily
+        except Exception as error:  # noqa: BLE001 - RE2 is imported lazily, so its error class is not known here
             why = error.args[0].decode("utf-8", "replace") if error.args and isinstance(error.args[0], bytes) else error
             reader.mistake(inside, f"found {shown(value)}, expected a regular expression of RE2: {why}")
     return None

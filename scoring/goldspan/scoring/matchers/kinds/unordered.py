@@ -43,7 +43,7 @@ class Unordered(Matcher):
         return ZERO if 0 in found else None if None in found else ONE
 
     def parts(self, actual: JsonValue, rule: Rule, earlier: EarlierCalls | None, place: Steps) -> Iterator[Part]:
-        """List its elements; those of the actual list that none stands for are wrong parts."""
+        """List its elements; elements of the actual list without a partner are wrong parts."""
         found: Sequence[JsonValue] = actual if is_sequence(actual) else ()
         scores = included(self.items, found, rule.element(), earlier)
         for index, score in enumerate(scores):
