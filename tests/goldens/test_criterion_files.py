@@ -79,7 +79,12 @@ MISTAKES = {
         "from 0 to 1",
     ),
     "another metric": ("metric: other\ncriterion: {}", 1, "metric", "expected tool_parameter_match"),
-    "beside the metric": ("metric: tool_parameter_match\nthreshold: 1", 2, "threshold", "only `criterion` goes with `metric`"),
+    "beside the metric": (
+        "metric: tool_parameter_match\nthreshold: 1",
+        2,
+        "threshold",
+        "only `criterion` goes with `metric`",
+    ),
     "a list": ("- threshold: 1", 1, "", "expected an object with the fields of a criterion"),
     "twice": ("threshold: 1\nthreshold: 1", 2, "threshold", "first on line 1"),
     "NaN": ("threshold: .nan", 1, "threshold", "expected a finite number"),
