@@ -54,10 +54,10 @@ def blocks(page: str) -> list[Block]:
 
 
 def as_module(page: str) -> str:
-    """The page's Python blocks as one module, each statement on the line it has in the page."""
+    """The Python blocks of a page that are no files, as one module: each statement on the line it has in the page."""
     lines = [""] * (page.count("\n") + 1)
     for block in blocks(page):
-        if block.language == "python":
+        if block.language == "python" and block.file is None:
             for offset, line in enumerate(block.text.splitlines()):
                 lines[block.line - 1 + offset] = line
     return "\n".join(lines) + "\n"
