@@ -52,15 +52,15 @@ UNEXPECTED = CallResult(
 TURN = TurnResult(
     FAIL,
     calls=(ALIGNED, MISSING),
-    unexpected=(UNEXPECTED,),
+    unexpected_calls=(UNEXPECTED,),
     turn=Turn((ACTUAL,), root=ROOT_SPAN, trace_ids=(TRACE,)),
     turn_index=0,
     expected_index=0,
-    expected=2,
-    evaluated=2,
-    matched=1,
+    calls_expected=2,
+    calls_evaluated=2,
+    calls_matched=1,
 )
-SESSION = SessionResult(FAIL, session=None, golden=None, turns=(TURN,), expected=1, evaluated=1)
+SESSION = SessionResult(FAIL, session=None, golden=None, turns=(TURN,), turns_expected=1, turns_evaluated=1)
 
 _LEVELS = {CallResult: Level.CALL, TurnResult: Level.TURN, SessionResult: Level.SESSION}
 

@@ -61,7 +61,11 @@ def unknown(name: str, capture: Capture = Capture.NOT_CAPTURED) -> CallResult:
 def turn(index: int, score: Verdict, *calls: CallResult, user: str = "", **more: Any) -> TurnResult:
     said = Content(user, Capture.CAPTURED) if user else Content()
     evaluated = sum(one.verdict.exact is not None for one in calls)
-    fields: dict[str, Any] = {"turn": Turn(user_text=said), "expected": len(calls), "evaluated": evaluated} | more
+    fields: dict[str, Any] = {
+        "turn": Turn(user_text=said),
+        "calls_expected": len(calls),
+        "calls_evaluated": evaluated,
+    } | more
     return TurnResult(score, calls, turn_index=index, expected_index=index, **fields)
 
 
@@ -95,7 +99,9 @@ FAILED = session(
             near=ToolCall("convert", {"value": 70.7, "to_unit": "F"}),
         ),
         user="What's the weather in Paris in celsius, and convert 21.5 C to F? And then Lyon.",
-        unexpected=(CallResult(verdict(None, Reason.NOTHING_EXPECTED), actual=ToolCall("lookup", {"city": "Paris"})),),
+        unexpected_calls=(
+            CallResult(verdict(None, Reason.NOTHING_EXPECTED), actual=ToolCall("lookup", {"city": "Paris"})),
+        ),
         rejected=(ToolCall("get_weather", {"town": "Lyon"}, requested=True, rejected=True),),
     ),
     turn(
@@ -127,7 +133,7 @@ FAILED = session(
         user="Book a table",
     ),
     turn(2, verdict(1), call("say_goodbye"), user="Thanks"),
-    TurnResult(verdict(0), (missing("sum_up"),), expected_index=3, expected=1, evaluated=1),
+    TurnResult(verdict(0), (missing("sum_up"),), expected_index=3, calls_expected=1, calls_evaluated=1),
 )
 UNKNOWN = session(
     "7c3d1a60-88a5-4f9e-a1f3-9f4c1f5e1f60",

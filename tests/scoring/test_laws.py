@@ -80,7 +80,11 @@ def test_in_any_order_the_order_of_calls_never_changes_score_or_label(
     shuffled = data.draw(st.permutations(calls))
     one, other = score_turn(expected, Turn(tuple(calls)), free), score_turn(expected, Turn(tuple(shuffled)), free)
     assert (one.verdict.exact, one.verdict.label) == (other.verdict.exact, other.verdict.label)
-    assert (one.evaluated, one.matched, len(one.unexpected)) == (other.evaluated, other.matched, len(other.unexpected))
+    assert (one.calls_evaluated, one.calls_matched, len(one.unexpected_calls)) == (
+        other.calls_evaluated,
+        other.calls_matched,
+        len(other.unexpected_calls),
+    )
 
 
 @given(expected_calls, known_calls, criteria, st.data())

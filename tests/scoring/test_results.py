@@ -208,7 +208,7 @@ class TestDocument:
 
 def test_an_explanation_has_values_only_if_they_are_asked_for() -> None:
     result = score_sessions(goldens("s"), [WRONG]).sessions[0]
-    for detail in (result, result.turns[0], result.turns[0].calls[0], result.turns[0].unexpected[0]):
+    for detail in (result, result.turns[0], result.turns[0].calls[0], result.turns[0].unexpected_calls[0]):
         assert "celsius" not in explain(detail)
         assert "\n" not in explain(detail)
     assert "celsius" in explain(result.turns[0].calls[0], include_values=True)

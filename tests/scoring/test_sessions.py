@@ -63,7 +63,7 @@ def test_a_session_is_the_mean_of_its_turns() -> None:
     result = score_session(golden(None, None), Session("s", (Turn((RIGHT,)), Turn((WRONG,)))))
     assert result.verdict.exact == HALF
     assert result.verdict.label is Label.FAIL
-    assert (result.expected, result.evaluated) == (2, 2)
+    assert (result.turns_expected, result.turns_evaluated) == (2, 2)
     assert (result.calls_expected, result.calls_evaluated) == (2, 2)
 
 
@@ -154,13 +154,13 @@ class TestMissingAndUnexpected:
         result = score_session(golden(None, None), Session("s", (Turn((RIGHT,)),)))
         assert result.verdict.exact == HALF
         assert result.turns[1].turn is None
-        assert result.turns[1].missing == 1
+        assert result.turns[1].calls_missing == 1
 
     def test_or_not_evaluated_if_the_criterion_says_so(self) -> None:
         result = score_session(golden(None, None, missing_turns="not_evaluated"), Session("s", (Turn((RIGHT,)),)))
         assert (result.verdict.exact, result.verdict.label) == (1, Label.NOT_EVALUATED)
         assert result.verdict.reason is Reason.GOLDEN_NEVER_SEEN
-        assert (result.expected, result.evaluated) == (2, 1)
+        assert (result.turns_expected, result.turns_evaluated) == (2, 1)
 
     def test_or_left_out_while_turns_may_still_come(self) -> None:
         result = score_session(golden(None, None), Session("s", (Turn((RIGHT,)),)), final=False)
@@ -178,19 +178,19 @@ class TestMissingAndUnexpected:
         result = score_session(golden(None), Session("s", (Turn((RIGHT,)), Turn((WRONG,)))))
         assert result.verdict.exact == 1
         assert result.turns[1].verdict.reason is Reason.TURN_NOT_EXPECTED
-        assert [extra.verdict.reason for extra in result.turns[1].unexpected] == [Reason.TURN_NOT_EXPECTED]
+        assert [extra.verdict.reason for extra in result.turns[1].unexpected_calls] == [Reason.TURN_NOT_EXPECTED]
 
     def test_turns_of_which_nothing_is_expected_are_out_of_the_mean(self) -> None:
         wanted = Golden("s", (GoldenTurn((F,)), GoldenTurn(())))
         result = score_session(wanted, Session("s", (Turn((RIGHT,)), Turn((WRONG,)))))
-        assert (result.verdict.exact, result.expected) == (1, 1)
+        assert (result.verdict.exact, result.turns_expected) == (1, 1)
         nothing = score_session(Golden("s", (GoldenTurn(()),)), Session("s", (Turn((RIGHT,)),)))
         assert nothing.verdict.reason is Reason.NOTHING_EXPECTED
 
     def test_a_session_is_judged_by_what_its_unknown_calls_may_be(self) -> None:
         undecided = score_session(golden(None, None), Session("s", (Turn((RIGHT,)), Turn((LOST,)))))
         assert undecided.verdict.reason is Reason.ARGUMENTS_NOT_CAPTURED
-        assert (undecided.verdict.exact, undecided.evaluated) == (1, 1)
+        assert (undecided.verdict.exact, undecided.turns_evaluated) == (1, 1)
         failed = score_session(golden(None, None), Session("s", (Turn((WRONG,)), Turn((LOST,)))))
         assert (failed.verdict.exact, failed.verdict.label) == (0, Label.FAIL)
 

@@ -77,14 +77,14 @@ class TestOptional:
     def test_left_out_it_is_no_loss(self) -> None:
         result = score_turn([must("f"), may("g")], [did("f")])
         assert verdict(result) == (1, Label.PASS, None)
-        assert (result.expected, result.matched, result.missing, len(result.calls)) == (1, 1, 0, 1)
+        assert (result.calls_expected, result.calls_matched, result.calls_missing, len(result.calls)) == (1, 1, 0, 1)
 
     def test_made_it_is_scored_outside_the_mean_and_not_unexpected(self) -> None:
         result = score_turn([must("f"), may("g", x=1, y=2)], [did("f"), did("g", x=1, y=3)])
         assert verdict(result) == (1, Label.PASS, None)
         assert result.calls[1].verdict.exact == HALF
         assert result.calls[1].optional
-        assert result.unexpected == ()
+        assert result.unexpected_calls == ()
         assert "optional and wrong: g" in explain(result)
 
     def test_it_saves_a_call_from_the_penalty_on_unexpected_ones(self) -> None:
@@ -100,7 +100,7 @@ class TestOptional:
     def test_it_keeps_its_place_in_the_order(self) -> None:
         result = score_turn([must("f"), may("g"), must("h")], [did("f"), did("h"), did("g")])
         assert verdict(result) == (1, Label.PASS, None)
-        assert [call.actual.name for call in result.unexpected if call.actual] == ["g"]
+        assert [call.actual.name for call in result.unexpected_calls if call.actual] == ["g"]
 
     def test_alone_nothing_is_expected(self) -> None:
         assert verdict(score_turn([may("f")], [did("f")])) == (None, Label.NOT_EVALUATED, Reason.NOTHING_EXPECTED)
@@ -129,7 +129,7 @@ class TestForbidden:
         result = score_turn([must("h"), forbidden], [did("h"), did("f", x=1, y="b")])
         assert verdict(result) == (1, Label.FAIL if violated else Label.PASS, None)
         assert [call.violates for call in result.violations] == [forbidden] * violated
-        assert result.expected == 1
+        assert result.calls_expected == 1
 
     def test_without_arguments_it_means_calls_beside_the_expected_ones(self) -> None:
         expected = [must("f", x=1), may("g"), never("*")]
@@ -248,7 +248,7 @@ class TestAlternatives:
         actual = [did("a"), did("b")]
         for index, golden in enumerate((either(*reversed(lists)), either(*lists))):
             [turn] = score_session(golden, session(actual)).turns
-            assert (turn.alternative, turn.verdict.exact, turn.unexpected) == (index, 1, ())
+            assert (turn.alternative, turn.verdict.exact, turn.unexpected_calls) == (index, 1, ())
 
     def test_one_that_passes_beats_one_that_scores_more_and_is_forbidden(self) -> None:
         golden = either([must("a"), never("b")], [must("b"), must("c")], threshold=0.5)
@@ -278,7 +278,7 @@ class TestAlternatives:
         best = score_session(either(*lists), actual)
         assert best.verdict.exact == max(score_session(either(one), actual).verdict.exact or 0 for one in lists)
         shuffled = score_session(either(*data.draw(st.permutations(lists))), actual)
-        assert (shuffled.verdict, shuffled.turns[0].matched) == (best.verdict, best.turns[0].matched)
+        assert (shuffled.verdict, shuffled.turns[0].calls_matched) == (best.verdict, best.turns[0].calls_matched)
 
 
 def test_plain_mappings_say_all_of_it() -> None:

@@ -181,8 +181,8 @@ def test_a_call_passes_only_when_everything_is_right() -> None:
 def test_nothing_expected_is_not_evaluated_and_extras_are_still_named() -> None:
     result = score_turn([], [call("f")], {"extra_calls": "penalize"})
     assert verdict(result) == (None, Label.NOT_EVALUATED, Reason.NOTHING_EXPECTED)
-    assert [extra.actual.name for extra in result.unexpected if extra.actual] == ["f"]
-    assert result.expected == 0
+    assert [extra.actual.name for extra in result.unexpected_calls if extra.actual] == ["f"]
+    assert result.calls_expected == 0
 
 
 def test_what_became_of_each_argument_is_told() -> None:
@@ -214,8 +214,8 @@ class TestNearMisses:
     def test_a_call_is_the_near_miss_of_one_expected_call_and_still_unexpected(self) -> None:
         result = score_turn([call("f", x=1), call("f", x=2)], [call("f")])
         assert [found.actual_index for found in result.calls] == [0, None]
-        assert [extra.actual_index for extra in result.unexpected] == [0]
-        assert (result.missing, result.matched) == (2, 0)
+        assert [extra.actual_index for extra in result.unexpected_calls] == [0]
+        assert (result.calls_missing, result.calls_matched) == (2, 0)
 
     def test_a_call_out_of_order_is_the_near_miss(self) -> None:
         result = score_turn([call("a"), call("b")], [call("b"), call("a")])
@@ -262,7 +262,7 @@ class TestFailedAndRejected:
         reported = score_turn([call("f", x=1)], [rejected])
         assert reported.verdict.exact == 0
         assert reported.rejected == (rejected,)
-        assert reported.unexpected == ()
+        assert reported.unexpected_calls == ()
         assert "that request was not executed" in explain(reported.calls[0])
         counted = score_turn([call("f", x=1)], [rejected], {"rejected_requests": "count"})
         assert counted.verdict.exact == 1
@@ -294,7 +294,7 @@ class TestUnknown:
         assert verdict(result) == (None, Label.NOT_EVALUATED, reason)
         assert result.calls[0].aligned
         assert result.calls[0].arguments_with(Outcome.UNKNOWN) == ("x",)
-        assert (result.expected, result.evaluated, result.matched) == (1, 0, 1)
+        assert (result.calls_expected, result.calls_evaluated, result.calls_matched) == (1, 0, 1)
 
     def test_a_call_of_which_no_argument_is_expected_needs_none(self) -> None:
         assert score_turn([call("f")], [unknown(Capture.NOT_CAPTURED)]).verdict.exact == 1
@@ -308,7 +308,7 @@ class TestUnknown:
     def test_one_call_in_ten_with_captured_arguments_is_not_a_pass(self) -> None:
         result = score_turn([call("f", x=1)] * 10, [ToolCall("f", {"x": 1}), *[unknown(Capture.NOT_CAPTURED)] * 9])
         assert verdict(result) == (Fraction(1), Label.NOT_EVALUATED, Reason.ARGUMENTS_NOT_CAPTURED)
-        assert (result.expected, result.evaluated) == (10, 1)
+        assert (result.calls_expected, result.calls_evaluated) == (10, 1)
 
     def test_a_verdict_is_given_where_the_unknown_cannot_change_it(self) -> None:
         right, lost = ToolCall("f", {"x": 1}), unknown(Capture.NOT_CAPTURED)
@@ -401,8 +401,8 @@ def test_a_score_is_a_share_and_counts_add_up(expected: Any, actual: Any, criter
     result = score_turn(expected, actual, criterion)
     assert (result.verdict.exact is None) == (not expected)
     assert 0 <= (result.verdict.exact or 0) <= 1
-    assert len(result.calls) == result.expected == result.matched + result.missing == len(expected)
-    assert result.matched + len(result.unexpected) == len(actual)
+    assert len(result.calls) == result.calls_expected == result.calls_matched + result.calls_missing == len(expected)
+    assert result.calls_matched + len(result.unexpected_calls) == len(actual)
     assert (result.verdict.reason is None) == (result.verdict.label is not Label.NOT_EVALUATED)
 
 

@@ -101,7 +101,7 @@ class TurnResult(Scored, frozen=True, gc=False):
 
     calls: tuple[CallResult, ...] = ()
     """One for each expected call, in the golden's order; of optional calls only those that were made."""
-    unexpected: tuple[CallResult, ...] = ()
+    unexpected_calls: tuple[CallResult, ...] = ()
     """One for each actual call that stands for no expected one; reported, not scored, unless it was forbidden."""
     rejected: tuple[ToolCall, ...] = ()
     """Requests that were refused before execution; reported, not scored unless the criterion counts them."""
@@ -111,11 +111,11 @@ class TurnResult(Scored, frozen=True, gc=False):
     """Position among the run's turns, from 0."""
     expected_index: int | None = None
     """Position among the golden's turns, from 0; none for a turn the golden does not have."""
-    expected: int = 0
+    calls_expected: int = 0
     """How many calls count towards the mean."""
-    evaluated: int = 0
+    calls_evaluated: int = 0
     """How many of these were evaluated."""
-    matched: int = 0
+    calls_matched: int = 0
     """How many of them have a partner."""
     approximate: bool = False
     """The turn was too large to align exactly; the pairs found are good, perhaps not best."""
@@ -136,10 +136,10 @@ class TurnResult(Scored, frozen=True, gc=False):
     @property
     def violations(self) -> tuple[CallResult, ...]:
         """Calls that were made although they are forbidden."""
-        return tuple(call for call in (*self.calls, *self.unexpected) if call.violates is not None)
+        return tuple(call for call in (*self.calls, *self.unexpected_calls) if call.violates is not None)
 
     @property
-    def missing(self) -> int:
+    def calls_missing(self) -> int:
         """How many expected calls have no partner."""
         return sum(call.missing for call in self.calls)
 
@@ -160,9 +160,9 @@ class SessionResult(Scored, frozen=True, gc=False):
     golden: Golden | None
     """None for a session without one."""
     turns: tuple[TurnResult, ...] = ()
-    expected: int = 0
+    turns_expected: int = 0
     """How many turns count towards the mean."""
-    evaluated: int = 0
+    turns_evaluated: int = 0
     metric: str = "tool_parameter_match"
     criterion: str = ""
     """A digest of the criterion, or a preset's name: scores of different criteria are never averaged."""
@@ -208,12 +208,12 @@ class SessionResult(Scored, frozen=True, gc=False):
     @property
     def calls_expected(self) -> int:
         """Expected calls of all turns."""
-        return sum(turn.expected for turn in self.turns)
+        return sum(turn.calls_expected for turn in self.turns)
 
     @property
     def calls_evaluated(self) -> int:
         """Evaluated calls of all turns."""
-        return sum(turn.evaluated for turn in self.turns)
+        return sum(turn.calls_evaluated for turn in self.turns)
 
 
 _MOST_NAMES = 10
@@ -265,14 +265,14 @@ def explain_turn(turn: TurnResult) -> str:
     if turn.answer is not None:
         return _of_preset(turn.answer)
     violations = turn.violations
-    others = [call for call in turn.unexpected if call.violates is None]
+    others = [call for call in turn.unexpected_calls if call.violates is None]
     wrong = [call for call in turn.calls if call.aligned and _is_wrong(call)]
     required = [call for call in turn.calls if not call.optional]
     unknown = [call for call in required if call.verdict.label is Label.NOT_EVALUATED]
     missing = [call for call in required if call.missing and call.verdict.label is Label.FAIL]
     if required:
         right = sum(call.verdict.exact == 1 for call in required)
-        parts = [f"{right} of {turn.expected} calls right"]
+        parts = [f"{right} of {turn.calls_expected} calls right"]
         if turn.alternative is not None:
             parts.append(f"by alternative {turn.alternative + 1}")
     elif turn.verdict.label is Label.NOT_EVALUATED:
@@ -299,13 +299,13 @@ def explain_session(session: SessionResult) -> str:
     if session.answer is not None:
         return _of_preset(session.answer)
     broken = [turn for turn in session.turns if turn.violations]
-    if not session.expected:
+    if not session.turns_expected:
         if broken:
             return f"forbidden calls: {', '.join(turn_name(turn) for turn in broken)}"
         if session.verdict.reason is None:
             return "nothing that is forbidden was called"
         return f"not evaluated: {REASON_TEXT[session.verdict.reason]}"
-    parts = [f"{session.evaluated} of {session.expected} turns evaluated"]
+    parts = [f"{session.turns_evaluated} of {session.turns_expected} turns evaluated"]
     if broken:
         parts.append(f"forbidden calls: {', '.join(turn_name(turn) for turn in broken)}")
     failed = [turn for turn in session.turns if turn.verdict.label is Label.FAIL and turn not in broken]
@@ -404,7 +404,7 @@ def is_interesting(session: SessionResult) -> bool:
 
 def _has_more(turn: TurnResult) -> bool:
     verdicts = [turn.verdict, *(call.verdict for call in turn.calls)]
-    return bool(turn.unexpected or turn.rejected) or any(map(_differs, verdicts))
+    return bool(turn.unexpected_calls or turn.rejected) or any(map(_differs, verdicts))
 
 
 def _differs(verdict: Verdict) -> bool:
@@ -468,7 +468,7 @@ def _calls(turn: TurnResult) -> Iterator[str]:
         if _differs(call.verdict) or call.extra_arguments:
             yield f"{verdict_text(call.verdict)} {_name(call)}: {explain_call(call, include_values=True)}"
     near = {call.actual_index for call in turn.calls if call.missing}
-    for call in turn.unexpected:
+    for call in turn.unexpected_calls:
         if call.actual_index in near and call.violates is None:
             continue
         head = "extra" if call.violates is None else verdict_text(call.verdict)
@@ -499,11 +499,11 @@ _MOST_ROWS = 200
 def call_rows(session: str, turn: TurnResult) -> list[tuple[str, ...]]:
     """Return a table's rows for the calls of a turn, or one for the turn itself where it has none."""
     head = (session, turn_name(turn))
-    if not turn.calls and not turn.unexpected:
+    if not turn.calls and not turn.unexpected_calls:
         return [(*head, "", *_label_and_score(turn.verdict), explain_turn(turn))]
     return [
         (*head, _name(call), *_label_and_score(call.verdict), explain_call(call, include_values=True))
-        for call in (*turn.calls, *turn.unexpected)
+        for call in (*turn.calls, *turn.unexpected_calls)
     ]
 
 

@@ -62,8 +62,8 @@ def score_run(
         run,
         golden,
         tuple(turns),
-        expected=len(counted),
-        evaluated=evaluated,
+        turns_expected=len(counted),
+        turns_evaluated=evaluated,
         criterion=expected.criterion.digest,
     )
 
@@ -134,7 +134,7 @@ def _not_expected(turn: Turn, index: int) -> TurnResult:
     verdict = Verdict(None, Label.NOT_EVALUATED, Reason.TURN_NOT_EXPECTED)
     return TurnResult(
         verdict,
-        unexpected=tuple(
+        unexpected_calls=tuple(
             CallResult(verdict, actual=call, actual_index=place)
             for place, call in enumerate(turn.calls)
             if not call.rejected

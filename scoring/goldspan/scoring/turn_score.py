@@ -349,9 +349,9 @@ def _result(
         turn,
         turn_index,
         golden.index,
-        expected=len(scored.counted),
-        evaluated=sum(result.verdict.exact is not None for result in scored.counted),
-        matched=sum(result.aligned for result in scored.counted),
+        calls_expected=len(scored.counted),
+        calls_evaluated=sum(result.verdict.exact is not None for result in scored.counted),
+        calls_matched=sum(result.aligned for result in scored.counted),
         approximate=approximate,
     )
 
@@ -381,9 +381,9 @@ def _worth(scored: TurnScore) -> tuple[float | Fraction, ...]:
         len(_BETTER) if kept is None else _BETTER.index(kept.label),
         Fraction(-1) if result.verdict.exact is None else result.verdict.exact,
         scored.bounds.least,
-        result.evaluated - result.expected,
-        result.matched,
-        -len(result.unexpected),
+        result.calls_evaluated - result.calls_expected,
+        result.calls_matched,
+        -len(result.unexpected_calls),
     )
 
 

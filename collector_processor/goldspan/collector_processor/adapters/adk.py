@@ -177,7 +177,7 @@ def _verdicts_of_invocations(result: SessionResult, count: int) -> Iterator[tupl
 def _turn_rationales(turn: TurnResult) -> Iterator[RubricScore]:
     """Yield explanations of a turn and of each of its calls, with values, which ADK shows too."""
     yield _rationale("turn", turn.verdict, explain(turn))
-    for call in (*turn.calls, *turn.unexpected):
+    for call in (*turn.calls, *turn.unexpected_calls):
         yield _rationale(_tool_name(call), call.verdict, explain(call, include_values=True))
 
 

@@ -142,18 +142,18 @@ def _name_list(attributes: Attributes, key: str, found: Iterable[str]) -> None:
 
 def _turn(metric: str, turn: TurnResult) -> Attributes:
     return {
-        names.TURN_EXPECTED_CALLS.of(metric): turn.expected,
-        names.TURN_EVALUATED_CALLS.of(metric): turn.evaluated,
-        names.TURN_MATCHED_CALLS.of(metric): turn.matched,
-        names.TURN_MISSING_CALLS.of(metric): turn.missing,
-        names.TURN_UNEXPECTED_CALLS.of(metric): len(turn.unexpected),
+        names.TURN_EXPECTED_CALLS.of(metric): turn.calls_expected,
+        names.TURN_EVALUATED_CALLS.of(metric): turn.calls_evaluated,
+        names.TURN_MATCHED_CALLS.of(metric): turn.calls_matched,
+        names.TURN_MISSING_CALLS.of(metric): turn.calls_missing,
+        names.TURN_UNEXPECTED_CALLS.of(metric): len(turn.unexpected_calls),
     }
 
 
 def _session(metric: str, session: SessionResult) -> Attributes:
     return {
-        names.SESSION_EXPECTED_TURNS.of(metric): session.expected,
-        names.SESSION_EVALUATED_TURNS.of(metric): session.evaluated,
+        names.SESSION_EXPECTED_TURNS.of(metric): session.turns_expected,
+        names.SESSION_EVALUATED_TURNS.of(metric): session.turns_evaluated,
         names.SESSION_EXPECTED_CALLS.of(metric): session.calls_expected,
         names.SESSION_EVALUATED_CALLS.of(metric): session.calls_evaluated,
     }

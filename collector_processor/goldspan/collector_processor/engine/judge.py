@@ -327,7 +327,7 @@ def _turn_index(turn: TurnResult | MetricTurn) -> int | None:
 def _turn_evaluations(run: _RunEvaluations, turn: TurnResult, root: SpanRef | None, end: int) -> Iterator[Evaluation]:
     key, index = _turn_key(turn, root), _turn_index(turn)
     agent = turn.turn.agent if turn.turn is not None else None
-    for call in (*turn.calls, *turn.unexpected):
+    for call in (*turn.calls, *turn.unexpected_calls):
         actual = call.actual if call.aligned or call.unexpected else None
         target, timestamp = root, end
         if actual is not None:

@@ -427,7 +427,7 @@ class _TurnDifference:
                 sides = call_document(call.expected), NOTHING
                 yield self._change(call.expected.name, "", *sides, self._place(call), note="missing")
         taken = {actual for _, actual in self.pairs}
-        for call in self.result.unexpected:
+        for call in self.result.unexpected_calls:
             if call.actual is not None and call.actual_index not in taken:
                 note = "not expected" if call.violates is None else "forbidden"
                 place = CallPlace(self.index, self.result.alternative, self._before(call.actual_index))

@@ -62,7 +62,7 @@ def totals(result: RunResult) -> Totals:
         calls_matched=sum(call.verdict.exact == 1 for call in calls),
         calls_missing=sum(call.missing for call in calls),
         calls_evaluated=sum(call.verdict.exact is not None for call in calls),
-        calls_unexpected=sum(len(turn.unexpected) for turn in turns),
+        calls_unexpected=sum(len(turn.unexpected_calls) for turn in turns),
         calls_rejected=sum(len(turn.rejected) for turn in turns),
         mean=means[0] if len(means) == 1 else None,
         lowest_mean=min(means, default=None),

@@ -364,7 +364,7 @@ def _notes(result: SessionResult) -> Iterator[str]:
         yield f"scored by {result.preset}"
     elif result.verdict.label is Label.FAIL and golden is not None:
         yield f"needs {score_text(float(golden.criterion.threshold))}"
-    others = [call.actual.name for turn in result.turns for call in turn.unexpected if call.actual]
+    others = [call.actual.name for turn in result.turns for call in turn.unexpected_calls if call.actual]
     if others and result.verdict.label is Label.PASS:
         yield f"{_NOT_EXPECTED}: {listed(others, 3)}"
     if result.calls_evaluated < result.calls_expected:
@@ -428,7 +428,7 @@ def _turn(session: SessionResult, result: TurnResult) -> TurnReport:
         user_text=printable(" ".join(text.split())) if isinstance(text, str) else "",
         expected_tools=tuple(printable(call.expected.name) for call in result.calls if call.expected),
         made_tools=() if turn is None else tuple(printable(call.name) for call in turn.calls),
-        unexpected_tools=tuple(printable(call.actual.name) for call in result.unexpected if call.actual),
+        unexpected_tools=tuple(printable(call.actual.name) for call in result.unexpected_calls if call.actual),
         calls=tuple(_call(call) for call in result.calls),
         others=tuple(_others(result, made)),
         preset=None if result.answer is None else _preset(session, result, result.answer, made),
@@ -437,13 +437,13 @@ def _turn(session: SessionResult, result: TurnResult) -> TurnReport:
 
 def _others(result: TurnResult, made: Sequence[ToolCall]) -> Iterator[OtherCall]:
     """Yield calls that were forbidden, not expected, refused or not judged, in this order."""
-    for call in sorted(result.unexpected, key=lambda call: call.violates is None):
+    for call in sorted(result.unexpected_calls, key=lambda call: call.violates is None):
         if call.actual is not None:
             mark, words = (UNEXPECTED, _NOT_EXPECTED) if call.violates is None else (WRONG, _FORBIDDEN)
             yield OtherCall(mark, words, actual_call(call.actual))
     for request in result.rejected:
         yield OtherCall(REJECTED, _REJECTED, actual_call(request))
-    if not result.calls and not result.unexpected:
+    if not result.calls and not result.unexpected_calls:
         for extra in made:
             yield OtherCall(UNEXPECTED, "not judged", actual_call(extra), judged=False)
 

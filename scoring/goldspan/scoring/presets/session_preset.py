@@ -158,7 +158,7 @@ def _by_turn(chosen: ChosenPreset, own: SessionResult, golden: Golden, *, final:
         made.append(actual)
         turns.append(replace(_blank(turn, _verdict(answer, golden)), answer=answer))
     evaluated = sum(turn.verdict.exact is not None for turn in turns)
-    counted = replace(own, turns=tuple(turns), expected=len(wanted), evaluated=evaluated)
+    counted = replace(own, turns=tuple(turns), turns_expected=len(wanted), turns_evaluated=evaluated)
     if unseen is not None or not final:
         return replace(counted, verdict=Verdict(None, Label.NOT_EVALUATED, unseen or Reason.INCOMPLETE))
     answer = chosen.preset.score({"invocations": wanted}, {"invocations": made}, chosen.options)
@@ -176,12 +176,14 @@ def _as_one(
     unseen = next(filter(None, map(_unseen, own.turns)), None)
     if session.incomplete or unseen is not None:
         verdict = Verdict(None, Label.NOT_EVALUATED, unseen or Reason.INCOMPLETE)
-        return replace(own, turns=(replace(blank, verdict=verdict),), expected=1, evaluated=0, verdict=verdict)
+        return replace(
+            own, turns=(replace(blank, verdict=verdict),), turns_expected=1, turns_evaluated=0, verdict=verdict
+        )
     answer = chosen.preset.score(expected, _actual(chosen, session, whole), _options(chosen, session))
     verdict = _verdict(answer, golden)
     turn = replace(blank, verdict=verdict, answer=answer)
     evaluated = int(verdict.exact is not None)
-    return replace(own, turns=(turn,), expected=1, evaluated=evaluated, verdict=verdict, answer=answer)
+    return replace(own, turns=(turn,), turns_expected=1, turns_evaluated=evaluated, verdict=verdict, answer=answer)
 
 
 def _expected(chosen: ChosenPreset, golden: Golden) -> object:
