@@ -689,7 +689,7 @@ def read_golden_set(document: JsonValue, notes: MistakeCollector, defaults: Crit
 
 
 def _outline(document: JsonValue, notes: MistakeCollector) -> GoldenSet:
-    given = document if is_mapping(document) else {}
+    given: Mapping[str, Any] = document if is_mapping(document) else {}
     names = {key: value for key in ("golden_set", "version") if isinstance(value := given.get(key), str)}
     goldens: list[Golden] = []
     for index, one in enumerate(entries if is_list(entries := given.get("goldens")) else ()):

@@ -91,7 +91,8 @@ def check_argument(name: str, value: Any, alternatives: Sequence[Any], parameter
 
 def type_of(alternatives: Sequence[Any]) -> type | None:
     """Find the type of the first alternative that is more than the mark of an optional argument."""
-    return next((type(one) for one in alternatives if one != ""), None)
+    first: list[object] = [one for one in alternatives if one != ""][:1]
+    return type(first[0]) if first else None
 
 
 def _check_type(
