@@ -6,7 +6,7 @@ It passes records on to `SpanPipeline.add_log_record`, which queues them until t
 from __future__ import annotations
 
 import logging
-from typing import Protocol, runtime_checkable
+from typing import Protocol, cast, runtime_checkable
 
 from opentelemetry.sdk._logs import LogRecordProcessor, ReadWriteLogRecord
 
@@ -34,7 +34,7 @@ class ToolParameterMatchLogRecordProcessor(LogRecordProcessor):
 
     def __init__(self, span_processor: LogRecordReceiver) -> None:
         """Pass records to the processor, or exporter, on the tracer provider. Raises `SettingsError` for another."""
-        found: object = span_processor
+        found = cast("object", span_processor)  # callers without a type checker may pass anything
         if isinstance(found, type) or not isinstance(found, LogRecordReceiver):
             raise SettingsError(
                 f"span_processor: found a {type(found).__name__}, expected the ToolParameterMatchSpanProcessor or "
