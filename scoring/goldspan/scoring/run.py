@@ -123,7 +123,7 @@ class RunResult(Struct, frozen=True, gc=False):
     """One for each run of a session that has a golden, then one for each session without."""
     never_seen: tuple[Golden, ...] = ()
     problems: tuple[Problem, ...] = ()
-    golden_sets: Mapping[str, str] = field(default_factory=dict)
+    golden_sets: Mapping[str, str] = field(default_factory=dict[str, str])
     """`name@version` to digest of the golden sets that were used."""
 
     @property

@@ -77,10 +77,10 @@ class ToolCall(Struct, frozen=True, gc=False, metaclass=_TakesArgs):
     """
 
     name: str
-    arguments: Mapping[str, JsonValue] | None = field(default_factory=dict)
+    arguments: Mapping[str, JsonValue] | None = field(default_factory=dict[str, Any])
     """By parameter name; `None` exactly where `capture` is not `captured`."""
     capture: Capture = Capture.CAPTURED
-    argument_captures: Mapping[str, Capture] = field(default_factory=dict)
+    argument_captures: Mapping[str, Capture] = field(default_factory=dict[str, Capture])
     """Single arguments whose value is hidden, by name: they are present in `arguments`, but not to be believed."""
     call_id: str | None = None
     start: int = 0
@@ -141,9 +141,9 @@ class Session(Struct, frozen=True, gc=False):
     """Several session ids stood where one was looked for; `id` is then a trace id."""
     incomplete: bool = False
     """A bound, an eviction or a time limit touched this run: calls may be missing."""
-    resource: Mapping[str, JsonValue] = field(default_factory=dict)
+    resource: Mapping[str, JsonValue] = field(default_factory=dict[str, Any])
     """`service.name` and `deployment.environment.name` of the source, where set."""
-    attributes: Mapping[str, JsonValue] = field(default_factory=dict)
+    attributes: Mapping[str, JsonValue] = field(default_factory=dict[str, Any])
     """Attributes of the turn roots that goldens join on, such as `test.case.name`."""
 
 
