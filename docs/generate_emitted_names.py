@@ -58,6 +58,8 @@ def page() -> str:
             "",
             *_instruments(names.METRICS),
             "",
+            f"All points also have {', '.join(f'`{a}`' for a in sorted(_EVERY_POINT))}.",
+            "",
             f"Boundaries of the histogram: {', '.join(f'{b:g}' for b in names.SCORE_BOUNDARIES)}; upper ends belong to",
             "their bucket, so exactly 0 and exactly 1 can each be counted. Points carry an exemplar that leads to the",
             f"judged span. The first {names.NAME_LIMIT} tools, and the first {names.NAME_LIMIT} arguments, are named;",
@@ -107,6 +109,10 @@ _POINT_ATTRIBUTES = (
 )
 
 
+_EVERY_POINT = set.intersection(*(set(instrument.attributes) for instrument in names.METRICS))
+"""Attributes that all points have."""
+
+
 def _attributes(declared: Iterable[Attribute]) -> list[str]:
     return ["| attribute | type | meaning |", "|---|---|---|", *(_row(a) for a in declared)]
 
@@ -117,7 +123,8 @@ def _row(attribute: Attribute) -> str:
 
 def _instruments(declared: Iterable[names.Instrument]) -> list[str]:
     rows = [
-        f"| `{i.shown}` | {i.kind} | `{i.unit}` | {i.meaning} | {', '.join(f'`{a}`' for a in i.attributes)} |"
+        f"| `{i.shown}` | {i.kind} | `{i.unit}` | {i.meaning} | "
+        f"{', '.join(f'`{a}`' for a in i.attributes if a not in _EVERY_POINT)} |"
         for i in declared
     ]
     return ["| metric | kind | unit | meaning | attributes |", "|---|---|---|---|---|", *rows]

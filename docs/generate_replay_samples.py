@@ -16,7 +16,6 @@ from goldspan.collector_processor.cli import main
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs/replay.md"
 COMMANDS = {
-    "table": "score examples/traces --goldens examples/goldens.yaml",
     "inspect": "inspect examples/traces/google-adk.otlp.json examples/traces/google-adk-without-content.otlp.json",
 }
 
