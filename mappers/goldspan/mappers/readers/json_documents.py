@@ -1,4 +1,4 @@
-"""Whole spans out of a JSON text that is cut off or broken somewhere: bad input never loses good data beside it."""
+"""JSON texts of trace files: documents, lines and broken texts, and which format the parsed JSON is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a call failed, and why (R12)."""
+"""Whether a call failed (R12), was only attempted, or a model ended its answer to call tools."""
 
 from __future__ import annotations
 

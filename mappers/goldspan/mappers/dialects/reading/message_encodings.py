@@ -1,4 +1,4 @@
-"""Messages that are decoded one by one, when they are looked at: mostly only the last few are."""
+"""Messages written as span events, or as one attribute for each leaf. They are decoded when they are used."""
 
 from __future__ import annotations
 

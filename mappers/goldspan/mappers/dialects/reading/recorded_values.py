@@ -1,4 +1,4 @@
-"""JSON out of recorded text: what `json.loads` makes of it, in a third of the time."""
+"""Reads recorded values: JSON text, paths into values, ids, Python reprs."""
 
 from __future__ import annotations
 

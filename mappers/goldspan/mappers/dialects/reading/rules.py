@@ -1,4 +1,4 @@
-"""When a span stands for something: the conditions of a dialect's table."""
+"""What a dialect's table is made of: rules that recognise spans, and sources of values."""
 
 from __future__ import annotations
 
