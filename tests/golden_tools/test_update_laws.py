@@ -59,6 +59,21 @@ def test_what_was_accepted_is_no_difference_any_more(
     assert bool([change for change in again if change.note == "never seen"]) is bool(left)
 
 
+def test_a_call_among_those_of_a_group_is_accepted_into_the_group(tmp_path: Path) -> None:
+    def played(*calls: tuple[str, int]) -> Session:
+        made = tuple(ToolCall(name, {}, batch=batch) for name, batch in calls)
+        return Session("s", (Turn(made, user_text=Content("Hi", Capture.CAPTURED)),))
+
+    path = write(tmp_path, record([played(("a", 1), ("c", 1))], "x").document, "yaml")
+    index, seen = load_goldens(path), played(("a", 0), ("b", 0), ("c", 0))
+    path.write_text(
+        GoldenFile(str(path)).accept(acceptable_changes(index, trace_difference(index, [seen]))[0]), "utf-8"
+    )
+    [golden] = load_goldens(path).goldens
+    assert [(call.name, bool(call.group)) for call in golden.turns[0].calls] == [("a", True), ("b", True), ("c", True)]
+    assert trace_difference(load_goldens(path), [seen]).changes == ()
+
+
 @given(runs=st.lists(sessions(turns=2), min_size=1, max_size=3) | st.lists(sessions(), min_size=1, max_size=3))
 def test_every_recording_is_right_by_the_golden_of_all(runs: list[Session]) -> None:
     document = record(runs, "x").document

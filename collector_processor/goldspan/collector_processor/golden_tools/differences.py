@@ -47,6 +47,8 @@ class CallPlace(NamedTuple):
     alternative: int | None
     """None: there is only one list."""
     call: int
+    in_group: bool = False
+    """For a call that belongs after this one: whether it belongs into the same group of parallel calls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -430,7 +432,9 @@ class _TurnDifference:
         for call in self.result.unexpected_calls:
             if call.actual is not None and call.actual_index not in taken:
                 note = "not expected" if call.violates is None else "forbidden"
-                place = CallPlace(self.index, self.result.alternative, self._before(call.actual_index))
+                before = self._before(call.actual_index)
+                in_group = self._among_group(before, call.actual_index)
+                place = CallPlace(self.index, self.result.alternative, before, in_group)
                 yield self._change(call.actual.name, "", NOTHING, _seen(call.actual), place, note=note)
 
     def _arguments(self, call: CallResult) -> Iterator[Change]:
@@ -465,6 +469,12 @@ class _TurnDifference:
     def _before(self, actual_index: int | None) -> int:
         """Return the expected call after which an unexpected one was made, -1 where it was the first."""
         return max((expected for expected, actual in self.pairs if actual < (actual_index or 0)), default=-1)
+
+    def _among_group(self, before: int, actual_index: int | None) -> bool:
+        """Whether calls of the group that this expected call is in were made after the unexpected one, too."""
+        groups = {one.expected_index: one.expected.group for one in self.result.calls if one.expected is not None}
+        later = (expected for expected, actual in self.pairs if actual > (actual_index or 0))
+        return bool(groups.get(before)) and any(groups.get(expected) == groups[before] for expected in later)
 
     def _change(
         self,

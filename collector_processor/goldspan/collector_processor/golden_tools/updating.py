@@ -236,7 +236,7 @@ def _edits_of_call(document: JsonValue, top: ValuePath, change: Change) -> Itera
             yield SetValue((*around, "calls"), [change.after])
         return
     path = call_path(document, top, change.place)
-    if "parallel" in path:
+    if "parallel" in path and not change.place.in_group:
         path = path[: path.index("parallel")]
     if isinstance(index := path[-1], int):
         yield InsertItem((*path[:-1], index + 1), change.after)
