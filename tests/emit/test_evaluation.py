@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 import evaluation_examples as given
 from goldspan.collector_processor.emit.evaluation import DetailDigest, Evaluation
-from goldspan.collector_processor.sinks.score import score_from
+from goldspan.collector_processor.sinks.score_exporter import score_from
 
 EVALUATIONS = {
     "aligned call": given.evaluation(given.ALIGNED),

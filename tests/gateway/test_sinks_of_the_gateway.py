@@ -15,8 +15,7 @@ from goldspan.collector_processor.gateway.interfaces import Accepted, Request, S
 from goldspan.collector_processor.gateway.pipeline import GatewayPipeline
 from goldspan.collector_processor.gateway.settings.loading import load_settings
 from goldspan.collector_processor.gateway.settings.sections import PipelineSettings
-from goldspan.collector_processor.sinks.score import Score
-from goldspan.collector_processor.sinks.score_exporter import ScoreExporter, ScoreSinks, SendResult
+from goldspan.collector_processor.sinks.score_exporter import Score, ScoreExporter, ScoreSinks, SendResult
 from goldspan.scoring.errors import FileError
 from goldspan.scoring.goldens import GoldenIndex, load_goldens
 from otlp_containers import as_message

@@ -15,8 +15,7 @@ from opentelemetry.sdk.trace import TracerProvider
 
 from goldspan.collector_processor import ToolParameterMatchSpanProcessor
 from goldspan.collector_processor.sinks import LangfuseScores, MLflowScores, PhoenixScores
-from goldspan.collector_processor.sinks.score import Score
-from goldspan.collector_processor.sinks.score_exporter import ScoreExporter, SendResult, _QueuedScore
+from goldspan.collector_processor.sinks.score_exporter import Score, ScoreExporter, SendResult, _QueuedScore
 from in_process_rig import Inner, until
 from score_backend import Reply, Server, score_backend
 from scripted_agent import PARIS, ROME, Call, golden, golden_set, run_turn

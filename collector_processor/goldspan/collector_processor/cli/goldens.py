@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import gzip
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -11,9 +14,14 @@ import click
 from goldspan.collector_processor.cli.options import COLOR, TRACES
 from goldspan.collector_processor.cli.output import complain, end, file_errors, read_with_progress, write_json
 from goldspan.collector_processor.golden_tools.checking import check_goldens
-from goldspan.collector_processor.golden_tools.difference_text import Line, as_markdown, as_text
-from goldspan.collector_processor.golden_tools.differences import Change, set_changes, trace_difference
-from goldspan.collector_processor.golden_tools.importing import SOURCES, import_file
+from goldspan.collector_processor.golden_tools.differences import (
+    Change,
+    Line,
+    as_markdown,
+    as_text,
+    set_changes,
+    trace_difference,
+)
 from goldspan.collector_processor.golden_tools.recording import record as record_sessions
 from goldspan.collector_processor.golden_tools.updating import AcceptableChange, GoldenFile, acceptable_changes
 from goldspan.collector_processor.golden_tools.writing import (
@@ -28,11 +36,16 @@ from goldspan.collector_processor.replay.trace_files import TraceFiles, trace_fi
 from goldspan.collector_processor.replay.wording import counted, printable
 from goldspan.mappers.assembly import assemble
 from goldspan.mappers.dialect_registry import DialectRegistry
+from goldspan.scoring.errors import FileError, GoldenFileError, Mistake
 from goldspan.scoring.goldens import load_goldens
+from goldspan.scoring.goldens.benchmarks import Imported, import_bfcl, import_tau2, read_records
+from goldspan.scoring.goldens.documents import MistakeCollector, Unreadable
 from goldspan.scoring.goldens.schema import golden_set_schema
 from goldspan.scoring.sessions import JsonValue, Session
 
 _OUTPUT = click.option("-o", "--output", metavar="FILE", help="Write to this .yaml, .yml, .json or .jsonl file.")
+_BENCHMARKS = ("bfcl", "tau2")
+_GZIP = b"\x1f\x8b"
 _NAME = click.option("--name", metavar="NAME", help="Name of the golden set; that of the file if not given.")
 
 
@@ -198,7 +211,7 @@ def update(golden_file: str, traces: tuple[str, ...], *, yes: bool, dry_run: boo
 
 @goldens.command("import")
 @click.argument("file", metavar="FILE")
-@click.option("--from", "source", type=click.Choice(SOURCES), required=True, help="The benchmark it comes from.")
+@click.option("--from", "source", type=click.Choice(_BENCHMARKS), required=True, help="The benchmark it comes from.")
 @_OUTPUT
 @_NAME
 @click.option("--session-prefix", default="", metavar="TEXT", help="Put this before each id to make a session id.")
@@ -215,9 +228,33 @@ def import_(
     _refuse_to_replace(output, force=force)
     with file_errors():
         set_name = name or name_of(output or file)
-        imported = import_file(file, source, set_name, prefix=session_prefix, user_calls=user_calls)
+        notes = MistakeCollector(file)
+        imported = Imported({})
+        # What cannot be read at all is among the mistakes.
+        with contextlib.suppress(Unreadable):
+            records = read_records(_benchmark_text(file), notes)
+            if source == "bfcl":
+                imported = import_bfcl(records, set_name, notes, prefix=session_prefix)
+            else:
+                imported = import_tau2(records, set_name, notes, prefix=session_prefix, user_calls=user_calls)
+        if notes.mistakes:
+            raise GoldenFileError(*notes.in_order())
         complain(f"note: {notice}" for notice in imported.notices)
         _write(output, imported.document, {})
+
+
+def _benchmark_text(file: str) -> str:
+    """Read a file that may be compressed with gzip."""
+    try:
+        content = Path(file).read_bytes()
+        if content.startswith(_GZIP):
+            content = gzip.decompress(content)
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise FileError(Mistake(file, "", "not UTF-8 text: save the file as UTF-8")) from None
+    except (OSError, EOFError, zlib.error) as error:
+        why = getattr(error, "strerror", None) or error
+        raise FileError(Mistake(file, "", f"cannot be read: {why}")) from None
 
 
 @goldens.command()

@@ -9,9 +9,8 @@ from typing import Any, NamedTuple, cast
 
 import click
 
-from goldspan.collector_processor.replay.sending import SINK_KINDS, Sink
-
 REPORT_KINDS = ("junit", "html", "markdown")
+_SINK_KINDS = ("phoenix", "mlflow", "langfuse")
 
 
 class ReportFile(NamedTuple):
@@ -56,20 +55,20 @@ class ReportType(click.ParamType[ReportFile]):
         return ReportFile(kind, Path(name))
 
 
-class SinkType(click.ParamType[Sink]):
+class SinkType(click.ParamType[tuple[str, str]]):
     """A kind of back-end and its address."""
 
     name = "sink"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Sink:
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
         """Read KIND=URL."""
-        if isinstance(value, Sink):  # click converts what it has converted
-            return value
+        if isinstance(value, tuple):  # click converts what it has converted
+            return cast("tuple[str, str]", value)
         kind, _, endpoint = str(value).partition("=")
-        if kind not in SINK_KINDS or not endpoint.startswith(("http://", "https://")):
-            kinds = ", ".join(SINK_KINDS)
+        if kind not in _SINK_KINDS or not endpoint.startswith(("http://", "https://")):
+            kinds = ", ".join(_SINK_KINDS)
             self.fail(f"{value!r}: expected KIND=URL, as in phoenix=http://localhost:6006, one of {kinds}", param, ctx)
-        return Sink(kind, endpoint)
+        return kind, endpoint
 
 
 class PresetOptionType(click.ParamType[tuple[str, Any]]):

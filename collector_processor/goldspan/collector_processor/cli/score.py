@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -27,10 +28,9 @@ from goldspan.collector_processor.cli.output import complain, end, file_errors, 
 from goldspan.collector_processor.emit.enriched_traces import ScoreAttributes, write_enriched
 from goldspan.collector_processor.metric_workers import MetricWorkers
 from goldspan.collector_processor.replay.baseline import decide_against, load_baseline
-from goldspan.collector_processor.replay.exit_code import Coverage, decide_exit_code
 from goldspan.collector_processor.replay.hints import argument_advice
-from goldspan.collector_processor.replay.replay import replay
-from goldspan.collector_processor.replay.sending import Sink, sending
+from goldspan.collector_processor.replay.replay import Consumer, replay
+from goldspan.collector_processor.replay.summary import Coverage, decide_exit_code
 from goldspan.collector_processor.replay.trace_files import TraceFiles, trace_files
 from goldspan.collector_processor.report.html import html_report
 from goldspan.collector_processor.report.junit import junit_report
@@ -123,7 +123,7 @@ def score(
     enriched: str | None,
     otlp_endpoint: str | None,
     otlp_metrics: bool,
-    sinks: tuple[Sink, ...],
+    sinks: tuple[tuple[str, str], ...],
     fail_under: Fraction | None,
     coverage: str,
     baseline_file: str | None,
@@ -158,7 +158,7 @@ def score(
             _refuse_input_as_output("--enriched", Path(enriched), files)
         attributes = ScoreAttributes()
         complaints: list[object] = []
-        destinations = sending(otlp_endpoint, sinks, complaints, otlp_metrics=otlp_metrics)
+        destinations = _sending(otlp_endpoint, sinks, complaints, otlp_metrics=otlp_metrics)
         with destinations as consumers, read_with_progress(files, registry.markers) as views:
             if enriched is not None:
                 consumers.append(attributes.take)
@@ -200,6 +200,17 @@ def _scorer(
         metrics=[*chosen, *metrics],
         run=MetricWorkers(),
     )
+
+
+def _sending(
+    otlp_endpoint: str | None, sinks: Sequence[tuple[str, str]], complaints: list[object], *, otlp_metrics: bool
+) -> AbstractContextManager[list[Consumer]]:
+    if otlp_endpoint is None and not sinks:
+        return nullcontext([])
+    # Imported when asked for: the exporters take longer to import than most traces take to score.
+    from goldspan.collector_processor.replay.sending import sending  # noqa: PLC0415
+
+    return sending(otlp_endpoint, sinks, complaints, otlp_metrics=otlp_metrics)
 
 
 def _refuse_input_as_output(option: str, output: Path, files: TraceFiles) -> None:

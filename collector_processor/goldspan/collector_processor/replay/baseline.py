@@ -17,13 +17,16 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from goldspan.collector_processor.replay.exit_code import Coverage, ExitDecision, nothing_found, too_low
-from goldspan.collector_processor.replay.totals import (
+from goldspan.collector_processor.replay.summary import (
+    Coverage,
+    ExitDecision,
     gaps,
     has_golden,
     is_gap,
+    nothing_found,
     run_numbers,
     session_names,
+    too_low,
     totals,
     unseen_goldens,
 )

@@ -16,7 +16,17 @@ from html import escape
 from importlib import resources
 
 from goldspan.collector_processor.replay.hints import HELP
-from goldspan.collector_processor.replay.wording import counted, printable, score_text
+from goldspan.collector_processor.replay.wording import (
+    ABSENT,
+    Absent,
+    arguments_text,
+    counted,
+    differences,
+    may_be_absent,
+    printable,
+    score_text,
+    shorten,
+)
 from goldspan.collector_processor.report.model import (
     LABEL_WORDS,
     MARKS,
@@ -32,14 +42,6 @@ from goldspan.collector_processor.report.model import (
     TurnReport,
 )
 from goldspan.collector_processor.report.terminal import call_text
-from goldspan.collector_processor.report.values import (
-    ABSENT,
-    Absent,
-    arguments_text,
-    differences,
-    may_be_absent,
-    shorten,
-)
 from goldspan.scoring.json_values import plain
 from goldspan.scoring.matchers.kinds.literal import dollar_keys
 from goldspan.scoring.results import Outcome

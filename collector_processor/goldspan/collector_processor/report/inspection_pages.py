@@ -10,10 +10,9 @@ from rich.cells import cell_len
 
 from goldspan.collector_processor.replay.hints import advice_of
 from goldspan.collector_processor.replay.inspection import Inspection, user_text
-from goldspan.collector_processor.replay.wording import counted, printable
+from goldspan.collector_processor.replay.wording import counted, printable, shorten
 from goldspan.collector_processor.report.model import actual_call, problem_texts
 from goldspan.collector_processor.report.terminal import Page, call_text, hint_rows, problem_rows
-from goldspan.collector_processor.report.values import shorten
 from goldspan.mappers.assembly import DEFAULT_SESSION_KEYS
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.dialects import Dialect, DialectTable, Source

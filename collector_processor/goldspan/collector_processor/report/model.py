@@ -11,19 +11,29 @@ from fractions import Fraction
 
 from msgspec import Struct
 
-from goldspan.collector_processor.replay.exit_code import Coverage, ExitDecision
 from goldspan.collector_processor.replay.hints import CAPTURE_WORDS, Hint, hints_for_run
-from goldspan.collector_processor.replay.totals import (
+from goldspan.collector_processor.replay.summary import (
+    Coverage,
+    ExitDecision,
     Totals,
+    because,
     has_golden,
     run_numbers,
     session_names,
+    summary_rows,
     totals,
     unseen_goldens,
 )
-from goldspan.collector_processor.replay.wording import counted, listed, number_text, printable, score_text
-from goldspan.collector_processor.report.summary import because, summary_rows
-from goldspan.collector_processor.report.values import ABSENT, Absent, shorten
+from goldspan.collector_processor.replay.wording import (
+    ABSENT,
+    Absent,
+    counted,
+    listed,
+    number_text,
+    printable,
+    score_text,
+    shorten,
+)
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.goldens.golden import ExpectedCall
 from goldspan.scoring.metric_results import MetricResult, PresetResult

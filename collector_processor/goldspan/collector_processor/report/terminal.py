@@ -11,7 +11,20 @@ from rich.console import Console
 from rich.text import Text
 
 from goldspan.collector_processor.replay.hints import Hint
-from goldspan.collector_processor.replay.wording import NO_SCORE, counted, listed, printable, score_text
+from goldspan.collector_processor.replay.wording import (
+    ABSENT,
+    NO_SCORE,
+    Difference,
+    arguments_text,
+    contrast,
+    counted,
+    differences,
+    listed,
+    one_line,
+    printable,
+    score_text,
+    shorten,
+)
 from goldspan.collector_processor.report.model import (
     INFORMS,
     LABEL_WORDS,
@@ -31,15 +44,6 @@ from goldspan.collector_processor.report.model import (
     Report,
     SessionReport,
     TurnReport,
-)
-from goldspan.collector_processor.report.values import (
-    ABSENT,
-    Difference,
-    arguments_text,
-    contrast,
-    differences,
-    one_line,
-    shorten,
 )
 from goldspan.scoring.results import Outcome
 from goldspan.scoring.verdict import Label

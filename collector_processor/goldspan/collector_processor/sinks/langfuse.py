@@ -9,11 +9,13 @@ from typing import Any, cast
 
 from urllib3.util import make_headers
 
-from goldspan.collector_processor.sinks.score import CALL, SESSION, Score
 from goldspan.collector_processor.sinks.score_exporter import (
+    CALL,
     RETRYABLE_STATUS,
+    SESSION,
     JsonApi,
     Response,
+    Score,
     ScoreExporter,
     SendResult,
 )

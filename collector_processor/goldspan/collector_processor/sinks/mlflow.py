@@ -10,11 +10,12 @@ from typing import Any
 
 from urllib3.util import make_headers
 
-from goldspan.collector_processor.sinks.score import CALL, Score
 from goldspan.collector_processor.sinks.score_exporter import (
+    CALL,
     RETRYABLE_STATUS,
     JsonApi,
     Response,
+    Score,
     ScoreExporter,
     SendResult,
 )

@@ -6,8 +6,16 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from goldspan.collector_processor.sinks.score import CALL, SESSION, TURN, Score
-from goldspan.collector_processor.sinks.score_exporter import RETRYABLE_STATUS, JsonApi, ScoreExporter, SendResult
+from goldspan.collector_processor.sinks.score_exporter import (
+    CALL,
+    RETRYABLE_STATUS,
+    SESSION,
+    TURN,
+    JsonApi,
+    Score,
+    ScoreExporter,
+    SendResult,
+)
 
 _UNKNOWN = 404
 _PLACES: Mapping[str, tuple[str, str]] = {

@@ -1,0 +1,329 @@
+"""What a run adds up to: counts, means, the exit code and every reason for it, and all of that in words."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+
+from goldspan.collector_processor.replay.wording import counted, listed, number_text, printable, score_text
+from goldspan.scoring.goldens.golden import Golden
+from goldspan.scoring.metric_results import MetricVerdict
+from goldspan.scoring.results import CallResult, Outcome, SessionResult
+from goldspan.scoring.run import RunResult
+from goldspan.scoring.verdict import REASON_TEXT, Label, Reason
+
+_HARMLESS = frozenset({Reason.NOTHING_EXPECTED, Reason.NO_GOLDEN})
+"""Reasons for having no score that are no gap: there was nothing to evaluate."""
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Counts over all sessions of a result."""
+
+    sessions: Mapping[Label, int]
+    """Sessions that have a golden."""
+    without_golden: tuple[str, ...]
+    calls_expected: int
+    calls_matched: int
+    calls_missing: int
+    calls_evaluated: int
+    calls_unexpected: int
+    calls_rejected: int
+    mean: Fraction | None
+    """Mean session score; none where nothing was evaluated, or where goldens used different criteria."""
+    lowest_mean: Fraction | None
+    """The lowest of the means of sessions that share a criterion."""
+    not_evaluated: Mapping[Reason, int]
+    """Why expected calls or whole turns and sessions were not evaluated, and how many."""
+    mistakes: tuple[tuple[str, int], ...]
+    """Arguments, as in `get_weather.days`, and calls never made, by how often they were wrong; most often first."""
+    seen: tuple[str, ...]
+    never_seen: tuple[str, ...]
+
+
+def totals(result: RunResult) -> Totals:
+    """Sum up a result."""
+    scored = [session for session in result.sessions if has_golden(session)]
+    turns = [turn for session in scored for turn in session.turns]
+    calls = [call for turn in turns for call in turn.calls]
+    groups: dict[str, list[Fraction]] = {}
+    for session in scored:
+        if session.verdict.exact is not None:
+            groups.setdefault(session.criterion, []).append(session.verdict.exact)
+    means = [sum(scores, Fraction(0)) / len(scores) for scores in groups.values()]
+    return Totals(
+        sessions=Counter(session.verdict.label for session in scored),
+        without_golden=tuple(
+            printable(s.session.id) for s in result.sessions if s.session and s.verdict.reason is Reason.NO_GOLDEN
+        ),
+        calls_expected=len(calls),
+        calls_matched=sum(call.verdict.exact == 1 for call in calls),
+        calls_missing=sum(call.missing for call in calls),
+        calls_evaluated=sum(call.verdict.exact is not None for call in calls),
+        calls_unexpected=sum(len(turn.unexpected_calls) for turn in turns),
+        calls_rejected=sum(len(turn.rejected) for turn in turns),
+        mean=means[0] if len(means) == 1 else None,
+        lowest_mean=min(means, default=None),
+        not_evaluated=_not_evaluated(scored),
+        mistakes=_mistakes(calls),
+        seen=tuple(dict.fromkeys(printable(s.golden.key) for s in scored if s.golden)),
+        never_seen=tuple(dict.fromkeys(printable(golden.key) for golden in unseen_goldens(result))),
+    )
+
+
+def _not_evaluated(sessions: list[SessionResult]) -> Counter[Reason]:
+    found: Counter[Reason] = Counter()
+    for session in sessions:
+        reasons = [call.verdict.reason for turn in session.turns for call in turn.calls if call.verdict.reason]
+        # A turn or a session repeats the reason of its calls; only one that has no such call adds something.
+        for turn in session.turns:
+            if turn.verdict.reason and turn.verdict.reason not in reasons:
+                found[turn.verdict.reason] += 1
+        found.update(reasons)
+        if session.verdict.reason and session.verdict.reason not in found:
+            found[session.verdict.reason] += 1
+    return found
+
+
+def _mistakes(calls: list[CallResult]) -> tuple[tuple[str, int], ...]:
+    found: Counter[str] = Counter()
+    for call in calls:
+        if call.expected is None:
+            continue
+        if call.missing:
+            found[f"{printable(call.expected.name)} (not called)"] += 1
+        else:
+            for outcome in (Outcome.MISMATCHED, Outcome.MISSING):
+                found.update(printable(f"{call.expected.name}.{name}") for name in call.arguments_with(outcome))
+    return tuple(found.most_common())
+
+
+def gaps(session: SessionResult) -> list[Reason]:
+    """Return why the session, or parts of it, could not be evaluated though they should have been."""
+    calls = (call.verdict for turn in session.turns for call in turn.calls)
+    verdicts = (session.verdict, *(turn.verdict for turn in session.turns), *calls)
+    return [v.reason for v in verdicts if v.reason is not None and v.reason not in _HARMLESS]
+
+
+def is_gap(verdict: MetricVerdict) -> bool:
+    """Whether a metric has no score though it should have one."""
+    return verdict.reason is not None and verdict.reason not in _HARMLESS
+
+
+def has_golden(session: SessionResult) -> bool:
+    """Whether the session was seen and some golden is for it."""
+    return session.session is not None and session.verdict.reason is not Reason.NO_GOLDEN
+
+
+def unseen_goldens(result: RunResult) -> list[Golden]:
+    """Return the goldens of which no session was seen."""
+    scored_unseen = (one.golden for one in result.sessions if one.session is None and one.golden is not None)
+    return [*result.never_seen, *scored_unseen]
+
+
+def run_numbers(sessions: Sequence[SessionResult]) -> list[tuple[int, int]]:
+    """Return for each session which run of its id it is, from 1, and how many there are; by metric."""
+    keys = [(result.session.id, result.metric) if result.session else None for result in sessions]
+    counts = Counter(keys)
+    seen: Counter[tuple[str, str] | None] = Counter()
+    numbers: list[tuple[int, int]] = []
+    for key in keys:
+        seen[key] += 1
+        numbers.append((seen[key], counts[key]))
+    return numbers
+
+
+def session_names(sessions: Sequence[SessionResult]) -> list[str]:
+    """Return the session ids; where an id has several runs, with the number of the run."""
+    return [
+        printable(result.session.id) + (f" (run {number} of {count})" if count > 1 else "") if result.session else ""
+        for result, (number, count) in zip(sessions, run_numbers(sessions), strict=True)
+    ]
+
+
+# The exit code of `goldspan score`: 0 or 1, and every reason for a 1 in words. The command itself decides on 2.
+
+
+class Coverage(StrEnum):
+    """Whether what could not be evaluated is a failure."""
+
+    STRICT = "strict"
+    LENIENT = "lenient"
+
+
+@dataclass(frozen=True, slots=True)
+class ExitDecision:
+    """The exit code, 0 or 1, and each reason for it in words."""
+
+    exit_code: int
+    reasons: tuple[str, ...]
+    """None where the exit code is 0."""
+    regressions: tuple[str, ...] | None = None
+    """What got worse since an earlier run, a sentence each; None where there was no run to compare with."""
+
+
+def decide_exit_code(
+    result: RunResult, *, recognised: int, coverage: Coverage, fail_under: Fraction | None = None
+) -> ExitDecision:
+    """Decide whether the result fails a build, as `RunResult.passes` does, and say why.
+
+    Beyond that it fails if no span was recognised, and if the mean score (of any criterion, where goldens use several)
+    is below `fail_under`.
+    """
+    sums = totals(result)
+    strict = coverage is Coverage.STRICT
+    reasons = list(nothing_found(result, recognised))
+    failed = sum(session.verdict.label is Label.FAIL for session in result.sessions if not session.repeated)
+    if failed:
+        reasons.append(f"{failed} of {counted(sum(sums.sessions.values()), 'session')} failed")
+    reasons += _metrics(result, strict=strict)
+    reasons += _repeats(result, strict=strict)
+    if strict:
+        reasons += _gaps(result)
+        if sums.never_seen:
+            count = counted(len(sums.never_seen), "golden was", "goldens were")
+            reasons.append(f"{count} never seen ({listed(sums.never_seen)})")
+    reasons += too_low(sums, fail_under)
+    return ExitDecision(1 if reasons else 0, tuple(reasons))
+
+
+def nothing_found(result: RunResult, recognised: int) -> Iterator[str]:
+    """Say that there was nothing to score, if so: that fails whatever else was asked for."""
+    if not recognised:
+        yield "no span was recognised as an agent's, a model's or a tool's: see `goldspan inspect`"
+    elif not result.sessions:
+        yield "no turn of an agent was found: see `goldspan inspect`"
+
+
+def too_low(sums: Totals, fail_under: Fraction | None) -> Iterator[str]:
+    """Say that the mean score is below `fail_under`, if so."""
+    if fail_under is not None and (sums.lowest_mean is None or sums.lowest_mean < fail_under):
+        least = f"{float(fail_under):.4g}"
+        if sums.lowest_mean is None:
+            yield f"there is no mean score, and --fail-under asks for {least}"
+        else:
+            yield f"the mean score {float(sums.lowest_mean):.4g} is below --fail-under {least}"
+
+
+def _metrics(result: RunResult, *, strict: bool) -> Iterator[str]:
+    """Say which metrics with a threshold scored below it or, if strict, have no score."""
+    failed: Counter[str] = Counter()
+    without_score: Counter[str] = Counter()
+    for session in result.sessions:
+        for metric in session.metrics if not session.repeated else ():
+            if metric.verdict.label is Label.FAIL:
+                failed[metric.name] += 1
+            elif metric.threshold is not None and is_gap(metric.verdict):
+                without_score[metric.name] += 1
+    for name, count in failed.items():
+        yield f"{name} is too low in {counted(count, 'session')}"
+    for name, count in without_score.items() if strict else ():
+        yield f"{name} could not be evaluated in {counted(count, 'session')}"
+
+
+def _repeats(result: RunResult, *, strict: bool) -> Iterator[str]:
+    """Say which goldens have too few runs that passed, or that were seen."""
+    for repeat in result.repeats:
+        label = repeat.verdict.label
+        if label is Label.FAIL or (label is Label.NOT_EVALUATED and strict):
+            yield f"golden {printable(repeat.golden.key)}: {repeat}"
+
+
+def _gaps(result: RunResult) -> Iterator[str]:
+    """Say what could not be evaluated though it should have been: whole sessions, and parts of others."""
+    whole: list[list[Reason]] = []
+    partly: list[list[Reason]] = []
+    for session in result.sessions:
+        reasons = gaps(session)
+        if reasons and session.session is not None and session.verdict.label is not Label.FAIL:
+            (whole if session.verdict.label is Label.NOT_EVALUATED else partly).append(reasons)
+    for what, found in (("", whole), ("parts of ", partly)):
+        if found:
+            words = ", ".join(dict.fromkeys(REASON_TEXT[reason] for reasons in found for reason in reasons))
+            yield f"{what}{counted(len(found), 'session')} could not be evaluated ({words})"
+
+
+# The end of every report: the sums in words, what to do, and why the run passed.
+
+
+def because(decision: ExitDecision, sums: Totals) -> str:
+    """Return the sentence that says why the run passed or failed."""
+    nothing_worse = "nothing regressed" if decision.regressions is not None else _passed(sums)
+    return f"{'; '.join(decision.reasons) or nothing_worse}."
+
+
+def _passed(sums: Totals) -> str:
+    passed = sums.sessions.get(Label.PASS, 0)
+    if not passed:
+        return "nothing failed, but nothing was evaluated"
+    return f"{counted(passed, 'session')} of {sum(sums.sessions.values()):,}"
+
+
+def summary_rows(result: RunResult, sums: Totals) -> Iterator[tuple[str, str]]:
+    """Yield the rows of the summary: what is summed up, and the sum in words."""
+    yield "sessions", _sessions(sums)
+    presets = dict.fromkeys(one.preset for one in result.sessions if one.preset is not None and one.golden is not None)
+    if presets:
+        yield "scored by", f"preset {', '.join(presets)}, by another system's rules"
+    if sums.calls_expected:
+        yield "calls", _calls(sums)
+    if metrics := _metric_sums(result):
+        yield "metrics", metrics
+    if len(sums.mistakes) > 1:
+        yield "mistakes", listed((name for name, times in sums.mistakes for _ in range(times)), 4)
+    if sums.seen or sums.never_seen:
+        yield "goldens", _goldens(result, sums)
+
+
+def _sessions(sums: Totals) -> str:
+    counts = ((Label.PASS, "passed"), (Label.FAIL, "failed"), (Label.NOT_EVALUATED, "not evaluated"))
+    text = _nonzero(*((sums.sessions.get(label, 0), word) for label, word in counts)) or "none has a golden"
+    if sums.mean is not None:
+        text += f"; mean score {score_text(sums.mean)}"
+    if sums.without_golden:
+        text += f"; {len(sums.without_golden):,} without a golden ({listed(sums.without_golden, 3)})"
+    return text
+
+
+def _calls(sums: Totals) -> str:
+    expected = _nonzero(
+        (sums.calls_matched, "right"),
+        (sums.calls_evaluated - sums.calls_matched - sums.calls_missing, "with wrong arguments"),
+        (sums.calls_missing, "never made"),
+        (sums.calls_expected - sums.calls_evaluated, "not evaluated"),
+    )
+    others = _nonzero((sums.calls_unexpected, "not expected"), (sums.calls_rejected, "requested but never executed"))
+    return f"{sums.calls_expected:,} expected: {expected}" + (f"; also {others}" if others else "")
+
+
+def _nonzero(*counts: tuple[int, str]) -> str:
+    return ", ".join(f"{count:,} {what}" for count, what in counts if count > 0)
+
+
+def _metric_sums(result: RunResult) -> str:
+    """Sum up each metric over the sessions: means of one metric and one threshold, never of several."""
+    groups: dict[tuple[str, Fraction | None], list[MetricVerdict]] = {}
+    for session in result.sessions:
+        for one in session.metrics:
+            groups.setdefault((printable(one.name), one.threshold), []).append(one.verdict)
+    return "; ".join(_metric_sum(name, threshold, verdicts) for (name, threshold), verdicts in groups.items())
+
+
+def _metric_sum(name: str, threshold: Fraction | None, verdicts: list[MetricVerdict]) -> str:
+    scores = [verdict.exact for verdict in verdicts if verdict.exact is not None]
+    text = f"{name} {number_text(sum(scores, Fraction(0)) / len(scores)) if scores else 'without a score'}"
+    if threshold is not None:
+        below = sum(verdict.label is Label.FAIL for verdict in verdicts)
+        text += f", {below:,} below {number_text(threshold)}" if below else f", none below {number_text(threshold)}"
+    broken = sum(map(is_gap, verdicts))
+    return text + (f", {broken:,} not evaluated" if broken else "")
+
+
+def _goldens(result: RunResult, sums: Totals) -> str:
+    total = len(sums.seen) + len(sums.never_seen)
+    names = listed(printable(label) for label in result.golden_sets)
+    text = f"{len(sums.seen):,} of {total:,} seen" + (f" ({names})" if names else "")
+    return text + (f"; never seen: {listed(sums.never_seen, 8)}" if sums.never_seen else "")
