@@ -2,31 +2,27 @@
 
 Splitting a request finds its spans and copies their bytes, at some 50 ns a span. Resource, scope, schema URLs and
 unknown fields stay bytes too, so that any part of a request can be sent as a request of its own.
-
-The second half writes protobuf directly, since the gateway adds only a few kinds of fields:
-https://protobuf.dev/programming-guides/encoding/ and opentelemetry-proto's common.proto
 """
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 from google.protobuf.message import DecodeError
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from goldspan.collector_processor.engine.span_buffer import SpanBuffer
 from goldspan.mappers.readers.otlp_messages import hex_bytes
 from goldspan.mappers.readers.otlp_protobuf import fields, message_class
 from goldspan.scoring.sessions import SpanRef
 
-Value = str | bool | int | float | bytes | Sequence[str]
+Value = str | bool | int | float | Sequence[str]
 """The attribute values that can be encoded."""
 
-
-_SPANS, _ATTRIBUTES = 2, 9
-"""Field numbers: `ScopeSpans.spans` and `Span.attributes`."""
+_ATTRIBUTES = 9
+"""The field number of `Span.attributes`."""
 _TRACE_ID = b"\n\x10"
 """The first bytes of a span whose trace id is its first field and has 16 bytes, as every writer encodes it."""
 
@@ -70,21 +66,22 @@ def join_request(groups: Iterable[SpanGroup]) -> bytes:
     Equal resources and scopes are written once. Spans keep their order within a scope, and resources and scopes the
     order of their first span.
     """
-    resources: dict[bytes, dict[bytes, Any]] = {}
-    for group in groups:
-        if not group.spans:
+    request = message_class("UnreadSpans")()
+    resources: dict[bytes, Any] = {}
+    scopes: dict[Envelope, Any] = {}
+    for envelope, spans in groups:
+        if not spans:
             continue
-        scopes = resources.setdefault(group.envelope.resource, {})
-        message = scopes.get(group.envelope.scope)
-        if message is None:
-            message = scopes[group.envelope.scope] = message_class("UnreadScopeSpans").FromString(group.envelope.scope)
-        message.spans.extend(group.spans)
-    return b"".join(
-        [
-            field(1, resource + b"".join([field(_SPANS, message.SerializeToString()) for message in scopes.values()]))
-            for resource, scopes in resources.items()
-        ]
-    )
+        scope = scopes.get(envelope)
+        if scope is None:
+            resource = resources.get(envelope.resource)
+            if resource is None:
+                resource = resources[envelope.resource] = request.resource_spans.add()
+                resource.MergeFromString(envelope.resource)
+            scope = scopes[envelope] = resource.scope_spans.add()
+            scope.MergeFromString(envelope.scope)
+        scope.spans.extend(spans)
+    return bytes(request.SerializeToString())
 
 
 def by_trace(spans: Iterable[bytes]) -> dict[bytes, list[bytes]]:
@@ -118,7 +115,7 @@ def traces_at(body: bytes, groups: Iterable[SpanGroup], offsets: Sequence[int]) 
             if index == len(offsets):
                 return found
             size = len(span)
-            at += 1 + len(varint(size))
+            at += 1 + max(1, -(-size.bit_length() // 7))  # the tag, and the length as a varint
             if not body.startswith(span, at) and (at := body.find(span, at)) < 0:
                 return None
             if offsets[index] < at:
@@ -149,7 +146,8 @@ def with_attributes(span: bytes, attributes: Mapping[str, Value]) -> bytes:
     # The keys share a prefix, and nearly every span has none of them: then one search is enough.
     prefixed = _common_prefix(min(attributes), max(attributes)).encode() in span if attributes else False
     present = _keys(span) if prefixed and any(key.encode() in span for key in attributes) else frozenset[str]()
-    return span + key_values(_ATTRIBUTES, {key: value for key, value in attributes.items() if key not in present})
+    added = {key: value for key, value in attributes.items() if key not in present}
+    return span + Span(attributes=key_values(added)).SerializeToString()
 
 
 @lru_cache(256)
@@ -188,93 +186,23 @@ class EncodedSpanBuffer(SpanBuffer[bytes, SpanGroup]):
         self.add({trace: (SpanGroup(envelope, encoded),) for trace, encoded in spans.items()}, size, now)
 
 
-# Protobuf encoding.
+def key_values(attributes: Mapping[str, Value]) -> list[Any]:
+    """Return attributes as a message takes its repeated field of `KeyValue`."""
+    return [{"key": _text(key), "value": _any_value(value)} for key, value in attributes.items()]
 
 
-def varint(number: int) -> bytes:
-    """Encode a non-negative number."""
-    if number < 0x80:
-        return _SMALL[number]
-    encoded = bytearray()
-    while number > 0x7F:
-        encoded.append(number & 0x7F | 0x80)
-        number >>= 7
-    encoded.append(number)
-    return bytes(encoded)
-
-
-_SMALL = [bytes([number]) for number in range(0x80)]
-_LOW_FIELDS = 16
-_SHORT_HEADS = [[bytes([number << 3 | 2, size]) for size in range(0x80)] for number in range(_LOW_FIELDS)]
-"""Tag and length of short fields, by field number and length."""
-_MAX_CACHED_TEXT = 64
-"""Characters; shorter texts repeat often enough to be cached."""
-
-
-def field(number: int, content: bytes) -> bytes:
-    """Encode a field of bytes, text or a message."""
-    size = len(content)
-    if size < 0x80 and number < _LOW_FIELDS:
-        return _SHORT_HEADS[number][size] + content
-    return b"%b%b%b" % (varint(number << 3 | 2), varint(size), content)
-
-
-def fixed64(number: int, value: int) -> bytes:
-    """Encode a field of the type `fixed64`."""
-    return varint(number << 3 | 1) + struct.pack("<Q", value & 0xFFFFFFFFFFFFFFFF)
-
-
-def fixed32(number: int, value: int) -> bytes:
-    """Encode a field of the type `fixed32`."""
-    return varint(number << 3 | 5) + struct.pack("<I", value)
-
-
-def number_field(number: int, value: int) -> bytes:
-    """Encode a field of the types `int32`, `int64`, `enum` or `bool`."""
-    return varint(number << 3) + varint(value & 0xFFFFFFFFFFFFFFFF)
-
-
-def key_values(number: int, attributes: Mapping[str, Value]) -> bytes:
-    """Encode attributes as a repeated field of `KeyValue`."""
-    return b"".join([_key_value(number, key, attributes[key]) for key in attributes])
-
-
-def _key_value(number: int, key: str, value: Value) -> bytes:
-    if isinstance(value, int) or (isinstance(value, str) and len(value) <= _MAX_CACHED_TEXT):
-        return _cached_key_value(number, key, value)
-    return field(number, _key(key) + field(2, any_value(value)))
-
-
-@lru_cache(4096, typed=True)
-def _cached_key_value(number: int, key: str, value: str | int) -> bytes:
-    """Encode an attribute; most attributes repeat, so the bytes are cached."""
-    return field(number, _key(key) + field(2, any_value(value)))
-
-
-@lru_cache(1024)
-def _key(key: str) -> bytes:
-    return field(1, _utf8(key))
-
-
-def any_value(value: Value) -> bytes:
-    """Encode the content of an `AnyValue`."""
+def _any_value(value: Value) -> dict[str, Any]:
     if isinstance(value, str):
-        return field(1, _utf8(value))
+        return {"string_value": _text(value)}
     if isinstance(value, bool):
-        return number_field(2, value)
+        return {"bool_value": value}
     if isinstance(value, int):
-        return number_field(3, value)
+        return {"int_value": value}
     if isinstance(value, float):
-        return b"\x21" + struct.pack("<d", value)
-    if isinstance(value, bytes):
-        return field(7, value)
-    return field(5, _values(value))
+        return {"double_value": value}
+    return {"array_value": {"values": [_any_value(item) for item in value]}}
 
 
-def _values(values: Iterable[Value]) -> bytes:
-    return b"".join([field(1, any_value(value)) for value in values])
-
-
-def _utf8(text: str) -> bytes:
-    """Encode text; a lone surrogate, which UTF-8 cannot encode, is escaped."""
-    return text.encode("utf-8", "backslashreplace")
+def _text(text: str) -> str | bytes:
+    """Return text that UTF-8 can encode: a lone surrogate is escaped."""
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace")

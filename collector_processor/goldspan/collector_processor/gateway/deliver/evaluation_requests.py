@@ -1,11 +1,13 @@
-"""Evaluations as OTLP requests: events as log records, encoded here, and metric points, encoded by the SDK."""
+"""Evaluations as OTLP requests: events as log records, and metric points."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import cache
+from typing import Any
 
 from opentelemetry.exporter.otlp.proto.common.metrics_encoder import encode_metrics
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, SeverityNumber
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.resources import Resource
@@ -15,14 +17,13 @@ from goldspan.collector_processor.emit.attributes import event_attributes
 from goldspan.collector_processor.emit.evaluation import Evaluation
 from goldspan.collector_processor.emit.instrumentation import SCOPE, scope_version
 from goldspan.collector_processor.emit.metrics import MetricEmitter
-from goldspan.collector_processor.gateway.encoded_spans import field, fixed32, fixed64, key_values, number_field
+from goldspan.collector_processor.gateway.encoded_spans import key_values
 from goldspan.mappers.facts import ResourceFacts
 from goldspan.scoring.sessions import SpanRef
 
-_INFO = 9
-"""`SEVERITY_NUMBER_INFO`."""
 _SAMPLED = 1
 _SERVICE = "goldspan-gateway"
+_64_BITS = 0xFFFFFFFFFFFFFFFF
 
 
 def encoded_events(evaluations: Iterable[Evaluation], observed: int) -> bytes:
@@ -30,44 +31,36 @@ def encoded_events(evaluations: Iterable[Evaluation], observed: int) -> bytes:
 
     An event has the resource and the span context of what was judged. `observed` is in nanoseconds since the epoch.
     """
-    by_source: dict[ResourceFacts, list[bytes]] = {}
+    request = ExportLogsServiceRequest()
+    by_source: dict[ResourceFacts, Any] = {}
     for evaluation in evaluations:
-        by_source.setdefault(evaluation.resource, []).append(field(2, _record(evaluation, observed)))
-    return b"".join(
-        [
-            field(1, field(1, _resource(source)) + field(2, _scope() + b"".join(records)))
-            for source, records in by_source.items()
-        ]
+        source = evaluation.resource
+        if (scope_logs := by_source.get(source)) is None:
+            attributes = {names.SERVICE_NAME.name: source.service_name, names.ENVIRONMENT.name: source.environment}
+            resource = {"attributes": key_values({key: one for key, one in attributes.items() if one is not None})}
+            scope = {"name": SCOPE, "version": scope_version()}
+            scope_logs = by_source[source] = request.resource_logs.add(resource=resource).scope_logs.add(scope=scope)
+        scope_logs.log_records.append(_record(evaluation, observed))
+    return request.SerializeToString()
+
+
+def _record(evaluation: Evaluation, observed: int) -> LogRecord:
+    return LogRecord(
+        time_unix_nano=evaluation.timestamp & _64_BITS,
+        observed_time_unix_nano=observed & _64_BITS,
+        severity_number=SeverityNumber.SEVERITY_NUMBER_INFO,
+        attributes=key_values(event_attributes(evaluation)),
+        event_name=names.EVALUATION_RESULT,
+        **_context(evaluation.target),
     )
 
 
-@cache
-def _scope() -> bytes:
-    return field(1, field(1, SCOPE.encode()) + field(2, scope_version().encode()))
-
-
-def _record(evaluation: Evaluation, observed: int) -> bytes:
-    return (
-        fixed64(1, evaluation.timestamp)
-        + number_field(2, _INFO)
-        + key_values(6, event_attributes(evaluation))
-        + _context(evaluation.target)
-        + fixed64(11, observed)
-        + field(12, names.EVALUATION_RESULT.encode())
-    )
-
-
-def _context(target: SpanRef | None) -> bytes:
+def _context(target: SpanRef | None) -> dict[str, Any]:
     try:
         trace_id, span_id = (bytes.fromhex(part) for part in target or ())
     except ValueError:
-        return b""
-    return fixed32(8, _SAMPLED) + field(9, trace_id) + field(10, span_id)
-
-
-def _resource(source: ResourceFacts) -> bytes:
-    attributes = {names.SERVICE_NAME.name: source.service_name, names.ENVIRONMENT.name: source.environment}
-    return key_values(1, {key: value for key, value in attributes.items() if value is not None})
+        return {}
+    return {"flags": _SAMPLED, "trace_id": trace_id, "span_id": span_id}
 
 
 class TenantMetrics:
