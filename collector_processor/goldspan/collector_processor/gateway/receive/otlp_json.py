@@ -164,9 +164,9 @@ class _Message:
             found = self._fields.get(key)
             if found is None or item is None:
                 continue
-            name, convert = found
+            name, json_to_protobuf = found
             try:
-                arguments[name] = convert(item, dropped, depth)
+                arguments[name] = json_to_protobuf(item, dropped, depth)
             except _InvalidValue as error:
                 raise error.within(f".{key}") from None
         return arguments
@@ -185,7 +185,7 @@ def _field(one: FieldDescriptor) -> _Convert:
 
 
 def _messages(message: _Message) -> _Convert:
-    def convert(value: Any, dropped: _DroppedRecords, depth: int) -> list[dict[str, Any]]:
+    def json_to_protobuf(value: Any, dropped: _DroppedRecords, depth: int) -> list[dict[str, Any]]:
         converted: list[dict[str, Any]] = []
         for index, item in enumerate(_list(value)):
             try:
@@ -194,11 +194,11 @@ def _messages(message: _Message) -> _Convert:
                 raise error.within(f"[{index}]") from None
         return converted
 
-    return convert
+    return json_to_protobuf
 
 
 def _records(one: FieldDescriptor, message: _Message) -> _Convert:
-    def convert(value: Any, dropped: _DroppedRecords, depth: int) -> list[dict[str, Any]]:
+    def json_to_protobuf(value: Any, dropped: _DroppedRecords, depth: int) -> list[dict[str, Any]]:
         converted: list[dict[str, Any]] = []
         items = _list(value)
         dropped.path.append("")
@@ -211,7 +211,7 @@ def _records(one: FieldDescriptor, message: _Message) -> _Convert:
         dropped.path.pop()
         return converted
 
-    return convert
+    return json_to_protobuf
 
 
 def _scalar(one: FieldDescriptor) -> Callable[[object], object]:
