@@ -20,19 +20,19 @@ _CALL = re.compile(r"ToolCall\(tool_name='([^']+)', arguments=(?=\{)")
 _CALL_ID = re.compile(r", id='([^']+)'")
 _ASSISTANT = "ChatMessage(_role=<ChatRole.ASSISTANT"
 _TEXT = re.compile(r"TextContent\(text=(['\"])(.*)\1\)", re.DOTALL)
-_history = at("messages")
+_messages_at = at("messages")
 
 
-def _asked_for(_: SpanView, attributes: Attributes) -> Any:
+def _new_messages(_: SpanView, attributes: Attributes) -> Any:
     """Put together the messages of the model that this run added to the history."""
-    given, result = _history(attributes.get("input.value")), _history(attributes.get("output.value"))
+    given, result = _messages_at(attributes.get("input.value")), _messages_at(attributes.get("output.value"))
     if not is_sequence(result):
         return None
     start = 0
     if is_sequence(given) and given:
         start = max((number + 1 for number, message in enumerate(result) if message == given[-1]), default=0)
     texts = (text for text in result[start:] if isinstance(text, str) and text.startswith(_ASSISTANT))
-    return [{"role": "assistant", "content": _said(text), "tool_calls": list(_calls(text))} for text in texts]
+    return [{"role": "assistant", "content": _text_content(text), "tool_calls": list(_calls(text))} for text in texts]
 
 
 def _calls(text: str) -> Any:
@@ -43,13 +43,13 @@ def _calls(text: str) -> Any:
             yield {"name": found[1], "arguments": arguments, "id": call_id[1] if call_id else None}
 
 
-def _said(text: Any) -> str:
+def _text_content(text: Any) -> str:
     found = _TEXT.search(text) if isinstance(text, str) else None
     return found[2] if found else ""
 
 
-def _asked(given: Any) -> Any:
-    return _said(at("messages", -1)(given)) or None
+def _user_text(given: Any) -> Any:
+    return _text_content(at("messages", -1)(given)) or None
 
 
 OPENINFERENCE_HAYSTACK = DialectTable(
@@ -71,6 +71,6 @@ OPENINFERENCE_HAYSTACK = DialectTable(
             speaks=True,
         ),
     ),
-    output=(Source("output.value", compute=_asked_for),),
-    user_text=(Source("input.value", take=_asked),),
+    output=(Source("output.value", compute=_new_messages),),
+    user_text=(Source("input.value", take=_user_text),),
 )

@@ -18,7 +18,7 @@ from goldspan.scoring.type_guards import is_dict, is_list
 _RESPONSE = frozenset({"data", "total", "limit", "offset", "errors"})
 _FORMAT = "internal.span.format"
 """A tag in which Jaeger notes how a span came to it."""
-_KINDS = {"internal": 1, "server": 2, "client": 3, "producer": 4, "consumer": 5}
+_JAEGER_KINDS = {"internal": 1, "server": 2, "client": 3, "producer": 4, "consumer": 5}
 
 
 def is_jaeger_span(item: object) -> bool:
@@ -33,12 +33,12 @@ def otlp_from_jaeger(item: Mapping[str, Any]) -> dict[str, Any] | None:
     """
     data = item.get("data")
     if is_list(data) and (any(map(_is_trace, data)) or _RESPONSE.issuperset(item)):
-        groups = (_groups(trace) if is_dict(trace) else (trace,) for trace in data)
+        groups = (_resource_spans(trace) if is_dict(trace) else (trace,) for trace in data)
         return {"resourceSpans": list(itertools.chain.from_iterable(groups))}
     if _is_trace(item):
-        return {"resourceSpans": list(_groups(item))}
+        return {"resourceSpans": list(_resource_spans(item))}
     if is_jaeger_span(item):
-        return {"resourceSpans": list(_groups({"spans": [item]}))}
+        return {"resourceSpans": list(_resource_spans({"spans": [item]}))}
     return None
 
 
@@ -48,7 +48,7 @@ def _is_trace(item: object) -> bool:
     return is_dict(item.get("processes")) or any(map(is_jaeger_span, spans))
 
 
-def _groups(trace: Mapping[str, Any]) -> Iterator[object]:
+def _resource_spans(trace: Mapping[str, Any]) -> Iterator[object]:
     """Yield resource spans for each run of spans that have process and scope in common."""
     spans = trace.get("spans")
     if not is_list(spans):
@@ -57,14 +57,14 @@ def _groups(trace: Mapping[str, Any]) -> Iterator[object]:
     processes = trace.get("processes")
     known = processes if is_dict(processes) else {}
     nothing: tuple[dict[str, str], object] = ({}, None)
-    read = (_span(span) if is_dict(span) else (*nothing, span) for span in spans)
+    read = (_jaeger_span(span) if is_dict(span) else (*nothing, span) for span in spans)
     for (scope, process), run in itertools.groupby(read, key=lambda one: one[:2]):
         found = known.get(process) if isinstance(process, str) else process
         scope_spans = {"scope": scope, "spans": [span for *_, span in run]}
-        yield {"resource": _resource(found), "scopeSpans": [scope_spans]}
+        yield {"resource": _process_resource(found), "scopeSpans": [scope_spans]}
 
 
-def _resource(process: object) -> dict[str, Any]:
+def _process_resource(process: object) -> dict[str, Any]:
     if not is_dict(process):
         return {}
     attributes = [pair for pair, _ in _tags(process.get("tags"))]
@@ -73,12 +73,12 @@ def _resource(process: object) -> dict[str, Any]:
     return {"attributes": attributes}
 
 
-def _span(span: dict[str, Any]) -> tuple[dict[str, str], object, dict[str, Any]]:
+def _jaeger_span(span: dict[str, Any]) -> tuple[dict[str, str], object, dict[str, Any]]:
     """Return a span as (scope, process or its id, OTLP/JSON)."""
     trace_id = padded(span.get("traceID"), 32)
     parent_id, links = _references(span, trace_id)
     special: dict[str, Any] = {}
-    attributes = [pair for pair, value in _tags(span.get("tags")) if not _is_special(pair["key"], value, special)]
+    attributes = [pair for pair, value in _tags(span.get("tags")) if not _takes_otlp_field(pair["key"], value, special)]
     start = nanos(span.get("startTime"))
     duration = nanos(span.get("duration"))
     read = {
@@ -86,11 +86,11 @@ def _span(span: dict[str, Any]) -> tuple[dict[str, str], object, dict[str, Any]]
         "spanId": padded(span.get("spanID"), 16),
         "parentSpanId": parent_id,
         "name": span.get("operationName"),
-        "kind": _KINDS.get(str(special.get("span.kind")), 0),
+        "kind": _JAEGER_KINDS.get(str(special.get("span.kind")), 0),
         "startTimeUnixNano": str(start),
         "endTimeUnixNano": str(start + duration if start else 0),
         "attributes": attributes,
-        "events": list(_events(span.get("logs"))),
+        "events": list(_jaeger_events(span.get("logs"))),
         "links": links,
         "status": status_of(special, failed="error" in special),
     }
@@ -98,12 +98,12 @@ def _span(span: dict[str, Any]) -> tuple[dict[str, str], object, dict[str, Any]]
     return scope_of(special), process if is_dict(process) else span.get("processID"), read
 
 
-def _is_special(key: str, value: object, special: dict[str, Any]) -> bool:
+def _takes_otlp_field(key: str, value: object, special: dict[str, Any]) -> bool:
     """Tell tags that are fields of OTLP, and keep them."""
     if key == "error":
         is_field = value is True or (isinstance(value, str) and value.lower() == "true")
     elif key == "span.kind":
-        is_field = isinstance(value, str) and value in _KINDS
+        is_field = isinstance(value, str) and value in _JAEGER_KINDS
     else:
         is_field = key == _FORMAT or (key in OTEL_FIELDS and isinstance(value, str))
     if is_field:
@@ -128,7 +128,7 @@ def _references(span: Mapping[str, Any], trace_id: object) -> tuple[str, list[di
     return parent_id or padded(span.get("parentSpanID"), 16), links
 
 
-def _events(logs: object) -> Iterator[dict[str, Any]]:
+def _jaeger_events(logs: object) -> Iterator[dict[str, Any]]:
     for log in logs if is_list(logs) else ():
         if is_dict(log):
             name = ""
@@ -146,10 +146,10 @@ def _tags(tags: object) -> Iterator[tuple[dict[str, Any], object]]:
     for tag in tags if is_list(tags) else ():
         if is_dict(tag) and isinstance(key := tag.get("key"), str):
             value = tag.get("value")
-            yield {"key": key, "value": _any_value(tag.get("type"), value)}, value
+            yield {"key": key, "value": _tag_value(tag.get("type"), value)}, value
 
 
-def _any_value(kind: object, value: object) -> dict[str, Any]:
+def _tag_value(kind: object, value: object) -> dict[str, Any]:
     if kind == "binary" and isinstance(value, str):
         return {"bytesValue": value}
     if kind == "bool" and isinstance(value, str):

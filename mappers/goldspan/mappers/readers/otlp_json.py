@@ -131,7 +131,7 @@ _KINDS: dict[str, Callable[[Any, int], Any]] = {
 
 # Fields of OTLP/JSON records other than their values: ids, times, kinds, status, events. Never raises.
 
-_SPAN_KINDS = {"INTERNAL": 1, "SERVER": 2, "CLIENT": 3, "PRODUCER": 4, "CONSUMER": 5}
+SPAN_KINDS = {"INTERNAL": 1, "SERVER": 2, "CLIENT": 3, "PRODUCER": 4, "CONSUMER": 5}
 _STATUS = {"OK": 1, "ERROR": 2}
 _IS_REMOTE = 0x200
 """`SPAN_FLAGS_CONTEXT_IS_REMOTE_MASK` of trace.proto."""
@@ -165,7 +165,7 @@ def nanoseconds(value: object) -> int:
 
 def span_kind(value: object) -> int:
     """Return a `SpanKind`, written as a number or by its name; 0 for what is none."""
-    return _enum(value, "SPAN_KIND_", _SPAN_KINDS)
+    return _enum(value, "SPAN_KIND_", SPAN_KINDS)
 
 
 def is_remote(flags: object) -> bool:

@@ -17,23 +17,22 @@ from typing import Any
 from goldspan.mappers.readers.otlp_json import OTEL_FIELDS, any_value, nanos, padded, scope_of, status_of
 from goldspan.scoring.type_guards import is_dict, is_list
 
-_KINDS = {"INTERNAL": 1, "SERVER": 2, "CLIENT": 3, "PRODUCER": 4, "CONSUMER": 5}
-_MARKS = frozenset({"timestamp", "localEndpoint", "tags", "kind", "duration", "annotations"})
-_FIELDS = OTEL_FIELDS | {"error"}
+_ZIPKIN_MARKS = frozenset({"timestamp", "localEndpoint", "tags", "kind", "duration", "annotations"})
+_FIELD_TAGS = OTEL_FIELDS | {"error"}
 _Half = tuple[str, str]
 """Trace id and span id of a shared span."""
 
 
 def is_zipkin_span(item: object) -> bool:
     """Tell a span of Zipkin by its fields."""
-    return is_dict(item) and "id" in item and "traceId" in item and "spanId" not in item and not _MARKS.isdisjoint(item)
+    return is_dict(item) and "id" in item and "traceId" in item and "spanId" not in item and not _ZIPKIN_MARKS.isdisjoint(item)
 
 
 def otlp_from_zipkin(spans: Sequence[object]) -> dict[str, Any]:
     """Return a trace request with these spans, in their order. What is no object is handed on as it is."""
     shared = _shared(spans)
     nothing: tuple[str, dict[str, str]] = ("", {})
-    read = (_span(span, shared) if is_dict(span) else (*nothing, span) for span in spans)
+    read = (_zipkin_span(span, shared) if is_dict(span) else (*nothing, span) for span in spans)
     groups: list[dict[str, Any]] = []
     for (service, scope), run in itertools.groupby(read, key=lambda one: one[:2]):
         resource = {"attributes": [_attribute("service.name", service)]} if service else {}
@@ -64,7 +63,7 @@ def _service(span: Mapping[str, Any]) -> str:
     return name if isinstance(name, str) else ""
 
 
-def _span(span: dict[str, Any], shared: Mapping[_Half, str]) -> tuple[str, dict[str, str], dict[str, Any]]:
+def _zipkin_span(span: dict[str, Any], shared: Mapping[_Half, str]) -> tuple[str, dict[str, str], dict[str, Any]]:
     """Return a span as (service, scope, OTLP/JSON)."""
     trace_id, span_id = _half(span)
     parent_id = padded(span.get("parentId"), 16).lower()
@@ -82,11 +81,11 @@ def _span(span: dict[str, Any], shared: Mapping[_Half, str]) -> tuple[str, dict[
         "spanId": span_id,
         "parentSpanId": parent_id,
         "name": span.get("name"),
-        "kind": _KINDS.get(kind.upper(), 0) if isinstance(kind, str) else 0,
+        "kind": SPAN_KINDS.get(kind.upper(), 0) if isinstance(kind, str) else 0,
         "startTimeUnixNano": str(start),
         "endTimeUnixNano": str(start + nanos(span.get("duration")) if start else 0),
-        "attributes": [_attribute(key, value) for key, value in known.items() if key not in _FIELDS],
-        "events": list(_events(span.get("annotations"))),
+        "attributes": [_attribute(key, value) for key, value in known.items() if key not in _FIELD_TAGS],
+        "events": list(_zipkin_events(span.get("annotations"))),
         "status": status_of(known, failed="error" in known, message=_failure(known)),
     }
     return service, scope_of(known), read
@@ -106,14 +105,14 @@ def _attribute(key: str, value: str) -> dict[str, Any]:
     return {"key": key, "value": {"stringValue": value}}
 
 
-def _events(annotations: object) -> Iterator[dict[str, Any]]:
+def _zipkin_events(annotations: object) -> Iterator[dict[str, Any]]:
     for annotation in annotations if is_list(annotations) else ():
         if is_dict(annotation) and isinstance(value := annotation.get("value"), str):
-            name, attributes = _event(value)
+            name, attributes = _annotation(value)
             yield {"name": name, "timeUnixNano": str(nanos(annotation.get("timestamp"))), "attributes": attributes}
 
 
-def _event(value: str) -> tuple[str, list[dict[str, Any]]]:
+def _annotation(value: str) -> tuple[str, list[dict[str, Any]]]:
     """Read an annotation: a text, `"name": {attributes}` (specification) or `name|{attributes}|0` (Collector)."""
     if value.startswith('"') and value.endswith("}"):
         parsed = _parsed("{" + value + "}")

@@ -26,7 +26,7 @@ _SCRUBBED = "[Scrubbed due to"
 """How Logfire begins what it hides."""
 _CUT_MARKS = ("...", "\N{HORIZONTAL ELLIPSIS}", "[truncated]", "<truncated>", "(truncated)", "[TRUNCATED]")
 _LITERALS = ("true", "false", "null", "NaN", "Infinity", "-Infinity")
-_MAX_DEPTH = 100
+_MAX_SEARCH_DEPTH = 100
 """How deeply values are searched for what is hidden."""
 
 
@@ -47,7 +47,7 @@ def hidden_arguments(arguments: Mapping[str, Any], tokens: frozenset[str]) -> Ma
 def _holds_token(value: Any, tokens: frozenset[str], depth: int = 0) -> bool:
     if isinstance(value, str):
         return is_redacted(value, tokens)
-    if depth > _MAX_DEPTH:
+    if depth > _MAX_SEARCH_DEPTH:
         return False
     if is_dict(value):
         return any(_holds_token(inner, tokens, depth + 1) for inner in value.values())
