@@ -8,14 +8,13 @@ from importlib.metadata import entry_points
 from goldspan.mappers.dialects.autogen import AUTOGEN
 from goldspan.mappers.dialects.claude_code import CLAUDE_CODE
 from goldspan.mappers.dialects.google_adk import GOOGLE_ADK
-from goldspan.mappers.dialects.haystack import HAYSTACK
+from goldspan.mappers.dialects.haystack import HAYSTACK, OPENINFERENCE_HAYSTACK
 from goldspan.mappers.dialects.langfuse import LANGFUSE
 from goldspan.mappers.dialects.langsmith import LANGSMITH
 from goldspan.mappers.dialects.logfire import LOGFIRE
 from goldspan.mappers.dialects.mcp import MCP
 from goldspan.mappers.dialects.mlflow import MLFLOW
 from goldspan.mappers.dialects.openinference import OPENINFERENCE
-from goldspan.mappers.dialects.openinference_haystack import OPENINFERENCE_HAYSTACK
 from goldspan.mappers.dialects.openlit import OPENLIT
 from goldspan.mappers.dialects.openllmetry import OPENLLMETRY
 from goldspan.mappers.dialects.otel_genai import OTEL_GENAI

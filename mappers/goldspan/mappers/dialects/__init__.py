@@ -7,9 +7,8 @@ How their parts are read is in `reading/`.
 
 from __future__ import annotations
 
-from goldspan.mappers.dialects.reading.dialect_table import Affixes, DialectTable, Elision
-from goldspan.mappers.dialects.reading.protocol import Advice, Dialect, LogDialect, LogReading, Reading
-from goldspan.mappers.dialects.reading.rules import Rule, Source
+from goldspan.mappers.dialects.reading.dialect_table import Advice, Affixes, DialectTable, Elision, Rule, Source
+from goldspan.mappers.dialects.reading.protocol import Dialect, LogDialect, LogReading, Reading
 
 __all__ = [
     "Advice",

@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from goldspan.mappers.dialects.reading.arguments import read_arguments, read_content
-from goldspan.mappers.dialects.reading.protocol import Advice, Reading
+from goldspan.mappers.dialects.reading.dialect_table import Advice
+from goldspan.mappers.dialects.reading.protocol import Reading
 from goldspan.mappers.dialects.reading.recorded_values import decoded
 from goldspan.mappers.facts import LogFacts, ToolFacts
 from goldspan.mappers.spans import SpanView

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from goldspan.mappers.dialects.reading.dialect_table import DialectTable
-from goldspan.mappers.dialects.reading.protocol import Advice
+from goldspan.mappers.dialects.reading.dialect_table import Advice, DialectTable, Rule, Source, first_text
 from goldspan.mappers.dialects.reading.recorded_values import identifier, text_at
-from goldspan.mappers.dialects.reading.rules import Rule, Source, first_text
 from goldspan.mappers.facts import Role, ToolFacts
 from goldspan.mappers.spans import Attributes, SpanView
 from goldspan.scoring.sessions import Capture, Content

@@ -12,10 +12,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from goldspan.mappers.dialects.reading.dialect_table import Affixes, DialectTable, Elision
-from goldspan.mappers.dialects.reading.protocol import Advice
+from goldspan.mappers.dialects.reading.dialect_table import Advice, Affixes, DialectTable, Elision, Rule, Source
 from goldspan.mappers.dialects.reading.recorded_values import at
-from goldspan.mappers.dialects.reading.rules import Rule, Source
 from goldspan.mappers.facts import Role, ToolFacts
 from goldspan.mappers.spans import Attributes, SpanView
 from goldspan.scoring.type_guards import is_dict

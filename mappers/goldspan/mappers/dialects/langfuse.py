@@ -6,10 +6,8 @@ https://langfuse.com/docs/observability/sdk/instrumentation
 from __future__ import annotations
 
 from goldspan.mappers.dialects.reading.arguments import args_and_kwargs
-from goldspan.mappers.dialects.reading.dialect_table import DialectTable
-from goldspan.mappers.dialects.reading.protocol import Advice
+from goldspan.mappers.dialects.reading.dialect_table import Advice, DialectTable, Rule, Source
 from goldspan.mappers.dialects.reading.recorded_values import only_text, plain_text
-from goldspan.mappers.dialects.reading.rules import Rule, Source
 from goldspan.mappers.facts import Role
 
 _TYPE = "langfuse.observation.type"

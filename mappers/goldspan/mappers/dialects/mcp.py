@@ -6,9 +6,7 @@ not traced it makes no turn.
 
 from __future__ import annotations
 
-from goldspan.mappers.dialects.reading.dialect_table import Affixes, DialectTable
-from goldspan.mappers.dialects.reading.protocol import Advice
-from goldspan.mappers.dialects.reading.rules import Rule, Source
+from goldspan.mappers.dialects.reading.dialect_table import Advice, Affixes, DialectTable, Rule, Source
 from goldspan.mappers.facts import Role
 
 _METHOD = "mcp.method.name"

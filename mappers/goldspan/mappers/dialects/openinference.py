@@ -10,13 +10,17 @@ import json
 from typing import Any
 
 from goldspan.mappers.dialects.reading.arguments import Unwrap, args_and_kwargs, kwargs_only
-from goldspan.mappers.dialects.reading.call_status import undecided_without_result
-from goldspan.mappers.dialects.reading.dialect_table import Affixes, DialectTable
+from goldspan.mappers.dialects.reading.dialect_table import (
+    Advice,
+    Affixes,
+    DialectTable,
+    Rule,
+    Source,
+    undecided_without_result,
+)
 from goldspan.mappers.dialects.reading.message_encodings import flat_messages, flat_texts
 from goldspan.mappers.dialects.reading.messages import last_answer, last_user_text
-from goldspan.mappers.dialects.reading.protocol import Advice
 from goldspan.mappers.dialects.reading.recorded_values import only_text
-from goldspan.mappers.dialects.reading.rules import Rule, Source
 from goldspan.mappers.facts import Role
 from goldspan.scoring.type_guards import is_dict, is_list
 

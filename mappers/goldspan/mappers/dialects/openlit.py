@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from goldspan.mappers.dialects.reading.dialect_table import DialectTable
-from goldspan.mappers.dialects.reading.protocol import Advice
+from goldspan.mappers.dialects.reading.dialect_table import Advice, DialectTable, Rule, Source
 from goldspan.mappers.dialects.reading.recorded_values import plain_text
-from goldspan.mappers.dialects.reading.rules import Rule, Source
 from goldspan.mappers.facts import Role
 from goldspan.mappers.spans import Attributes, SpanView
 

@@ -12,12 +12,16 @@ from typing import Any
 from msgspec.structs import replace
 
 from goldspan.mappers.dialects.reading.arguments import Unwrap, args_and_kwargs, inputs, kwargs_only, name_and_arguments
-from goldspan.mappers.dialects.reading.call_status import undecided_without_result
-from goldspan.mappers.dialects.reading.dialect_table import Affixes, DialectTable
+from goldspan.mappers.dialects.reading.dialect_table import (
+    Advice,
+    Affixes,
+    DialectTable,
+    Rule,
+    Source,
+    undecided_without_result,
+)
 from goldspan.mappers.dialects.reading.message_encodings import flat_messages
-from goldspan.mappers.dialects.reading.protocol import Advice
 from goldspan.mappers.dialects.reading.recorded_values import at, first_of, literal_at, only_text, plain_text, text_at
-from goldspan.mappers.dialects.reading.rules import Rule, Source
 from goldspan.mappers.facts import Role, ToolFacts
 from goldspan.mappers.spans import Attributes, SpanView
 from goldspan.scoring.type_guards import is_list

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from goldspan.mappers.dialects.reading.call_status import undecided_without_result
-from goldspan.mappers.dialects.reading.dialect_table import Affixes, DialectTable
+from goldspan.mappers.dialects.reading.dialect_table import (
+    Advice,
+    Affixes,
+    DialectTable,
+    Rule,
+    Source,
+    undecided_without_result,
+)
 from goldspan.mappers.dialects.reading.message_encodings import input_events, output_events
 from goldspan.mappers.dialects.reading.messages import requests_in
-from goldspan.mappers.dialects.reading.protocol import Advice
-from goldspan.mappers.dialects.reading.rules import Rule, Source
 from goldspan.mappers.facts import Role
 from goldspan.scoring.type_guards import is_dict, is_list
 

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from goldspan.mappers.dialects.reading.dialect_table import Affixes, DialectTable
-from goldspan.mappers.dialects.reading.protocol import Advice
-from goldspan.mappers.dialects.reading.rules import Rule, Source
+from goldspan.mappers.dialects.reading.dialect_table import Advice, Affixes, DialectTable, Rule, Source
 from goldspan.mappers.facts import Role, ToolFacts
 from goldspan.mappers.spans import Attributes, SpanView
 

@@ -11,10 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from goldspan.mappers.dialects.reading.arguments import args_and_kwargs
-from goldspan.mappers.dialects.reading.dialect_table import Affixes, DialectTable
-from goldspan.mappers.dialects.reading.protocol import Advice
+from goldspan.mappers.dialects.reading.dialect_table import Advice, Affixes, DialectTable, Rule, Source
 from goldspan.mappers.dialects.reading.recorded_values import decoded, plain_text
-from goldspan.mappers.dialects.reading.rules import Rule, Source
 from goldspan.mappers.facts import Role
 from goldspan.mappers.spans import Attributes, SpanView
 from goldspan.scoring.type_guards import is_mapping

@@ -5,10 +5,8 @@ https://uipath.github.io/uipath-python/core/traced/
 
 from __future__ import annotations
 
-from goldspan.mappers.dialects.reading.dialect_table import DialectTable
-from goldspan.mappers.dialects.reading.protocol import Advice
+from goldspan.mappers.dialects.reading.dialect_table import Advice, DialectTable, Rule, Source
 from goldspan.mappers.dialects.reading.recorded_values import only_text, plain_text
-from goldspan.mappers.dialects.reading.rules import Rule, Source
 from goldspan.mappers.facts import Role
 
 UIPATH = DialectTable(

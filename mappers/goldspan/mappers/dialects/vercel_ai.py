@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from goldspan.mappers.dialects.reading.dialect_table import DialectTable
+from goldspan.mappers.dialects.reading.dialect_table import Advice, DialectTable, Rule, Source
 from goldspan.mappers.dialects.reading.messages import last_user_text
-from goldspan.mappers.dialects.reading.protocol import Advice
 from goldspan.mappers.dialects.reading.recorded_values import at, decoded, first_of, text_at
-from goldspan.mappers.dialects.reading.rules import Rule, Source
 from goldspan.mappers.facts import Role
 
 _OPERATION = "ai.operationId"

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import cast
 
 from goldspan.mappers.readers.files import read_files
+from goldspan.mappers.readers.jaeger_and_zipkin import is_zipkin_span
 from goldspan.mappers.readers.json_documents import as_otlp
 from goldspan.mappers.readers.otlp_json import JsonReader
 from goldspan.mappers.readers.otlp_messages import is_message, message_views
 from goldspan.mappers.readers.problems import BAD_RECORD, BAD_SPAN, OnProblem, found
 from goldspan.mappers.readers.sdk import SdkReader, is_log_record
-from goldspan.mappers.readers.zipkin import is_zipkin_span
 from goldspan.mappers.spans import LogView, RecordView, SpanView
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.type_guards import is_list, is_mapping

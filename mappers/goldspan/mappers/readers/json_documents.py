@@ -8,9 +8,13 @@ import re
 from collections.abc import Callable, Iterator
 from typing import IO, Any, cast
 
-from goldspan.mappers.readers.jaeger import is_jaeger_span, otlp_from_jaeger
+from goldspan.mappers.readers.jaeger_and_zipkin import (
+    is_jaeger_span,
+    is_zipkin_span,
+    otlp_from_jaeger,
+    otlp_from_zipkin,
+)
 from goldspan.mappers.readers.problems import BAD_JSON, OnProblem
-from goldspan.mappers.readers.zipkin import is_zipkin_span, otlp_from_zipkin
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.type_guards import is_dict, is_list
 

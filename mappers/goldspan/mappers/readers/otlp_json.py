@@ -132,7 +132,7 @@ _KINDS: dict[str, Callable[[Any, int], Any]] = {
 # Fields of OTLP/JSON records other than their values: ids, times, kinds, status, events. Never raises.
 
 SPAN_KINDS = {"INTERNAL": 1, "SERVER": 2, "CLIENT": 3, "PRODUCER": 4, "CONSUMER": 5}
-_STATUS = {"OK": 1, "ERROR": 2}
+STATUS_CODES = {"OK": 1, "ERROR": 2}
 _IS_REMOTE = 0x200
 """`SPAN_FLAGS_CONTEXT_IS_REMOTE_MASK` of trace.proto."""
 
@@ -176,7 +176,7 @@ def is_remote(flags: object) -> bool:
 
 def status_code(status: object) -> int:
     """Return the `StatusCode` of a status, written as a number or by its name; 0 for what is none."""
-    return _enum(status.get("code"), "STATUS_CODE_", _STATUS) if is_dict(status) else 0
+    return _enum(status.get("code"), "STATUS_CODE_", STATUS_CODES) if is_dict(status) else 0
 
 
 def status_message(status: object) -> str:
@@ -442,59 +442,3 @@ def _first(item: Mapping[str, Any], keys: Sequence[str]) -> Any:
         if (value := item.get(key)) is not None:
             return value
     return None
-
-
-# What Jaeger and Zipkin have in common: microseconds, ids without leading zeros, and OTLP's fields put into tags.
-
-OTEL_FIELDS = frozenset(
-    {
-        "otel.status_code",
-        "otel.status_description",
-        "otel.scope.name",
-        "otel.scope.version",
-        "otel.library.name",
-        "otel.library.version",
-    }
-)
-"""Tags in which exporters of OpenTelemetry keep what the other format has no field for."""
-
-
-def nanos(microseconds: object) -> int:
-    """Return a time or a duration in nanoseconds; 0 for what is none."""
-    number = integer(microseconds)
-    return number * 1000 if isinstance(number, int) and not isinstance(number, bool) and number > 0 else 0
-
-
-def padded(identifier: object, length: int) -> str:
-    """Return an id in its full length; `""` for what is no text."""
-    if not isinstance(identifier, str) or not (text := identifier.strip()):
-        return ""
-    return text.zfill(length)
-
-
-def scope_of(tags: Mapping[str, Any]) -> dict[str, str]:
-    """Return the instrumentation scope that an exporter of OpenTelemetry put into tags."""
-    scope: dict[str, str] = {}
-    for field in ("name", "version"):
-        value = tags.get(f"otel.scope.{field}") or tags.get(f"otel.library.{field}")
-        if value:
-            scope[field] = str(value)
-    return scope
-
-
-def status_of(tags: Mapping[str, Any], *, failed: bool, message: str = "") -> dict[str, Any]:
-    """Return the status that an exporter of OpenTelemetry put into tags; `failed` is what other tags say."""
-    code = 2 if failed else _STATUS.get(str(tags.get("otel.status_code")).upper(), 0)
-    message = str(tags.get("otel.status_description") or message)
-    return ({"code": code} if code else {}) | ({"message": message} if message else {})
-
-
-def any_value(value: object) -> dict[str, Any]:
-    """Return a scalar as `AnyValue` of OTLP/JSON; null for anything else."""
-    if isinstance(value, bool):
-        return {"boolValue": value}
-    if isinstance(value, int):
-        return {"intValue": str(value)}
-    if isinstance(value, float):
-        return {"doubleValue": value}
-    return {"stringValue": value} if isinstance(value, str) else {}

@@ -12,14 +12,20 @@ What a table cannot say goes into its hooks.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from msgspec.structs import replace
 
-from goldspan.mappers.dialects.reading.arguments import NO_ARGUMENTS, Arguments, read_arguments, read_content
-from goldspan.mappers.dialects.reading.call_status import asked_for_tools, error_of
+from goldspan.mappers.dialects.reading.arguments import (
+    NO_ARGUMENTS,
+    REDACTION_TOKENS,
+    Arguments,
+    Unwrap,
+    read_arguments,
+    read_content,
+)
 from goldspan.mappers.dialects.reading.log_records import MESSAGE_EVENTS, LogAsSpan, event_name, messages_in_log
 from goldspan.mappers.dialects.reading.messages import (
     InputEnd,
@@ -29,14 +35,211 @@ from goldspan.mappers.dialects.reading.messages import (
     parsed_if_asking,
     requests_in,
 )
-from goldspan.mappers.dialects.reading.protocol import NO_ADVICE, Advice, LogReading, Reading
+from goldspan.mappers.dialects.reading.protocol import LogReading, Reading
 from goldspan.mappers.dialects.reading.recorded_values import identifier
-from goldspan.mappers.dialects.reading.redaction_and_truncation import REDACTION_TOKENS
-from goldspan.mappers.dialects.reading.rules import Rule, Sources, first_text, first_value
 from goldspan.mappers.facts import ContextFacts, ModelFacts, Role, ToolFacts
-from goldspan.mappers.spans import Attributes, LogView, SpanView
+from goldspan.mappers.spans import STATUS_ERROR, Attributes, LogView, SpanView
 from goldspan.scoring.sessions import Capture, Content
-from goldspan.scoring.type_guards import is_mapping
+from goldspan.scoring.type_guards import is_mapping, is_sequence
+
+# What a dialect's table is made of: rules that recognise spans, and sources of values.
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A condition on a span and the role it gives; the first rule of a table that holds is the span's."""
+
+    role: Role | None
+    key: str = ""
+    """An attribute that must be there; none for a rule about spans without any attribute."""
+    values: frozenset[str] | None = None
+    """Its value must be one of these texts; any value, where none."""
+    also: tuple[str, ...] = ()
+    """Attributes that must be there too. The first of them, where there is one, is the marker of this rule."""
+    without: tuple[str, ...] = ()
+    """Attributes that must not be there."""
+    scope: str = ""
+    """How the name of the instrumentation scope must begin, where attributes do not tell dialects apart."""
+    name_prefix: str = ""
+    """How the span's name must begin."""
+    name_suffix: str = ""
+    """How the span's name must end."""
+    kind: int = 0
+    """The span's kind, where it says more than the attributes: 2 is a server's side."""
+    parent: bool | None = None
+    """Whether the span must have a parent, or must have none."""
+    no_turn: bool = False
+    hides_calls: bool = False
+    speaks: bool = False
+    """An agent's span that holds what its models asked for, and no other span does."""
+    pseudo: bool = False
+    """A tool span that is no call of the user's (R5)."""
+
+    @property
+    def marker(self) -> str:
+        """The attribute that a span must have for this rule to be looked at; `""` where it must have none."""
+        return self.also[0] if self.also else self.key
+
+    def holds(self, span: SpanView, attributes: Attributes) -> bool:
+        """Say whether this rule holds."""
+        if self.key:
+            value = attributes.get(self.key)
+            if value is None or (self.values is not None and not (isinstance(value, str) and value in self.values)):
+                return False
+        for key in self.also:
+            if key not in attributes:
+                return False
+        for key in self.without:
+            if key in attributes:
+                return False
+        return self._fits(span)
+
+    def _fits(self, span: SpanView) -> bool:
+        if self.name_prefix and not span.name.startswith(self.name_prefix):
+            return False
+        if self.name_suffix and not span.name.endswith(self.name_suffix):
+            return False
+        if self.scope and not span.scope_name.startswith(self.scope):
+            return False
+        if self.parent is not None and self.parent is not bool(span.parent_id):
+            return False
+        return not self.kind or span.kind == self.kind
+
+
+# Where the values of a dialect's table stand.
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a value stands: an attribute, an attribute of a span event, or several that must be put together."""
+
+    key: str = ""
+    event: str = ""
+    """The event's name; of several events of this name the last that has the attribute."""
+    compute: Callable[[SpanView, Attributes], Any] | None = None
+    """Puts the value together from several attributes or events; `key` then only names it for people."""
+    take: Callable[[Any], Any] | None = None
+    """Takes what is wanted out of what stands there; none where it is something else."""
+    unwrap: Unwrap | None = None
+    """The envelope around arguments."""
+    unwrap_by_scope: Mapping[str, Unwrap] | None = None
+    """Envelopes that only these instrumentation scopes use."""
+    python_repr: bool = False
+    """The value may be a Python literal where JSON is expected."""
+
+    def value(self, span: SpanView, attributes: Attributes) -> Any:
+        """Return the value, or none."""
+        if self.compute is not None:
+            found = self.compute(span, attributes)
+        elif self.event:
+            found = self._in_events(span)
+        else:
+            found = attributes.get(self.key)
+        return found if found is None or self.take is None else self.take(found)
+
+    def _in_events(self, span: SpanView) -> Any:
+        for event in reversed(span.events):
+            if event.name == self.event and (value := event.attributes.get(self.key)) is not None:
+                return value
+        return None
+
+    def envelope(self, span: SpanView) -> Unwrap | None:
+        """Return the envelope this span's instrumentation uses."""
+        if self.unwrap_by_scope:
+            return self.unwrap_by_scope.get(span.scope_name, self.unwrap)
+        return self.unwrap
+
+
+Sources = tuple[Source, ...]
+
+
+def first_value(sources: Sources, span: SpanView, attributes: Attributes) -> Any:
+    """Return the value of the first source that has one."""
+    for source in sources:
+        if (value := source.value(span, attributes)) is not None:
+            return value
+    return None
+
+
+def first_text(attributes: Attributes, keys: tuple[str, ...]) -> str | None:
+    """Return the first text that stands under one of these keys."""
+    for key in keys:
+        value = attributes.get(key)
+        if isinstance(value, str) and value:
+            return value
+    return None
+
+
+# Whether a call failed (R12), was only attempted, or a model ended its answer to call tools.
+
+_MAX_ERROR = 200
+_TRACEBACK = "Traceback (most recent call last)"
+
+
+def error_of(span: SpanView, attributes: Attributes, flags: tuple[tuple[str, object], ...] = ()) -> str | None:
+    """Return why the span failed: `error.type`, else the status message, else an exception's type (R12)."""
+    error_type = attributes.get("error.type")
+    named = error_type if isinstance(error_type, str) and error_type else None
+    if span.status_code != STATUS_ERROR:
+        if named is not None or any(_is_flag(attributes.get(key), value) for key, value in flags):
+            return named or "error"
+        return None
+    if named is not None:
+        return named
+    if message := span.status_message.strip():
+        return message.partition(_TRACEBACK)[0].partition("\n")[0].strip()[:_MAX_ERROR] or "error"
+    for event in span.events:
+        raised = event.attributes.get("exception.type")
+        if isinstance(raised, str) and raised:
+            return raised
+    return "error"
+
+
+def _is_flag(found: object, expected: object) -> bool:
+    return type(found) is type(expected) and found == expected
+
+
+# Tool spans that tell of no execution: hooks for dialects of frameworks that write one before a person has decided.
+
+_OPENAI_AGENTS = "openai_agents"
+
+
+def undecided_without_result(span: SpanView, _: Attributes, tool: ToolFacts) -> ToolFacts:
+    """Take a call without result or error for one that awaits approval: so the OpenAI Agents SDK ends its span.
+
+    A tool that returns nothing looks the same; its calls are requests then, which count as calls all the same.
+    """
+    silent = tool.error is None and tool.result.capture is Capture.NOT_CAPTURED
+    if silent and tool.arguments.capture is Capture.CAPTURED and span.scope_name.endswith(_OPENAI_AGENTS):
+        return replace(tool, executed=False)
+    return tool
+
+
+# Whether a model's answer ended because it asks for tools; instrumentations write that even with content off.
+
+_KEYS = (
+    *("gen_ai.response.finish_reasons", "gen_ai.response.finish_reason", "llm.finish_reason"),
+    *("ai.response.finishReason", "gen_ai.completion.0.finish_reason"),
+)
+_ASKING = ("tool_call", "tool_use", "tool-call", "function_call")
+
+
+def asked_for_tools(attributes: Attributes) -> bool:
+    """Say whether a finish reason tells of requests for tools, written as a text, a list or JSON text of one."""
+    for key in _KEYS:
+        reason = attributes.get(key)
+        for text in reason if is_sequence(reason) else (reason,):
+            if isinstance(text, str) and any(word in text.lower() for word in _ASKING):
+                return True
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """What a user must switch on where a recording lacks something: exact variables and calls."""
+
+    arguments: str = ""
+    session: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +273,7 @@ class DialectTable:
     rules: tuple[Rule, ...]
     title: str = ""
     docs: str = ""
-    advice: Advice = NO_ADVICE
+    advice: Advice = Advice()
 
     tool_name: tuple[str, ...] = ()
     """Attributes that name the tool, in order; where none does, the span's name."""

@@ -12,9 +12,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from goldspan.mappers.dialects.reading.arguments import read_arguments
+from goldspan.mappers.dialects.reading.arguments import REDACTION_TOKENS, read_arguments
 from goldspan.mappers.dialects.reading.recorded_values import loads
-from goldspan.mappers.dialects.reading.redaction_and_truncation import REDACTION_TOKENS
 from goldspan.mappers.facts import Request
 from goldspan.scoring.sessions import NO_CONTENT, Capture, Content
 from goldspan.scoring.type_guards import is_dict, is_mapping, is_sequence

@@ -93,13 +93,3 @@ class LogDialect(Protocol):
     def read_log(self, log: LogView) -> LogReading | None:
         """Read one log record, under the same rules as `Dialect.read`."""
         ...
-
-
-class Advice(Struct, frozen=True, gc=False):
-    """What a user must switch on where a recording lacks something: exact variables and calls."""
-
-    arguments: str = ""
-    session: str = ""
-
-
-NO_ADVICE = Advice()
