@@ -55,14 +55,14 @@ def merged(readings: Sequence[tuple[str, Reading]], *, content: bool) -> tuple[s
     """
     if len(readings) == 1:
         name, only = readings[0]
-        result = only if content or only.tool is None else _with(only, only.tool, NO_CONTENT)
+        result = only if content else _without_result(only)
         return (name if only.role is not None else ""), result, only.session_keys, only.turn_id
     session_keys = tuple(dict.fromkeys(pair for _, reading in readings for pair in reading.session_keys))
     turn_id = next((reading.turn_id for _, reading in readings if reading.turn_id), None)
     name, first = next((pair for pair in readings if pair[1].role is not None), ("", _NOTHING))
     same = [reading for _, reading in readings if reading.role is not None and reading.role is first.role]
     if len(same) < 2:
-        result = first if content or first.tool is None else _with(first, first.tool, NO_CONTENT)
+        result = first if content else _without_result(first)
         return name, result, session_keys, turn_id
     user_text = first_captured([reading.user_text for reading in same])
     whole = Reading(
@@ -78,18 +78,10 @@ def merged(readings: Sequence[tuple[str, Reading]], *, content: bool) -> tuple[s
     return name, whole, session_keys, turn_id
 
 
-def _with(reading: Reading, tool: ToolFacts, result: Content) -> Reading:
-    tool = ToolFacts(
-        tool.name,
-        tool.arguments,
-        tool.argument_captures,
-        tool.call_id,
-        result,
-        tool.error,
-        tool.pseudo,
-        tool.merged,
-        executed=tool.executed,
-    )
+def _without_result(reading: Reading) -> Reading:
+    if reading.tool is None:
+        return reading
+    tool = replace(reading.tool, result=NO_CONTENT)
     return Reading(reading.role, reading.agent, tool, no_turn=reading.no_turn)
 
 
@@ -308,33 +300,38 @@ class DialectRegistry:
         ]
         name, first, session_keys, turn_id = merged(readings, content=content)
         if plan.session_keys:
-            present = ((key, identifier(attributes[key])) for key in plan.session_keys)
-            session_keys = (*((key, value) for key, value in present if value is not None), *session_keys)
-        end = view.end
+            session_keys = (*_session_ids(attributes, plan.session_keys), *session_keys)
         return SpanFacts(
-            view.trace_id,
-            view.span_id,
-            view.parent_id,
-            view.start,
-            end,
-            (end, len(attributes), ""),
-            first.role,
-            name,
-            first.agent,
-            first.tool,
-            first.model,
-            self._context(name, first, view, content=content),
-            session_keys,
-            turn_id,
-            first_identifier(attributes, plan.run_keys) if plan.run_keys else None,
-            {key: attributes[key] for key in plan.join_keys} if plan.join_keys else None,
-            first.no_turn,
-            first.hides_calls,
-            view.parent_is_remote or view.kind in ENTRY_KINDS,
-            plan.scored,
-            self.resource(view.resource),
-            _notes(readings, view) if readings else (),
+            **self._known(view, plan),
+            role=first.role,
+            dialect=name,
+            agent=first.agent,
+            tool=first.tool,
+            model=first.model,
+            context=self._context(name, first, view, content=content),
+            session_keys=session_keys,
+            turn_id=turn_id,
+            no_turn=first.no_turn,
+            hides_calls=first.hides_calls,
+            notes=_notes(readings, view) if readings else (),
         )
+
+    def _known(self, view: SpanView, plan: _Plan) -> dict[str, Any]:
+        """Return the fields of facts that need no dialect."""
+        attributes, end = view.attributes, view.end
+        return {
+            "trace_id": view.trace_id,
+            "span_id": view.span_id,
+            "parent_id": view.parent_id,
+            "start": view.start,
+            "end": end,
+            "version": (end, len(attributes), ""),
+            "run_id": first_identifier(attributes, plan.run_keys) if plan.run_keys else None,
+            "join_attributes": {key: attributes[key] for key in plan.join_keys} if plan.join_keys else None,
+            "entry": view.parent_is_remote or view.kind in ENTRY_KINDS,
+            "scored": plan.scored,
+            "resource": self.resource(view.resource),
+        }
 
     def _unread(self, view: SpanView, hits: frozenset[str], detach: Callable[[], bool]) -> SpanFacts:
         """Read what a span is, and leave what it holds until someone asks, unless that is too much to be kept."""
@@ -343,26 +340,13 @@ class DialectRegistry:
         first = next((outline for outline in outlines if outline.role is not None), None)
         if first is None or first.role is Role.AGENT or not detach():  # an agent's span holds little
             return self._facts(view, hits, content=False)
-        attributes = view.attributes
         session_keys = dict.fromkeys(pair for outline in outlines for pair in outline.session_keys)
-        present = ((key, identifier(attributes[key])) for key in plan.session_keys)
-        end = view.end
         return LazySpanFacts(
-            view.trace_id,
-            view.span_id,
-            view.parent_id,
-            view.start,
-            end,
-            (end, len(attributes), ""),
-            first.role,
-            session_keys=(*((key, value) for key, value in present if value is not None), *session_keys),
+            **self._known(view, plan),
+            role=first.role,
+            session_keys=(*_session_ids(view.attributes, plan.session_keys), *session_keys),
             turn_id=next((outline.turn_id for outline in outlines if outline.turn_id), None),
-            run_id=first_identifier(attributes, plan.run_keys) if plan.run_keys else None,
-            join_attributes={key: attributes[key] for key in plan.join_keys} if plan.join_keys else None,
             no_turn=first.no_turn,
-            entry=view.parent_is_remote or view.kind in ENTRY_KINDS,
-            scored=plan.scored,
-            resource=self.resource(view.resource),
             content=partial(self._facts, view, hits, content=False),
         )
 
@@ -422,15 +406,21 @@ class DialectRegistry:
         self._on_problem(Problem("dialect_failed", message, source))
 
     def _resource_facts(self, attributes: Mapping[str, Any]) -> ResourceFacts:
-        found = ((key, identifier(attributes.get(key))) for key in self._session_keys)
         facts = ResourceFacts(
             first_identifier(attributes, ("service.name",)),
             first_identifier(attributes, ("deployment.environment.name", "deployment.environment")),
-            tuple((key, value) for key, value in found if value is not None),
+            tuple(_session_ids(attributes, self._session_keys)),
             first_identifier(attributes, RUN_ID_KEYS),
             tuple((key, value) for key in self._join_attributes if isinstance(value := attributes.get(key), _SCALARS)),
         )
         return NO_RESOURCE if facts == NO_RESOURCE else facts
+
+
+def _session_ids(attributes: Mapping[str, Any], keys: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yield each of these session attributes that holds an id."""
+    for key in keys:
+        if (session_id := identifier(attributes.get(key))) is not None:
+            yield key, session_id
 
 
 def _notes(readings: list[tuple[str, Reading]], view: SpanView) -> tuple[LogFacts, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from msgspec import Struct
@@ -11,6 +12,7 @@ from goldspan.scoring.sessions import SpanRef
 
 Attributes = Mapping[str, Any]
 """Attributes of a span, a log record or a resource, by key."""
+NO_ATTRIBUTES: Attributes = MappingProxyType({})
 STATUS_ERROR = 2
 """`STATUS_CODE_ERROR` of OTLP; 0 is unset, 1 is ok."""
 ENTRY_KINDS = frozenset({2, 5})
@@ -81,6 +83,26 @@ class SpanView(Protocol):
     def resource(self) -> ResourceView:
         """One object for all spans of a source, so that it can be compared by identity."""
         ...
+
+
+class DecodedSpan(Struct, frozen=True, gc=False):
+    """A `SpanView` that holds every value as it is read."""
+
+    trace_id: str
+    span_id: str
+    parent_id: str = ""
+    name: str = ""
+    start: int = 0
+    end: int = 0
+    kind: int = 0
+    parent_is_remote: bool = False
+    status_code: int = 0
+    status_message: str = ""
+    attributes: Mapping[str, Any] = NO_ATTRIBUTES
+    events: Sequence[EventView] = ()
+    links: Sequence[SpanRef] = ()
+    scope_name: str = ""
+    resource: ResourceView = ResourceView(NO_ATTRIBUTES)
 
 
 class Detachable:

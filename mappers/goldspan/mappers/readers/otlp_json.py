@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from goldspan.mappers.readers.problems import BAD_RECORD, BAD_SPAN, OnProblem, found
-from goldspan.mappers.spans import EventView, LogView, RecordView, ResourceView, SpanView
+from goldspan.mappers.spans import DecodedSpan, EventView, LogView, RecordView, ResourceView, SpanView
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.sessions import SpanRef
 from goldspan.scoring.type_guards import is_dict, is_list
@@ -49,14 +49,6 @@ def decode_value(value: object, depth: int = 0) -> Any:
         if decode is not None:
             return decode(inner, depth) if depth < _MAX_DEPTH else None
     return None
-
-
-def _string(inner: Any, _: int) -> Any:
-    return inner
-
-
-def _integer(inner: Any, _: int) -> Any:
-    return integer(inner)
 
 
 def integer(inner: object) -> Any:
@@ -111,22 +103,16 @@ def _kvlist(inner: Any, depth: int) -> Any:
 
 
 _KINDS: dict[str, Callable[[Any, int], Any]] = {
-    "stringValue": _string,
-    "intValue": _integer,
+    "stringValue": lambda inner, _: inner,
+    "intValue": lambda inner, _: integer(inner),
     "doubleValue": _double,
-    "boolValue": _string,
+    "boolValue": lambda inner, _: inner,
     "arrayValue": _array,
     "kvlistValue": _kvlist,
     "bytesValue": _bytes,
-    # The proto spelling, which json_format writes when told to preserve field names.
-    "string_value": _string,
-    "int_value": _integer,
-    "double_value": _double,
-    "bool_value": _string,
-    "array_value": _array,
-    "kvlist_value": _kvlist,
-    "bytes_value": _bytes,
 }
+# The proto spelling, which json_format writes when told to preserve field names.
+_KINDS |= {kind.replace("V", "_v"): decode for kind, decode in _KINDS.items()}
 
 
 # Fields of OTLP/JSON records other than their values: ids, times, kinds, status, events. Never raises.
@@ -179,22 +165,16 @@ def status_code(status: object) -> int:
     return _enum(status.get("code"), "STATUS_CODE_", STATUS_CODES) if is_dict(status) else 0
 
 
-def status_message(status: object) -> str:
-    """Return the message of a status; `""` for what is no text."""
-    message = status.get("message") if is_dict(status) else None
-    return message if isinstance(message, str) else ""
-
-
-def scope_name(scope: object) -> str:
-    """Return the name of an instrumentation scope; `""` for what is no text."""
-    name = scope.get("name") if is_dict(scope) else None
-    return name if isinstance(name, str) else ""
+def text_of(holder: object, field: str) -> str:
+    """Return the text in a field of an object, such as the name of a scope; `""` for anything else."""
+    text = holder.get(field) if is_dict(holder) else None
+    return text if isinstance(text, str) else ""
 
 
 def event_views(events: object) -> list[EventView]:
     """Return the events of a span; what is none is left out."""
     return [
-        EventView(str(event.get("name") or ""), decode_attributes(event.get("attributes")))
+        EventView(text_of(event, "name"), decode_attributes(event.get("attributes")))
         for event in (events if is_list(events) else ())
         if is_dict(event)
     ]
@@ -202,13 +182,13 @@ def event_views(events: object) -> list[EventView]:
 
 def link_refs(links: object) -> list[SpanRef]:
     """Return the spans that a span links to; what names none is left out."""
-    refs: list[SpanRef] = []
-    for link in links if is_list(links) else ():
-        if is_dict(link):
-            trace_id = hex_id(link.get("traceId") or link.get("trace_id"), 32)
-            span_id = hex_id(link.get("spanId") or link.get("span_id"), 16)
-            refs.append(SpanRef(trace_id, span_id))
+    refs = [SpanRef(*_ids(link)) for link in (links if is_list(links) else ()) if is_dict(link)]
     return [ref for ref in refs if ref.trace_id and ref.span_id]
+
+
+def _ids(raw: dict[str, Any]) -> tuple[str, str]:
+    trace_id = hex_id(raw.get("traceId") or raw.get("trace_id"), 32)
+    return trace_id, hex_id(raw.get("spanId") or raw.get("span_id"), 16)
 
 
 def _enum(value: object, prefix: str, names: Mapping[str, int]) -> int:
@@ -219,9 +199,6 @@ def _enum(value: object, prefix: str, names: Mapping[str, int]) -> int:
             return int(value)
         return names.get(value.upper().removeprefix(prefix), 0)
     return value if isinstance(value, int) and not isinstance(value, bool) else 0
-
-
-# ruff: noqa: D102 - the members of a span view are described by SpanView
 
 
 class _Signal(NamedTuple):
@@ -241,77 +218,6 @@ _LOGS = _Signal(("resourceLogs", "resource_logs"), ("scopeLogs", "scope_logs"), 
 _LOG_MARKS = frozenset({"observedTimeUnixNano", "observed_time_unix_nano", "timeUnixNano", "time_unix_nano"})
 _SPAN_MARKS = frozenset({"spanId", "span_id", "traceId", "trace_id", "startTimeUnixNano", "attributes", "name"})
 _RECENT_RESOURCES = 8
-
-
-class JsonSpan:
-    """One span of OTLP/JSON; nothing is decoded before it is asked for."""
-
-    __slots__ = ("_attributes", "_raw", "_scope", "resource")
-
-    def __init__(self, raw: dict[str, Any], scope: object, resource: ResourceView) -> None:
-        self._raw = raw
-        self._scope = scope
-        self.resource = resource
-        self._attributes: dict[str, Any] | None = None
-
-    @property
-    def trace_id(self) -> str:
-        return hex_id(self._raw.get("traceId") or self._raw.get("trace_id"), 32)
-
-    @property
-    def span_id(self) -> str:
-        return hex_id(self._raw.get("spanId") or self._raw.get("span_id"), 16)
-
-    @property
-    def parent_id(self) -> str:
-        return hex_id(self._raw.get("parentSpanId") or self._raw.get("parent_span_id"), 16)
-
-    @property
-    def name(self) -> str:
-        name = self._raw.get("name")
-        return name if isinstance(name, str) else ""
-
-    @property
-    def start(self) -> int:
-        return nanoseconds(self._raw.get("startTimeUnixNano") or self._raw.get("start_time_unix_nano"))
-
-    @property
-    def end(self) -> int:
-        return nanoseconds(self._raw.get("endTimeUnixNano") or self._raw.get("end_time_unix_nano"))
-
-    @property
-    def kind(self) -> int:
-        return span_kind(self._raw.get("kind"))
-
-    @property
-    def parent_is_remote(self) -> bool:
-        return is_remote(self._raw.get("flags"))
-
-    @property
-    def status_code(self) -> int:
-        return status_code(self._raw.get("status"))
-
-    @property
-    def status_message(self) -> str:
-        return status_message(self._raw.get("status"))
-
-    @property
-    def attributes(self) -> Mapping[str, Any]:
-        if self._attributes is None:
-            self._attributes = decode_attributes(self._raw.get("attributes"))
-        return self._attributes
-
-    @property
-    def events(self) -> Sequence[EventView]:
-        return event_views(self._raw.get("events"))
-
-    @property
-    def links(self) -> Sequence[SpanRef]:
-        return link_refs(self._raw.get("links"))
-
-    @property
-    def scope_name(self) -> str:
-        return scope_name(self._scope)
 
 
 class JsonReader:
@@ -386,16 +292,14 @@ class JsonReader:
 
     def _log(self, raw: dict[str, Any], scope: object, resource: ResourceView) -> LogView:
         self.records += 1
-        name = raw.get("eventName") or raw.get("event_name")
         return LogView(
-            hex_id(raw.get("traceId") or raw.get("trace_id"), 32),
-            hex_id(raw.get("spanId") or raw.get("span_id"), 16),
+            *_ids(raw),
             nanoseconds(raw.get("timeUnixNano") or raw.get("time_unix_nano"))
             or nanoseconds(raw.get("observedTimeUnixNano") or raw.get("observed_time_unix_nano")),
-            name if isinstance(name, str) else "",
+            text_of(raw, "eventName" if raw.get("eventName") else "event_name"),
             decode_value(raw.get("body")),
             decode_attributes(raw.get("attributes")),
-            scope_name(scope),
+            text_of(scope, "name"),
             resource,
         )
 
@@ -405,7 +309,24 @@ class JsonReader:
         if attributes is not None and not isinstance(attributes, list | dict):
             message = f"found {found(attributes)} as the attributes of span {raw.get('name')!r}; expected a list"
             self._problem(BAD_SPAN, message, source)
-        return JsonSpan(raw, scope, resource)
+        trace_id, span_id = _ids(raw)
+        return DecodedSpan(
+            trace_id,
+            span_id,
+            hex_id(raw.get("parentSpanId") or raw.get("parent_span_id"), 16),
+            text_of(raw, "name"),
+            nanoseconds(raw.get("startTimeUnixNano") or raw.get("start_time_unix_nano")),
+            nanoseconds(raw.get("endTimeUnixNano") or raw.get("end_time_unix_nano")),
+            span_kind(raw.get("kind")),
+            is_remote(raw.get("flags")),
+            status_code(raw.get("status")),
+            text_of(raw.get("status"), "message"),
+            decode_attributes(attributes),
+            event_views(raw.get("events")),
+            link_refs(raw.get("links")),
+            text_of(scope, "name"),
+            resource,
+        )
 
     def _list(self, value: object, field: str, source: str) -> list[Any]:
         if value is None:

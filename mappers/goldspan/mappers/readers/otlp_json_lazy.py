@@ -23,7 +23,7 @@ from goldspan.mappers.readers.otlp_json import (
     link_refs,
     span_kind,
     status_code,
-    status_message,
+    text_of,
 )
 from goldspan.mappers.spans import (
     ENTRY_KINDS,
@@ -165,7 +165,7 @@ class LazyJsonSpan(Detachable):
 
     @property
     def status_message(self) -> str:
-        return status_message(_decoded(self._raw.status))
+        return text_of(_decoded(self._raw.status), "message")
 
     @property
     def events(self) -> Sequence[EventView]:

@@ -8,11 +8,18 @@ from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, cast
 
-from goldspan.mappers.spans import ENTRY_KINDS, EventView, LogView, ResourceView, SpanOutline, UndecodedSpan
+from goldspan.mappers.spans import (
+    ENTRY_KINDS,
+    NO_ATTRIBUTES,
+    EventView,
+    LogView,
+    ResourceView,
+    SpanOutline,
+    UndecodedSpan,
+)
 from goldspan.scoring.sessions import SpanRef
 from goldspan.scoring.type_guards import is_mapping
 
-_NO_ATTRIBUTES: Mapping[str, Any] = {}
 _MAX_RESOURCES = 256
 
 
@@ -72,7 +79,7 @@ class SdkSpan:
 
     @property
     def events(self) -> Sequence[EventView]:
-        return [EventView(str(event.name), event.attributes or _NO_ATTRIBUTES) for event in self._span.events or ()]
+        return [EventView(str(event.name), event.attributes or NO_ATTRIBUTES) for event in self._span.events or ()]
 
     @property
     def links(self) -> Sequence[SpanRef]:
@@ -98,7 +105,7 @@ def attributes_of(span: Any) -> Mapping[str, Any]:
     except AttributeError:
         pass
     attributes = span.attributes
-    return attributes if is_mapping(attributes) else _NO_ATTRIBUTES
+    return attributes if is_mapping(attributes) else NO_ATTRIBUTES
 
 
 PlainSdkSpan = tuple[Any, Any, Any, Any, Any, Any]
@@ -145,7 +152,7 @@ def log_event(value: Any) -> tuple[str, Mapping[str, Any]]:
     record = getattr(value, "log_record", value)
     name, attributes = getattr(record, "event_name", None), record.attributes
     inner = getattr(attributes, "_dict", attributes)  # as above
-    return (name if isinstance(name, str) else ""), inner if is_mapping(inner) else _NO_ATTRIBUTES
+    return (name if isinstance(name, str) else ""), inner if is_mapping(inner) else NO_ATTRIBUTES
 
 
 class SdkReader:
@@ -181,7 +188,7 @@ class SdkReader:
         if known is not None and known[0] is resource:
             return known[1]
         attributes = getattr(resource, "attributes", None)
-        view = ResourceView(attributes if is_mapping(attributes) else _NO_ATTRIBUTES)
+        view = ResourceView(attributes if is_mapping(attributes) else NO_ATTRIBUTES)
         if len(self._resources) >= _MAX_RESOURCES:
             self._resources.clear()
         self._resources[id(resource)] = (resource, view)

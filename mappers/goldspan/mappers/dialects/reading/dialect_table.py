@@ -26,7 +26,7 @@ from goldspan.mappers.dialects.reading.arguments import (
     read_arguments,
     read_content,
 )
-from goldspan.mappers.dialects.reading.log_records import MESSAGE_EVENTS, LogAsSpan, event_name, messages_in_log
+from goldspan.mappers.dialects.reading.log_records import MESSAGE_EVENTS, event_name, log_as_span, messages_in_log
 from goldspan.mappers.dialects.reading.messages import (
     InputEnd,
     end_of_input,
@@ -400,7 +400,7 @@ class DialectTable:
         name, attributes = event_name(log), log.attributes
         turn_id, session_keys = first_text(attributes, self.turn_id), self._sessions(attributes)
         if name in self.tool_log_events:
-            tool = self._tool(LogAsSpan(log), attributes, pseudo=False)
+            tool = self._tool(log_as_span(log), attributes, pseudo=False)
             return LogReading(tools=(tool,), session_keys=session_keys, turn_id=turn_id)
         said = messages_in_log(log, name)
         if said is None:

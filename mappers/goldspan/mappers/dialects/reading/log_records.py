@@ -18,9 +18,9 @@ from goldspan.mappers.dialects.reading.messages import answers_in, last_answer, 
 from goldspan.mappers.dialects.reading.protocol import LogDialect, LogReading
 from goldspan.mappers.dialects.reading.recorded_values import decoded, identifier
 from goldspan.mappers.facts import NO_CONTEXT, ContextFacts, LogFacts, ToolFacts
-from goldspan.mappers.spans import EventView, LogView, ResourceView
+from goldspan.mappers.spans import DecodedSpan, EventView, LogView, SpanView
 from goldspan.scoring.errors import DialectError
-from goldspan.scoring.sessions import NO_CONTENT, Content, SpanRef
+from goldspan.scoring.sessions import NO_CONTENT, Content
 from goldspan.scoring.type_guards import is_mapping
 
 DETAILS = "gen_ai.client.inference.operation.details"
@@ -69,23 +69,18 @@ def messages_in_log(log: LogView, name: str) -> LogMessages | None:
     return LogMessages(given=[message], own_message=role_of(message) == "assistant")
 
 
-class LogAsSpan:
-    """A log record where the tables of dialects read a span."""
-
-    def __init__(self, log: LogView) -> None:
-        self.trace_id = log.trace_id
-        self.span_id = log.span_id
-        self.parent_id = ""
-        self.name = event_name(log)
-        self.start = self.end = log.time
-        self.kind = self.status_code = 0
-        self.parent_is_remote = False
-        self.status_message = ""
-        self.attributes: Mapping[str, Any] = log.attributes
-        self.events: Sequence[EventView] = ()
-        self.links: Sequence[SpanRef] = ()
-        self.scope_name = log.scope_name
-        self.resource: ResourceView = log.resource
+def log_as_span(log: LogView) -> SpanView:
+    """Return a log record where the tables of dialects read a span."""
+    return DecodedSpan(
+        log.trace_id,
+        log.span_id,
+        name=event_name(log),
+        start=log.time,
+        end=log.time,
+        attributes=log.attributes,
+        scope_name=log.scope_name,
+        resource=log.resource,
+    )
 
 
 def _held(log: LogView) -> Mapping[str, Any]:
