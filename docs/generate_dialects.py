@@ -5,7 +5,6 @@ python docs/generate_dialects.py > docs/dialects.md
 
 from __future__ import annotations
 
-import re
 import sys
 import tomllib
 from collections import Counter
@@ -39,7 +38,7 @@ A dialect is one instrumentation's way to write tool calls. goldspan recognises 
 span, may hold several.
 """
 _READING_THE_FIRST_TABLE = f"""\
-- **arguments**: whether the framework records them by default, by a switch or never, and where goldspan finds them.
+- **arguments**: recorded by default, only by a switch, or never; and where goldspan finds them.
 - **session id from**: the attribute that holds it; *{NOTHING}* if the instrumentation writes none. `session_scope` of
   goldspan [works with every framework](why-nothing-is-scored.md#session-ids).
 - **proof**: how many recordings are read right; *{NOTHING}* if the framework is supported without a recording. A
@@ -118,13 +117,13 @@ def _glance(listed: Sequence[Framework], titles: dict[str, str]) -> Iterator[str
     yield from _head("framework", "instrumented by", "arguments", "session id from", "proof")
     for framework in sorted(listed, key=lambda one: one.name.lower()):
         title = titles[framework.dialect]
-        by = f"[{framework.by or title}](#{_anchor(title)})"
+        by = f"[{framework.by or title}](#{framework.dialect})"
         yield _row(framework.name, by, _arguments(framework), _sessions(framework.findings), _proof(framework.findings))
 
 
 def _arguments(framework: Framework) -> str:
     places = dict.fromkeys(place for one in framework.findings for place in one.places if place not in _UNKNOWN)
-    words = {"on": "by default", "off": "by a switch", "never": "never"}.get(framework.default, "")
+    words = {"on": "default", "off": "switch", "never": "never"}.get(framework.default, "")
     return ": ".join(part for part in (words, ", ".join(places)) if part) or NOTHING
 
 
@@ -137,7 +136,7 @@ def _proof(findings: Sequence[Finding]) -> str:
     right = sum(not one.wrong for one in findings)
     if not findings:
         return NOTHING
-    return f"{RIGHT if right == len(findings) else WRONG} {right} of {len(findings)}"
+    return f"{RIGHT if right == len(findings) else WRONG} {right}/{len(findings)}"
 
 
 _UNKNOWN = {capture.value: words for capture, words in CAPTURE_WORDS.items() if capture.value != "captured"}
@@ -149,9 +148,9 @@ _UNKNOWN = {capture.value: words for capture, words in CAPTURE_WORDS.items() if 
 def _section(dialect: Dialect, listed: Sequence[Framework]) -> Iterator[str]:
     mine = [_with_advice(framework, dialect) for framework in listed if framework.dialect == dialect.name]
     docs = getattr(dialect, "docs", "")
-    yield f"## {_title(dialect)}"
+    yield f"## {dialect.name}"
     yield ""
-    yield _code(dialect.name) + (f", [documentation]({docs})" if docs else "")
+    yield _title(dialect) + (f", [documentation]({docs})" if docs else "")
     yield ""
     usual = Framework("", arguments=_usual(one.arguments for one in mine), session=_usual(one.session for one in mine))
     if len(mine) > 1 and (usual.arguments or usual.session):
@@ -221,10 +220,6 @@ def _common() -> Iterator[str]:
 
 def _title(dialect: Dialect) -> str:
     return getattr(dialect, "title", "") or dialect.name
-
-
-def _anchor(title: str) -> str:
-    return re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
 
 
 def _head(*cells: str) -> list[str]:

@@ -33,7 +33,7 @@ def page() -> str:
             "(`500ms`, `30s`, `5m`, `1h`), sizes are bytes or have one (`20MiB`, `1GB`). Paths are seen from the",
             "working directory.",
             "",
-            *_section(GatewaySettings, ()),
+            *_section(GatewaySettings, (), {}),
             "## Numbers on `/metrics`",
             "",
             "| name | meaning |",
@@ -45,7 +45,13 @@ def page() -> str:
     )
 
 
-def _section(section: type[Section], above: tuple[str, ...]) -> Iterator[str]:
+def _section(section: type[Section], above: tuple[str, ...], shown: dict[type[Section], str]) -> Iterator[str]:
+    """Yield the lines of a section and of those inside; a class that was shown before gets a link."""
+    if section in shown:
+        first = shown[section]
+        yield from (f"## `{'.'.join(above)}`", "", f"As [`{first}`](#{first.replace('.', '')}).", "")
+        return
+    shown[section] = ".".join(above)
     has_variable = {where for _, where in variables()}
     rows: list[str] = []
     inner: list[tuple[type[Section], tuple[str, ...]]] = []
@@ -74,7 +80,7 @@ def _section(section: type[Section], above: tuple[str, ...]) -> Iterator[str]:
             "",
         )
     for below, where in inner:
-        yield from _section(below, where)
+        yield from _section(below, where, shown)
 
 
 def _default(value: Any) -> str:

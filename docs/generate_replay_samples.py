@@ -16,7 +16,7 @@ from goldspan.collector_processor.cli import main
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs/replay.md"
 COMMANDS = {
-    "inspect": "inspect examples/traces/google-adk.otlp.json examples/traces/google-adk-without-content.otlp.json",
+    "inspect": "inspect examples/traces/google-adk-without-content.otlp.json",
 }
 
 
