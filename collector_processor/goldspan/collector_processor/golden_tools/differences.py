@@ -23,7 +23,7 @@ from goldspan.scoring.json_values import shown, shown_name, steps_of
 from goldspan.scoring.matchers import escape_literal
 from goldspan.scoring.matchers.kinds.literal import dollar_keys
 from goldspan.scoring.matchers.value_score import MOST_DIFFERING
-from goldspan.scoring.results import ArgumentResult, CallResult, Outcome, SessionResult, TurnResult
+from goldspan.scoring.results import ArgumentResult, CallResult, Outcome, TurnResult
 from goldspan.scoring.run import RunResult
 from goldspan.scoring.sessions import JsonValue, Session, ToolCall
 from goldspan.scoring.type_guards import is_mapping, is_sequence
@@ -65,12 +65,12 @@ class Change:
     """From 0; None where the golden or the whole session is meant."""
     turn_name: str
     """What the user said, where that is known."""
-    tool: str
+    tool: str = ""
     """Empty where a turn or a golden is meant."""
-    field: str
+    field: str = ""
     """`args.city`, `optional`, `criterion.threshold`; empty where a whole call, turn or golden is meant."""
-    before: Any
-    after: Any
+    before: Any = NOTHING
+    after: Any = NOTHING
     place: CallPlace | None = None
     """Where the call stands in the golden, or after which call it belongs: then `before` is nothing. -1: before all."""
     path: ValuePath = ()
@@ -158,30 +158,17 @@ def differing_parts(before: JsonValue, after: JsonValue, path: ValuePath = ()) -
         if before != after:
             yield path, before, after
     elif is_mapping(before) and is_mapping(after):
-        yield from _differing_fields(before, after, path)
+        for name in dict.fromkeys((*before, *after)):
+            one, other = before.get(name, NOTHING), after.get(name, NOTHING)
+            if one is NOTHING or other is NOTHING:
+                yield (*path, name), one, other
+            else:
+                yield from differing_parts(one, other, (*path, name))
     elif is_sequence(before) and is_sequence(after) and len(before) == len(after):
         for index, (one, other) in enumerate(zip(before, after, strict=True)):
             yield from differing_parts(one, other, (*path, index))
     elif not equal(before, after):
         yield path, before, after
-
-
-def argument_changes(
-    before: Mapping[str, JsonValue], after: Mapping[str, JsonValue]
-) -> Iterator[tuple[ValuePath, Any, Any]]:
-    """Yield the smallest parts in which the arguments of two calls differ."""
-    return _differing_fields(before, after, ("args",))
-
-
-def _differing_fields(
-    before: Mapping[Any, Any], after: Mapping[Any, Any], path: ValuePath
-) -> Iterator[tuple[ValuePath, Any, Any]]:
-    for name in dict.fromkeys((*before, *after)):
-        one, other = before.get(name, NOTHING), after.get(name, NOTHING)
-        if one is NOTHING or other is NOTHING:
-            yield (*path, name), one, other
-        else:
-            yield from differing_parts(one, other, (*path, name))
 
 
 # What differs between two golden sets.
@@ -193,12 +180,12 @@ def set_changes(before: GoldenIndex, after: GoldenIndex) -> Iterator[Change]:
     new = {_identity(golden): golden for golden in after.goldens}
     for key, golden in old.items():
         if key in new:
-            yield from _GoldenDifference(golden, new[key]).changes()
+            yield from _golden_changes(golden, new[key])
         else:
-            yield _whole(golden, golden_document(golden), NOTHING)
+            yield replace(_about(golden), before=golden_document(golden))
     for key, golden in new.items():
         if key not in old:
-            yield _whole(golden, NOTHING, golden_document(golden))
+            yield replace(_about(golden), after=golden_document(golden))
 
 
 def _identity(golden: Golden) -> tuple[str, ...]:
@@ -207,112 +194,77 @@ def _identity(golden: Golden) -> tuple[str, ...]:
     return (golden.session or "", golden.session_pattern or "", golden.first_user_text or "", *attribute)
 
 
-def _whole(golden: Golden, before: Any, after: Any) -> Change:
-    return Change(golden.key, golden.source, None, "", "", "", before, after)
+def _about(golden: Golden, turn: int | None = None, turn_name: str | None = None) -> Change:
+    """Return a change of a golden or a turn that does not say yet what differs."""
+    return Change(golden.key, golden.source, turn, turn_name or "")
 
 
-class _GoldenDifference:
-    """One golden as it was and as it is."""
+_Criteria = tuple[Criterion, Criterion]
 
-    def __init__(self, before: Golden, after: Golden) -> None:
-        self.before, self.after = before, after
 
-    def changes(self) -> Iterator[Change]:
-        yield from self._criterion(self.before.criterion, self.after.criterion, None, "", "")
-        if (self.before.calls is None) != (self.after.calls is None):
-            yield _whole(self.before, golden_document(self.before), golden_document(self.after))
-            return
-        if self.before.calls is not None and self.after.calls is not None:
-            one = (self.before.calls, *self.before.alternatives)
-            yield from self._lists(one, (self.after.calls, *self.after.alternatives), None, "")
-        for index, (old, new) in enumerate(zip_longest(self.before.turns, self.after.turns)):
-            name = ((old or new).user or "") if old or new else ""
-            if old is None or new is None:
-                before, after = (NOTHING if turn is None else turn_document(turn) for turn in (old, new))
-                yield self._change(index, name, "", "", before, after)
+def _golden_changes(before: Golden, after: Golden) -> Iterator[Change]:
+    criteria = before.criterion, after.criterion
+    yield from _criterion_changes(_about(before), criteria)
+    if (before.calls is None) != (after.calls is None):
+        yield replace(_about(before), before=golden_document(before), after=golden_document(after))
+        return
+    old_lists, new_lists = ((golden.calls or (), *golden.alternatives) for golden in (before, after))
+    yield from _list_changes(_about(before), old_lists, new_lists, criteria)
+    for index, (old, new) in enumerate(zip_longest(before.turns, after.turns)):
+        if old is not None and new is not None:
+            yield from _turn_changes(_about(before, index, old.user), old, new, criteria)
+        elif old is not None:
+            yield replace(_about(before, index, old.user), before=turn_document(old))
+        else:
+            yield replace(_about(before, index, new.user), after=turn_document(new))
+
+
+def _turn_changes(at: Change, before: GoldenTurn, after: GoldenTurn, criteria: _Criteria) -> Iterator[Change]:
+    yield from _field_changes(at, turn_document(before), turn_document(after), ("user", "turn_id"))
+    yield from _criterion_changes(at, (before.criterion or criteria[0], after.criterion or criteria[1]), before, after)
+    yield from _list_changes(at, (before.calls, *before.alternatives), (after.calls, *after.alternatives), criteria)
+
+
+def _list_changes(
+    at: Change, before: Sequence[Sequence[ExpectedCall]], after: Sequence[Sequence[ExpectedCall]], criteria: _Criteria
+) -> Iterator[Change]:
+    for number, (old, new) in enumerate(zip_longest(before, after, fillvalue=())):
+        alternative = number if len(before) > 1 or len(after) > 1 else None
+        for one, other in _pairs(old, new):
+            if one is None:
+                yield replace(at, tool=new[other or 0].name, after=call_document(new[other or 0]))
+                continue
+            here = replace(at, tool=old[one].name, place=CallPlace(at.turn, alternative, one))
+            if other is None:
+                yield replace(here, before=call_document(old[one]))
             else:
-                yield from self._turn(index, name, old, new)
+                yield from _call_changes(here, old[one], new[other], criteria)
 
-    def _turn(self, index: int, name: str, before: GoldenTurn, after: GoldenTurn) -> Iterator[Change]:
-        for field in ("user", "turn_id"):
-            one, other = getattr(before, field), getattr(after, field)
-            if one != other:
-                sides = NOTHING if one is None else one, NOTHING if other is None else other
-                yield self._change(index, name, "", field, *sides)
-        old, new = before.criterion or self.before.criterion, after.criterion or self.after.criterion
-        if before.criterion or after.criterion:
-            yield from self._criterion(old, new, index, name, "")
-        yield from self._lists((before.calls, *before.alternatives), (after.calls, *after.alternatives), index, name)
 
-    def _lists(
-        self,
-        before: Sequence[Sequence[ExpectedCall]],
-        after: Sequence[Sequence[ExpectedCall]],
-        turn: int | None,
-        name: str,
-    ) -> Iterator[Change]:
-        for number, (old, new) in enumerate(zip_longest(before, after, fillvalue=())):
-            alternative = number if len(before) > 1 or len(after) > 1 else None
-            yield from self._calls(old, new, turn, name, alternative)
+def _call_changes(at: Change, before: ExpectedCall, after: ExpectedCall, criteria: _Criteria) -> Iterator[Change]:
+    old, new = ({**call_document(call), **({"parallel": True} if call.group else {})} for call in (before, after))
+    for path, one, other in differing_parts(old.get("args", {}), new.get("args", {}), ("args",)):
+        yield replace(at, field=path_text(path), before=one, after=other)
+    yield from _field_changes(at, old, new, ("optional", "forbidden", "result", "parallel"))
+    own = before.criterion or criteria[0], after.criterion or criteria[1]
+    yield from _criterion_changes(replace(at, place=None), own, before, after)
 
-    def _calls(
-        self,
-        before: Sequence[ExpectedCall],
-        after: Sequence[ExpectedCall],
-        turn: int | None,
-        name: str,
-        alternative: int | None,
-    ) -> Iterator[Change]:
-        for old, new in _pairs(before, after):
-            if old is not None and new is not None:
-                yield from self._call(before[old], after[new], turn, name, CallPlace(turn, alternative, old))
-            elif old is not None:
-                place = CallPlace(turn, alternative, old)
-                yield self._change(turn, name, before[old].name, "", call_document(before[old]), NOTHING, place)
-            elif new is not None:
-                yield self._change(turn, name, after[new].name, "", NOTHING, call_document(after[new]))
 
-    def _call(
-        self, before: ExpectedCall, after: ExpectedCall, turn: int | None, name: str, place: CallPlace
-    ) -> Iterator[Change]:
-        old, new = call_document(before), call_document(after)
-        for path, one, other in argument_changes(old.get("args", {}), new.get("args", {})):
-            yield self._change(turn, name, before.name, path_text(path), one, other, place)
-        for field in ("optional", "forbidden", "result"):
-            one, other = old.get(field, NOTHING), new.get(field, NOTHING)
-            if one != other:
-                yield self._change(turn, name, before.name, field, one, other, place)
-        if bool(before.group) != bool(after.group):
-            sides = True if before.group else NOTHING, True if after.group else NOTHING
-            yield self._change(turn, name, before.name, "parallel", *sides, place)
-        if before.criterion is not None or after.criterion is not None:
-            above = self.before.criterion, self.after.criterion
-            yield from self._criterion(
-                before.criterion or above[0], after.criterion or above[1], turn, name, before.name
-            )
+def _criterion_changes(at: Change, criteria: _Criteria, *owners: GoldenTurn | ExpectedCall) -> Iterator[Change]:
+    """Compare two criteria; those of a turn or a call where one of both has a criterion of its own."""
+    if owners and all(one.criterion is None for one in owners):
+        return
+    old, new = (one.model_dump(mode="json", exclude_defaults=True) for one in criteria)
+    yield from _field_changes(at, old, new, dict.fromkeys((*old, *new)), "criterion.")
 
-    def _criterion(
-        self, before: Criterion, after: Criterion, turn: int | None, name: str, tool: str
-    ) -> Iterator[Change]:
-        if before == after:
-            return
-        old, new = (one.model_dump(mode="json", exclude_defaults=True) for one in (before, after))
-        for field in dict.fromkeys((*old, *new)):
-            one, other = old.get(field, NOTHING), new.get(field, NOTHING)
-            if one != other:
-                yield self._change(turn, name, tool, f"criterion.{field}", one, other)
 
-    def _change(
-        self,
-        turn: int | None,
-        name: str,
-        tool: str,
-        field: str,
-        before: Any,
-        after: Any,
-        place: CallPlace | None = None,
-    ) -> Change:
-        return Change(self.before.key, self.before.source, turn, name, tool, field, before, after, place)
+def _field_changes(
+    at: Change, before: Mapping[str, Any], after: Mapping[str, Any], fields: Iterable[str], prefix: str = ""
+) -> Iterator[Change]:
+    for field in fields:
+        one, other = before.get(field, NOTHING), after.get(field, NOTHING)
+        if one != other:
+            yield replace(at, field=prefix + field, before=one, after=other)
 
 
 def _pairs(before: Sequence[ExpectedCall], after: Sequence[ExpectedCall]) -> Iterator[tuple[int | None, int | None]]:
@@ -340,8 +292,6 @@ class TraceDifference:
 
     runs: tuple[tuple[Golden, tuple[Change, ...]], ...]
     """For each run of a session that has a golden, what differs."""
-    without_golden: tuple[Session, ...]
-    """Sessions that called tools and that no golden wants."""
     notes: tuple[str, ...]
 
     @property
@@ -356,143 +306,100 @@ class TraceDifference:
 def trace_difference(goldens: GoldenIndex, sessions: Iterable[Session]) -> TraceDifference:
     """Score sessions and say what they did otherwise than their goldens expect."""
     result = score_sessions(goldens, sessions)
-    runs = [(one.golden, tuple(_session(one, one.golden))) for one in result.sessions if one.golden is not None]
-    without = [
-        one.session
-        for one in result.sessions
-        if one.session is not None and one.verdict.reason is Reason.NO_GOLDEN and _calls(one.session)
-    ]
-    return TraceDifference(tuple(runs), tuple(without), tuple(_notes(result, without)))
+    runs: list[tuple[Golden, tuple[Change, ...]]] = []
+    for one in result.sessions:
+        if (golden := one.golden) is not None:
+            whole = golden.calls is not None or golden.criterion.scope == "session"
+            changes = (change for turn in one.turns for change in _seen_changes(golden, turn, whole=whole))
+            runs.append((golden, tuple(changes)))
+    return TraceDifference(tuple(runs), tuple(_notes(result)))
 
 
-def _calls(session: Session) -> bool:
-    return any(turn.calls for turn in session.turns)
-
-
-def _notes(result: RunResult, without: Sequence[Session]) -> Iterator[str]:
+def _notes(result: RunResult) -> Iterator[str]:
     for golden in result.never_seen:
         yield f"never seen: {shown_name(golden.key)} ({golden.source})"
     unknown: Counter[str] = Counter()
-    for session in result.sessions:
-        if session.golden is not None:
-            for turn in session.turns:
-                hidden = [call for call in turn.calls if call.verdict.exact is None and call.verdict.reason is not None]
-                unknown.update(shown_name(session.golden.key) for _ in hidden)
-        elif session.verdict.reason is Reason.AMBIGUOUS_GOLDEN and session.session is not None:
-            yield f"several goldens match {shown_name(session.session.id)}: not compared"
+    without = 0
+    for one in result.sessions:
+        if one.golden is not None:
+            calls = [call for turn in one.turns for call in turn.calls]
+            hidden = sum(call.verdict.exact is None and call.verdict.reason is not None for call in calls)
+            unknown.update({shown_name(one.golden.key): hidden} if hidden else {})
+        elif one.session is not None and one.verdict.reason is Reason.AMBIGUOUS_GOLDEN:
+            yield f"several goldens match {shown_name(one.session.id)}: not compared"
+        elif one.session is not None and one.verdict.reason is Reason.NO_GOLDEN:
+            without += any(turn.calls for turn in one.session.turns)
     for key, count in unknown.items():
         yield f"{key}: the arguments of {counted(count, 'call')} are not known: not compared"
     if without:
-        yield f"no golden for {counted(len(without), 'session')} with tool calls: `goldspan goldens record` writes them"
+        yield f"no golden for {counted(without, 'session')} with tool calls: `goldspan goldens record` writes them"
 
 
-def _session(result: SessionResult, golden: Golden) -> Iterator[Change]:
-    whole = golden.calls is not None or golden.criterion.scope == "session"
-    for turn in result.turns:
-        yield from _TurnDifference(golden, turn, whole=whole).changes()
+def _seen_changes(golden: Golden, result: TurnResult, *, whole: bool) -> Iterator[Change]:
+    """Yield what a turn did otherwise than expected; `whole`: the turn stands for the session."""
+    actual, index = result.turn, None if whole else result.expected_index
+    expected = None if index is None else golden.turns[index]
+    user = (expected.user if expected else None) or (recorded_turn(actual).user if actual is not None else None)
+    at = _about(golden, result.turn_index if index is None and not whole else index, user)
+    if actual is None and expected is not None:
+        if expected.calls:
+            yield replace(at, before=turn_document(expected), note="never seen")
+        return
+    if index is None and not whole:
+        if actual is not None and any(not call.rejected for call in actual.calls):
+            yield replace(at, after=merge_turns([recorded_turn(actual)]).value, note="not expected")
+        return
+    pairs = [_pair(call) for call in result.calls if call.aligned]
+    for call in result.calls:
+        if call.violates is not None and call.actual is not None:
+            yield replace(at, tool=call.actual.name, after=_seen(call.actual), note="forbidden")
+        if call.expected is None:
+            continue
+        place = CallPlace(index, result.alternative, call.expected_index or 0)
+        here = replace(at, tool=call.expected.name, place=place)
+        changes = list(_argument_changes(here, call, golden.criterion))
+        near = _pair(call)
+        if call.aligned:
+            yield from changes
+        # If a call and its near miss stand between different others, the order is what is wrong.
+        elif changes and (
+            not golden.criterion.ordered or all((one[0] < near[0]) == (one[1] < near[1]) for one in pairs)
+        ):
+            pairs.append(near)
+            yield from changes
+        else:
+            yield replace(here, before=call_document(call.expected), note="missing")
+    taken = {made for _, made in pairs}
+    groups = {one.expected_index: one.expected.group for one in result.calls if one.expected is not None}
+    for call in result.unexpected_calls:
+        if call.actual is not None and call.actual_index not in taken:
+            note = "not expected" if call.violates is None else "forbidden"
+            before = max((one for one, made in pairs if made < (call.actual_index or 0)), default=-1)
+            later = [groups.get(one) for one, made in pairs if made > (call.actual_index or 0)]
+            in_group = bool(groups.get(before)) and groups[before] in later
+            place = CallPlace(index, result.alternative, before, in_group)
+            yield replace(at, tool=call.actual.name, after=_seen(call.actual), place=place, note=note)
 
 
-class _TurnDifference:
-    """One turn that was judged."""
+def _argument_changes(at: Change, call: CallResult, criterion: Criterion) -> Iterator[Change]:
+    if call.expected is None or call.actual is None or call.actual.arguments is None:
+        return
 
-    def __init__(self, golden: Golden, result: TurnResult, *, whole: bool) -> None:
-        self.golden, self.result = golden, result
-        index = None if golden.calls is not None else result.expected_index
-        self.expected = None if whole or index is None else golden.turns[index]
-        self.index = None if whole else result.expected_index
-        self.where: int | None = self.index if self.index is not None or whole else result.turn_index
-        self.whole = whole
-        self.pairs: list[tuple[int, int]] = []
-        """Expected calls and the calls that were made for them, rightly or nearly."""
+    def change(path: ValuePath, before: Any, after: Any, argument: tuple[Any, Any] = (NOTHING, NOTHING)) -> Change:
+        return replace(at, field=path_text(path), path=path, before=before, after=after, argument=argument)
 
-    def changes(self) -> Iterator[Change]:
-        actual = self.result.turn
-        if actual is None and self.expected is not None:
-            if self.expected.calls:
-                yield self._change("", "", turn_document(self.expected), NOTHING, note="never seen")
-            return
-        if self.index is None and not self.whole:
-            if actual is not None and any(not call.rejected for call in actual.calls):
-                yield self._change("", "", NOTHING, merge_turns([recorded_turn(actual)]).value, note="not expected")
-            return
-        self.pairs = [_pair(call) for call in self.result.calls if call.aligned]
-        for call in self.result.calls:
-            if call.violates is not None and call.actual is not None:
-                yield self._change(call.actual.name, "", NOTHING, _seen(call.actual), note="forbidden")
-            if call.expected is None:
-                continue
-            changes = list(self._arguments(call))
-            if call.aligned:
-                yield from changes
-            elif changes and self._in_order(_pair(call)):
-                self.pairs.append(_pair(call))
-                yield from changes
-            else:
-                sides = call_document(call.expected), NOTHING
-                yield self._change(call.expected.name, "", *sides, self._place(call), note="missing")
-        taken = {actual for _, actual in self.pairs}
-        for call in self.result.unexpected_calls:
-            if call.actual is not None and call.actual_index not in taken:
-                note = "not expected" if call.violates is None else "forbidden"
-                before = self._before(call.actual_index)
-                in_group = self._among_group(before, call.actual_index)
-                place = CallPlace(self.index, self.result.alternative, before, in_group)
-                yield self._change(call.actual.name, "", NOTHING, _seen(call.actual), place, note=note)
-
-    def _arguments(self, call: CallResult) -> Iterator[Change]:
-        if call.expected is None or call.actual is None or call.actual.arguments is None:
-            return
-        expected, passed = call_document(call.expected).get("args", {}), call.actual.arguments
-        for argument in call.arguments:
-            name = argument.name
-            if argument.outcome is Outcome.MISSING:
-                yield self._argument(call, ("args", name), expected.get(name, NOTHING), NOTHING)
-            elif argument.outcome is Outcome.MISMATCHED:
-                actual = escape_literal(passed[name]) if name in passed else NOTHING
-                sides = expected.get(name, NOTHING), actual
-                for path, one, other in _parts(*sides, argument):
-                    yield replace(self._argument(call, ("args", name, *path), one, other), argument=sides)
-        if self.golden.criterion.extra_arguments == "penalize":
-            for name in call.extra_arguments:
-                yield self._argument(call, ("args", name), NOTHING, escape_literal(passed.get(name)))
-
-    def _argument(self, call: CallResult, path: ValuePath, before: Any, after: Any) -> Change:
-        name = call.expected.name if call.expected else ""
-        return self._change(name, path_text(path), before, after, self._place(call), path)
-
-    def _place(self, call: CallResult) -> CallPlace:
-        return CallPlace(self.index, self.result.alternative, call.expected_index or 0)
-
-    def _in_order(self, near: tuple[int, int]) -> bool:
-        """Whether a call and its near miss stand between the same others: else the order is what is wrong."""
-        ordered = self.golden.criterion.ordered
-        return not ordered or all((pair[0] < near[0]) == (pair[1] < near[1]) for pair in self.pairs)
-
-    def _before(self, actual_index: int | None) -> int:
-        """Return the expected call after which an unexpected one was made, -1 where it was the first."""
-        return max((expected for expected, actual in self.pairs if actual < (actual_index or 0)), default=-1)
-
-    def _among_group(self, before: int, actual_index: int | None) -> bool:
-        """Whether calls of the group that this expected call is in were made after the unexpected one, too."""
-        groups = {one.expected_index: one.expected.group for one in self.result.calls if one.expected is not None}
-        later = (expected for expected, actual in self.pairs if actual > (actual_index or 0))
-        return bool(groups.get(before)) and any(groups.get(expected) == groups[before] for expected in later)
-
-    def _change(
-        self,
-        tool: str,
-        field: str,
-        before: Any,
-        after: Any,
-        place: CallPlace | None = None,
-        path: ValuePath = (),
-        note: str = "",
-    ) -> Change:
-        user = self.expected.user if self.expected is not None else None
-        name = user or (recorded_turn(self.result.turn).user if self.result.turn is not None else None) or ""
-        return Change(
-            self.golden.key, self.golden.source, self.where, name, tool, field, before, after, place, path, note
-        )
+    expected, passed = call_document(call.expected).get("args", {}), call.actual.arguments
+    for argument in call.arguments:
+        name = argument.name
+        if argument.outcome is Outcome.MISSING:
+            yield change(("args", name), expected.get(name, NOTHING), NOTHING)
+        elif argument.outcome is Outcome.MISMATCHED:
+            sides = expected.get(name, NOTHING), escape_literal(passed[name]) if name in passed else NOTHING
+            for path, one, other in _parts(*sides, argument):
+                yield change(("args", name, *path), one, other, sides)
+    if criterion.extra_arguments == "penalize":
+        for name in call.extra_arguments:
+            yield change(("args", name), NOTHING, escape_literal(passed.get(name)))
 
 
 def _pair(call: CallResult) -> tuple[int, int]:

@@ -68,11 +68,9 @@ class ArgumentReport(Struct, frozen=True, gc=False):
     outcome: str
     """An `Outcome`, `never_called` where there is no call to compare with, or `extra` for one that was not expected."""
     words: str
-    """The outcome in words: `✗ differs (numeric)`."""
     expected: JsonValue | Absent
     actual: JsonValue | Absent
     unknown: str = ""
-    """Why the actual value is not known."""
     strategy: str = "exact"
     score: Fraction | None = None
 
@@ -84,13 +82,11 @@ class ActualCall(Struct, frozen=True, gc=False):
     arguments: tuple[tuple[str, JsonValue | Absent, str], ...]
     """Name, value, and why the value is not known."""
     hidden: str
-    """Why none of the arguments is known."""
     facts: tuple[str, ...]
-    """Its error, its ids."""
 
 
 class CallReport(Struct, frozen=True, gc=False):
-    """One expected call, with the call that was made for it, the nearest one, or none."""
+    """One expected call, with the call that was made for it (`aligned`), the nearest one, or none."""
 
     tool: str
     label: Label
@@ -98,11 +94,9 @@ class CallReport(Struct, frozen=True, gc=False):
     note: str
     """What is special about it, in a few words; ends with a colon where the arguments say the rest."""
     reason: str
-    """Why it was not evaluated."""
     arguments: tuple[ArgumentReport, ...]
     actual: ActualCall | None
     aligned: bool
-    """Whether `actual` was made for this call; else it is only the nearest one."""
     missing: bool
     only_unknown: bool
     """Whether all there is to say is that its arguments are not known."""
@@ -135,21 +129,14 @@ class TurnReport(Struct, frozen=True, gc=False):
     label: Label
     score: Fraction | None
     reason: str
-    """Why it was not evaluated, or that it never happened."""
-    reason_in_calls: bool
-    """Whether one of its calls gives the same reason."""
     happened: bool
     in_golden: bool
-    """Whether the golden has such a turn."""
     only_headline: bool
     """Whether its calls cannot be compared one by one."""
     nothing_expected: bool
     approximate: bool
     user_text: str
-    """On one line; empty where it is not known."""
-    expected_tools: tuple[str, ...]
     made_tools: tuple[str, ...]
-    unexpected_tools: tuple[str, ...]
     calls: tuple[CallReport, ...]
     others: tuple[OtherCall, ...]
     preset: PresetAnswer | None
@@ -164,7 +151,6 @@ class MetricReport(Struct, frozen=True, gc=False):
     score: float | None
     score_text: str
     threshold_text: str
-    """The least score that passes; empty where it only informs."""
     reason: str
     reason_code: str
     explanation: str
@@ -199,15 +185,10 @@ class SessionReport(Struct, frozen=True, gc=False):
     reason: str
     reason_code: str
     helps: str
-    """What to do where it was not evaluated."""
     explanation: str
-    """The result in one line."""
     notes: tuple[str, ...]
-    """What stands beside its name."""
     facts: tuple[str, ...]
-    """Where it, its golden and its score come from."""
     forbidden_tools: tuple[str, ...]
-    """Tools that were called though they are forbidden."""
     calls_right: int
     start_ns: int
     end_ns: int
@@ -244,17 +225,13 @@ class Report(Struct, frozen=True, gc=False):
     """The sentence after `passed` or `failed` that ends every report."""
     strict: bool
     golden_sets: Mapping[str, str]
-    """Name and version to digest."""
     totals: Totals
     summary: tuple[tuple[str, str], ...]
-    """Rows of the summary: what is summed up, and the sum in words."""
     sessions: tuple[SessionReport, ...]
-    """In the order of the input."""
     repeats: tuple[RepeatReport, ...]
     regressions: tuple[str, ...]
     hints: tuple[Hint, ...]
     problems: tuple[tuple[str, str], ...]
-    """Code and message of what could not be read."""
     never_seen: tuple[UnseenGolden, ...]
 
     @property
@@ -429,16 +406,13 @@ def _turn(session: SessionResult, result: TurnResult) -> TurnReport:
         label=result.verdict.label,
         score=result.verdict.exact,
         reason=_reason(reason) or ("never happened" if turn is None else ""),
-        reason_in_calls=any(call.verdict.reason is reason for call in result.calls),
         happened=turn is not None,
         in_golden=reason is not Reason.TURN_NOT_EXPECTED,
         only_headline=turn is None or reason in {Reason.TURN_NOT_EXPECTED, Reason.CALLS_NOT_VISIBLE},
         nothing_expected=reason is Reason.NOTHING_EXPECTED,
         approximate=result.approximate,
         user_text=printable(" ".join(text.split())) if isinstance(text, str) else "",
-        expected_tools=tuple(printable(call.expected.name) for call in result.calls if call.expected),
         made_tools=() if turn is None else tuple(printable(call.name) for call in turn.calls),
-        unexpected_tools=tuple(printable(call.actual.name) for call in result.unexpected_calls if call.actual),
         calls=tuple(_call(call) for call in result.calls),
         others=tuple(_others(result, made)),
         preset=None if result.answer is None else _preset(session, result, result.answer, made),

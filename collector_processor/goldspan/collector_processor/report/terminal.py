@@ -262,13 +262,14 @@ def _turn_headline(page: Page, turn: TurnReport) -> None:
     style = _STYLES[mark]
     notes: list[Part] = []
     if not turn.happened:
-        notes.append((f"{turn.reason}: {listed(turn.expected_tools)}", style))
+        notes.append((f"{turn.reason}: {listed(call.tool for call in turn.calls)}", style))
     elif not turn.in_golden:
         notes.append((f"{turn.reason}: {listed(turn.made_tools) or 'no call'}", style))
     elif turn.reason:
-        notes += [] if turn.reason_in_calls else [(turn.reason, style)]
+        notes += [] if any(call.reason == turn.reason for call in turn.calls) else [(turn.reason, style)]
     elif turn.label is Label.PASS and turn.preset is None:
-        others = listed(turn.unexpected_tools, 3) if turn.score == 1 else ""
+        tools = [other.call.tool for other in turn.others if other.judged and other.mark != REJECTED]
+        others = listed(tools, 3) if turn.score == 1 else ""
         calls = counted(len(turn.calls), "call")
         notes.append((calls + (f", not expected: {others}" if others else ""), "dim"))
     if turn.approximate:
