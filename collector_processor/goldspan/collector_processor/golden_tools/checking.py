@@ -262,40 +262,31 @@ def common_text(one: str, other: str) -> str | None:
     """Return some short text that both globs match, or None where there is none."""
     left, right = _tokens(one), _tokens(other)
     # What the rest of both globs has in common, from their ends: places in both, and a text that starts there.
-    found: list[list[str | None]] = [[None] * (len(right) + 1) for _ in range(len(left) + 1)]
-    found[len(left)][len(right)] = ""
+    found = {(len(left), len(right)): ""}
     for first in range(len(left), -1, -1):
         for second in range(len(right), -1, -1):
-            if found[first][second] is None:
-                found[first][second] = _shortest(_ways(left, right, first, second, found))
-    return found[0][0]
+            ways: list[str] = []
+            for tokens, place in _steps(left, right, first, second):
+                character = _character(*tokens) if tokens else ""
+                if character is not None and place in found:
+                    ways.append(character + found[place])
+            if ways:
+                found[first, second] = min(ways, key=lambda text: (len(text), text))
+    return found.get((0, 0))
 
 
-def _ways(
-    left: Sequence[str], right: Sequence[str], first: int, second: int, found: Sequence[Sequence[str | None]]
-) -> list[str]:
-    mine = left[first] if first < len(left) else None
-    its = right[second] if second < len(right) else None
-    ways: list[str | None] = []
+def _steps(
+    left: Sequence[str], right: Sequence[str], first: int, second: int
+) -> Iterator[tuple[tuple[str, ...], tuple[int, int]]]:
+    """Yield what the next character has to match, and the places behind it; a `*` is also left without one."""
+    mine, its = "".join(left[first : first + 1]), "".join(right[second : second + 1])
     if mine == _ANY:
-        ways.append(found[first + 1][second])
-        if its is not None and its != _ANY:
-            ways.append(_before(_character(its), found[first][second + 1]))
+        yield (), (first + 1, second)
     if its == _ANY:
-        ways.append(found[first][second + 1])
-        if mine is not None and mine != _ANY:
-            ways.append(_before(_character(mine), found[first + 1][second]))
-    if mine is not None and its is not None and _ANY not in {mine, its}:
-        ways.append(_before(_character(mine, its), found[first + 1][second + 1]))
-    return [way for way in ways if way is not None]
-
-
-def _before(character: str | None, rest: str | None) -> str | None:
-    return None if character is None or rest is None else character + rest
-
-
-def _shortest(texts: Sequence[str]) -> str | None:
-    return min(texts, key=lambda text: (len(text), text), default=None)
+        yield (), (first, second + 1)
+    if mine and its and (mine, its) != (_ANY, _ANY):
+        tokens = tuple(token for token in (mine, its) if token != _ANY)
+        yield tokens, (first + (mine != _ANY), second + (its != _ANY))
 
 
 def _character(*tokens: str) -> str | None:

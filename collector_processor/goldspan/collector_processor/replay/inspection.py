@@ -92,22 +92,15 @@ def inspect_spans(views: Iterable[RecordView], registry: DialectRegistry, proble
 
 
 def _session(session: Session) -> dict[str, Any]:
-    return {
-        "id": session.id,
-        "id_source": session.id_source,
-        "run": session.run,
-        "ambiguous": session.ambiguous,
-        "incomplete": session.incomplete,
-        "turns": [_turn(turn) for turn in session.turns],
-    }
+    fields = _fields(session, "id", "id_source", "run", "ambiguous", "incomplete")
+    return {**fields, "turns": [_turn(turn) for turn in session.turns]}
 
 
 def _turn(turn: Turn) -> dict[str, Any]:
     return {
         "trace_ids": list(turn.trace_ids),
         "root": _ref(turn.root),
-        "turn_id": turn.turn_id,
-        "agent": turn.agent,
+        **_fields(turn, "turn_id", "agent"),
         "user_text": user_text(turn.user_text),
         "calls_visible": turn.calls_visible,
         "calls": [_call(call) for call in turn.calls],
@@ -121,15 +114,13 @@ def _call(call: ToolCall) -> dict[str, Any]:
         "arguments": dict(call.arguments or {}) if captured else None,
         "capture": call.capture.value,
         "argument_captures": {name: capture.value for name, capture in call.argument_captures.items()},
-        "call_id": call.call_id,
-        "error": call.error,
-        "requested": call.requested,
-        "rejected": call.rejected,
-        "batch": call.batch,
-        "agent": call.agent,
-        "dialect": call.dialect,
+        **_fields(call, "call_id", "error", "requested", "rejected", "batch", "agent", "dialect"),
         "spans": [_ref(ref) for ref in call.evidence],
     }
+
+
+def _fields(value: Session | Turn | ToolCall, *names: str) -> dict[str, Any]:
+    return {name: getattr(value, name) for name in names}
 
 
 def _ref(ref: SpanRef | None) -> dict[str, str] | None:
