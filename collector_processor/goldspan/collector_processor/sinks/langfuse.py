@@ -73,11 +73,7 @@ class LangfuseBackend:
             for event_id, score in sent.items()
         ]
         response = self._api.request("POST", "/api/public/ingestion", {"batch": batch})
-        if response.status in RETRYABLE_STATUS:
-            return SendResult(retry=scores, reason=response.reason)
-        if response.status >= 300:
-            return SendResult(rejected=scores, reason=response.reason)
-        return _not_accepted(sent, response)
+        return _not_accepted(sent, response) if response.status < 300 else response.result(scores)
 
 
 def _not_accepted(sent: Mapping[str, Score], response: Response) -> SendResult:

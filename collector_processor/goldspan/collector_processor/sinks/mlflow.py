@@ -18,9 +18,11 @@ from goldspan.collector_processor.sinks.score_exporter import (
     Score,
     ScoreExporter,
     SendResult,
+    joined,
 )
 
-_UNKNOWN = 404
+_RETRYABLE = RETRYABLE_STATUS | {404}
+"""404: the trace is not known yet."""
 _CHANGEABLE: Sequence[str] = ("feedback", "rationale", "metadata")
 _REMEMBERED = 10_000
 """Assessments whose ids are in memory, so that a correction replaces them."""
@@ -70,17 +72,7 @@ class MLflowBackend:
 
     def send(self, scores: Sequence[Score]) -> SendResult:
         """Send the scores one by one, so that each is retried alone."""
-        retry: list[Score] = []
-        rejected: list[Score] = []
-        reason = ""
-        for score in scores:
-            response = self._write(score)
-            if response.status < 300:
-                self._remember(score, response)
-                continue
-            (retry if response.status == _UNKNOWN or response.status in RETRYABLE_STATUS else rejected).append(score)
-            reason = reason or response.reason
-        return SendResult(retry, rejected, reason)
+        return joined(self._write(score).result([score], _RETRYABLE) for score in scores)
 
     def _write(self, score: Score) -> Response:
         trace = f"tr-{score.trace_id}"
@@ -89,15 +81,15 @@ class MLflowBackend:
         if (known := self._known.get(score.id)) is not None:
             changed = {key: assessment[key] for key in _CHANGEABLE} | {"assessment_id": known, "trace_id": trace}
             body = {"assessment": changed, "update_mask": ",".join(_CHANGEABLE)}
-            return self._api.request("PATCH", f"{path}/{known}", body)
-        return self._api.request("POST", path, {"assessment": assessment})
-
-    def _remember(self, score: Score, response: Response) -> None:
+            response = self._api.request("PATCH", f"{path}/{known}", body)
+        else:
+            response = self._api.request("POST", path, {"assessment": assessment})
         found = response.part("assessment", "assessment_id")
-        if isinstance(found, str):
+        if response.status < 300 and isinstance(found, str):
             self._known[score.id] = found
             if len(self._known) > _REMEMBERED:
                 self._known.popitem(last=False)
+        return response
 
 
 def _assessment(score: Score, trace: str) -> dict[str, Any]:

@@ -15,9 +15,11 @@ from goldspan.collector_processor.sinks.score_exporter import (
     Score,
     ScoreExporter,
     SendResult,
+    joined,
 )
 
-_UNKNOWN = 404
+_RETRYABLE = RETRYABLE_STATUS | {404}
+"""404: the span is not known yet."""
 _PLACES: Mapping[str, tuple[str, str]] = {
     CALL: ("/v1/span_annotations", "span_id"),
     TURN: ("/v1/trace_annotations", "trace_id"),
@@ -65,30 +67,20 @@ class PhoenixBackend:
         With `sync`, Phoenix rejects a whole request that has one unknown span. Without it, Phoenix loses scores of
         unknown spans silently. So the scores of a rejected batch are sent one by one.
         """
-        retry: list[Score] = []
-        rejected: list[Score] = []
-        reason = ""
+        results: list[SendResult] = []
         for level in _PLACES:
             of_level = [one for one in scores if _level(one) == level]
             answer = self._send_level(level, of_level) if of_level else SendResult()
             if len(of_level) > 1 and (answer.retry or answer.rejected):
-                answers = [self._send_level(level, [one]) for one in of_level]
+                results += [self._send_level(level, [one]) for one in of_level]
             else:
-                answers = [answer]
-            for one in answers:
-                retry += one.retry
-                rejected += one.rejected
-                reason = reason or one.reason
-        return SendResult(retry, rejected, reason)
+                results.append(answer)
+        return joined(results)
 
     def _send_level(self, level: str, scores: Sequence[Score]) -> SendResult:
         path, key = _PLACES[level]
         response = self._api.request("POST", f"{path}?sync=true", {"data": [_annotation(one, key) for one in scores]})
-        if response.status < 300:
-            return SendResult()
-        if response.status == _UNKNOWN or response.status in RETRYABLE_STATUS:
-            return SendResult(retry=scores, reason=response.reason)
-        return SendResult(rejected=scores, reason=response.reason)
+        return response.result(scores, _RETRYABLE)
 
 
 def _level(score: Score) -> str:

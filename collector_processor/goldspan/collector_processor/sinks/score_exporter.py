@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import os
 import threading
 import time
 import weakref
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, cast
 
@@ -123,6 +124,16 @@ class SendResult:
     """Of the first of them."""
 
 
+def joined(results: Iterable[SendResult]) -> SendResult:
+    """Return the results of several requests as one."""
+    results = list(results)
+    return SendResult(
+        [score for one in results for score in one.retry],
+        [score for one in results for score in one.rejected],
+        next((one.reason for one in results if one.reason), ""),
+    )
+
+
 class Backend(Protocol):
     """Sends scores by one back-end's API."""
 
@@ -154,6 +165,14 @@ class Response:
     def reason(self) -> str:
         """Status and the beginning of the body, in one line."""
         return f"HTTP {self.status} {str(self.body)[:200]}".rstrip().replace("\n", " ")
+
+    def result(self, scores: Sequence[Score], retryable: Container[int] = RETRYABLE_STATUS) -> SendResult:
+        """Return what became of the scores that were sent."""
+        if self.status < 300:
+            return SendResult()
+        if self.status in retryable:
+            return SendResult(retry=scores, reason=self.reason)
+        return SendResult(rejected=scores, reason=self.reason)
 
 
 class JsonApi:
@@ -241,7 +260,7 @@ class ScoreExporter(LogRecordExporter):
         end = time.monotonic() + timeout_millis / 1000
         if self._sending.acquire(timeout=max(0.0, timeout_millis / 1000)):
             try:
-                self._send_all(end)
+                self._send_all(end=end)
             finally:
                 self._sending.release()
         return not self._queue
@@ -265,24 +284,19 @@ class ScoreExporter(LogRecordExporter):
 
     def _on_timer(self) -> None:
         with self._sending:
-            self._send_due(time.monotonic())
+            self._send_all(due=time.monotonic())
         with self._lock:
             due = min((queued.due for queued in self._queue.values()), default=None)
         self._timer.set(None if self._closed else due)
 
-    def _send_all(self, end: float) -> None:
+    def _send_all(self, *, due: float = math.inf, end: float = math.inf) -> None:
+        """Send what is due by then, in batches that begin before `end`."""
         with self._lock:
-            everything = list(self._queue.values())
-        for start in range(0, len(everything), MAX_BATCH):
+            scores = [queued for queued in self._queue.values() if queued.due <= due]
+        for start in range(0, len(scores), MAX_BATCH):
             if time.monotonic() >= end:
                 return
-            self._send(everything[start : start + MAX_BATCH])
-
-    def _send_due(self, now: float) -> None:
-        with self._lock:
-            due = [queued for queued in self._queue.values() if queued.due <= now]
-        for start in range(0, len(due), MAX_BATCH):
-            self._send(due[start : start + MAX_BATCH])
+            self._send(scores[start : start + MAX_BATCH])
 
     def _send(self, batch: Sequence[_QueuedScore]) -> None:
         """Send scores once, and keep those to retry in the queue. Never raises."""
