@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from goldspan.collector_processor.emit import names
 
-Attribute = names.GoldspanAttribute | names.SemconvAttribute
+Attribute = names.Attribute | names.SemconvAttribute
 
 
 def page() -> str:

@@ -9,8 +9,7 @@ from opentelemetry.sdk._logs.export import InMemoryLogRecordExporter, SimpleLogR
 from opentelemetry.sdk.trace import TracerProvider
 
 import evaluation_examples as given
-from goldspan.collector_processor.emit.events import EventEmitter
-from goldspan.collector_processor.emit.instrumentation import suppressed_instrumentation
+from goldspan.collector_processor.emit.emitters import EventEmitter, suppressed_instrumentation
 from goldspan.scoring.sessions import SpanRef
 
 Emitted = tuple[EventEmitter, InMemoryLogRecordExporter]

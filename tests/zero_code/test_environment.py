@@ -8,7 +8,7 @@ import os
 import pytest
 
 from goldspan.collector_processor import ToolParameterMatchExporter
-from goldspan.collector_processor.in_process.environment import OPTIONS, options_of
+from goldspan.collector_processor.in_process.zero_code import OPTIONS, options_of
 from goldspan.scoring.errors import SettingsError
 
 PYTHON_ONLY = {"self", "inner", "logger_provider", "meter_provider"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 
 from goldspan.collector_processor.emit import names
 from goldspan.collector_processor.emit.evaluation import DetailDigest, Evaluation
@@ -24,11 +24,11 @@ def span_attributes(evaluation: Evaluation) -> Attributes:
         return {}
     match evaluation.detail:
         case CallResult(missing=False, actual=ToolCall(span=span)) as call if span == evaluation.target:
-            return _verdict(evaluation, _CALL_VERDICT) | _call(evaluation, call)
+            return _verdict(evaluation, names.CALL_VERDICT) | _call(evaluation, call)
         case TurnResult(turn=Turn(root=root)) as turn if root == evaluation.target:
-            return _verdict(evaluation, _TURN_VERDICT) | _turn(evaluation.metric, turn)
+            return _verdict(evaluation, names.TURN_VERDICT) | _turn(evaluation.metric, turn)
         case MetricTurn(turn=Turn(root=root)) if root == evaluation.target:
-            return _verdict(evaluation, _TURN_VERDICT)
+            return _verdict(evaluation, names.TURN_VERDICT)
         case _:
             return {}
 
@@ -47,33 +47,25 @@ def event_attributes(evaluation: Evaluation) -> Attributes:
         names.RUN.of(metric): evaluation.run,
         names.CRITERION.of(metric): evaluation.criterion,
     }
-    if verdict.label is not None:
-        attributes[names.EVALUATION_LABEL.name] = verdict.label.value
-    if verdict.score is not None:
-        attributes[names.EVALUATION_SCORE.name] = verdict.score
-    if verdict.reason is not None:
-        attributes[names.REASON.of(metric)] = verdict.reason.value
-        if verdict.reason.value == "evaluator_error":
-            attributes[names.ERROR_TYPE.name] = verdict.reason.value
-    if evaluation.explanation:
-        attributes[names.EVALUATION_EXPLANATION.name] = evaluation.explanation
-    if evaluation.preset is not None:
-        attributes[names.PRESET.of(metric)] = evaluation.preset
-    if evaluation.agent is not None:
-        attributes[names.AGENT_NAME.name] = evaluation.agent
-    if evaluation.turn_index is not None:
-        attributes[names.TURN_INDEX.of(metric)] = evaluation.turn_index
-    if evaluation.incomplete:
-        attributes[names.INCOMPLETE.of(metric)] = True
-    if evaluation.withdrawn:
-        attributes[names.WITHDRAWN.of(metric)] = True
+    reason = None if verdict.reason is None else verdict.reason.value
+    known: dict[str, AttributeValue | None] = {
+        names.EVALUATION_LABEL.name: None if verdict.label is None else verdict.label.value,
+        names.EVALUATION_SCORE.name: verdict.score,
+        names.REASON.of(metric): reason,
+        names.ERROR_TYPE.name: reason if reason == "evaluator_error" else None,
+        names.EVALUATION_EXPLANATION.name: evaluation.explanation or None,
+        names.PRESET.of(metric): evaluation.preset,
+        names.AGENT_NAME.name: evaluation.agent,
+        names.TURN_INDEX.of(metric): evaluation.turn_index,
+        names.INCOMPLETE.of(metric): evaluation.incomplete or None,
+        names.WITHDRAWN.of(metric): evaluation.withdrawn or None,
+    }
+    attributes |= _present(known)
     match detail:
         case CallResult():
+            call_id = None if detail.actual is None or detail.missing else detail.actual.call_id
             attributes |= _call(evaluation, detail)
-            if (tool := tool_name(detail)) is not None:
-                attributes[names.TOOL_NAME.name] = tool
-            if detail.actual is not None and detail.actual.call_id is not None and not detail.missing:
-                attributes[names.TOOL_CALL_ID.name] = detail.actual.call_id
+            attributes |= _present({names.TOOL_NAME.name: tool_name(detail), names.TOOL_CALL_ID.name: call_id})
         case TurnResult():
             attributes |= _turn(metric, detail)
         case SessionResult():
@@ -90,27 +82,7 @@ def tool_name(call: CallResult) -> str | None:
     return None if call.actual is None else call.actual.name
 
 
-_CALL_VERDICT = (
-    names.SCORE,
-    names.LABEL,
-    names.REASON,
-    names.GOLDEN,
-    names.GOLDEN_SET,
-    names.PRESET,
-    names.REVISION,
-)
-_TURN_VERDICT = (
-    names.TURN_SCORE,
-    names.TURN_LABEL,
-    names.TURN_REASON,
-    names.TURN_GOLDEN,
-    names.TURN_GOLDEN_SET,
-    names.TURN_PRESET,
-    names.TURN_REVISION,
-)
-
-
-def _verdict(evaluation: Evaluation, keys: tuple[names.GoldspanAttribute, ...]) -> Attributes:
+def _verdict(evaluation: Evaluation, keys: tuple[names.Attribute, ...]) -> Attributes:
     verdict = evaluation.verdict
     values: tuple[AttributeValue | None, ...] = (
         verdict.score,
@@ -121,7 +93,11 @@ def _verdict(evaluation: Evaluation, keys: tuple[names.GoldspanAttribute, ...]) 
         evaluation.preset,
         evaluation.revision,
     )
-    return {key.of(evaluation.metric): value for key, value in zip(keys, values, strict=True) if value is not None}
+    return _present({key.of(evaluation.metric): value for key, value in zip(keys, values, strict=True)})
+
+
+def _present(values: Mapping[str, AttributeValue | None]) -> Attributes:
+    return {key: value for key, value in values.items() if value is not None}
 
 
 def _call(evaluation: Evaluation, call: CallResult) -> Attributes:
@@ -129,15 +105,12 @@ def _call(evaluation: Evaluation, call: CallResult) -> Attributes:
     attributes: Attributes = {names.UNEXPECTED.of(metric): call.unexpected}
     if call.expected_index is not None and evaluation.turn_index is not None:
         attributes[names.EXPECTED_CALL.of(metric)] = f"{evaluation.turn_index}.{call.expected_index}"
-    _name_list(attributes, names.MISMATCHED_ARGUMENTS.of(metric), call.arguments_with(Outcome.MISMATCHED))
-    _name_list(attributes, names.MISSING_ARGUMENTS.of(metric), call.arguments_with(Outcome.MISSING))
-    _name_list(attributes, names.EXTRA_ARGUMENTS.of(metric), call.extra_arguments)
-    return attributes
-
-
-def _name_list(attributes: Attributes, key: str, found: Iterable[str]) -> None:
-    if listed := tuple(found):
-        attributes[key] = listed
+    lists = {
+        names.MISMATCHED_ARGUMENTS: call.arguments_with(Outcome.MISMATCHED),
+        names.MISSING_ARGUMENTS: call.arguments_with(Outcome.MISSING),
+        names.EXTRA_ARGUMENTS: call.extra_arguments,
+    }
+    return attributes | {key.of(metric): listed for key, found in lists.items() if (listed := tuple(found))}
 
 
 def _turn(metric: str, turn: TurnResult) -> Attributes:

@@ -32,7 +32,7 @@ class SemconvAttribute:
 
 
 @dataclass(frozen=True, slots=True)
-class GoldspanAttribute:
+class Attribute:
     """An attribute of goldspan, after the name of a metric."""
 
     name: str
@@ -51,18 +51,17 @@ class GoldspanAttribute:
 
 @dataclass(frozen=True, slots=True)
 class Instrument:
-    """An OpenTelemetry metric. Its name begins with the evaluated metric's name, unless `own` says it is complete."""
+    """An OpenTelemetry metric. Its name begins with the evaluated metric's name, or with `goldspan.`."""
 
     name: str
     kind: InstrumentKind
     unit: str
     meaning: str
     attributes: tuple[str, ...] = ()
-    own: bool = False
 
     def of(self, metric: str) -> str:
         """Return the name in telemetry for `metric`."""
-        return self.name if self.own else f"{metric}.{self.name}"
+        return self.name if self.name.startswith("goldspan.") else f"{metric}.{self.name}"
 
     @property
     def shown(self) -> str:
@@ -72,79 +71,46 @@ class Instrument:
 
 # Attributes of a call, on the outermost span of its execution and on its event.
 
-SCORE = GoldspanAttribute("score", "double", "Score of the call, 0 to 1; absent if not evaluated")
-LABEL = GoldspanAttribute("label", "string", "`pass`, `fail` or `not_evaluated`; absent for a metric without threshold")
-REASON = GoldspanAttribute("reason", "string", "Why it was not evaluated; absent otherwise")
-GOLDEN = GoldspanAttribute("golden", "string", "Session key of the golden")
-GOLDEN_SET = GoldspanAttribute("golden_set", "string", "Golden set, as `name@version`")
-PRESET = GoldspanAttribute("preset", "string", "The preset that scored it; absent for goldspan's own criterion")
-REVISION = GoldspanAttribute(
-    "revision", "int", "1 for the first result; corrections have higher ones and are events only"
-)
-EXPECTED_CALL = GoldspanAttribute(
+SCORE = Attribute("score", "double", "Score of the call, 0 to 1; absent if not evaluated")
+LABEL = Attribute("label", "string", "`pass`, `fail` or `not_evaluated`; absent for a metric without threshold")
+REASON = Attribute("reason", "string", "Why it was not evaluated; absent otherwise")
+GOLDEN = Attribute("golden", "string", "Session key of the golden")
+GOLDEN_SET = Attribute("golden_set", "string", "Golden set, as `name@version`")
+PRESET = Attribute("preset", "string", "The preset that scored it; absent for goldspan's own criterion")
+REVISION = Attribute("revision", "int", "1 for the first result; corrections have higher ones and are events only")
+EXPECTED_CALL = Attribute(
     "expected_call", "string", "The expected call it is aligned with: `turn.index` in the golden, both from 0"
 )
-MISMATCHED_ARGUMENTS = GoldspanAttribute(
+MISMATCHED_ARGUMENTS = Attribute(
     "mismatched_arguments", "string[]", "Names of arguments with another value than expected"
 )
-MISSING_ARGUMENTS = GoldspanAttribute(
-    "missing_arguments", "string[]", "Names of expected arguments that were not passed"
-)
-EXTRA_ARGUMENTS = GoldspanAttribute("extra_arguments", "string[]", "Names of arguments that were not expected")
-UNEXPECTED = GoldspanAttribute("unexpected", "boolean", "Whether the call is aligned with no expected call")
+MISSING_ARGUMENTS = Attribute("missing_arguments", "string[]", "Names of expected arguments that were not passed")
+EXTRA_ARGUMENTS = Attribute("extra_arguments", "string[]", "Names of arguments that were not expected")
+UNEXPECTED = Attribute("unexpected", "boolean", "Whether the call is aligned with no expected call")
 
-CALL = (
-    SCORE,
-    LABEL,
-    REASON,
-    GOLDEN,
-    GOLDEN_SET,
-    PRESET,
-    REVISION,
-    EXPECTED_CALL,
-    MISMATCHED_ARGUMENTS,
-    MISSING_ARGUMENTS,
-    EXTRA_ARGUMENTS,
-    UNEXPECTED,
-)
+CALL_VERDICT = (SCORE, LABEL, REASON, GOLDEN, GOLDEN_SET, PRESET, REVISION)
+CALL = (*CALL_VERDICT, EXPECTED_CALL, MISMATCHED_ARGUMENTS, MISSING_ARGUMENTS, EXTRA_ARGUMENTS, UNEXPECTED)
 
 # Attributes of a turn, on its root. A tool's span may be the root of a turn, so calls and turns share no key.
 
-TURN_SCORE = GoldspanAttribute(
-    "turn.score", "double", "Mean over the turn's expected calls; absent if none was evaluated"
-)
-TURN_LABEL = GoldspanAttribute(
-    "turn.label", "string", "`pass`, `fail` or `not_evaluated`, by the criterion's threshold"
-)
-TURN_REASON = GoldspanAttribute("turn.reason", "string", "Why the turn was not evaluated; absent otherwise")
-TURN_GOLDEN = GoldspanAttribute("turn.golden", "string", GOLDEN.meaning)
-TURN_GOLDEN_SET = GoldspanAttribute("turn.golden_set", "string", GOLDEN_SET.meaning)
-TURN_PRESET = GoldspanAttribute("turn.preset", "string", PRESET.meaning)
-TURN_REVISION = GoldspanAttribute("turn.revision", "int", REVISION.meaning)
-TURN_EXPECTED_CALLS = GoldspanAttribute("turn.expected_calls", "int", "Number of expected calls in the mean")
-TURN_EVALUATED_CALLS = GoldspanAttribute("turn.evaluated_calls", "int", "How many of them were evaluated")
-TURN_MATCHED_CALLS = GoldspanAttribute(
-    "turn.matched_calls", "int", "Number of expected calls that are aligned with a call"
-)
-TURN_MISSING_CALLS = GoldspanAttribute("turn.missing_calls", "int", "Number of expected calls that were not made")
-TURN_UNEXPECTED_CALLS = GoldspanAttribute(
+TURN_SCORE = Attribute("turn.score", "double", "Mean over the turn's expected calls; absent if none was evaluated")
+TURN_LABEL = Attribute("turn.label", "string", "`pass`, `fail` or `not_evaluated`, by the criterion's threshold")
+TURN_REASON = Attribute("turn.reason", "string", "Why the turn was not evaluated; absent otherwise")
+TURN_GOLDEN = Attribute("turn.golden", "string", GOLDEN.meaning)
+TURN_GOLDEN_SET = Attribute("turn.golden_set", "string", GOLDEN_SET.meaning)
+TURN_PRESET = Attribute("turn.preset", "string", PRESET.meaning)
+TURN_REVISION = Attribute("turn.revision", "int", REVISION.meaning)
+TURN_EXPECTED_CALLS = Attribute("turn.expected_calls", "int", "Number of expected calls in the mean")
+TURN_EVALUATED_CALLS = Attribute("turn.evaluated_calls", "int", "How many of them were evaluated")
+TURN_MATCHED_CALLS = Attribute("turn.matched_calls", "int", "Number of expected calls that are aligned with a call")
+TURN_MISSING_CALLS = Attribute("turn.missing_calls", "int", "Number of expected calls that were not made")
+TURN_UNEXPECTED_CALLS = Attribute(
     "turn.unexpected_calls", "int", "Number of calls that are aligned with no expected call"
 )
 
-TURN = (
-    TURN_SCORE,
-    TURN_LABEL,
-    TURN_REASON,
-    TURN_GOLDEN,
-    TURN_GOLDEN_SET,
-    TURN_PRESET,
-    TURN_REVISION,
-    TURN_EXPECTED_CALLS,
-    TURN_EVALUATED_CALLS,
-    TURN_MATCHED_CALLS,
-    TURN_MISSING_CALLS,
-    TURN_UNEXPECTED_CALLS,
-)
+TURN_VERDICT = (TURN_SCORE, TURN_LABEL, TURN_REASON, TURN_GOLDEN, TURN_GOLDEN_SET, TURN_PRESET, TURN_REVISION)
+_EXPECTED = (TURN_EXPECTED_CALLS, TURN_EVALUATED_CALLS, TURN_MATCHED_CALLS, TURN_MISSING_CALLS)
+TURN = (*TURN_VERDICT, *_EXPECTED, TURN_UNEXPECTED_CALLS)
 
 # The event.
 
@@ -162,38 +128,27 @@ TOOL_NAME = SemconvAttribute("gen_ai.tool.name", "string", "The tool of the eval
 TOOL_CALL_ID = SemconvAttribute("gen_ai.tool.call.id", "string", "The id of that call, if known")
 ERROR_TYPE = SemconvAttribute("error.type", "string", "`evaluator_error` if the evaluation itself failed")
 
-EVENT_SEMCONV = (
-    EVALUATION_NAME,
-    EVALUATION_SCORE,
-    EVALUATION_LABEL,
-    EVALUATION_EXPLANATION,
-    CONVERSATION_ID,
-    AGENT_NAME,
-    TOOL_NAME,
-    TOOL_CALL_ID,
-    ERROR_TYPE,
-)
+_EVALUATION = (EVALUATION_NAME, EVALUATION_SCORE, EVALUATION_LABEL, EVALUATION_EXPLANATION)
+EVENT_SEMCONV = (*_EVALUATION, CONVERSATION_ID, AGENT_NAME, TOOL_NAME, TOOL_CALL_ID, ERROR_TYPE)
 
-RESULT_ID = GoldspanAttribute(
+RESULT_ID = Attribute(
     "result_id", "string", "The same for every delivery and correction of one result: de-duplicate by it"
 )
-LEVEL = GoldspanAttribute("level", "string", "What is evaluated: `call`, `turn` or `session`")
-RUN = GoldspanAttribute("run", "string", "The run of the session: a session id that is used again starts a second run")
-CRITERION = GoldspanAttribute("criterion", "string", "Digest of the criterion: compare only scores of one criterion")
-TURN_INDEX = GoldspanAttribute("turn_index", "int", "Position of the golden's turn, from 0")
-INCOMPLETE = GoldspanAttribute(
-    "incomplete", "boolean", "True if the run reached a size or time limit; absent otherwise"
-)
-WITHDRAWN = GoldspanAttribute(
+LEVEL = Attribute("level", "string", "What is evaluated: `call`, `turn` or `session`")
+RUN = Attribute("run", "string", "The run of the session: a session id that is used again starts a second run")
+CRITERION = Attribute("criterion", "string", "Digest of the criterion: compare only scores of one criterion")
+TURN_INDEX = Attribute("turn_index", "int", "Position of the golden's turn, from 0")
+INCOMPLETE = Attribute("incomplete", "boolean", "True if the run reached a size or time limit; absent otherwise")
+WITHDRAWN = Attribute(
     "withdrawn", "boolean", "True if this withdraws the earlier result of the same id; absent otherwise"
 )
 
 EVENT = (RESULT_ID, LEVEL, RUN, CRITERION, TURN_INDEX, INCOMPLETE, WITHDRAWN)
 
-SESSION_EXPECTED_TURNS = GoldspanAttribute("session.expected_turns", "int", "Number of turns in the session's mean")
-SESSION_EVALUATED_TURNS = GoldspanAttribute("session.evaluated_turns", "int", "How many of them were evaluated")
-SESSION_EXPECTED_CALLS = GoldspanAttribute("session.expected_calls", "int", "Number of expected calls of all turns")
-SESSION_EVALUATED_CALLS = GoldspanAttribute("session.evaluated_calls", "int", "How many of them were evaluated")
+SESSION_EXPECTED_TURNS = Attribute("session.expected_turns", "int", "Number of turns in the session's mean")
+SESSION_EVALUATED_TURNS = Attribute("session.evaluated_turns", "int", "How many of them were evaluated")
+SESSION_EXPECTED_CALLS = Attribute("session.expected_calls", "int", "Number of expected calls of all turns")
+SESSION_EVALUATED_CALLS = Attribute("session.evaluated_calls", "int", "How many of them were evaluated")
 
 SESSION = (SESSION_EXPECTED_TURNS, SESSION_EVALUATED_TURNS, SESSION_EXPECTED_CALLS, SESSION_EVALUATED_CALLS)
 
@@ -201,10 +156,10 @@ SESSION = (SESSION_EXPECTED_TURNS, SESSION_EVALUATED_TURNS, SESSION_EXPECTED_CAL
 
 SERVICE_NAME = SemconvAttribute("service.name", "string", "The agent's service")
 ENVIRONMENT = SemconvAttribute("deployment.environment.name", "string", "The agent's environment")
-GOLDEN_SET_NAME = GoldspanAttribute("golden_set", "string", "Name of the golden set, without its version")
-ARGUMENT = GoldspanAttribute("argument", "string", "Name of the argument; `_other` after the first 200")
+GOLDEN_SET_NAME = Attribute("golden_set", "string", "Name of the golden set, without its version")
+ARGUMENT = Attribute("argument", "string", "Name of the argument; `_other` after the first 200")
 
-_SOURCE = (PRESET.shown, GOLDEN_SET_NAME.shown, SERVICE_NAME.name, ENVIRONMENT.name)
+_POINT = tuple(one.shown for one in (TOOL_NAME, AGENT_NAME, PRESET, GOLDEN_SET_NAME, SERVICE_NAME, ENVIRONMENT))
 
 SCORE_BOUNDARIES = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 1.0)
 """Upper bounds, inclusive: exactly 0 and exactly 1 have buckets of their own."""
@@ -218,32 +173,24 @@ SCORES = Instrument(
     "histogram",
     "1",
     "Scores, one point for each result; corrections are not counted",
-    (LEVEL.shown, LABEL.shown, TOOL_NAME.name, AGENT_NAME.name, *_SOURCE),
+    (LEVEL.shown, LABEL.shown, *_POINT),
 )
 NOT_EVALUATED = Instrument(
     "not_evaluated",
     "counter",
     "{result}",
     "Results without a score; a session without a golden counts once, as `no_golden`",
-    (REASON.shown, LEVEL.shown, TOOL_NAME.name, AGENT_NAME.name, *_SOURCE),
+    (REASON.shown, LEVEL.shown, *_POINT),
 )
 ARGUMENT_MISMATCHES = Instrument(
     "argument_mismatches",
     "counter",
     "{argument}",
     "Expected arguments of aligned calls that are missing or have another value",
-    (TOOL_NAME.name, ARGUMENT.shown, AGENT_NAME.name, *_SOURCE),
+    (ARGUMENT.shown, *_POINT),
 )
-MISSING = Instrument(
-    "missing", "counter", "{call}", "Expected calls that were not made", (TOOL_NAME.name, AGENT_NAME.name, *_SOURCE)
-)
-UNEXPECTED_CALLS = Instrument(
-    "unexpected",
-    "counter",
-    "{call}",
-    "Calls that are aligned with no expected call",
-    (TOOL_NAME.name, AGENT_NAME.name, *_SOURCE),
-)
+MISSING = Instrument("missing", "counter", "{call}", "Expected calls that were not made", _POINT)
+UNEXPECTED_CALLS = Instrument("unexpected", "counter", "{call}", "Calls that are aligned with no expected call", _POINT)
 
 METRICS = (SCORES, NOT_EVALUATED, ARGUMENT_MISMATCHES, MISSING, UNEXPECTED_CALLS)
 
@@ -251,43 +198,30 @@ METRICS = (SCORES, NOT_EVALUATED, ARGUMENT_MISMATCHES, MISSING, UNEXPECTED_CALLS
 
 SELF_REASON = SemconvAttribute("goldspan.reason", "string", "The reason, one of a small closed set")
 
-HELD_SPANS = Instrument(
-    "goldspan.spans.held", "updowncounter", "{span}", "Spans held back until their turn is scored", own=True
-)
-HELD_BYTES = Instrument(
-    "goldspan.spans.held_bytes", "updowncounter", "By", "Estimated memory of the held spans", own=True
-)
-RELEASED_EARLY = Instrument(
-    "goldspan.spans.released_early",
-    "counter",
-    "{span}",
+
+def _self_counter(name: str, unit: str, meaning: str) -> Instrument:
+    return Instrument(f"goldspan.{name}", "counter", f"{{{unit}}}", meaning, (SELF_REASON.name,))
+
+
+HELD_SPANS = Instrument("goldspan.spans.held", "updowncounter", "{span}", "Spans held back until their turn is scored")
+HELD_BYTES = Instrument("goldspan.spans.held_bytes", "updowncounter", "By", "Estimated memory of the held spans")
+RELEASED_EARLY = _self_counter(
+    "spans.released_early",
+    "span",
     "Held spans exported without a result: `hold_timeout`, `max_held_bytes`, `max_held_spans`, `failure`",
-    (SELF_REASON.name,),
-    own=True,
 )
-DROPPED_SPANS = Instrument(
-    "goldspan.spans.dropped",
-    "counter",
-    "{span}",
-    "Spans that were not exported: `export_failed`, `export_timeout`, `failure`, `shutdown`",
-    (SELF_REASON.name,),
-    own=True,
+DROPPED_SPANS = _self_counter(
+    "spans.dropped", "span", "Spans that were not exported: `export_failed`, `export_timeout`, `failure`, `shutdown`"
 )
-PROBLEMS = Instrument(
-    "goldspan.problems",
-    "counter",
-    "{problem}",
+PROBLEMS = _self_counter(
+    "problems",
+    "problem",
     "Telemetry that could not be used: late, repeated and malformed spans, limits that were reached",
-    (SELF_REASON.name,),
-    own=True,
 )
-FAILURES = Instrument(
-    "goldspan.failures",
-    "counter",
-    "{failure}",
+FAILURES = _self_counter(
+    "failures",
+    "failure",
     "Contained exceptions: `read`, `engine`, `export`, `events`, `metrics`, `goldens`, `goldspan`",
-    (SELF_REASON.name,),
-    own=True,
 )
 
 SELF = (HELD_SPANS, HELD_BYTES, RELEASED_EARLY, DROPPED_SPANS, PROBLEMS, FAILURES)

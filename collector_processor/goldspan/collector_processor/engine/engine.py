@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from goldspan.collector_processor.emit.evaluation import Evaluation
 from goldspan.collector_processor.engine.judge import Judge, OutputBuilder
 from goldspan.collector_processor.engine.settings import EngineSettings, EngineStats
-from goldspan.collector_processor.engine.store import MemoryStore, SessionState, Store, TraceState
+from goldspan.collector_processor.engine.store import MemoryStore, SessionState, TraceState
 from goldspan.mappers.assembly import Fragment, read_trace
 from goldspan.mappers.assembly.trace_tree import newer_version, without_ids
 from goldspan.mappers.facts import LogFacts, PlainSpanFacts, Role, SpanFacts
@@ -47,13 +47,13 @@ class Engine:
     """De-duplication, completion, assembly and scoring of the spans of one tenant. Not thread-safe."""
 
     def __init__(
-        self, goldens: GoldenIndex, settings: EngineSettings | None = None, store: Store | None = None
+        self, goldens: GoldenIndex, settings: EngineSettings | None = None, store: MemoryStore | None = None
     ) -> None:
         """Score against these goldens. With a `store` that is not empty, continue where its engine stopped."""
         self.goldens = goldens
         self.settings = settings or EngineSettings()
         self.stats = EngineStats()
-        self._store: Store = store if store is not None else MemoryStore()
+        self._store: MemoryStore = store if store is not None else MemoryStore()
         self._judge = Judge(goldens, self.settings, self.stats, self._store)
         self._now = 0.0
         self._records = 0

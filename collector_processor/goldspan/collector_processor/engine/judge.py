@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from goldspan.collector_processor.emit.attributes import event_attributes
 from goldspan.collector_processor.emit.evaluation import DetailDigest, Evaluation, Level
 from goldspan.collector_processor.engine.settings import EngineSettings, EngineStats
-from goldspan.collector_processor.engine.store import SessionState, Store, TraceState
+from goldspan.collector_processor.engine.store import MemoryStore, SessionState, TraceState
 from goldspan.mappers.assembly import (
     Fragment,
     TurnFragments,
@@ -69,7 +69,7 @@ class OutputBuilder:
 class Judge:
     """Scores the runs of sessions against their goldens, and keeps their evaluations in the sessions' state."""
 
-    def __init__(self, goldens: GoldenIndex, settings: EngineSettings, stats: EngineStats, store: Store) -> None:
+    def __init__(self, goldens: GoldenIndex, settings: EngineSettings, stats: EngineStats, store: MemoryStore) -> None:
         """Work on the state of one engine."""
         self.goldens = goldens
         self.settings = settings

@@ -1,6 +1,6 @@
-"""The state of an engine: open traces, their sessions, and tombstones of dropped traces.
+"""The state of an engine: open traces, their sessions, tombstones of dropped traces, and spans it has not read.
 
-The engine uses only the protocol `Store`, so that a door can provide one that compresses or persists its state.
+A door can pass the engine a subclass of `MemoryStore` that compresses or persists its state.
 
 A *plain* span is one without a dialect's marker. It is kept as its place in the trace only, since plain spans stand
 between tools and agents. A *tombstone* keeps the ids of the spans and log records of a dropped trace, so that a span
@@ -9,11 +9,11 @@ that is delivered again is recognised as a repeat and not taken for a new run.
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections import OrderedDict, deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Protocol
+from typing import Generic, TypeVar
 
 from goldspan.collector_processor.emit.evaluation import Evaluation
 from goldspan.mappers.assembly import Fragment, TurnFragments
@@ -79,78 +79,6 @@ class SessionState:
     """End of the latest dropped run, in span time: a turn that starts before it, or soon after, is late."""
 
 
-class Store(Protocol):
-    """The state of an engine. Iteration starts with the least recently active."""
-
-    def trace(self, trace_id: str) -> TraceState | None:
-        """Return an open trace."""
-        ...
-
-    def add_trace(self, trace: TraceState) -> None:
-        """Open a trace."""
-        ...
-
-    def touch_trace(self, trace_id: str) -> None:
-        """Note that a new record came for a trace."""
-        ...
-
-    def traces(self) -> Iterator[TraceState]:
-        """Return the open traces."""
-        ...
-
-    def unsettled(self) -> Iterator[TraceState]:
-        """Return the open traces, except those whose results were all given since their newest record."""
-        ...
-
-    def add_plain(self, plain: PlainSpanFacts, now: float) -> None:
-        """Keep plain spans of a trace that is not open; it may be opened later."""
-        ...
-
-    def take_plain(self, trace_id: str) -> list[PlainSpanFacts]:
-        """Remove and return the plain spans of a trace that is opened."""
-        ...
-
-    def drop_plain(self, before: float, count: int = 0) -> int:
-        """Drop plain spans of traces quiet since `before`, then more until `count` are dropped; return how many."""
-        ...
-
-    def session(self, session_id: str) -> SessionState | None:
-        """Return a session with open traces or with a dropped run that is remembered."""
-        ...
-
-    def add_session(self, session: SessionState) -> None:
-        """Open a session."""
-        ...
-
-    def sessions(self) -> Iterator[SessionState]:
-        """Return the sessions."""
-        ...
-
-    def drop_session(self, session_id: str) -> None:
-        """Drop a session."""
-        ...
-
-    def drop_trace(self, trace_id: str) -> None:
-        """Drop a trace without results."""
-        ...
-
-    def lost_calls(self, trace_id: str) -> bool | None:
-        """Tell whether the records that a trace lost may have described calls; None if no loss is remembered."""
-        ...
-
-    def drop_with_tombstones(self, trace_ids: Iterable[str], now: float) -> None:
-        """Drop traces, each with a tombstone that keeps the ids of its spans and log records."""
-        ...
-
-    def tombstone_has(self, trace_id: str, identity: str) -> bool | None:
-        """Tell whether a tombstone keeps this id; None if the trace has no tombstone."""
-        ...
-
-    def expire(self, before: float) -> None:
-        """Remove tombstones older than this."""
-        ...
-
-
 _DIGEST = 8
 """Bytes that a tombstone keeps of an id. A span id has as many."""
 _HEX = frozenset("0123456789abcdef")
@@ -176,7 +104,7 @@ class _Plain:
 
 
 class MemoryStore:
-    """A `Store` in this process."""
+    """The state of one engine. Iteration over traces starts with the least recently active."""
 
     def __init__(self, max_tombstones: int = 100_000) -> None:
         """Keep at most the newest `max_tombstones` tombstones."""
@@ -290,3 +218,85 @@ class MemoryStore:
         """Remove tombstones older than this."""
         while self._tombstones and next(iter(self._tombstones.values()))[0] < before:
             self._tombstones.popitem(last=False)
+
+
+# Spans that no engine reads yet.
+
+Trace = TypeVar("Trace")
+Record = TypeVar("Record")
+
+_MAX_REMEMBERED_LOSSES = 100_000
+"""Traces; beyond it the loss that was noted first is forgotten."""
+
+
+class SpanBuffer(Generic[Trace, Record]):
+    """Unread records by trace id, bounded in age and bytes. For one thread.
+
+    Spans without a dialect's marker, and those of unwanted sessions, are sent on unread. They are kept here in case a
+    later span of their trace belongs to a session with a golden: unmarked spans stand between tools and agents. Of
+    spans that are dropped, the buffer remembers only that their trace lost some.
+    """
+
+    def __init__(self, *, retention: float, max_bytes: int) -> None:
+        """Keep records for `retention` seconds, and at most `max_bytes` of them."""
+        self._retention = retention
+        self.max_bytes = max_bytes
+        self._by_trace: dict[Trace, list[tuple[int, Sequence[Record]]]] = {}
+        self._batches: deque[tuple[float, int, int, tuple[Trace, ...]]] = deque()
+        self._number = 0
+        self.unwanted: set[Trace] = set()
+        """Traces whose sessions are known, and wanted by no golden."""
+        self._with_calls: set[Trace] = set()
+        self._lost: OrderedDict[Trace, bool] = OrderedDict()
+        self.size = 0
+        """Bytes of all records, as estimated by the callers of `add`."""
+
+    def add(self, records: Mapping[Trace, Sequence[Record]], size: int, now: float, *, calls: bool = False) -> None:
+        """Add records by trace id; `calls` says that some may describe calls even where the trace is not unwanted."""
+        if calls:
+            self._with_calls.update(records)
+        self._number += 1
+        number, by_trace = self._number, self._by_trace
+        for trace, some in records.items():
+            if trace in by_trace:
+                by_trace[trace].append((number, some))
+            else:
+                by_trace[trace] = [(number, some)]
+        self.size += size
+        self._batches.append((now, number, size, tuple(records)))
+
+    def take(self, trace: Trace) -> list[Record]:
+        """Remove and return the records of a trace."""
+        self.unwanted.discard(trace)
+        self._with_calls.discard(trace)
+        return [record for _, some in self._by_trace.pop(trace, ()) for record in some]
+
+    def records(self, trace: Trace) -> list[Record]:
+        """Return the records of a trace."""
+        return [record for _, some in self._by_trace.get(trace, ()) for record in some]
+
+    def lost_calls(self, trace: Trace) -> bool | None:
+        """Tell whether the records that a trace lost may have described calls; None if it lost none."""
+        return self._lost.get(trace)
+
+    def expire(self, now: float) -> None:
+        """Drop records that are too old, then the oldest ones until the rest fits into `max_bytes`."""
+        while self._batches and (self._batches[0][0] + self._retention <= now or self.size > self.max_bytes):
+            _, number, size, traces = self._batches.popleft()
+            self.size -= size
+            self._drop(number, traces)
+
+    def _drop(self, number: int, traces: Iterable[Trace]) -> None:
+        for trace in traces:
+            entries = self._by_trace.get(trace)
+            if entries is None or entries[0][0] > number:
+                continue
+            del entries[0]
+            calls = trace in self.unwanted or trace in self._with_calls
+            if not entries:
+                del self._by_trace[trace]
+                self.unwanted.discard(trace)
+                self._with_calls.discard(trace)
+            self._lost[trace] = calls or self._lost.get(trace, False)
+            if len(self._lost) > _MAX_REMEMBERED_LOSSES:
+                self._lost.popitem(last=False)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from google.protobuf.message import DecodeError
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from goldspan.collector_processor.engine.span_buffer import SpanBuffer
+from goldspan.collector_processor.engine.store import SpanBuffer
 from goldspan.mappers.readers.otlp_messages import hex_bytes
 from goldspan.mappers.readers.otlp_protobuf import fields, message_class
 from goldspan.scoring.sessions import SpanRef

@@ -15,8 +15,7 @@ from opentelemetry.metrics import MeterProvider
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
-from goldspan.collector_processor.emit.events import EventEmitter
-from goldspan.collector_processor.emit.metrics import MetricEmitter, SelfTelemetry
+from goldspan.collector_processor.emit.emitters import EventEmitter, MetricEmitter, SelfTelemetry
 from goldspan.collector_processor.engine.settings import EngineSettings
 from goldspan.collector_processor.in_process.held_spans import HoldSettings
 from goldspan.collector_processor.in_process.span_pipeline import SpanPipeline

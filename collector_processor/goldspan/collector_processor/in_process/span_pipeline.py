@@ -34,9 +34,12 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
 from goldspan.collector_processor.emit.attributes import span_attributes
-from goldspan.collector_processor.emit.events import EventEmitter
-from goldspan.collector_processor.emit.instrumentation import suppressed_instrumentation
-from goldspan.collector_processor.emit.metrics import MetricEmitter, SelfTelemetry
+from goldspan.collector_processor.emit.emitters import (
+    EventEmitter,
+    MetricEmitter,
+    SelfTelemetry,
+    suppressed_instrumentation,
+)
 from goldspan.collector_processor.engine.engine import EngineOutput
 from goldspan.collector_processor.engine.settings import EngineStats
 from goldspan.collector_processor.in_process.held_spans import HeldSpan, HeldSpans, HoldSettings

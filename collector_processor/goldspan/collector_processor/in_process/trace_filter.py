@@ -23,8 +23,7 @@ from opentelemetry.sdk.trace import ReadableSpan
 
 from goldspan.collector_processor.engine.engine import Engine, EngineOutput
 from goldspan.collector_processor.engine.settings import EngineSettings
-from goldspan.collector_processor.engine.span_buffer import SpanBuffer
-from goldspan.collector_processor.engine.store import MemoryStore
+from goldspan.collector_processor.engine.store import MemoryStore, SpanBuffer
 from goldspan.collector_processor.in_process.held_spans import TracesWithoutSession, estimated_size
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.dialects.reading.recorded_values import identifier

@@ -16,9 +16,8 @@ from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
 from opentelemetry.sdk.resources import Resource
 
 from goldspan.collector_processor.emit import names
+from goldspan.collector_processor.emit.emitters import EventEmitter, MetricEmitter
 from goldspan.collector_processor.emit.evaluation import Evaluation
-from goldspan.collector_processor.emit.events import EventEmitter
-from goldspan.collector_processor.emit.metrics import MetricEmitter
 from goldspan.collector_processor.replay.replay import Consumer
 from goldspan.mappers.facts import ResourceFacts
 from goldspan.scoring.errors import SettingsError

@@ -26,8 +26,8 @@ from urllib3.exceptions import HTTPError
 
 from goldspan.collector_processor.emit import names
 from goldspan.collector_processor.emit.attributes import event_attributes
+from goldspan.collector_processor.emit.emitters import suppressed_instrumentation
 from goldspan.collector_processor.emit.evaluation import Evaluation, Level
-from goldspan.collector_processor.emit.instrumentation import suppressed_instrumentation
 from goldspan.collector_processor.timer import Timer
 
 CALL, TURN, SESSION = Level.CALL.value, Level.TURN.value, Level.SESSION.value

@@ -14,9 +14,8 @@ from opentelemetry.sdk.resources import Resource
 
 from goldspan.collector_processor.emit import names
 from goldspan.collector_processor.emit.attributes import event_attributes
+from goldspan.collector_processor.emit.emitters import SCOPE, MetricEmitter, scope_version
 from goldspan.collector_processor.emit.evaluation import Evaluation
-from goldspan.collector_processor.emit.instrumentation import SCOPE, scope_version
-from goldspan.collector_processor.emit.metrics import MetricEmitter
 from goldspan.collector_processor.gateway.encoded_spans import key_values
 from goldspan.mappers.facts import ResourceFacts
 from goldspan.scoring.sessions import SpanRef

@@ -1,23 +1,94 @@
-"""Records metric points: `MetricEmitter` those of evaluations, `SelfTelemetry` those about goldspan itself."""
+"""The instrumentation scope of emitted telemetry, the context of the evaluated span, and suppressed instrumentation."""
 
 from __future__ import annotations
 
+import contextlib
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Generator, Sequence
+from importlib.metadata import PackageNotFoundError, version
 from math import isfinite
 
+from opentelemetry import context as otel
+from opentelemetry._logs import LoggerProvider, SeverityNumber, get_logger
 from opentelemetry.context import Context
 from opentelemetry.metrics import Counter, Histogram, Meter, MeterProvider, UpDownCounter, get_meter
+from opentelemetry.trace import INVALID_SPAN, NonRecordingSpan, SpanContext, TraceFlags, set_span_in_context
 
 from goldspan.collector_processor.emit import names
-from goldspan.collector_processor.emit.attributes import tool_name
+from goldspan.collector_processor.emit.attributes import event_attributes, tool_name
 from goldspan.collector_processor.emit.evaluation import Evaluation, Level
-from goldspan.collector_processor.emit.instrumentation import NO_SPAN, SCOPE, evaluated_span, scope_version
 from goldspan.mappers.facts import ResourceFacts
 from goldspan.scoring.errors import GoldspanError
 from goldspan.scoring.metric_results import Range
 from goldspan.scoring.results import CallResult, Outcome
+from goldspan.scoring.sessions import SpanRef
 from goldspan.scoring.verdict import Reason
+
+SCOPE = "goldspan"
+NO_SPAN = set_span_in_context(INVALID_SPAN, Context())
+"""A context without a current span. The SDK would replace an empty context by the current one."""
+
+
+def scope_version() -> str:
+    """Return the installed version of goldspan; empty if it is not installed as a distribution."""
+    try:
+        return version("goldspan")
+    except PackageNotFoundError:
+        return ""
+
+
+def evaluated_span(target: SpanRef | None) -> Context:
+    """Return a context whose current span is the evaluated one, which has ended.
+
+    The span is marked as sampled: the SDK keeps no exemplar of others. Without a target, or with ids that are not
+    hexadecimal, no span is current, so that an evaluation never refers to whatever span runs when it is emitted.
+    """
+    try:
+        trace_id, span_id = (int(part, 16) for part in target or ())
+    except ValueError:
+        return NO_SPAN
+    span = SpanContext(trace_id, span_id, is_remote=True, trace_flags=TraceFlags(TraceFlags.SAMPLED))
+    return set_span_in_context(NonRecordingSpan(span), Context())
+
+
+@contextlib.contextmanager
+def suppressed_instrumentation() -> Generator[None]:
+    """Switch instrumentations off for the block, as the SDK does in its exporting threads."""
+    # The key has no public name. The SDK and every instrumentation import this one.
+    suppress = otel._SUPPRESS_INSTRUMENTATION_KEY  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+    token = otel.attach(otel.set_value(suppress, value=True))
+    try:
+        yield
+    finally:
+        otel.detach(token)
+
+
+class EventEmitter:
+    """Writes events to a logger provider, the global one by default.
+
+    The timestamp is the end of the evaluated span, so that a replay writes the same event. The SDK adds the observed
+    timestamp.
+    """
+
+    def __init__(self, logger_provider: LoggerProvider | None = None) -> None:
+        self._logger = get_logger(SCOPE, scope_version(), logger_provider)
+
+    def emit(self, evaluation: Evaluation) -> None:
+        """Write one event. Raises what the provider's processors raise."""
+        context = evaluated_span(evaluation.target)
+        # Exporting threads suppress instrumentation, and Logfire drops records that are written under it.
+        token = otel.attach(context)
+        try:
+            self._logger.emit(
+                event_name=names.EVALUATION_RESULT,
+                timestamp=evaluation.timestamp,
+                context=context,
+                severity_number=SeverityNumber.INFO,
+                attributes=event_attributes(evaluation),
+            )
+        finally:
+            otel.detach(token)
+
 
 _logger = logging.getLogger("goldspan")
 
