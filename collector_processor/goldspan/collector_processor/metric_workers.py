@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import threading
+from concurrent.futures import Future, wait
 from contextvars import copy_context
 from dataclasses import dataclass, field
 from inspect import isawaitable
-from queue import Empty, SimpleQueue
-from typing import NamedTuple
 
 from goldspan.scoring.goldens.golden import Golden
 from goldspan.scoring.metrics import Metric, MetricAnswer
@@ -62,37 +61,29 @@ class MetricWorkers:
             state.lock.release()
 
     def _run(self, state: _MetricState, metric: Metric, session: Session, golden: Golden) -> MetricAnswer:
-        answers: SimpleQueue[_Answer] = SimpleQueue()
+        future = Future[MetricAnswer]()
         # In the caller's context, in which a door has suppressed instrumentation.
         thread = threading.Thread(
             target=copy_context().run,
-            args=(_work, metric, session, golden, answers),
+            args=(_work, metric, session, golden, future),
             name=f"goldspan {metric.name}",
             daemon=True,
         )
         thread.start()
-        try:
-            answer = answers.get(timeout=self.timeout)
-        except Empty:
+        wait([future], self.timeout)
+        if not future.done():
             state.stuck = thread
-            raise TimeoutError(f"it took more than {self.timeout:g} seconds") from None
-        if answer.error is not None:
-            raise answer.error
-        return answer.measured
+            raise TimeoutError(f"it took more than {self.timeout:g} seconds")
+        return future.result()
 
 
-class _Answer(NamedTuple):
-    measured: MetricAnswer
-    error: Exception | None = None
-
-
-def _work(metric: Metric, session: Session, golden: Golden, answers: SimpleQueue[_Answer]) -> None:
+def _work(metric: Metric, session: Session, golden: Golden, future: Future[MetricAnswer]) -> None:
     try:
-        answers.put(_Answer(_answer(metric, session, golden)))
+        future.set_result(_answer(metric, session, golden))
     except Exception as error:  # noqa: BLE001 - raised again in the caller
-        answers.put(_Answer(None, error))
+        future.set_exception(error)
     except BaseException as error:  # noqa: BLE001 - sys.exit in a metric must not end the process
-        answers.put(_Answer(None, RuntimeError(f"{type(error).__name__}: {error}")))
+        future.set_exception(RuntimeError(f"{type(error).__name__}: {error}"))
 
 
 def _answer(metric: Metric, session: Session, golden: Golden) -> MetricAnswer:

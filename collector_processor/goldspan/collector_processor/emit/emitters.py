@@ -16,7 +16,7 @@ from opentelemetry.trace import INVALID_SPAN, NonRecordingSpan, SpanContext, Tra
 
 from goldspan.collector_processor.emit import names
 from goldspan.collector_processor.emit.attributes import event_attributes, tool_name
-from goldspan.collector_processor.emit.evaluation import Evaluation, Level
+from goldspan.collector_processor.emit.evaluation import SHARE, Evaluation, Level
 from goldspan.mappers.facts import ResourceFacts
 from goldspan.scoring.errors import GoldspanError
 from goldspan.scoring.metric_results import Range
@@ -94,7 +94,6 @@ _logger = logging.getLogger("goldspan")
 
 PointAttributes = dict[str, str]
 
-_SHARE = Range(0.0, 1.0)
 _MAX_LOGGED = 100
 """Kinds of failures that are logged at most. Others are only counted."""
 
@@ -171,7 +170,7 @@ class MetricEmitter:
             attributes[names.AGENT_NAME.name] = evaluation.agent
         return attributes
 
-    def _instruments_of(self, metric: str, scores: Range = _SHARE) -> _Instruments:
+    def _instruments_of(self, metric: str, scores: Range = SHARE) -> _Instruments:
         if metric not in self._instruments:
             self._instruments[metric] = _Instruments(self._meter, metric, _boundaries(scores))
         return self._instruments[metric]

@@ -12,7 +12,8 @@ from goldspan.scoring.results import CallResult, SessionResult, TurnResult
 from goldspan.scoring.sessions import SpanRef
 from goldspan.scoring.verdict import Verdict
 
-_SHARE = Range(0.0, 1.0)
+SHARE = Range(0.0, 1.0)
+"""The range of most metrics."""
 
 
 class Level(StrEnum):
@@ -63,7 +64,7 @@ class Evaluation(Struct, frozen=True, gc=False):
     """Position of the golden's turn, from 0; of the actual turn if the golden has no turn for it."""
     agent: str | None = None
     resource: ResourceFacts = NO_RESOURCE
-    range: Range = _SHARE
+    range: Range = SHARE
     """The range of its metric's scores."""
     incomplete: bool = False
     withdrawn: bool = False

@@ -10,11 +10,12 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from goldspan.collector_processor.emit.attributes import event_attributes
-from goldspan.collector_processor.emit.evaluation import DetailDigest, Evaluation, Level
+from goldspan.collector_processor.emit.evaluation import SHARE, DetailDigest, Evaluation, Level
 from goldspan.collector_processor.engine.settings import EngineSettings, EngineStats
 from goldspan.collector_processor.engine.store import MemoryStore, SessionState, TraceState
 from goldspan.mappers.assembly import (
@@ -31,14 +32,14 @@ from goldspan.scoring.api import score_session
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.goldens.golden import Golden
 from goldspan.scoring.goldens.golden_index import GoldenIndex, split_runs
-from goldspan.scoring.metric_results import MetricResult, MetricTurn, Range
+from goldspan.scoring.metric_results import MetricResult, MetricTurn
 from goldspan.scoring.metrics.registry import BUILT_IN_METRICS
 from goldspan.scoring.results import CallResult, SessionResult, TurnResult, explain
 from goldspan.scoring.sessions import Session, SpanRef, Turn
 from goldspan.scoring.verdict import Label, Reason, Verdict
 
-_SHARE = Range(0.0, 1.0)
 INCOMPLETE = Verdict(None, Label.NOT_EVALUATED, Reason.INCOMPLETE)
+Detail = CallResult | TurnResult | SessionResult | MetricTurn | MetricResult
 _MAX_REMEMBERED_SESSIONS = 10_000
 """Sessions without golden, each counted once while it is remembered."""
 
@@ -181,6 +182,17 @@ def _saw_every_turn(result: SessionResult) -> bool:
 # Evaluations: one for each call, turn and session.
 
 
+class _Place(NamedTuple):
+    """Which span, turn and call an evaluation is about."""
+
+    target: SpanRef | None
+    timestamp: int
+    turn_key: str = ""
+    call_key: str = ""
+    turn_index: int | None = None
+    agent: str | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class _RunEvaluations:
     """Makes the evaluations of one run, with what they share."""
@@ -191,32 +203,22 @@ class _RunEvaluations:
     resource: ResourceFacts
     include_values: bool
 
-    def evaluation(
-        self,
-        level: Level,
-        detail: CallResult | TurnResult | SessionResult | MetricTurn | MetricResult,
-        *,
-        turn_key: str = "",
-        call_key: str = "",
-        target: SpanRef | None,
-        timestamp: int,
-        turn_index: int | None = None,
-        agent: str | None = None,
-        metric: MetricResult | None = None,
-    ) -> Evaluation:
+    def evaluation(self, level: Level, detail: Detail, place: _Place, metric: MetricResult | None = None) -> Evaluation:
         verdict = detail.verdict
         if self.session.incomplete and verdict.label is not Label.PASS:
             verdict = INCOMPLETE
         name = self.result.metric if metric is None else metric.name
         criterion = self.result.criterion if metric is None else _rule(metric)
+        run = (self.golden.digest, criterion, self.session.id, self.session.run)
+        identity = json.dumps((*run, level.value, place.turn_key, place.call_key, name))
         return Evaluation(
-            id=self._id(level, turn_key, call_key, name, criterion),
+            id=hashlib.sha256(identity.encode()).hexdigest()[:32],
             revision=1,
             level=level,
             metric=name,
             verdict=verdict,
-            target=target,
-            timestamp=timestamp,
+            target=place.target,
+            timestamp=place.timestamp,
             session_id=self.session.id,
             run=self.session.run,
             golden=self.golden.key,
@@ -225,16 +227,14 @@ class _RunEvaluations:
             preset=self.result.preset if metric is None else None,
             detail=detail,
             explanation=self._explanation(detail, metric),
-            range=_SHARE if metric is None else metric.range,
-            turn_index=turn_index,
-            agent=agent,
+            range=SHARE if metric is None else metric.range,
+            turn_index=place.turn_index,
+            agent=place.agent,
             resource=self.resource,
             incomplete=self.session.incomplete,
         )
 
-    def _explanation(
-        self, detail: CallResult | TurnResult | SessionResult | MetricTurn | MetricResult, metric: MetricResult | None
-    ) -> str:
+    def _explanation(self, detail: Detail, metric: MetricResult | None) -> str:
         """Explain without values unless they are wanted; the texts of presets and users' metrics may contain any."""
         if isinstance(detail, MetricTurn | MetricResult):
             own = metric is not None and metric.name in BUILT_IN_METRICS
@@ -243,18 +243,19 @@ class _RunEvaluations:
             return detail.answer.words or explain(detail)
         return explain(detail, include_values=self.include_values)
 
-    def _id(self, level: Level, turn_key: str, call_key: str, metric: str, criterion: str) -> str:
-        identity = [
-            self.golden.digest,
-            criterion,
-            self.session.id,
-            self.session.run,
-            level.value,
-            turn_key,
-            call_key,
-            metric,
-        ]
-        return hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:32]
+    def of_calls(self, turn: TurnResult, place: _Place) -> Iterator[Evaluation]:
+        for call in (*turn.calls, *turn.unexpected_calls):
+            actual = call.actual if call.aligned or call.unexpected else None
+            key = f"expected:{call.expected_index}" if call.expected is not None else f"actual:{_name(call)}"
+            of_call = place._replace(call_key=key)
+            if actual is not None:
+                evidence = actual.evidence[0] if actual.evidence else place.target
+                of_call = of_call._replace(
+                    target=actual.span or evidence,
+                    timestamp=actual.end or place.timestamp,
+                    agent=actual.agent or place.agent,
+                )
+            yield self.evaluation(Level.CALL, call, of_call)
 
 
 def evaluations_of(result: SessionResult, *, complete: bool, include_values: bool = False) -> list[Evaluation]:
@@ -265,85 +266,43 @@ def evaluations_of(result: SessionResult, *, complete: bool, include_values: boo
     if result.golden is None or result.session is None:
         return []
     session = result.session
-    run = _RunEvaluations(
-        result,
-        session,
-        result.golden,
-        ResourceFacts(
-            service_name=_text(session.resource.get("service.name")),
-            environment=_text(session.resource.get("deployment.environment.name")),
-        ),
-        include_values,
+    resource = ResourceFacts(
+        service_name=_text(session.resource.get("service.name")),
+        environment=_text(session.resource.get("deployment.environment.name")),
     )
+    run = _RunEvaluations(result, session, result.golden, resource, include_values)
     last = session.turns[-1] if session.turns else None
-    root, end = (last.root, last.end) if last is not None else (None, 0)
+    end = _Place(None, 0) if last is None else _Place(last.root, last.end)
     found: list[Evaluation] = []
     for turn in result.turns:
-        if turn.turn is not None:
-            found += _turn_evaluations(run, turn, turn.turn.root, turn.turn.end)
-        elif complete:
-            found += _turn_evaluations(run, turn, root, end)
+        if turn.turn is not None or complete:
+            place = _place_of_turn(turn, end)
+            found += run.of_calls(turn, place)
+            found.append(run.evaluation(Level.TURN, turn, place))
     if complete:
-        found.append(run.evaluation(Level.SESSION, result, target=root, timestamp=end))
+        found.append(run.evaluation(Level.SESSION, result, end))
     for metric in result.metrics:
-        found += _metric_evaluations(run, metric, root, end, complete=complete)
+        turns = [turn for turn in metric.turns if turn.turn is not None or complete]
+        found += (run.evaluation(Level.TURN, turn, _place_of_turn(turn, end), metric) for turn in turns)
+        if complete:
+            found.append(run.evaluation(Level.SESSION, metric, end, metric))
     return found
 
 
-def _metric_evaluations(
-    run: _RunEvaluations, metric: MetricResult, root: SpanRef | None, end: int, *, complete: bool
-) -> Iterator[Evaluation]:
-    """Yield the evaluations of an additional metric: of each turn and, of a complete run, of the session."""
-    for one in metric.turns:
-        if one.turn is not None or complete:
-            place = root if one.turn is None else one.turn.root
-            yield run.evaluation(
-                Level.TURN,
-                one,
-                turn_key=_turn_key(one, place),
-                target=place,
-                timestamp=end if one.turn is None else one.turn.end,
-                turn_index=_turn_index(one),
-                agent=None if one.turn is None else one.turn.agent,
-                metric=metric,
-            )
-    if complete:
-        yield run.evaluation(Level.SESSION, metric, target=root, timestamp=end, metric=metric)
+def _place_of_turn(result: TurnResult | MetricTurn, end_of_run: _Place) -> _Place:
+    """Return the root of a turn; that of the run's last turn for a turn that never came."""
+    index = result.expected_index if result.expected_index is not None else result.turn_index
+    turn = result.turn
+    if turn is None:
+        return end_of_run._replace(turn_key=f"expected:{result.expected_index}", turn_index=index)
+    root = turn.root
+    key = f"expected:{result.expected_index}" if root is None else f"{root.trace_id}/{root.span_id}"
+    return _Place(root, turn.end, key, turn_index=index, agent=turn.agent)
 
 
 def _rule(metric: MetricResult) -> str:
     """Name the rule that a metric judges by; scores of the same rule are comparable."""
     return metric.name if metric.threshold is None else f"{metric.name}>={float(metric.threshold):g}"
-
-
-def _turn_key(turn: TurnResult | MetricTurn, root: SpanRef | None) -> str:
-    return f"expected:{turn.expected_index}" if turn.turn is None or root is None else f"{root.trace_id}/{root.span_id}"
-
-
-def _turn_index(turn: TurnResult | MetricTurn) -> int | None:
-    return turn.expected_index if turn.expected_index is not None else turn.turn_index
-
-
-def _turn_evaluations(run: _RunEvaluations, turn: TurnResult, root: SpanRef | None, end: int) -> Iterator[Evaluation]:
-    key, index = _turn_key(turn, root), _turn_index(turn)
-    agent = turn.turn.agent if turn.turn is not None else None
-    for call in (*turn.calls, *turn.unexpected_calls):
-        actual = call.actual if call.aligned or call.unexpected else None
-        target, timestamp = root, end
-        if actual is not None:
-            target = actual.span or (actual.evidence[0] if actual.evidence else root)
-            timestamp = actual.end or end
-        yield run.evaluation(
-            Level.CALL,
-            call,
-            turn_key=key,
-            call_key=f"expected:{call.expected_index}" if call.expected is not None else f"actual:{_name(call)}",
-            target=target,
-            timestamp=timestamp,
-            turn_index=index,
-            agent=(actual.agent if actual is not None else None) or agent,
-        )
-    yield run.evaluation(Level.TURN, turn, turn_key=key, target=root, timestamp=end, turn_index=index, agent=agent)
 
 
 def _name(call: CallResult) -> str:
@@ -365,7 +324,17 @@ def revise(known: dict[str, Evaluation], newest: Mapping[str, Evaluation]) -> li
             changed.append(evaluation)
         elif _differs(before, evaluation):
             changed.append(replace(evaluation, revision=before.revision + 1))
-    changed += [_withdrawn(before) for before in known.values() if before.id not in newest and not before.withdrawn]
+    for before in known.values():
+        if before.id not in newest and not before.withdrawn:
+            changed.append(
+                replace(
+                    before,
+                    revision=before.revision + 1,
+                    verdict=INCOMPLETE,
+                    withdrawn=True,
+                    explanation="withdrawn: later spans made another turn or run of this one",
+                )
+            )
     known.update((evaluation.id, evaluation) for evaluation in changed)
     return changed
 
@@ -381,14 +350,3 @@ def _differs(before: Evaluation, evaluation: Evaluation) -> bool:
     if isinstance(before.detail, DetailDigest):
         return before.withdrawn or before.detail.digest != digest_of(evaluation)
     return replace(before, revision=evaluation.revision) != evaluation
-
-
-def _withdrawn(evaluation: Evaluation) -> Evaluation:
-    """Return the correction that takes an evaluation back."""
-    return replace(
-        evaluation,
-        revision=evaluation.revision + 1,
-        verdict=INCOMPLETE,
-        withdrawn=True,
-        explanation="withdrawn: later spans made another turn or run of this one",
-    )

@@ -13,6 +13,7 @@ import os
 import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import entry_points
 from typing import Any, cast
 
@@ -39,35 +40,29 @@ class Option:
     expected: str
 
 
-def _number(text: str) -> float:
-    return float(text)
-
-
 def _switch(text: str) -> bool:
     known = {"on": True, "true": True, "1": True, "yes": True, "off": False, "false": False, "0": False, "no": False}
     return known[text.lower()]
 
 
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(name for part in text.split(",") if (name := part.strip()))
-
-
-def _paths(text: str) -> tuple[str, ...]:
-    return tuple(path for part in text.split(os.pathsep) if (path := part.strip()))
+def _names(text: str, separator: str = ",") -> tuple[str, ...]:
+    return tuple(name for part in text.split(separator) if (name := part.strip()))
 
 
 OPTIONS: Mapping[str, Option] = {
-    "goldens": Option(_paths, f"golden files or directories, with {os.pathsep!r} between them"),
+    "goldens": Option(
+        partial(_names, separator=os.pathsep), f"golden files or directories, with {os.pathsep!r} between them"
+    ),
     "criterion": Option(str, "a file with a criterion"),
     "preset": Option(str, "the name of a preset"),
     "metrics": Option(_names, "names of metrics, with commas between them"),
-    "metric_timeout": Option(_number, "seconds"),
+    "metric_timeout": Option(float, "seconds"),
     "exporter": Option(str, "the name of the exporter that sends the spans, such as otlp or console"),
     "hold": Option(_switch, "on or off"),
-    "hold_timeout": Option(_number, "seconds"),
-    "settle": Option(_number, "seconds"),
-    "run_idle": Option(_number, "seconds"),
-    "session_gap": Option(_number, "seconds"),
+    "hold_timeout": Option(float, "seconds"),
+    "settle": Option(float, "seconds"),
+    "run_idle": Option(float, "seconds"),
+    "session_gap": Option(float, "seconds"),
     "max_held_spans": Option(int, "a number of spans"),
     "max_held_bytes": Option(int, "a number of bytes"),
     "include_values": Option(_switch, "on or off"),
@@ -112,7 +107,7 @@ NamedExporter = str | Mapping[str, Mapping[str, object] | None]
 class ZeroCodeExporter(ToolParameterMatchExporter):
     """`ToolParameterMatchExporter` whose inner exporter has a name, and whose options come from outside the code.
 
-    The configuration file comes first, then environment variables (`environment.OPTIONS`), then defaults. The inner
+    The configuration file comes first, then environment variables (`OPTIONS`), then defaults. The inner
     exporter is `otlp` by default. An invalid option is one warning, and the defaults are used: the agent starts, and
     its spans are exported.
     """
@@ -156,20 +151,20 @@ def _all_options(options: dict[str, Any]) -> dict[str, Any]:
 
 def _inner_exporter(name: Any) -> Any:
     try:
-        return make_exporter(name, os.environ)
+        return make_exporter(name)
     except SettingsError as error:
         if name == "otlp":
             raise
         _logger.warning("exporter %s: %s. Spans are sent by otlp.", OWN_NAME, error)
-        return make_exporter("otlp", os.environ)
+        return make_exporter("otlp")
 
 
-def make_exporter(chosen: NamedExporter, environment: Mapping[str, str]) -> SpanExporter:
+def make_exporter(chosen: NamedExporter) -> SpanExporter:
     """Make the exporter of this name. Raises `SettingsError` if there is none, or if it cannot be made."""
     name, arguments = _name_and_arguments(chosen)
     if name == OWN_NAME:
         raise SettingsError(f"exporter: found {name!r}, which is this one; expected the one that sends the spans")
-    entry = next(iter(entry_points(group=GROUP, name=_entry_name(name, environment))), None)
+    entry = next(iter(entry_points(group=GROUP, name=_entry_name(name))), None)
     if entry is None:
         known = sorted(one.name for one in entry_points(group=GROUP) if one.name != OWN_NAME)
         raise SettingsError(f"exporter: found {name!r}, expected one of {', '.join(known)}")
@@ -192,15 +187,12 @@ def _name_and_arguments(chosen: object) -> tuple[str, Mapping[str, object]]:
     raise SettingsError(f"exporter: found {chosen!r}, expected a name, or one name with its options below it")
 
 
-def _entry_name(name: str, environment: Mapping[str, str]) -> str:
+def _entry_name(name: str) -> str:
     """Resolve `otlp` by the protocol, as the SDK does."""
     if name != "otlp":
         return name
-    protocol = (
-        environment.get("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL")
-        or environment.get("OTEL_EXPORTER_OTLP_PROTOCOL")
-        or "grpc"
-    )
+    variables = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
+    protocol = next(filter(None, map(os.environ.get, variables)), "grpc")
     return "otlp_proto_http" if protocol.strip() == "http/protobuf" else "otlp_proto_grpc"
 
 
