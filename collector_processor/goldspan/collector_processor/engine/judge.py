@@ -324,17 +324,11 @@ def revise(known: dict[str, Evaluation], newest: Mapping[str, Evaluation]) -> li
             changed.append(evaluation)
         elif _differs(before, evaluation):
             changed.append(replace(evaluation, revision=before.revision + 1))
-    for before in known.values():
-        if before.id not in newest and not before.withdrawn:
-            changed.append(
-                replace(
-                    before,
-                    revision=before.revision + 1,
-                    verdict=INCOMPLETE,
-                    withdrawn=True,
-                    explanation="withdrawn: later spans made another turn or run of this one",
-                )
-            )
+    gone = [before for before in known.values() if before.id not in newest and not before.withdrawn]
+    why = "withdrawn: later spans made another turn or run of this one"
+    changed += (
+        replace(one, revision=one.revision + 1, verdict=INCOMPLETE, withdrawn=True, explanation=why) for one in gone
+    )
     known.update((evaluation.id, evaluation) for evaluation in changed)
     return changed
 
