@@ -297,7 +297,7 @@ def test_records_of_log_facts_are_told_from_those_of_spans() -> None:
     assert decode_record(encode_record(fact)) == fact
 
 
-@pytest.mark.parametrize("record", [b"", b"m", b"j", b"m\x93", b"j[1]", b"m" + b"\x92\xc2\x92\x63\x01"])
+@pytest.mark.parametrize("record", [b"", b"s", b"S", b"x", b"s\x93", b"S[1]", b"l\x80", b"s" + b"\x92\xc2\x92\x63\x01"])
 def test_what_is_no_record_is_a_value_error(record: bytes) -> None:
     with pytest.raises(ValueError, match=r"record that cannot be read|Expecting|index|unpack"):
         decode_record(record)

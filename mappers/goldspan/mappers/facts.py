@@ -30,7 +30,7 @@ class Role(StrEnum):
     """An execution of a tool."""
 
 
-class Request(Struct, frozen=True, gc=False):
+class Request(Struct, frozen=True, gc=False, omit_defaults=True):
     """A tool call in a model's output."""
 
     name: str
@@ -42,7 +42,7 @@ class Request(Struct, frozen=True, gc=False):
     """Asks for something the framework does by itself, such as a hand-off: no call where no execution answers it."""
 
 
-class ToolFacts(Struct, frozen=True, gc=False):
+class ToolFacts(Struct, frozen=True, gc=False, omit_defaults=True):
     """What a dialect read of one execution of a tool, or of an attempt at one."""
 
     name: str
@@ -63,7 +63,7 @@ class ToolFacts(Struct, frozen=True, gc=False):
     """False where the span only tells of a request: one that was refused, or that awaits a person's decision."""
 
 
-class ModelFacts(Struct, frozen=True, gc=False):
+class ModelFacts(Struct, frozen=True, gc=False, omit_defaults=True):
     """What a dialect read of one model call."""
 
     requests: tuple[Request, ...] = ()
@@ -76,7 +76,7 @@ class ModelFacts(Struct, frozen=True, gc=False):
     """It asked for tools, or its answer is hidden, and no request can be read."""
 
 
-class ContextFacts(Struct, frozen=True, gc=False):
+class ContextFacts(Struct, frozen=True, gc=False, omit_defaults=True):
     """Content that other metrics read, kept as it was written and decoded when asked for."""
 
     user_text: Content = NO_CONTENT
@@ -88,7 +88,7 @@ class ContextFacts(Struct, frozen=True, gc=False):
 NO_CONTEXT = ContextFacts()
 
 
-class ResourceFacts(Struct, frozen=True, gc=False):
+class ResourceFacts(Struct, frozen=True, gc=False, omit_defaults=True):
     """What is kept of a resource; one object for all spans of a source."""
 
     service_name: str | None = None
@@ -102,7 +102,7 @@ class ResourceFacts(Struct, frozen=True, gc=False):
 NO_RESOURCE = ResourceFacts()
 
 
-class SpanFacts(Struct, frozen=True, gc=False):
+class SpanFacts(Struct, frozen=True, gc=False, omit_defaults=True):
     """One span as goldspan keeps it. Without a `role` it is a skeleton: it only stands between others.
 
     Two deliveries of one span are the same record; of two versions the greater `version` wins (R4), so that
@@ -239,7 +239,7 @@ def _text_of(facts: SpanFacts) -> str:
         return ""
 
 
-class LogFacts(Struct, frozen=True, gc=False):
+class LogFacts(Struct, frozen=True, gc=False, omit_defaults=True):
     """What a dialect read of a log record that belongs to a span: content that the span itself does not hold (R11)."""
 
     trace_id: str

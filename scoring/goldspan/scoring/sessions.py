@@ -34,7 +34,7 @@ class SpanRef(NamedTuple):
     span_id: str
 
 
-class Content(Struct, frozen=True, gc=False):
+class Content(Struct, frozen=True, gc=False, omit_defaults=True):
     """Recorded content as it was written, with what is known of it; decoded when asked for."""
 
     raw: object = None

@@ -1,6 +1,6 @@
 """Rows of the journal as bytes: what was read of spans and log records, and the results given for a session.
 
-A call takes a few hundred bytes. Of facts only the fields that differ from their defaults are written, by position.
+A call takes a few hundred bytes. Of facts only the fields that differ from their defaults are written.
 `SCHEMA` is a hash of the field names, so that records of another version of goldspan are recognised and not misread.
 """
 
@@ -9,13 +9,10 @@ from __future__ import annotations
 import hashlib
 import json
 import zlib
-from collections.abc import Callable
-from functools import cache
-from operator import attrgetter
-from typing import Any, cast
+from collections.abc import Mapping
+from typing import Any
 
 import msgspec
-from msgspec.structs import FieldInfo, fields
 
 from goldspan.collector_processor.emit.evaluation import DetailDigest, Evaluation, Level
 from goldspan.collector_processor.engine.judge import INCOMPLETE, digest_of
@@ -34,107 +31,35 @@ from goldspan.mappers.facts import (
 )
 from goldspan.scoring.sessions import Content, SpanRef
 
-_INNER: dict[type[msgspec.Struct], dict[str, type[msgspec.Struct]]] = {
-    SpanFacts: {
-        "tool": ToolFacts,
-        "model": ModelFacts,
-        "context": ContextFacts,
-        "resource": ResourceFacts,
-        "notes": LogFacts,
-    },
-    LogFacts: {"model": ModelFacts, "tools": ToolFacts, "context": ContextFacts},
-    ToolFacts: {"arguments": Content, "result": Content},
-    ModelFacts: {"requests": Request},
-    Request: {"arguments": Content},
-    ContextFacts: {"user_text": Content, "answer": Content, "messages": Content, "tool_definitions": Content},
-    ResourceFacts: {},
-    Content: {},
-}
-"""Fields that hold facts themselves, alone or in a tuple."""
-
-SCHEMA = hashlib.sha256(
-    repr([(kind.__name__, [column.name for column in fields(kind)]) for kind in _INNER]).encode()
-).hexdigest()[:16]
+_KINDS = (SpanFacts, LogFacts, ToolFacts, ModelFacts, Request, ContextFacts, ResourceFacts, Content)
+SCHEMA = hashlib.sha256(repr([(kind.__name__, kind.__struct_fields__) for kind in _KINDS]).encode()).hexdigest()[:16]
 """A hash of the fields of facts."""
 
-_MSGPACK, _JSON = b"m", b"j"
+_MSGPACK: Mapping[bytes, type[Record]] = {b"s": SpanFacts, b"l": LogFacts}
+_JSON: Mapping[bytes, type[Record]] = {b"S": SpanFacts, b"L": LogFacts}
+"""What is in a record and how it is encoded, by its first byte."""
 _encoder = msgspec.msgpack.Encoder(enc_hook=repr)
 
 
 def encode_record(facts: Record) -> bytes:
     """Return facts as bytes."""
-    sparse = [isinstance(facts, LogFacts), _sparse(facts.read() if isinstance(facts, LazySpanFacts) else facts)]
+    facts = facts.read() if isinstance(facts, LazySpanFacts) else facts
+    kind = b"l" if isinstance(facts, LogFacts) else b"s"
     try:
-        return _MSGPACK + _encoder.encode(sparse)
+        return kind + _encoder.encode(facts)
     except (OverflowError, RecursionError, UnicodeEncodeError):  # a number of more than 64 bits, half a character
-        return _JSON + json.dumps(sparse, default=repr).encode()
+        return kind.upper() + json.dumps(msgspec.to_builtins(facts, enc_hook=repr), default=repr).encode()
 
 
 def decode_record(record: bytes) -> Record:
     """Return the facts in these bytes. Raises `ValueError` if there are none."""
+    kind, content = record[:1], record[1:]
     try:
-        is_log, sparse = json.loads(record[1:]) if record[:1] == _JSON else msgspec.msgpack.decode(record[1:])
-        if is_log:
-            return msgspec.convert(_by_name(LogFacts, sparse), LogFacts)
-        return msgspec.convert(_by_name(SpanFacts, sparse), SpanFacts)
-    except (msgspec.MsgspecError, TypeError, KeyError, AttributeError, IndexError) as error:
+        if kind in _JSON:
+            return msgspec.convert(json.loads(content), _JSON[kind])
+        return msgspec.msgpack.decode(content, type=_MSGPACK[kind])
+    except (msgspec.MsgspecError, KeyError, ValueError) as error:
         raise ValueError(f"found a call record that cannot be read: {error}") from error
-
-
-def _sparse(facts: object) -> list[Any]:
-    """Return positions and values of the fields that differ from their defaults, in turn."""
-    sparse: list[Any] = []
-    read, defaults = _getter_and_defaults(type(facts).__name__)
-    for position, (item, default) in enumerate(zip(read(facts), defaults, strict=True)):
-        if item is default:
-            continue
-        if type(item) in _INNER:  # comparing facts takes longer than writing them
-            sparse += (position, _sparse(item))
-        elif item != default:
-            sparse += (position, _plain(item))
-    return sparse
-
-
-def _sparse_items(items: tuple[object, ...]) -> list[Any]:
-    return [_sparse(item) if type(item) in _INNER else _plain(item) for item in items]
-
-
-def _plain(item: object) -> object:
-    return _sparse_items(cast("tuple[object, ...]", item)) if isinstance(item, tuple) else item
-
-
-def _by_name(kind: type[msgspec.Struct], sparse: list[Any]) -> dict[str, Any]:
-    columns, inner = _columns(kind.__name__), _INNER[kind]
-    named: dict[str, Any] = {}
-    for position, item in zip(sparse[::2], sparse[1::2], strict=True):
-        name, _ = columns[int(position)]
-        of = inner.get(name)
-        if of is None or item is None:
-            named[name] = item
-        elif item and isinstance(item[0], list):
-            named[name] = [_by_name(of, one) for one in item]
-        else:
-            named[name] = _by_name(of, item)
-    return named
-
-
-@cache
-def _getter_and_defaults(name: str) -> tuple[Callable[[object], tuple[object, ...]], tuple[object, ...]]:
-    """Return a getter of all fields, and their defaults."""
-    columns = _columns(name)
-    return attrgetter(*(name for name, _ in columns)), tuple(default for _, default in columns)
-
-
-@cache
-def _columns(name: str) -> tuple[tuple[str, Any], ...]:
-    kind = next(kind for kind in _INNER if kind.__name__ == name)
-    return tuple((column.name, _default(column)) for column in fields(kind))
-
-
-def _default(column: FieldInfo) -> Any:
-    if column.default is not msgspec.NODEFAULT:
-        return column.default
-    return msgspec.NODEFAULT if column.default_factory is msgspec.NODEFAULT else column.default_factory()
 
 
 # Sessions: which results were given, in which revision, and a digest of each.
