@@ -18,12 +18,11 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportM
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from goldspan.collector_processor.gateway.interfaces import Accepted, AcceptResult, Rejected, Request, Signal
-from goldspan.collector_processor.gateway.receive.auth import BearerTokens
 from goldspan.collector_processor.gateway.receive.grpc_receiver import GrpcReceiver
 from goldspan.collector_processor.gateway.receive.http_receiver import HttpReceiver
 from goldspan.collector_processor.gateway.receive.http_server import HttpServer
 from goldspan.collector_processor.gateway.receive.limits import Limits
-from goldspan.collector_processor.gateway.receive.request_handler import RequestHandler
+from goldspan.collector_processor.gateway.receive.request_handler import BearerTokens, RequestHandler
 from goldspan.collector_processor.gateway.settings.field_types import ListenAddress
 from goldspan.collector_processor.gateway.tls import ServerTls
 

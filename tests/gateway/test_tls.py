@@ -14,9 +14,10 @@ import pytest
 import trustme
 
 from gateway_rig import Gateway, gateway, one_span, post, read_all, status
-from goldspan.collector_processor.gateway.deliver.destinations import Destination, open_exporter
+from goldspan.collector_processor.gateway.deliver.destinations import open_exporter
 from goldspan.collector_processor.gateway.interfaces import Delivered, Request, Retry, Signal
 from goldspan.collector_processor.gateway.receive.limits import Limits
+from goldspan.collector_processor.gateway.settings.sections import Destination
 from goldspan.collector_processor.gateway.tls import ClientTls, ServerTls
 from goldspan.scoring.errors import SettingsError
 

@@ -8,9 +8,9 @@
 - a body is written before its request is acknowledged: `journal/body_log`
 - recovery after a crash: `recovery`
 - retries: `deliver/dispatcher` and `deliver/retry`; requests refused for good: `deliver/dead_letters`
-- which spans are read and which wait: `tenant`; attributes are appended to a span's bytes: `encoded_spans`
-- memory of each tenant: `tenant_limits`; quiet sessions are compressed: `compressed_store`
-- golden files are reloaded: `reload`; goldens seen and never seen: `golden_coverage`
+- which spans are read and which wait, memory of each tenant: `tenant`; quiet sessions are compressed: `compressed_store`
+- attributes are appended to a span's bytes: `encoded_spans`
+- golden files are reloaded: `reload`; goldens seen and never seen: `worker`
 - complete traces, late spans, duplicates: `goldspan.collector_processor.engine.engine`
 """
 

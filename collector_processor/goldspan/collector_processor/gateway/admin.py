@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from goldspan.collector_processor.gateway.prometheus import CONTENT_TYPE, MetricsPage
-from goldspan.collector_processor.gateway.receive.auth import BearerTokens
 from goldspan.collector_processor.gateway.receive.http_receiver import Receive, Send, headers_of, send_response
+from goldspan.collector_processor.gateway.receive.request_handler import BearerTokens
 
 _JSON, _TEXT = "application/json", "text/plain; charset=utf-8"
 _NO_TOKEN_NEEDED = frozenset({"/healthz", "/readyz"})

@@ -9,14 +9,14 @@ unmarked span that came before all other spans of its trace.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 
 from goldspan.collector_processor.engine.engine import EngineOutput
-from goldspan.collector_processor.engine.settings import EngineSettings
-from goldspan.collector_processor.gateway.encoded_spans import EncodedSpanBuffer, Envelope, SpanGroup, by_trace
+from goldspan.collector_processor.gateway.encoded_spans import Envelope, SpanGroup, by_trace
 from goldspan.collector_processor.gateway.key_scanner import KeyScanner
 from goldspan.collector_processor.gateway.tenant import HeldSpan, HoldDecision, Tenant, TenantOutput
 from goldspan.mappers.assembly import Fragment, read_trace
@@ -24,7 +24,6 @@ from goldspan.mappers.assembly.trace_tree import newer_version
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.facts import LogFacts, Record, SpanFacts
 from goldspan.mappers.spans import LogView
-from goldspan.scoring.errors import Problem
 from goldspan.scoring.goldens import GoldenIndex
 from goldspan.scoring.sessions import SpanRef
 
@@ -49,31 +48,9 @@ class _Trace:
 class AssemblingTenant(Tenant):
     """Holds the spans of agents' traces and stamps their session ids. For one thread."""
 
-    def __init__(
-        self,
-        goldens: GoldenIndex,
-        registry: DialectRegistry,
-        scanner: KeyScanner,
-        settings: EngineSettings,
-        *,
-        unread: EncodedSpanBuffer,
-        hold: bool,
-        on_problem: Callable[[Problem], object],
-        on_tombstone: Callable[[str, float, bytes | None], object],
-        on_closed: Callable[[str], object],
-    ) -> None:
+    def __init__(self, *arguments: Any, **options: Any) -> None:
         """Take the arguments of a `Tenant`; goldens and `hold` have no effect."""
-        super().__init__(
-            goldens,
-            registry,
-            scanner,
-            settings,
-            unread=unread,
-            hold=hold,
-            on_problem=on_problem,
-            on_tombstone=on_tombstone,
-            on_closed=on_closed,
-        )
+        super().__init__(*arguments, **options)
         self._waiting = OrderedDict[bytes, _Trace]()
         """Traces with held spans, those that have waited longest first."""
         self._quiet = OrderedDict[bytes, _Trace]()

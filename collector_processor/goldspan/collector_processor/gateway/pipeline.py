@@ -6,7 +6,7 @@
        |
     journal/body_log         the body is on disk  ->  the client gets its acknowledgement
        |  queue
-    worker, one thread       find the tenant by headers (tenant_limits)
+    worker, one thread       find the tenant by headers (tenant)
        |
     tenant                   which spans does a dialect or a golden want? (key_scanner)
        |         \

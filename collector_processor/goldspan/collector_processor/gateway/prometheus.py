@@ -84,22 +84,18 @@ class DurationHistogram:
                     yield name + sample.name.removeprefix("_"), sample.labels, sample.value
 
 
-class MetricsPage:
+class MetricsPage(Collector):
     """The samples of all sources, gathered for each request."""
 
     def __init__(self, *sources: Callable[[], Iterable[Sample]]) -> None:
+        self._sources = sources
         self._registry = CollectorRegistry()
-        self._registry.register(_SamplesCollector(sources))
+        self._registry.register(self)
         ProcessCollector(registry=self._registry)
 
     def render(self) -> bytes:
         """Return the page."""
         return generate_latest(self._registry)
-
-
-class _SamplesCollector(Collector):
-    def __init__(self, sources: Iterable[Callable[[], Iterable[Sample]]]) -> None:
-        self._sources = tuple(sources)
 
     def describe(self) -> Iterator[Metric]:
         """Name no metric, so that registering does not gather samples."""

@@ -18,7 +18,7 @@ from goldspan.collector_processor.gateway.encoded_spans import SpanGroup, ref_of
 from goldspan.collector_processor.gateway.interfaces import Request, Signal
 from goldspan.collector_processor.gateway.journal.journal import Journal, RecoveredState, decode_refs
 from goldspan.collector_processor.gateway.journal.records import decode_record, decode_session
-from goldspan.collector_processor.gateway.tenant_limits import TenantState
+from goldspan.collector_processor.gateway.tenant import TenantState
 from goldspan.collector_processor.gateway.worker import Worker, session_hash
 
 _SESSIONS_AT_ONCE = 1000

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import BaseModel
@@ -16,7 +17,7 @@ from pydantic import BaseModel
 from goldspan.collector_processor.gateway.interfaces import Sample
 from goldspan.collector_processor.gateway.settings.field_types import Secret
 from goldspan.collector_processor.gateway.tls import ClientTls, ServerTls
-from goldspan.scoring.errors import FileError, SettingsError
+from goldspan.scoring.errors import FileError
 from goldspan.scoring.goldens import GoldenIndex, load_criterion, load_goldens
 from goldspan.scoring.type_guards import is_mapping, is_sequence
 
@@ -39,62 +40,69 @@ def fingerprint(paths: Iterable[Path]) -> Fingerprint:
     return tuple(sorted(found))
 
 
+@dataclass(frozen=True, slots=True)
 class GoldenFiles:
     """Golden files and folders, and the criterion they inherit."""
 
-    def __init__(self, paths: Sequence[Path], criterion: Path | None = None) -> None:
-        self._paths = tuple(paths)
-        self._criterion = criterion
+    paths: Sequence[Path]
+    criterion: Path | None = None
 
     def load(self) -> GoldenIndex:
         """Read all of them. Raises FileError, which names every mistake."""
-        criterion = None if self._criterion is None else load_criterion(self._criterion)
-        return load_goldens(*self._paths, criterion=criterion)
-
-    def fingerprint(self) -> Fingerprint:
-        """Return the fingerprint of all of them."""
-        return fingerprint(self._paths if self._criterion is None else (*self._paths, self._criterion))
+        return load_goldens(*self.paths, criterion=None if self.criterion is None else load_criterion(self.criterion))
 
 
-class GoldenReloader:
-    """Reloads golden files."""
+class FileReloader:
+    """Reloads files when one of them has changed, or when it is asked to."""
 
-    def __init__(
-        self, files: GoldenFiles, use: Callable[[GoldenIndex], object], *, loaded_at: float, now: Callable[[], float]
-    ) -> None:
-        """Pass new goldens to `use`. `now` and `loaded_at` are in seconds since the epoch."""
-        self._files = files
-        self._use = use
-        self._now = now
-        self._seen = files.fingerprint()
+    def __init__(self, paths: Iterable[Path], load: Callable[[], bool]) -> None:
+        """Call `load` to read these files and folders; it returns whether they could be used."""
+        self._paths = tuple(paths)
+        self._load = load
+        self._seen = fingerprint(self._paths)
         self._lock = threading.Lock()
-        self._loaded_at = loaded_at
-        self._outcomes = {"loaded": 0, "refused": 0}
 
     def check(self) -> None:
         """Reload if a file has changed since the last time."""
-        if self._files.fingerprint() != self._seen:
+        if fingerprint(self._paths) != self._seen:
             self.reload()
 
     def reload(self) -> bool:
         """Reload the files. Return whether they could be used."""
         with self._lock:
             # Taken before reading, so that a change during reading is noticed by the next check.
-            self._seen = self._files.fingerprint()
-            try:
-                goldens = self._files.load()
-                self._use(goldens)
-            except FileError as error:
-                self._outcomes["refused"] += 1
+            self._seen = fingerprint(self._paths)
+            return self._load()
+
+
+class GoldenReloader(FileReloader):
+    """Reloads golden files."""
+
+    def __init__(
+        self, files: GoldenFiles, use: Callable[[GoldenIndex], object], *, loaded_at: float, now: Callable[[], float]
+    ) -> None:
+        """Pass new goldens to `use`. `now` and `loaded_at` are in seconds since the epoch."""
+        super().__init__(files.paths if files.criterion is None else (*files.paths, files.criterion), self._reload)
+        self._files = files
+        self._use = use
+        self._now = now
+        self._loaded_at = loaded_at
+        self._outcomes = {"loaded": 0, "refused": 0}
+
+    def _reload(self) -> bool:
+        try:
+            goldens = self._files.load()
+            self._use(goldens)
+        except Exception as error:
+            self._outcomes["refused"] += 1
+            if isinstance(error, FileError):
                 mistakes = [str(mistake) for mistake in error.mistakes]
                 _logger.warning("golden files refused, the loaded ones stay in use", extra={"mistakes": mistakes})
-                return False
-            except Exception:
-                self._outcomes["refused"] += 1
+            else:
                 _logger.exception("golden files could not be reloaded, the loaded ones stay in use")
-                return False
-            self._outcomes["loaded"] += 1
-            self._loaded_at = self._now()
+            return False
+        self._outcomes["loaded"] += 1
+        self._loaded_at = self._now()
         _logger.info("golden files reloaded", extra={"goldens": len(goldens.goldens)})
         return True
 
@@ -103,33 +111,6 @@ class GoldenReloader:
         for outcome, number in self._outcomes.items():
             yield "goldspan_goldens_reloads_total", {"outcome": outcome}, number
         yield "goldspan_goldens_loaded_timestamp_seconds", {}, self._loaded_at
-
-
-class CredentialReloader:
-    """Reloads tokens, secrets and TLS certificates."""
-
-    def __init__(self, files: tuple[Path, ...], reload: Callable[[], None]) -> None:
-        """Call `reload`, which raises SettingsError before it changes anything."""
-        self._files = files
-        self._reload = reload
-        self._seen = fingerprint(files)
-        self._lock = threading.Lock()
-
-    def check(self) -> None:
-        """Reload if a file has changed since the last time."""
-        if self._files and fingerprint(self._files) != self._seen:
-            self.reload()
-
-    def reload(self) -> None:
-        """Reload all of them."""
-        with self._lock:
-            self._seen = fingerprint(self._files)
-            try:
-                self._reload()
-            except SettingsError as error:
-                _logger.warning("secrets or certificates refused, the loaded ones stay in use: %s", error)
-            else:
-                _logger.info("secrets and certificates reloaded")
 
 
 def credential_files(settings: BaseModel) -> Iterator[Path]:

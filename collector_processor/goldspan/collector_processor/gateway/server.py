@@ -14,7 +14,6 @@ from typing import Protocol
 
 from goldspan.collector_processor.gateway.admin import Admin
 from goldspan.collector_processor.gateway.deliver.destinations import (
-    DiscardingExporter,
     ExporterBySignal,
     open_exporter,
 )
@@ -22,12 +21,11 @@ from goldspan.collector_processor.gateway.interfaces import Exporter, Pipeline, 
 from goldspan.collector_processor.gateway.pipeline import GatewayPipeline
 from goldspan.collector_processor.gateway.process import notify_systemd, raise_open_files, warn_of_slow_protobuf
 from goldspan.collector_processor.gateway.prometheus import MetricsPage
-from goldspan.collector_processor.gateway.receive.auth import BearerTokens
 from goldspan.collector_processor.gateway.receive.http_receiver import HttpReceiver
 from goldspan.collector_processor.gateway.receive.http_server import HttpServer
-from goldspan.collector_processor.gateway.receive.request_handler import RequestHandler
+from goldspan.collector_processor.gateway.receive.request_handler import BearerTokens, RequestHandler
 from goldspan.collector_processor.gateway.reload import (
-    CredentialReloader,
+    FileReloader,
     GoldenFiles,
     GoldenReloader,
     credential_files,
@@ -81,7 +79,7 @@ class GatewayServer:
         self._golden_reloader = GoldenReloader(
             files, self._pipeline.reload_goldens, loaded_at=time.time(), now=time.time
         )
-        self._credential_reloader = CredentialReloader(tuple(credential_files(settings)), self._reload_credentials)
+        self._credential_reloader = FileReloader(credential_files(settings), self._reload_credentials)
         self._handler = RequestHandler(
             self._pipeline,
             settings.limits,
@@ -196,7 +194,16 @@ class GatewayServer:
         self._credential_reloader.check()
         self._golden_reloader.check()
 
-    def _reload_credentials(self) -> None:
+    def _reload_credentials(self) -> bool:
+        try:
+            self._use_new_credentials()
+        except SettingsError as error:
+            _logger.warning("secrets or certificates refused, the loaded ones stay in use: %s", error)
+            return False
+        _logger.info("secrets and certificates reloaded")
+        return True
+
+    def _use_new_credentials(self) -> None:
         """Reload secrets and certificates, all of them or none. Raises SettingsError."""
         settings, environ = self._settings, self._environ
         tokens, admin_tokens = _read(settings.receivers.tokens, environ), _admin_tokens(settings, environ)
@@ -258,17 +265,12 @@ def _admin_tokens(settings: GatewaySettings, environ: Mapping[str, str]) -> list
     return _read(own or (settings.receivers.tokens if beyond_loopback else ()), environ)
 
 
-def _open_exporters(settings: GatewaySettings, environ: Mapping[str, str]) -> dict[Signal, Exporter]:
-    """Make an exporter for each signal. Signals with the same destination share one."""
-    by_destination: dict[str, Exporter] = {}
-    exporters: dict[Signal, Exporter] = {}
-    for one in Signal:
-        destination = settings.export.destination(one, environ)
-        key = repr(destination)
-        if key not in by_destination:
-            by_destination[key] = DiscardingExporter() if destination is None else open_exporter(destination)
-        exporters[one] = by_destination[key]
-    return exporters
+def _open_exporters(settings: GatewaySettings, environ: Mapping[str, str]) -> dict[Signal, Exporter | None]:
+    """Make an exporter for each enabled signal. Signals with the same destination share one."""
+    destinations = {signal: settings.export.destination(signal, environ) for signal in Signal}
+    different = {repr(one): one for one in destinations.values()}
+    exporters = {key: None if one is None else open_exporter(one) for key, one in different.items()}
+    return {signal: exporters[repr(one)] for signal, one in destinations.items()}
 
 
 @contextlib.contextmanager

@@ -12,27 +12,78 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from goldspan.collector_processor.emit.evaluation import Evaluation
+from goldspan.collector_processor.emit.evaluation import Evaluation, Level
 from goldspan.collector_processor.engine.store import SessionState
 from goldspan.collector_processor.gateway.assembling_tenant import AssemblingTenant
 from goldspan.collector_processor.gateway.deliver.dead_letters import DeadLetters
 from goldspan.collector_processor.gateway.deliver.evaluation_requests import TenantMetrics, encoded_events
 from goldspan.collector_processor.gateway.deliver.outbox import AcceptedBody, DeliveryQueue, Outbox, RequestSources
 from goldspan.collector_processor.gateway.encoded_spans import EncodedSpanBuffer, SpanGroup, join_request
-from goldspan.collector_processor.gateway.golden_coverage import Coverage
 from goldspan.collector_processor.gateway.interfaces import Headers, Request, Signal
 from goldspan.collector_processor.gateway.journal.body_log import LogEntry
 from goldspan.collector_processor.gateway.journal.journal import Journal
 from goldspan.collector_processor.gateway.journal.records import encode_session
 from goldspan.collector_processor.gateway.key_scanner import KeyScanner
 from goldspan.collector_processor.gateway.settings.sections import PipelineSettings
-from goldspan.collector_processor.gateway.tenant import HeldSpan, Tenant, TenantOutput
-from goldspan.collector_processor.gateway.tenant_limits import TenantState, TenantTable
+from goldspan.collector_processor.gateway.tenant import HeldSpan, Tenant, TenantOutput, TenantState, TenantTable
 from goldspan.mappers.dialect_registry import JOIN_ATTRIBUTES, DialectRegistry
 from goldspan.mappers.facts import Record
 from goldspan.scoring.errors import Problem
-from goldspan.scoring.goldens.golden_index import GoldenIndex
+from goldspan.scoring.goldens import GoldenIndex
 from goldspan.scoring.sessions import SpanRef
+from goldspan.scoring.verdict import Label
+
+# Which goldens live traffic has covered, and which calls could not be judged: the content of `GET /coverage`.
+
+_LISTED = 1000
+"""At most so many goldens are listed as seen, and as many as never seen."""
+
+
+class Coverage:
+    """Counts by golden since the start of the process."""
+
+    def __init__(self, goldens: GoldenIndex) -> None:
+        self.goldens = goldens
+        self._seen: dict[tuple[str, str], Counter[str]] = {}
+        self.reasons = Counter[str]()
+        """Calls that were not evaluated, by reason."""
+        self.results = Counter[tuple[str, str]]()
+        """First results by level and label."""
+
+    def count(self, evaluation: Evaluation) -> None:
+        """Count one evaluation; corrections are not counted again."""
+        key = (evaluation.golden_set, evaluation.golden)
+        seen = self._seen.setdefault(key, Counter())
+        if evaluation.revision != 1 or evaluation.withdrawn:
+            return
+        label = evaluation.verdict.label
+        self.results[evaluation.level.value, label.value if label is not None else ""] += 1
+        if evaluation.level is Level.SESSION and label is not None:
+            seen[label.value] += 1
+        if evaluation.level is Level.CALL and label is Label.NOT_EVALUATED and evaluation.verdict.reason is not None:
+            self.reasons[evaluation.verdict.reason.value] += 1
+
+    def document(self, sessions_without_golden: int) -> Mapping[str, Any]:
+        """Return all of it as JSON values."""
+        known = [(golden.golden_set, golden.key) for golden in self.goldens.goldens]
+        seen = [key for key in known if key in self._seen]
+        never = [key for key in known if key not in self._seen]
+        return {
+            "goldens": {"total": len(known), "seen": len(seen), "never_seen": len(never)},
+            "seen": [
+                {"golden_set": name, "golden": golden, "sessions": dict(self._seen[name, golden])}
+                for name, golden in seen[:_LISTED]
+            ],
+            "never_seen": [{"golden_set": name, "golden": golden} for name, golden in never[:_LISTED]],
+            "sessions_without_golden": sessions_without_golden,
+            "calls_not_evaluated": dict(self.reasons),
+        }
+
+    def counts(self) -> tuple[int, int]:
+        """Return how many goldens were seen, and how many never."""
+        seen = sum((golden.golden_set, golden.key) in self._seen for golden in self.goldens.goldens)
+        return seen, len(self.goldens.goldens) - seen
+
 
 _MAX_SPANS, _MAX_BYTES = 512, 4 << 20
 """The released spans in one request; a request that is larger has one span."""
@@ -75,8 +126,9 @@ class Worker:
         self._on_results = on_results
         letters = None
         if settings.dead_letters is not None:
-            bounds = (settings.dead_letter_files, settings.dead_letter_bytes)
-            letters = DeadLetters(settings.dead_letters, max_files=bounds[0], max_bytes=bounds[1])
+            letters = DeadLetters(
+                settings.dead_letters, max_files=settings.dead_letter_files, max_bytes=settings.dead_letter_bytes
+            )
         self.outbox = Outbox(queue, journal, letters, self._is_open)
         self.tenants = TenantTable(settings, self._new_tenant_state, self._close_tenant)
         self.tenants.buffers_unread = self._buffers_unread()

@@ -5,7 +5,6 @@ https://opentelemetry.io/docs/specs/otlp/#otlpgrpc-response, #otlpgrpc-throttlin
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import grpc
@@ -13,7 +12,8 @@ import grpc
 from goldspan.collector_processor.gateway.deliver.retry import parse_retry_info
 from goldspan.collector_processor.gateway.interfaces import DeliveryResult, Refused, Request, Retry, Signal
 from goldspan.collector_processor.gateway.otlp_responses import GRPC_METHODS, MAX_SHOWN, read_partial_success
-from goldspan.collector_processor.gateway.tls import ClientTls
+from goldspan.collector_processor.gateway.settings.sections import Destination
+from goldspan.scoring.errors import SettingsError
 
 RETRYABLE = frozenset({
     grpc.StatusCode.ABORTED,
@@ -29,20 +29,14 @@ RETRYABLE = frozenset({
 class OtlpGrpcExporter:
     """Sends to one OTLP/gRPC endpoint over one channel."""
 
-    def __init__(
-        self,
-        target: str,
-        *,
-        secure: bool,
-        headers: Mapping[str, str],
-        encoding: str,
-        timeout: float,
-        tls: ClientTls,
-    ) -> None:
-        """Send to `host:port`, compressed by `encoding`: `gzip` or `identity`."""
+    def __init__(self, destination: Destination) -> None:
+        """Take a destination whose protocol is gRPC. Raises SettingsError if its settings cannot be used."""
+        if destination.compression == "zstd":
+            raise SettingsError("compression: found zstd, expected gzip or none: gRPC has no zstd")
+        scheme, _, target = destination.endpoint.rstrip("/").rpartition("://")
         options = [("grpc.max_send_message_length", -1)]
-        if secure:
-            pem = tls.pem()
+        if scheme == "https":
+            pem = destination.tls.pem()
             credentials = grpc.ssl_channel_credentials(pem.ca, pem.key, pem.certificate)
             self._channel = grpc.secure_channel(target, credentials, options)
         else:
@@ -50,22 +44,22 @@ class OtlpGrpcExporter:
         self._calls: dict[Signal, Any] = {
             signal: self._channel.unary_unary(method, None, None) for method, signal in GRPC_METHODS.items()
         }
-        self._headers = tuple(headers.items())
-        self._header_names = frozenset(headers)
-        self._compression = grpc.Compression.Gzip if encoding == "gzip" else grpc.Compression.NoCompression
-        self._timeout = timeout
+        self._headers = {name.lower(): value for name, value in destination.headers.items()}
+        use_gzip = destination.compression == "gzip"
+        self._compression = grpc.Compression.Gzip if use_gzip else grpc.Compression.NoCompression
+        self._timeout = destination.timeout
         self._closed = False
 
     def deliver(self, request: Request) -> DeliveryResult:
         """Make one attempt."""
         if self._closed:
             return Retry(None, "shutting down")
-        forwarded = tuple(header for header in request.headers if header[0] not in self._header_names)
+        forwarded = tuple(header for header in request.headers if header[0] not in self._headers)
         try:
             content = self._calls[request.signal](
                 request.body,
                 timeout=self._timeout,
-                metadata=forwarded + self._headers,
+                metadata=(*forwarded, *self._headers.items()),
                 compression=self._compression,
             )
         except grpc.RpcError as error:

@@ -5,7 +5,6 @@ https://opentelemetry.io/docs/specs/otlp/#otlphttp-response, #retryable-response
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import UTC, datetime
 
 import urllib3
@@ -14,7 +13,7 @@ from goldspan.collector_processor.gateway import compression
 from goldspan.collector_processor.gateway.deliver.retry import parse_retry_after
 from goldspan.collector_processor.gateway.interfaces import DeliveryResult, Refused, Request, Retry, Signal
 from goldspan.collector_processor.gateway.otlp_responses import MAX_SHOWN, read_error_message, read_partial_success
-from goldspan.collector_processor.gateway.tls import ClientTls
+from goldspan.collector_processor.gateway.settings.sections import Destination
 
 RETRYABLE = frozenset({429, 502, 503, 504})
 """HTTP statuses after which the same request is sent again."""
@@ -26,29 +25,22 @@ _MAX_RESPONSE_BYTES = 64 << 10
 class OtlpHttpExporter:
     """Sends to one OTLP/HTTP endpoint. Threads share its pool of kept-alive connections."""
 
-    def __init__(
-        self,
-        urls: Mapping[Signal, str],
-        *,
-        headers: Mapping[str, str],
-        encoding: str,
-        timeout: float,
-        tls: ClientTls,
-        connections: int,
-    ) -> None:
-        """Send each signal to its URL, compressed by `encoding`: `gzip`, `zstd` or `identity`."""
-        self._urls = urls
+    def __init__(self, destination: Destination) -> None:
+        """Take a destination whose protocol is HTTP. Raises SettingsError if its certificates cannot be used."""
+        base = destination.endpoint.rstrip("/")
+        for signal in Signal:
+            base = base.removesuffix(f"/v1/{signal}")
+        self._base = base
+        headers = {name.lower(): value for name, value in destination.headers.items()}
         self._headers = {"content-type": _PROTOBUF, "user-agent": "goldspan", **headers}
-        self._encoding = encoding
+        self._compression = destination.compression
         self._closed = False
-        secure = any(url.startswith("https:") for url in urls.values())
         self._pool = urllib3.PoolManager(
-            num_pools=len(urls),
-            maxsize=connections,
+            maxsize=destination.connections,
             block=True,
             retries=False,
-            timeout=urllib3.Timeout(total=timeout),
-            ssl_context=tls.context() if secure else None,
+            timeout=urllib3.Timeout(total=destination.timeout),
+            ssl_context=destination.tls.context() if base.startswith("https:") else None,
         )
 
     def deliver(self, request: Request) -> DeliveryResult:
@@ -57,12 +49,13 @@ class OtlpHttpExporter:
             return Retry(None, "shutting down")
         headers = dict(request.headers) | self._headers
         body = request.body
-        if self._encoding != "identity":
-            body = compression.gzip(body) if self._encoding == "gzip" else compression.zstd(body)
-            headers["content-encoding"] = self._encoding
+        if self._compression != "none":
+            body = compression.gzip(body) if self._compression == "gzip" else compression.zstd(body)
+            headers["content-encoding"] = self._compression
+        url = f"{self._base}/v1/{request.signal}"
         try:
             response = self._pool.request(
-                "POST", self._urls[request.signal], body=body, headers=headers, redirect=False, preload_content=False
+                "POST", url, body=body, headers=headers, redirect=False, preload_content=False
             )
             content = _read_response(response)
         except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:

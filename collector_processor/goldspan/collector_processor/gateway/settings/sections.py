@@ -15,7 +15,6 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from goldspan.collector_processor.engine.settings import EngineSettings
-from goldspan.collector_processor.gateway.deliver.destinations import Destination
 from goldspan.collector_processor.gateway.deliver.retry import Backoff
 from goldspan.collector_processor.gateway.interfaces import Signal
 from goldspan.collector_processor.gateway.receive.limits import Limits
@@ -84,6 +83,24 @@ class Receivers(Section):
 
 Protocol = Literal["http/protobuf", "grpc"]
 Compression = Literal["gzip", "zstd", "none"]
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """One endpoint, and how requests are sent to it."""
+
+    endpoint: str
+    """A URL. For HTTP `/v1/traces` and so on are added, as exporters do with OTEL_EXPORTER_OTLP_ENDPOINT."""
+    protocol: str = "http/protobuf"
+    """Or `grpc`."""
+    compression: str = "gzip"
+    """Or `zstd` (HTTP only), or `none`."""
+    timeout: float = 10.0
+    """Seconds for one attempt."""
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    tls: ClientTls = field(default_factory=ClientTls)
+    connections: int = 8
+    """Open at once, over HTTP."""
 
 
 class SignalExport(Section):
