@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from goldspan.scoring import score_turn
+from goldspan.scoring.json_values import is_dict
 from goldspan.scoring.presets import score_with_preset
-from goldspan.scoring.type_guards import is_dict
 
 HERE = Path(__file__).resolve().parent
 PAGE = HERE.parents[1] / "docs/presets.md"

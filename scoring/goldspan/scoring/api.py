@@ -16,14 +16,13 @@ from goldspan.scoring.expected_turn import expected_turn
 from goldspan.scoring.goldens.golden import ExpectedCall, Golden, GoldenSet, GoldenTurn
 from goldspan.scoring.goldens.golden_index import Ambiguous, GoldenIndex, split_runs
 from goldspan.scoring.goldens.loading import load_goldens
-from goldspan.scoring.json_values import shown
+from goldspan.scoring.json_values import is_mapping, shown
 from goldspan.scoring.metrics.session_metrics import MetricSource
 from goldspan.scoring.results import SessionResult, TurnResult
 from goldspan.scoring.run import RunResult, scorer_of
 from goldspan.scoring.session_score import score_run
 from goldspan.scoring.sessions import Capture, Session, ToolCall, Turn
 from goldspan.scoring.turn_score import score_calls
-from goldspan.scoring.type_guards import is_mapping
 
 GoldenSource = GoldenSet | str | Path | Mapping[str, Any]
 """A golden set, a file or a directory of them, or a mapping that looks like a file."""

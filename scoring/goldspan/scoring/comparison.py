@@ -18,8 +18,8 @@ from math import isfinite
 from typing import Any
 
 from goldspan.scoring.errors import CriterionError
+from goldspan.scoring.json_values import is_mapping, is_sequence
 from goldspan.scoring.sessions import JsonValue
-from goldspan.scoring.type_guards import is_mapping, is_sequence
 
 Comparison = Callable[[JsonValue, JsonValue], Fraction]
 """Takes the expected and the actual value; 1 is a match, 0 is none."""

@@ -29,8 +29,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, ErrorDetails
 
 from goldspan.scoring.comparison import Comparison, comparison
-from goldspan.scoring.json_values import Steps, shown, steps_of
-from goldspan.scoring.type_guards import is_mapping
+from goldspan.scoring.json_values import Steps, is_mapping, shown, steps_of
 
 _T = TypeVar("_T")
 _LARGEST_EXPONENT = 1_000

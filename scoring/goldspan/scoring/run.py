@@ -18,7 +18,7 @@ from goldspan.scoring.document import Document, golden_document, session_documen
 from goldspan.scoring.errors import CriterionError, Problem
 from goldspan.scoring.goldens.golden import ExpectedCall, Golden, Repeat
 from goldspan.scoring.goldens.golden_index import Ambiguous
-from goldspan.scoring.json_values import counted, plain, shown_name
+from goldspan.scoring.json_values import counted, is_mapping, is_sequence, plain, shown_name
 from goldspan.scoring.metrics.registry import BUILT_IN_METRICS, MetricRunner, run_in_this_thread
 from goldspan.scoring.metrics.session_metrics import ChosenMetric, MetricSource, choose_metrics, score_metrics
 from goldspan.scoring.presets.registry import PRESETS
@@ -35,7 +35,6 @@ from goldspan.scoring.results import (
 )
 from goldspan.scoring.session_score import score_run
 from goldspan.scoring.sessions import JsonValue, Session
-from goldspan.scoring.type_guards import is_mapping, is_sequence
 from goldspan.scoring.verdict import HARMLESS_REASONS, Coverage, Label, Reason, Scored, Verdict, short_repr
 
 

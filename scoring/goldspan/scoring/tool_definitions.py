@@ -10,8 +10,8 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from goldspan.scoring.json_values import is_mapping, is_sequence
 from goldspan.scoring.sessions import Capture, Content, JsonValue
-from goldspan.scoring.type_guards import is_mapping, is_sequence
 
 _SCHEMAS = (
     "parameters",

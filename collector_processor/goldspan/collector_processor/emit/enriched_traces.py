@@ -11,8 +11,8 @@ from typing import IO, Any, cast
 from goldspan.collector_processor.emit.attributes import Attributes, AttributeValue, span_attributes
 from goldspan.collector_processor.emit.evaluation import Evaluation
 from goldspan.mappers.readers.otlp_json import hex_id
+from goldspan.scoring.json_values import is_dict, is_list
 from goldspan.scoring.sessions import SpanRef
-from goldspan.scoring.type_guards import is_dict, is_list
 
 _CONTAINERS = (
     "resourceSpans",

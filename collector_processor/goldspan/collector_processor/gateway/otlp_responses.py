@@ -23,7 +23,7 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportM
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
 from goldspan.collector_processor.gateway.interfaces import Delivered, Signal
-from goldspan.scoring.type_guards import is_dict
+from goldspan.scoring.json_values import is_dict
 
 GRPC_METHODS = {
     "/opentelemetry.proto.collector.trace.v1.TraceService/Export": Signal.TRACES,

@@ -19,7 +19,7 @@ from goldspan.collector_processor.gateway.settings.field_types import Secret
 from goldspan.collector_processor.gateway.tls import ClientTls, ServerTls
 from goldspan.scoring.errors import FileError
 from goldspan.scoring.goldens import GoldenIndex, load_criterion, load_goldens
-from goldspan.scoring.type_guards import is_mapping, is_sequence
+from goldspan.scoring.json_values import is_mapping, is_sequence
 
 _logger = logging.getLogger("goldspan.gateway")
 

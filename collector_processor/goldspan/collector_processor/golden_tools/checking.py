@@ -14,11 +14,10 @@ from goldspan.scoring.goldens import Ambiguous, Golden, GoldenIndex
 from goldspan.scoring.goldens.documents import MistakeCollector, Unreadable, ValuePath, nearest, path_text, read_text
 from goldspan.scoring.goldens.golden import ANY_TOOL, ExpectedCall
 from goldspan.scoring.goldens.loading import READERS
-from goldspan.scoring.json_values import shown, shown_name
+from goldspan.scoring.json_values import is_mapping, is_sequence, shown, shown_name
 from goldspan.scoring.matchers.kinds.literal import LITERAL, dollar_keys
 from goldspan.scoring.sessions import JsonValue, Session
 from goldspan.scoring.tool_definitions import declared_parameters
-from goldspan.scoring.type_guards import is_mapping, is_sequence
 
 _TRACE_ID = re.compile(r"[0-9a-f]{32}")
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"

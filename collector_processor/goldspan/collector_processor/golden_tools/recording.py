@@ -19,11 +19,10 @@ from goldspan.collector_processor.replay.wording import counted
 from goldspan.scoring.comparison import equal
 from goldspan.scoring.goldens.documents import MAX_DEPTH, ValuePath
 from goldspan.scoring.goldens.golden import MOST_ALTERNATIVES
-from goldspan.scoring.json_values import shown, shown_name
+from goldspan.scoring.json_values import is_mapping, is_sequence, shown, shown_name
 from goldspan.scoring.matchers import escape_literal
 from goldspan.scoring.matchers.kinds.literal import LITERAL, dollar_keys
 from goldspan.scoring.sessions import Capture, JsonValue, Session, ToolCall, Turn
-from goldspan.scoring.type_guards import is_mapping, is_sequence
 
 PRESENT: JsonValue = {"$present": True}
 """What stands for a value that is not to be written: the argument is there, whatever its value."""

@@ -27,8 +27,8 @@ from goldspan.scoring.goldens.adk_eval_set import is_eval_set
 from goldspan.scoring.goldens.documents import MistakeCollector, ValuePath, path_text, read_text
 from goldspan.scoring.goldens.loading import READERS
 from goldspan.scoring.goldens.yaml_text import read_yaml
+from goldspan.scoring.json_values import is_mapping, is_sequence
 from goldspan.scoring.sessions import JsonValue
-from goldspan.scoring.type_guards import is_mapping, is_sequence
 
 _FORBIDDEN = "is forbidden: change that by hand if it is allowed now"
 _UNSEEN = "was never seen: remove it by hand if that is right"

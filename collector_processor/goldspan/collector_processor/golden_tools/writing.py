@@ -17,8 +17,8 @@ from typing import IO
 
 from goldspan.scoring.errors import FileError, Mistake
 from goldspan.scoring.goldens.documents import ValuePath
+from goldspan.scoring.json_values import is_mapping, is_sequence
 from goldspan.scoring.sessions import JsonValue
-from goldspan.scoring.type_guards import is_mapping, is_sequence
 
 Comments = Mapping[ValuePath, Sequence[str]]
 """Lines to write above an item of a list, without the `#`."""

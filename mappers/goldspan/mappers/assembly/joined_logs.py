@@ -21,8 +21,8 @@ from goldspan.mappers.facts import (
     ToolFacts,
     first_captured,
 )
+from goldspan.scoring.json_values import is_list
 from goldspan.scoring.sessions import NO_CONTENT, Capture, Content, SpanRef
-from goldspan.scoring.type_guards import is_list
 
 
 def with_logs(spans: Mapping[str, SpanFacts], logs: Iterable[LogFacts]) -> dict[str, SpanFacts]:

@@ -16,7 +16,7 @@ from goldspan.mappers.dialects.reading.protocol import Reading
 from goldspan.mappers.dialects.reading.recorded_values import decoded
 from goldspan.mappers.facts import LogFacts, ToolFacts
 from goldspan.mappers.spans import SpanView
-from goldspan.scoring.type_guards import is_list, is_mapping
+from goldspan.scoring.json_values import is_list, is_mapping
 
 _MESSAGE, _OPERATION = "message", "messaging.operation"
 _REQUEST, _RESULT = "ToolCallRequestEvent", "ToolCallExecutionEvent"

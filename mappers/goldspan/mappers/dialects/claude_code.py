@@ -12,8 +12,8 @@ from goldspan.mappers.dialects.reading.dialect_table import Advice, DialectTable
 from goldspan.mappers.dialects.reading.recorded_values import identifier, text_at
 from goldspan.mappers.facts import Role, ToolFacts
 from goldspan.mappers.spans import Attributes, SpanView
+from goldspan.scoring.json_values import is_dict
 from goldspan.scoring.sessions import Capture, Content
-from goldspan.scoring.type_guards import is_dict
 
 _TYPE = "span.type"
 _SCOPE = "com.anthropic.claude_code"

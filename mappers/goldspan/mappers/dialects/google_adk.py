@@ -16,7 +16,7 @@ from goldspan.mappers.dialects.reading.dialect_table import Advice, Affixes, Dia
 from goldspan.mappers.dialects.reading.recorded_values import at
 from goldspan.mappers.facts import Role, ToolFacts
 from goldspan.mappers.spans import Attributes, SpanView
-from goldspan.scoring.type_guards import is_dict
+from goldspan.scoring.json_values import is_dict
 
 _OPERATION = "gen_ai.operation.name"
 _EVENT_ID = "gcp.vertex.agent.event_id"

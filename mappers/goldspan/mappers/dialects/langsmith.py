@@ -11,7 +11,7 @@ from typing import Any
 from goldspan.mappers.dialects.reading.dialect_table import Advice, DialectTable, Rule, Source
 from goldspan.mappers.dialects.reading.recorded_values import at, decoded
 from goldspan.mappers.facts import Role
-from goldspan.scoring.type_guards import is_mapping, is_sequence
+from goldspan.scoring.json_values import is_mapping, is_sequence
 
 _KIND = "langsmith.span.kind"
 

@@ -22,7 +22,7 @@ from goldspan.mappers.dialects.reading.message_encodings import flat_messages, f
 from goldspan.mappers.dialects.reading.messages import last_answer, last_user_text
 from goldspan.mappers.dialects.reading.recorded_values import only_text
 from goldspan.mappers.facts import Role
-from goldspan.scoring.type_guards import is_dict, is_list
+from goldspan.scoring.json_values import is_dict, is_list
 
 _KIND = "openinference.span.kind"
 _SCOPE = "openinference.instrumentation."

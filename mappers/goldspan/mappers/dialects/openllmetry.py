@@ -24,7 +24,7 @@ from goldspan.mappers.dialects.reading.message_encodings import flat_messages
 from goldspan.mappers.dialects.reading.recorded_values import at, first_of, literal_at, only_text, plain_text, text_at
 from goldspan.mappers.facts import Role, ToolFacts
 from goldspan.mappers.spans import Attributes, SpanView
-from goldspan.scoring.type_guards import is_list
+from goldspan.scoring.json_values import is_list
 
 _KIND = "traceloop.span.kind"
 _HISTORY = re.compile(r"\bmessages=(?=\[)")

@@ -15,7 +15,7 @@ from goldspan.mappers.dialects.reading.dialect_table import Advice, Affixes, Dia
 from goldspan.mappers.dialects.reading.recorded_values import decoded, plain_text
 from goldspan.mappers.facts import Role
 from goldspan.mappers.spans import Attributes, SpanView
-from goldspan.scoring.type_guards import is_mapping
+from goldspan.scoring.json_values import is_mapping
 
 _KINDS = (
     *("span.type", "span.kind", "span_kind", "spanType", "operation.type", "gen_ai.span.kind"),

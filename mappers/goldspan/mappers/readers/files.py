@@ -28,7 +28,7 @@ from goldspan.mappers.readers.problems import BAD_PROTOBUF, BAD_STREAM, NO_RECOR
 from goldspan.mappers.readers.protobuf_framing import MAX_MESSAGE, Frames, Framing, framing_of
 from goldspan.mappers.spans import LogView, MarkedView, Markers, RecordView
 from goldspan.scoring.errors import Mistake, Problem, TraceFileError
-from goldspan.scoring.type_guards import is_list
+from goldspan.scoring.json_values import is_list
 
 if TYPE_CHECKING:
     from goldspan.mappers.readers.otlp_protobuf import ProtobufReader

@@ -15,7 +15,7 @@ from goldspan.mappers.readers.problems import BAD_RECORD, BAD_SPAN, OnProblem, f
 from goldspan.mappers.readers.sdk import SdkReader, is_log_record
 from goldspan.mappers.spans import LogView, RecordView, SpanView
 from goldspan.scoring.errors import Problem
-from goldspan.scoring.type_guards import is_list, is_mapping
+from goldspan.scoring.json_values import is_list, is_mapping
 
 
 def views(source: object, on_problem: OnProblem) -> Iterator[RecordView]:

@@ -16,7 +16,7 @@ from goldspan.mappers.readers.jaeger_and_zipkin import (
 )
 from goldspan.mappers.readers.problems import BAD_JSON, OnProblem
 from goldspan.scoring.errors import Problem
-from goldspan.scoring.type_guards import is_dict, is_list
+from goldspan.scoring.json_values import is_dict, is_list
 
 _FIELD = re.compile(r'"(resource|scope|spans|logRecords)"\s*:\s*(\[?)')
 _BETWEEN = re.compile(r"[\s,]*")

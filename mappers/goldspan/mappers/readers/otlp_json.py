@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 from goldspan.mappers.readers.problems import BAD_RECORD, BAD_SPAN, OnProblem, found
 from goldspan.mappers.spans import DecodedSpan, EventView, LogView, RecordView, ResourceView, SpanView
 from goldspan.scoring.errors import Problem
+from goldspan.scoring.json_values import is_dict, is_list
 from goldspan.scoring.sessions import SpanRef
-from goldspan.scoring.type_guards import is_dict, is_list
 
 # Attribute values of OTLP/JSON (`AnyValue`), decoded to plain Python without ever raising.
 #

@@ -30,8 +30,8 @@ from goldspan.mappers.spans import (
     UndecodedAttributes,
 )
 from goldspan.scoring.errors import Problem
+from goldspan.scoring.json_values import is_dict, is_list
 from goldspan.scoring.sessions import SpanRef
-from goldspan.scoring.type_guards import is_dict, is_list
 
 # A lazy copy of OTLP's protobuf schema: the same wire format, in which what is seldom read is declared as bytes.
 #

@@ -24,8 +24,8 @@ from goldspan.scoring.goldens.criteria import CriterionMapping
 from goldspan.scoring.goldens.documents import MistakeCollector, ValuePath, check_finite, found
 from goldspan.scoring.goldens.golden import ExpectedCall, Golden, GoldenSet, GoldenTurn
 from goldspan.scoring.goldens.golden_file import content_digest
+from goldspan.scoring.json_values import is_list, is_mapping
 from goldspan.scoring.sessions import JsonValue
-from goldspan.scoring.type_guards import is_list, is_mapping
 
 HAND_OFFS = frozenset(
     {

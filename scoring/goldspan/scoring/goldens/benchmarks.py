@@ -10,10 +10,9 @@ from typing import Any
 
 from goldspan.scoring.goldens.documents import MistakeCollector, Place, Unreadable, ValuePath, check_finite, found
 from goldspan.scoring.goldens.json_text import read_json, read_value
-from goldspan.scoring.json_values import counted
+from goldspan.scoring.json_values import counted, is_list, is_mapping
 from goldspan.scoring.matchers import escape_literal
 from goldspan.scoring.sessions import JsonValue
-from goldspan.scoring.type_guards import is_list, is_mapping
 
 
 @dataclass(slots=True)

@@ -14,9 +14,9 @@ from pydantic.alias_generators import to_camel, to_snake
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.errors import CriterionError
 from goldspan.scoring.goldens.documents import JsonSchema, ValuePath, found
+from goldspan.scoring.json_values import is_mapping
 from goldspan.scoring.rules import ArgumentRule, Block
 from goldspan.scoring.sessions import JsonValue
-from goldspan.scoring.type_guards import is_mapping
 
 CriterionMapping = Mapping[str, JsonValue]
 """What a level and those above it set, in snake_case, without nulls: other fields have their default."""

@@ -17,9 +17,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from goldspan.scoring.errors import Mistake
-from goldspan.scoring.json_values import shown
+from goldspan.scoring.json_values import is_list, is_mapping, shown
 from goldspan.scoring.sessions import JsonValue
-from goldspan.scoring.type_guards import is_list, is_mapping
 
 MAX_DEPTH = 100
 """Levels of lists and objects in each other: beyond any tool's arguments, far below Python's recursion limit."""

@@ -9,8 +9,8 @@ from contextlib import suppress
 from pathlib import PurePath
 
 from goldspan.scoring.goldens.documents import MAX_DEPTH, MistakeCollector, Place, Unreadable, ValuePath
+from goldspan.scoring.json_values import is_mapping
 from goldspan.scoring.sessions import JsonValue
-from goldspan.scoring.type_guards import is_mapping
 
 _TOKEN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[{}\[\]]|[^\s{}\[\],:"]++')
 

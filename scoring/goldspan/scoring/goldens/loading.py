@@ -17,9 +17,9 @@ from goldspan.scoring.goldens.golden_file import read_golden_set, read_metrics
 from goldspan.scoring.goldens.golden_index import GoldenIndex, duplicates_in
 from goldspan.scoring.goldens.json_text import read_json, read_json_lines
 from goldspan.scoring.goldens.yaml_text import read_yaml
+from goldspan.scoring.json_values import is_mapping
 from goldspan.scoring.metrics.registry import metric_names
 from goldspan.scoring.sessions import JsonValue
-from goldspan.scoring.type_guards import is_mapping
 
 GIVEN_IN_CODE = "<in code>"
 """The file name of what came from no file."""

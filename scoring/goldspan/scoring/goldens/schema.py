@@ -10,8 +10,8 @@ from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.goldens.criteria import CALL_LEVEL, GOLDEN_LEVEL, SET_LEVEL, TURN_LEVEL
 from goldspan.scoring.goldens.documents import JsonSchema
 from goldspan.scoring.goldens.golden_file import GoldenSetEntry
+from goldspan.scoring.json_values import is_list, is_mapping
 from goldspan.scoring.matchers.reading import MATCHER_KINDS
-from goldspan.scoring.type_guards import is_list, is_mapping
 
 _MATCHER: JsonSchema = {
     "anyOf": [

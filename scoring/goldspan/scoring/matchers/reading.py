@@ -12,7 +12,7 @@ from difflib import get_close_matches
 
 from goldspan.scoring.comparison import comparison
 from goldspan.scoring.errors import MatcherError
-from goldspan.scoring.json_values import shown
+from goldspan.scoring.json_values import is_mapping, is_sequence, shown
 from goldspan.scoring.matchers.kinds import matcher_kinds
 from goldspan.scoring.matchers.kinds.literal import dollar_keys, has_dollar_keys
 from goldspan.scoring.matchers.matcher import (
@@ -27,11 +27,10 @@ from goldspan.scoring.matchers.matcher import (
 from goldspan.scoring.matchers.value_score import score_of
 from goldspan.scoring.rules import Rule, Strategy
 from goldspan.scoring.sessions import JsonValue
-from goldspan.scoring.type_guards import is_mapping, is_sequence
 
 MATCHER_KINDS = matcher_kinds()
 """Every matcher by its name."""
-NAMES = tuple(MATCHER_KINDS)
+NAMES = tuple(sorted(MATCHER_KINDS))
 """Their names, sorted."""
 
 DEEPEST = 100

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from goldspan.scoring.comparison import ONE, ZERO, canonical
-from goldspan.scoring.json_values import Steps, pointer_to, value_at
+from goldspan.scoring.json_values import Steps, is_mapping, is_sequence, pointer_to, value_at
 from goldspan.scoring.matchers.matcher import (
     ABSENT,
     Expected,
@@ -23,7 +23,6 @@ from goldspan.scoring.matchers.matcher import (
     holds_matchers,
 )
 from goldspan.scoring.sessions import JsonValue
-from goldspan.scoring.type_guards import is_mapping, is_sequence
 
 if TYPE_CHECKING:
     from goldspan.scoring.call_history import EarlierCalls

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 from pydantic import field_validator
 
+from goldspan.scoring.json_values import is_mapping, is_sequence
 from goldspan.scoring.metric_results import PresetResult, judged
 from goldspan.scoring.presets.inputs import PresetOptions, checked_arguments, items, plain_calls
-from goldspan.scoring.type_guards import is_mapping, is_sequence
 from goldspan.scoring.verdict import Label, Reason
 
 PASSED, FAILED, NOT_EVALUATED = "PASSED", "FAILED", "NOT_EVALUATED"

@@ -14,9 +14,9 @@ from typing import Any, Literal, NamedTuple
 
 from pydantic import field_validator
 
+from goldspan.scoring.json_values import is_list, is_mapping
 from goldspan.scoring.metric_results import PresetResult, judged, not_evaluated
 from goldspan.scoring.presets.inputs import InputMissingError, PlainCall, PresetOptions, checked_arguments, plain_calls
-from goldspan.scoring.type_guards import is_list, is_mapping
 from goldspan.scoring.verdict import Reason
 
 # How BFCL's `ast_checker` judges one argument: its type first, then its value among the alternatives.

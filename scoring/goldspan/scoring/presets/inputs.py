@@ -12,9 +12,9 @@ from pydantic.alias_generators import to_camel
 
 from goldspan.scoring.errors import CriterionError
 from goldspan.scoring.goldens.golden import ExpectedCall
+from goldspan.scoring.json_values import is_mapping, is_sequence
 from goldspan.scoring.matchers.matcher import holds_matchers
 from goldspan.scoring.sessions import Capture, ToolCall
-from goldspan.scoring.type_guards import is_mapping, is_sequence
 from goldspan.scoring.verdict import Reason, why_hidden
 
 PlainCall = dict[str, Any]

@@ -11,9 +11,9 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, cast
 
+from goldspan.scoring.json_values import is_dict, is_list, is_mapping, is_sequence
 from goldspan.scoring.metric_results import PresetResult, judged
 from goldspan.scoring.presets.inputs import InputMissingError, PresetOptions, items, named_call, plain_call, plain_calls
-from goldspan.scoring.type_guards import is_dict, is_list, is_mapping, is_sequence
 
 # Chat messages as agentevals sees them: OpenAI roles, and the tool calls of what the assistant said.
 #

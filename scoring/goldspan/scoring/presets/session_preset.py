@@ -18,11 +18,11 @@ from msgspec.structs import replace
 from pydantic.alias_generators import to_camel
 
 from goldspan.scoring.goldens.golden import ExpectedCall, Golden
+from goldspan.scoring.json_values import is_list, is_mapping
 from goldspan.scoring.metric_results import PresetResult
 from goldspan.scoring.presets.registry import Preset, find_preset
 from goldspan.scoring.results import SessionResult, TurnResult
 from goldspan.scoring.sessions import Session, ToolCall, Turn, as_one_turn
-from goldspan.scoring.type_guards import is_list, is_mapping
 from goldspan.scoring.verdict import Label, Reason, Verdict
 
 # Tool definitions that a trace holds, in the form BFCL documents functions.

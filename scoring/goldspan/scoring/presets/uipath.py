@@ -20,9 +20,9 @@ from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 from pydantic.alias_generators import to_camel
 
 from goldspan.scoring.goldens.golden import ExpectedCall
+from goldspan.scoring.json_values import is_dict, is_mapping, is_sequence
 from goldspan.scoring.metric_results import PresetResult
 from goldspan.scoring.presets.inputs import InputMissingError, PlainCall, PresetOptions, items, plain_call, plain_calls
-from goldspan.scoring.type_guards import is_dict, is_mapping, is_sequence
 
 # What UiPath's tool-call evaluators read: criteria, checked by pydantic as they check them, and attributes of spans.
 #

@@ -26,8 +26,7 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportM
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from goldspan.collector_processor.gateway.interfaces import Signal
-from goldspan.scoring.json_values import shown
-from goldspan.scoring.type_guards import is_dict, is_list
+from goldspan.scoring.json_values import is_dict, is_list, shown
 
 MAX_DEPTH = 90
 """Nested messages. Protobuf parsers stop at 100, and a back-end may add levels of its own."""

@@ -15,8 +15,7 @@ from goldspan.collector_processor.gateway.settings.sections import GatewaySettin
 from goldspan.scoring.errors import FileError, Mistake
 from goldspan.scoring.goldens.documents import MistakeCollector, Unreadable, ValuePath, nearest, path_text, read_text
 from goldspan.scoring.goldens.yaml_text import read_yaml
-from goldspan.scoring.json_values import shown
-from goldspan.scoring.type_guards import is_dict, is_list
+from goldspan.scoring.json_values import is_dict, is_list, shown
 
 PREFIX = "GOLDSPAN_"
 """Prefix of the variables. The rest is the path of the field, as in GOLDSPAN_EXPORT_ENDPOINT."""

@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar, overload
 
 from goldspan.mappers.dialects.reading.recorded_values import loads
 from goldspan.mappers.spans import EventView, SpanView
-from goldspan.scoring.type_guards import is_dict, is_mapping, is_sequence
+from goldspan.scoring.json_values import is_dict, is_mapping, is_sequence
 
 Held = TypeVar("Held")
 

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 from goldspan.mappers.dialects.reading.arguments import REDACTION_TOKENS, read_arguments
 from goldspan.mappers.dialects.reading.recorded_values import loads
 from goldspan.mappers.facts import Request
+from goldspan.scoring.json_values import is_dict, is_mapping, is_sequence
 from goldspan.scoring.sessions import NO_CONTENT, Capture, Content
-from goldspan.scoring.type_guards import is_dict, is_mapping, is_sequence
 
 _ROLES = {"human": "user", "ai": "assistant", "model": "assistant", "developer": "system", "function": "tool"}
 _REQUEST_MARKS = ("tool_call", "toolUse", "tool_use", "function_call", "functionCall", "tool-call", "toolName")

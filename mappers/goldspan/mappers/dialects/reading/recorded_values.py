@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from goldspan.scoring.type_guards import is_mapping, is_sequence
+from goldspan.scoring.json_values import is_mapping, is_sequence
 
 _decode = msgspec.json.Decoder().decode
 

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 
 from goldspan.scoring.call_history import CallPosition
 from goldspan.scoring.comparison import ZERO
-from goldspan.scoring.json_values import Steps, shown, steps_of, value_at
+from goldspan.scoring.json_values import Steps, is_mapping, shown, steps_of, value_at
 from goldspan.scoring.matchers.matcher import ABSENT, Expected, Matcher, MatcherKind, MatcherReader, Options, ValuePath
 from goldspan.scoring.sessions import Capture, JsonValue
-from goldspan.scoring.type_guards import is_mapping
 
 if TYPE_CHECKING:
     from goldspan.scoring.call_history import EarlierCalls

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, cast
 
+from goldspan.scoring.json_values import is_mapping, is_sequence
 from goldspan.scoring.matchers.matcher import Expected, MatcherKind, MatcherReader, Options, ValuePath
 from goldspan.scoring.sessions import JsonValue
-from goldspan.scoring.type_guards import is_mapping, is_sequence
 
 LITERAL = "$literal"
 

@@ -1,0 +1,76 @@
+"""OpenInference's instrumentation of Haystack: no spans of tools or models, only an agent's history as Python reprs.
+
+What the history holds beyond the agent's input was asked for in this run.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from goldspan.mappers.dialects.reading.dialect_table import DialectTable
+from goldspan.mappers.dialects.reading.protocol import Advice
+from goldspan.mappers.dialects.reading.recorded_values import at, literal_at
+from goldspan.mappers.dialects.reading.rules import Rule, Source
+from goldspan.mappers.facts import Role
+from goldspan.mappers.spans import Attributes, SpanView
+from goldspan.scoring.json_values import is_dict, is_sequence
+
+_CALL = re.compile(r"ToolCall\(tool_name='([^']+)', arguments=(?=\{)")
+_CALL_ID = re.compile(r", id='([^']+)'")
+_ASSISTANT = "ChatMessage(_role=<ChatRole.ASSISTANT"
+_TEXT = re.compile(r"TextContent\(text=(['\"])(.*)\1\)", re.DOTALL)
+_history = at("messages")
+
+
+def _asked_for(_: SpanView, attributes: Attributes) -> Any:
+    """Put together the messages of the model that this run added to the history."""
+    given, result = _history(attributes.get("input.value")), _history(attributes.get("output.value"))
+    if not is_sequence(result):
+        return None
+    start = 0
+    if is_sequence(given) and given:
+        start = max((number + 1 for number, message in enumerate(result) if message == given[-1]), default=0)
+    texts = (text for text in result[start:] if isinstance(text, str) and text.startswith(_ASSISTANT))
+    return [{"role": "assistant", "content": _said(text), "tool_calls": list(_calls(text))} for text in texts]
+
+
+def _calls(text: str) -> Any:
+    for found in _CALL.finditer(text):
+        arguments, end = literal_at(text, found.end())
+        if is_dict(arguments):
+            call_id = _CALL_ID.match(text, end)
+            yield {"name": found[1], "arguments": arguments, "id": call_id[1] if call_id else None}
+
+
+def _said(text: Any) -> str:
+    found = _TEXT.search(text) if isinstance(text, str) else None
+    return found[2] if found else ""
+
+
+def _asked(given: Any) -> Any:
+    return _said(at("messages", -1)(given)) or None
+
+
+OPENINFERENCE_HAYSTACK = DialectTable(
+    name="openinference_haystack",
+    title="OpenInference for Haystack",
+    docs="https://arize-ai.github.io/openinference/",
+    advice=Advice(
+        arguments="Use Haystack's own tracing instead (opentelemetry-haystack): it writes a span for each tool.",
+        session='Wrap the turn in `with using_session("..."):` of openinference.instrumentation.',
+    ),
+    rules=(
+        Rule(
+            Role.AGENT,
+            "openinference.span.kind",
+            frozenset({"CHAIN"}),
+            scope="openinference.instrumentation.haystack",
+            name_suffix="Agent.run",
+            hides_calls=True,
+            speaks=True,
+        ),
+    ),
+    output=(Source("output.value", compute=_asked_for),),
+    user_text=(Source("input.value", take=_asked),),
+)

@@ -1,0 +1,169 @@
+"""Matchers of one number, type or text: `$approx`, `$type`, `$regex`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from fractions import Fraction
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from goldspan.scoring.comparison import ONE, ZERO, numeric
+from goldspan.scoring.json_values import is_mapping, is_number, is_sequence, shown
+from goldspan.scoring.matchers.matcher import ABSENT, Expected, Matcher, MatcherKind, MatcherReader, Options, ValuePath
+from goldspan.scoring.sessions import JsonValue
+
+if TYPE_CHECKING:
+    from goldspan.scoring.call_history import EarlierCalls
+    from goldspan.scoring.rules import Rule
+
+
+@dataclass(frozen=True, slots=True)
+class Approx(Matcher):
+    """Matches numbers, and strings that hold one, as the strategy `numeric` does; the wider tolerance holds."""
+
+    number: int | float
+    tolerance: Fraction | None
+    """None, with `relative` too: those of the criterion."""
+    relative: Fraction | None
+
+    def score(self, actual: JsonValue, rule: Rule, earlier: EarlierCalls | None) -> Fraction | None:  # noqa: ARG002
+        """Return 1 for a number within the tolerance."""
+        if actual is ABSENT:
+            return ZERO
+        absolute, relative = self.tolerance, self.relative
+        if absolute is None and relative is None:
+            absolute, relative = rule.tolerance, rule.relative_tolerance
+        return numeric(self.number, actual, tolerance=absolute or ZERO, relative_tolerance=relative or ZERO)
+
+
+def _read_approx(value: JsonValue, options: Options, where: ValuePath, reader: MatcherReader) -> Expected:
+    if not is_number(value):
+        reader.mistake((*where, "$approx"), f"found {shown(value)}, expected a number")
+        return None
+    limits: dict[str, Fraction] = {}
+    for name, limit in options.items():
+        if is_number(limit) and limit >= 0:
+            limits[name] = Fraction(str(limit))
+        else:
+            reader.mistake((*where, name), f"found {shown(limit)}, expected a number, 0 or more")
+    return Approx(value, limits.get("tolerance"), limits.get("relative"))
+
+
+_LIMIT = {"type": "number", "minimum": 0}
+_TYPES: Mapping[str, Callable[[JsonValue], bool]] = {
+    "string": lambda value: isinstance(value, str),
+    "number": is_number,
+    "integer": lambda value: is_number(value) and value == int(value),
+    "boolean": lambda value: isinstance(value, bool),
+    "null": lambda value: value is None,
+    "array": is_sequence,
+    "object": is_mapping,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class OfType(Matcher):
+    """Matches values of these types; 1.0 is an integer, a boolean is no number."""
+
+    types: tuple[str, ...]
+
+    def score(self, actual: JsonValue, rule: Rule, earlier: EarlierCalls | None) -> Fraction | None:  # noqa: ARG002
+        """Return 1 for a value of one of the types."""
+        return ONE if actual is not ABSENT and any(_TYPES[name](actual) for name in self.types) else ZERO
+
+
+def _read_type(value: JsonValue, _: Options, where: ValuePath, reader: MatcherReader) -> Expected:
+    names = value if is_sequence(value) else [value]
+    if not names:
+        reader.mistake((*where, "$type"), f"found an empty list, expected {', '.join(_TYPES)}")
+    for name in names:
+        if not isinstance(name, str) or name not in _TYPES:
+            near = get_close_matches(str(name), _TYPES, n=1)
+            hint = f"did you mean `{near[0]}`?" if near else f"expected {', '.join(_TYPES)}"
+            if name is None:
+                hint = 'expected "null" in quotes'
+            reader.mistake((*where, "$type"), f"found {shown(name)}: {hint}")
+    return OfType(tuple(map(str, names)))
+
+
+_NAME = {"enum": list(_TYPES)}
+
+RE2_IS_MISSING = "`$regex` needs RE2: install goldspan[regex]"
+LONGEST_PATTERN = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Regex(Matcher):
+    """Matches strings that its pattern matches from the first character to the last."""
+
+    pattern: str
+    compiled: Any = field(compare=False, repr=False)
+    """RE2's own object."""
+
+    def score(self, actual: JsonValue, rule: Rule, earlier: EarlierCalls | None) -> Fraction | None:  # noqa: ARG002
+        """Return 1 for a string that matches."""
+        if not isinstance(actual, str):
+            return ZERO
+        try:
+            return ONE if self.compiled.fullmatch(actual) else ZERO
+        except UnicodeEncodeError:
+            return ZERO  # half of a surrogate pair is no text
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Be pickled by the pattern: RE2's object cannot be."""
+        return _compiled, (self.pattern,)
+
+
+def regex_is_available() -> bool:
+    """Whether RE2 is installed; it is not imported to find out."""
+    return find_spec("re2") is not None
+
+
+def _compiled(pattern: str) -> Regex:
+    re2 = import_module("re2")
+    options = re2.Options()
+    options.log_errors = False
+    return Regex(pattern, re2.compile(pattern, options))
+
+
+def _read_regex(value: JsonValue, _: Options, where: ValuePath, reader: MatcherReader) -> Expected:
+    inside = (*where, "$regex")
+    if not isinstance(value, str):
+        reader.mistake(inside, f"found {shown(value)}, expected a regular expression: put it in quotes")
+    elif len(value) > LONGEST_PATTERN:
+        reader.mistake(inside, f"found {len(value)} characters, expected at most {LONGEST_PATTERN}")
+    elif not regex_is_available():
+        reader.mistake(inside, RE2_IS_MISSING)
+    else:
+        try:
+            return _compiled(value)
+        except Exception as error:  # noqa: BLE001 - RE2 is imported lazily, so its error class is not known here
+            why = error.args[0].decode("utf-8", "replace") if error.args and isinstance(error.args[0], bytes) else error
+            reader.mistake(inside, f"found {shown(value)}, expected a regular expression of RE2: {why}")
+    return None
+
+
+KINDS = (
+    MatcherKind(
+        "$approx",
+        "a number at most `tolerance` away, or at most the share `relative` of it; by default as the criterion says",
+        _read_approx,
+        {"type": "number"},
+        {"tolerance": _LIMIT, "relative": _LIMIT},
+    ),
+    MatcherKind(
+        "$type",
+        "any value of this type, or of one of these types",
+        _read_type,
+        {"anyOf": [_NAME, {"type": "array", "minItems": 1, "items": _NAME}]},
+    ),
+    MatcherKind(
+        "$regex",
+        "a string that this regular expression (RE2) matches as a whole; (?i) in front ignores case",
+        _read_regex,
+        {"type": "string", "maxLength": LONGEST_PATTERN},
+    ),
+)
