@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from msgspec import Struct
 
@@ -49,7 +49,36 @@ class MetricVerdict(Struct, frozen=True, gc=False):
         return None if self.exact is None else float(self.exact)
 
 
-class MetricTurn(Struct, frozen=True, gc=False):
+class _HasVerdict(Protocol):
+    @property
+    def verdict(self) -> MetricVerdict: ...
+
+
+class _Judged(Struct, frozen=True, gc=False):
+    """What a metric judged: score, label and reason of its verdict."""
+
+    @property
+    def score(self: _HasVerdict) -> float | None:
+        """The score in the metric's range, or none where nothing was evaluated."""
+        return self.verdict.score
+
+    @property
+    def label(self: _HasVerdict) -> Label | None:
+        """`pass`, `fail` or `not_evaluated`; none where no threshold says what passes."""
+        return self.verdict.label
+
+    @property
+    def reason(self: _HasVerdict) -> Reason | None:
+        """Why it was not evaluated; set exactly where `label` is `not_evaluated`."""
+        return self.verdict.reason
+
+    @property
+    def passed(self: _HasVerdict) -> bool:
+        """Whether the label is `pass`."""
+        return self.verdict.label is Label.PASS
+
+
+class MetricTurn(_Judged, frozen=True, gc=False):
     """One turn as a metric judged it."""
 
     verdict: MetricVerdict
@@ -60,28 +89,8 @@ class MetricTurn(Struct, frozen=True, gc=False):
     expected_index: int | None = None
     """Position among the golden's turns, from 0."""
 
-    @property
-    def score(self) -> float | None:
-        """The score in the metric's range, or none where nothing was evaluated."""
-        return self.verdict.score
 
-    @property
-    def label(self) -> Label | None:
-        """`pass`, `fail` or `not_evaluated`; none where no threshold says what passes."""
-        return self.verdict.label
-
-    @property
-    def reason(self) -> Reason | None:
-        """Why it was not evaluated; set exactly where `label` is `not_evaluated`."""
-        return self.verdict.reason
-
-    @property
-    def passed(self) -> bool:
-        """Whether the label is `pass`."""
-        return self.verdict.label is Label.PASS
-
-
-class MetricResult(Struct, frozen=True, gc=False):
+class MetricResult(_Judged, frozen=True, gc=False):
     """One run of a session as a metric beside the main one judged it."""
 
     name: str
@@ -92,26 +101,6 @@ class MetricResult(Struct, frozen=True, gc=False):
     """None at all where the metric judges sessions only."""
     threshold: Fraction | None = None
     """The least score that passes; None: the metric only informs, and fails nothing."""
-
-    @property
-    def score(self) -> float | None:
-        """The score in the metric's range, or none where nothing was evaluated."""
-        return self.verdict.score
-
-    @property
-    def label(self) -> Label | None:
-        """`pass`, `fail` or `not_evaluated`; none where no threshold says what passes."""
-        return self.verdict.label
-
-    @property
-    def reason(self) -> Reason | None:
-        """Why it was not evaluated; set exactly where `label` is `not_evaluated`."""
-        return self.verdict.reason
-
-    @property
-    def passed(self) -> bool:
-        """Whether the label is `pass`."""
-        return self.verdict.label is Label.PASS
 
     def __str__(self) -> str:
         score = "no score" if self.score is None else f"{self.score:.3g}"

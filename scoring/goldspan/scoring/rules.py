@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from difflib import get_close_matches
 from fractions import Fraction
@@ -44,22 +44,13 @@ def _as_written(value: object) -> Decimal:
     return number
 
 
-def _at_least_zero(value: Decimal) -> Decimal:
-    if value < 0:
-        raise ValueError(f"found {value}, expected 0 or more")
-    return value
+def _only(is_right: Callable[[Decimal], bool], expected: str) -> AfterValidator:
+    def checked(value: Decimal) -> Decimal:
+        if not is_right(value):
+            raise ValueError(f"found {value}, expected {expected}")
+        return value
 
-
-def _above_zero(value: Decimal) -> Decimal:
-    if value <= 0:
-        raise ValueError(f"found {value}, expected more than 0")
-    return value
-
-
-def _share(value: Decimal) -> Decimal:
-    if not 0 <= value <= 1:
-        raise ValueError(f"found {value}, expected a number from 0 to 1")
-    return value
+    return AfterValidator(checked)
 
 
 def _frozen(value: Mapping[str, _T]) -> Mapping[str, _T]:
@@ -75,28 +66,18 @@ def nothing() -> Mapping[str, Any]:
     return MappingProxyType({})
 
 
-_Number = PlainSerializer(float, return_type=float, when_used="json")
+_Number = Annotated[Decimal, BeforeValidator(_as_written), PlainSerializer(float, return_type=float, when_used="json")]
 Tolerance = Annotated[
-    Decimal,
-    AfterValidator(_at_least_zero),
-    BeforeValidator(_as_written),
-    _Number,
-    WithJsonSchema({"type": "number", "minimum": 0}),
+    _Number, _only(lambda value: value >= 0, "0 or more"), WithJsonSchema({"type": "number", "minimum": 0})
 ]
 """A decimal as written, 0 or more."""
 Weight = Annotated[
-    Decimal,
-    AfterValidator(_above_zero),
-    BeforeValidator(_as_written),
-    _Number,
-    WithJsonSchema({"type": "number", "exclusiveMinimum": 0}),
+    _Number, _only(lambda value: value > 0, "more than 0"), WithJsonSchema({"type": "number", "exclusiveMinimum": 0})
 ]
 """A decimal as written, more than 0."""
 Threshold = Annotated[
-    Decimal,
-    AfterValidator(_share),
-    BeforeValidator(_as_written),
     _Number,
+    _only(lambda value: 0 <= value <= 1, "a number from 0 to 1"),
     WithJsonSchema({"type": "number", "minimum": 0, "maximum": 1}),
 ]
 """A decimal as written, from 0 to 1."""

@@ -54,7 +54,7 @@ class RepeatResult(Scored, frozen=True, gc=False):
     @property
     def runs_passed(self) -> int:
         """How many runs passed."""
-        return sum(map(_passed, self.runs))
+        return sum(run.passed for run in self.runs)
 
     def to_json(self) -> Document:
         """Return plain JSON values in a fixed order."""
@@ -82,18 +82,15 @@ def repeats_of(sessions: Iterable[SessionResult]) -> tuple[RepeatResult, ...]:
     for session in sessions:
         if session.repeated and session.session is not None and session.golden is not None:
             runs.setdefault((session.golden.golden_set, session.golden.key), []).append(session)
-    return tuple(result for some in runs.values() if (result := _result(some)) is not None)
-
-
-def _result(runs: list[SessionResult]) -> RepeatResult | None:
-    golden = runs[0].golden
-    if golden is None or golden.repeat is None:
-        return None
-    return RepeatResult(_verdict(runs, golden.repeat), golden, golden.repeat, tuple(runs))
+    return tuple(
+        RepeatResult(_verdict(some, golden.repeat), golden, golden.repeat, tuple(some))
+        for some in runs.values()
+        if (golden := some[0].golden) is not None and golden.repeat is not None
+    )
 
 
 def _verdict(runs: list[SessionResult], repeat: Repeat) -> Verdict:
-    seen, passed = len(runs), sum(map(_passed, runs))
+    seen, passed = len(runs), sum(run.passed for run in runs)
     unknown = sum(run.verdict.label is Label.NOT_EVALUATED and not run.failed for run in runs)
     share = Fraction(passed, seen)
     at_most = Fraction(passed + unknown + max(repeat.runs - seen, 0), max(seen, repeat.runs))
@@ -106,10 +103,6 @@ def _verdict(runs: list[SessionResult], repeat: Repeat) -> Verdict:
         return Verdict(share, Label.PASS)
     reasons = (run.verdict.reason for run in runs)
     return Verdict(share, Label.NOT_EVALUATED, next((one for one in reasons if one is not None), Reason.INPUT_MISSING))
-
-
-def _passed(run: SessionResult) -> bool:
-    return run.verdict.label is Label.PASS and not run.failed
 
 
 class RunResult(Struct, frozen=True, gc=False):
@@ -304,10 +297,8 @@ def scorer_of(
 ) -> Scorer:
     """Return the scorer for what is asked for; a preset is its name, or a mapping of `name` and its options.
 
-    Raises:
-        CriterionError: there is no such preset, or it has no such option.
-        MetricError: there is no such metric.
-
+    Raises CriterionError if there is no such preset, or it has no such option. Raises MetricError if there is no such
+    metric.
     """
     if isinstance(preset, str):
         preset = choose_preset(preset)

@@ -23,29 +23,12 @@ __all__ = [
     "split_runs",
 ]
 
-_MODULES = {
-    "goldens.golden": (
-        "ExpectedCall",
-        "Golden",
-        "GoldenSet",
-        "GoldenTurn",
-    ),
-    "goldens.golden_index": (
-        "Ambiguous",
-        "GoldenIndex",
-        "is_turn_of",
-        "split_runs",
-    ),
-    "goldens.loading": (
-        "load_criterion",
-        "load_goldens",
-    ),
-}
-_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
+_MODULES = {"load_criterion": "loading", "load_goldens": "loading"}
+_MODULES |= dict.fromkeys(("Ambiguous", "GoldenIndex", "is_turn_of", "split_runs"), "golden_index")
 
 
 def __getattr__(name: str) -> Any:
     """Import a public name when it is first used (PEP 562): `loading` needs results, and results need goldens."""
-    if name not in _MODULE_OF:
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"goldspan.scoring.{_MODULE_OF[name]}"), name)
+    return getattr(import_module(f"{__name__}.{_MODULES.get(name, 'golden')}"), name)

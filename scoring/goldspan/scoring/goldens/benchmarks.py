@@ -26,9 +26,7 @@ class Imported:
 def read_records(text: str, notes: MistakeCollector) -> JsonValue:
     """Read JSON lines, or one JSON document, as a list; a line that cannot be read hides no other.
 
-    Raises:
-        Unreadable: it is one document, and not JSON.
-
+    Raises Unreadable if it is one document, and not JSON.
     """
     if text.lstrip().startswith("["):
         return read_json(text, notes)

@@ -25,8 +25,10 @@ MAX_DEPTH = 100
 MAX_VALUES = 1_000_000
 """Values in one file, each use of an alias counted: some lines of YAML aliases can stand for billions."""
 
+
 ValuePath = tuple[str | int, ...]
 """The way to a value from the top of a document: keys and indexes."""
+JsonSchema = dict[str, Any]
 
 
 class Place(NamedTuple):
@@ -140,8 +142,6 @@ def _plain(value: object, where: ValuePath, notes: MistakeCollector) -> JsonValu
             notes.add(where, f"found a {type(value).__name__}, expected a JSON value")
             return None
 
-
-JsonSchema = dict[str, Any]
 
 _LONGEST = 60
 

@@ -21,9 +21,7 @@ _Token = tuple[str, int]
 def read_json(text: str, notes: MistakeCollector) -> JsonValue:
     """Read one JSON document. `NaN` and `Infinity`, which Python writes, are read: they may stand where nobody looks.
 
-    Raises:
-        Unreadable: it is not JSON, or nested too deep.
-
+    Raises Unreadable if it is not JSON, or nested too deep.
     """
     value, notes.place = read_value(text, notes)
     return value
@@ -32,9 +30,7 @@ def read_json(text: str, notes: MistakeCollector) -> JsonValue:
 def read_value(text: str, notes: MistakeCollector, where: ValuePath = (), line: int = 1) -> tuple[JsonValue, Place]:
     """Read JSON text that begins on a line of the file, and stands at a place in its document.
 
-    Raises:
-        Unreadable: it is not JSON, or nested too deep.
-
+    Raises Unreadable if it is not JSON, or nested too deep.
     """
     at = line if where else None
     try:

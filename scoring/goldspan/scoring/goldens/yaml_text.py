@@ -35,10 +35,8 @@ _OLD_BREAK = re.compile("[\x85\u2028\u2029]")
 def read_yaml(text: str, notes: MistakeCollector) -> JsonValue:
     """Read one YAML document; an empty one is null.
 
-    Raises:
-        Unreadable: it is not YAML, holds a character YAML readers disagree about, is more than one document,
-            is nested too deep or grows too large by its aliases.
-
+    Raises Unreadable if it is not YAML, holds a character YAML readers disagree about, is more than one document, is
+    nested too deep or grows too large by its aliases.
     """
     # Imported when the first file is read: a process that reads none has no use for it.
     import yaml  # noqa: PLC0415

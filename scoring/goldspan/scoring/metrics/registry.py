@@ -147,10 +147,7 @@ def checked_metric(one: _MetricT) -> _MetricT:
 def run_in_this_thread(metric: Metric, session: Session, golden: Golden) -> MetricAnswer:
     """Run a metric in this thread. One that is async may not wait for anything: doors run those in a loop.
 
-    Raises:
-        Exception: whatever the metric raises.
-        RuntimeError: it waits for something.
-
+    Raises whatever the metric raises, and RuntimeError if it waits for something.
     """
     answer = metric(session, golden)
     if not isawaitable(answer):

@@ -48,9 +48,7 @@ MetricSource = ChosenMetric | Metric | MetricFunction | str
 def choose_metric(given: MetricSource) -> ChosenMetric:
     """Return the chosen metric. An import path runs code: never pass a name from a golden file.
 
-    Raises:
-        MetricError: there is no such metric, or the threshold is no number in its range.
-
+    Raises MetricError if there is no such metric, or the threshold is no number in its range.
     """
     if isinstance(given, ChosenMetric):
         return given
@@ -68,9 +66,7 @@ def choose_metric(given: MetricSource) -> ChosenMetric:
 def choose_metrics(given: Iterable[MetricSource]) -> tuple[ChosenMetric, ...]:
     """Return what is asked for, each name once.
 
-    Raises:
-        MetricError: as `choose_metric`, or two different metrics have one name.
-
+    Raises MetricError as `choose_metric`, or if two different metrics have one name.
     """
     chosen: dict[str, ChosenMetric] = {}
     for one in map(choose_metric, given):

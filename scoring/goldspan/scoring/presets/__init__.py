@@ -18,20 +18,11 @@ __all__ = [
     "score_with_preset",
 ]
 
-_MODULES = {
-    "presets.inputs": ("PresetOptions",),
-    "presets.registry": (
-        "PRESETS",
-        "Preset",
-        "score_with_preset",
-    ),
-    "metric_results": ("PresetResult",),
-}
-_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
+_MODULES = {"PresetOptions": "presets.inputs", "PresetResult": "metric_results"}
 
 
 def __getattr__(name: str) -> Any:
     """Import a public name when it is first used (PEP 562): importing one preset does not import the others."""
-    if name not in _MODULE_OF:
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"goldspan.scoring.{_MODULE_OF[name]}"), name)
+    return getattr(import_module(f"goldspan.scoring.{_MODULES.get(name, 'presets.registry')}"), name)

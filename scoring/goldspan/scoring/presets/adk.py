@@ -38,11 +38,8 @@ class Paired(NamedTuple):
 def read_invocations(expected: object, actual: object) -> Paired:
     """Read a list of calls as one invocation, a list of lists (or nulls) as one list per invocation.
 
-    Two empty lists are one invocation without calls; `{"invocations": []}` says that there is none.
-
-    Raises:
-        TypeError: something is no call.
-
+    Two empty lists are one invocation without calls; `{"invocations": []}` says that there is none. Raises TypeError if
+    something is no call.
     """
     several = _several(expected) or _several(actual)
     wanted = None if expected is None else _read(expected, several=several)
@@ -52,9 +49,7 @@ def read_invocations(expected: object, actual: object) -> Paired:
 def check_lengths(paired: Paired) -> list[list[FunctionCall]]:
     """Return the expected invocations, once they pair up with the actual ones.
 
-    Raises:
-        ValueError: as in ADK, where there are more of one side than of the other.
-
+    Raises ValueError, as in ADK, where there are more of one side than of the other.
     """
     expected = paired.expected or []
     if len(expected) != len(paired.actual):
@@ -235,9 +230,7 @@ class AdkTrajectoryOptions(PresetOptions):
 def score_trajectory(expected: object, actual: object, options: AdkTrajectoryOptions) -> PresetResult:
     """Score one invocation's calls, or a list of invocations.
 
-    Raises:
-        ValueError: as ADK does where the case has no reference, or the invocations do not pair up.
-
+    Raises ValueError, as ADK does where the case has no reference, or the invocations do not pair up.
     """
     paired = read_invocations(expected, actual)
     if paired.expected is None:

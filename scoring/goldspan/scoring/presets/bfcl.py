@@ -63,10 +63,8 @@ class Parameter:
 def check_argument(name: str, value: Any, alternatives: Sequence[Any], parameter: Parameter) -> Fault | None:
     """Find what is wrong with a passed argument; none if it is valid.
 
-    Raises:
-        KeyError: the declared type is no type of a Python function.
-        TypeError: the alternatives do not have the form the type asks for; BFCL fails on them too.
-
+    Raises KeyError if the declared type is no type of a Python function. Raises TypeError if the alternatives do not
+    have the form the type asks for; BFCL fails on them too.
     """
     expected: Any = TYPES[parameter.declared]
     if parameter.declared == "tuple" and type(value) is tuple:
@@ -236,12 +234,9 @@ def score(expected: object, actual: object, options: BfclOptions) -> PresetResul
     """Score calls against goldens.
 
     An expected call is `{"name", "any_of", "required", "types"}`, BFCL's `{name: {argument: alternatives}}`, or a call
-    with plain arguments, each the only alternative.
-
-    Raises:
-        InputMissingError: neither types nor documentation of a function was given.
-        IndexError, KeyError, TypeError: as BFCL, for a golden or a documentation that is not in its form.
-
+    with plain arguments, each the only alternative. Raises InputMissingError if neither types nor documentation of a
+    function was given. Raises IndexError, KeyError or TypeError as BFCL for a golden or a documentation that is not in
+    its form.
     """
     if options.language != "python":
         return not_evaluated(NAME, Reason.EVALUATOR_ERROR, f"BFCL's checker for {options.language} is not reproduced")

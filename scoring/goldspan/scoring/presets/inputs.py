@@ -26,12 +26,7 @@ class InputMissingError(Exception):
 
 
 def plain_call(call: object) -> PlainCall:
-    """Read one call as a mapping of its own.
-
-    Raises:
-        TypeError: it is nothing that can be read as a call.
-
-    """
+    """Read one call as a mapping of its own. Raises TypeError if it is nothing that can be read as a call."""
     if isinstance(call, ExpectedCall):
         values = call.values.items()
         args = {name: call.args[name] if holds_matchers(value) else value for name, value in values}  # no `$literal`
@@ -57,20 +52,13 @@ def plain_call(call: object) -> PlainCall:
 def plain_calls(calls: object) -> list[PlainCall]:
     """Read a list of calls; `None` is an empty one. Optional and forbidden calls are left out: others have none.
 
-    Raises:
-        TypeError: it is no list, or something in it is no call.
-
+    Raises TypeError if it is no list, or something in it is no call.
     """
     return [plain_call(call) for call in items(calls) if not _beyond_others(call)]
 
 
 def items(calls: object) -> list[object]:
-    """Return what a list holds; `None` holds nothing.
-
-    Raises:
-        TypeError: it is no list.
-
-    """
+    """Return what a list holds; `None` holds nothing. Raises TypeError if it is no list."""
     if calls is None:
         return []
     if not is_sequence(calls):
@@ -81,9 +69,7 @@ def items(calls: object) -> list[object]:
 def named_call(plain: PlainCall) -> tuple[str, dict[str, Any]]:
     """Return name and arguments, where a system demands both to be well formed; no `args` at all means none.
 
-    Raises:
-        TypeError: the name is no string, or the arguments are no object with string keys.
-
+    Raises TypeError if the name is no string, or the arguments are no object with string keys.
     """
     name, args = plain.get("name"), plain.get("args", {})
     if not isinstance(name, str):
@@ -92,12 +78,7 @@ def named_call(plain: PlainCall) -> tuple[str, dict[str, Any]]:
 
 
 def checked_arguments(name: str | None, args: object) -> dict[str, Any]:
-    """Return the arguments of a call as a dict.
-
-    Raises:
-        TypeError: they are no object with string keys.
-
-    """
+    """Return the arguments of a call as a dict. Raises TypeError if they are no object with string keys."""
     if not is_mapping(args):
         raise TypeError(f"the arguments of {name!r} are an object, not {_kind(args)}")
     plain: dict[Any, Any] = dict(args)
@@ -139,9 +120,8 @@ OptionsT = TypeVar("OptionsT", bound=PresetOptions)
 def read_options(preset: str, model: type[OptionsT], given: Mapping[str, Any]) -> OptionsT:
     """Check what the caller gave.
 
-    Raises:
-        CriterionError: an option is unknown (the message has the nearest name) or has a wrong value; all are listed.
-
+    Raises CriterionError if an option is unknown (the message has the nearest name) or has a wrong value; all are
+    listed.
     """
     aliases = {field.alias for field in model.model_fields.values() if field.alias}
     mistakes = [

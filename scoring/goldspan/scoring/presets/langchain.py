@@ -53,12 +53,8 @@ class Message(NamedTuple):
 def read_messages(given: object, *, roles_matter: bool) -> list[Message]:
     """Read messages, or a mapping that holds them under `messages`; `None` is no message.
 
-    A bare list of calls is read as one assistant message where roles do not matter.
-
-    Raises:
-        InputMissingError: bare calls, where roles matter.
-        KeyError, TypeError, ValueError: what is no message, or no tool call.
-
+    A bare list of calls is read as one assistant message where roles do not matter. Raises InputMissingError for bare
+    calls where roles matter, and KeyError, TypeError or ValueError for what is no message or no tool call.
     """
     if is_mapping(given):
         if "role" in given:
@@ -143,10 +139,7 @@ class LangChainOptions(PresetOptions):
 def score(expected: object, actual: object, options: LangChainOptions) -> PresetResult:
     """Compare two lists of messages; `strict` needs messages, the other modes take bare calls too.
 
-    Raises:
-        InputMissingError: `strict` was given bare calls.
-        KeyError, TypeError, ValueError: as agentevals, for what it cannot read.
-
+    Raises InputMissingError if `strict` was given bare calls; KeyError, TypeError or ValueError as agentevals.
     """
     strict = options.trajectory_match_mode == "strict"
     outputs = read_messages(actual, roles_matter=strict)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, NoReturn
+from typing import Any, Generic
 
 from goldspan.scoring.errors import CriterionError
 from goldspan.scoring.metric_results import PresetResult, not_evaluated, raised
@@ -12,20 +12,11 @@ from goldspan.scoring.presets import adk, axion, bfcl, langchain, ragas, tau2, u
 from goldspan.scoring.presets.inputs import (
     InputMissingError,
     OptionsT,
-    PresetOptions,
     read_options,
     unknown_arguments,
     unknown_name,
 )
 from goldspan.scoring.verdict import Reason
-
-
-def _always(options: PresetOptions) -> bool:  # noqa: ARG001 - the answer is the same for all
-    return True
-
-
-def _never(options: PresetOptions) -> bool:  # noqa: ARG001 - the answer is the same for all
-    return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +32,13 @@ class Preset(Generic[OptionsT]):
     """What it reads beside calls; without it the result is `input_missing`."""
     by_turn: bool = False
     """It takes one list of calls per turn and means over them; the others take one list."""
-    reads_arguments: Callable[[OptionsT], bool] = _always
+    reads_arguments: Callable[[OptionsT], bool] = lambda _: True
     """Whether these options compare arguments: arguments that were not captured are then no answer, not `{}`."""
     raises: str = "EXCEPTION"
     """The status of a result the system would have raised an exception for."""
-    reads_messages: Callable[[OptionsT], bool] = _never
+    reads_messages: Callable[[OptionsT], bool] = lambda _: False
     """Whether these options compare messages rather than calls."""
-    reads_counts: Callable[[OptionsT], bool] = _never
+    reads_counts: Callable[[OptionsT], bool] = lambda _: False
     """Whether these options compare how often tools were called."""
     functions_option: str | None = None
     """The option that documents functions as BFCL does: where it is not given, a trace's tool definitions take it."""
@@ -55,19 +46,12 @@ class Preset(Generic[OptionsT]):
     def check(self, given: Mapping[str, Any]) -> OptionsT:
         """Return the options as the preset understands them.
 
-        Raises:
-            CriterionError: an option is unknown or has a wrong value.
-
+        Raises CriterionError if an option is unknown or has a wrong value.
         """
         return read_options(self.name, self.options, given)
 
     def score(self, expected: object, actual: object, given: Mapping[str, Any]) -> PresetResult:
-        """Score once.
-
-        Raises:
-            CriterionError: an option is unknown or has a wrong value.
-
-        """
+        """Score once. Raises CriterionError if an option is unknown or has a wrong value."""
         options = self.check(given)
         if self.reads_arguments(options) and (reason := unknown_arguments(actual)):
             return not_evaluated(self.name, reason, "the arguments of a call are not known")
@@ -77,22 +61,6 @@ class Preset(Generic[OptionsT]):
             return not_evaluated(self.name, Reason.INPUT_MISSING, f"this preset needs {missing}")
         except Exception as problem:  # noqa: BLE001 - whatever a system raises over its input is its answer
             return raised(self.name, problem, self.raises)
-
-
-def _reads_arguments_of_adk(options: adk.AdkTrajectoryOptions) -> bool:
-    return not options.ignore_args
-
-
-def _reads_arguments_of_axion(options: axion.AxionOptions) -> bool:
-    return options.check_parameters and options.probe is None
-
-
-def _reads_messages_of_langchain(options: langchain.LangChainOptions) -> bool:
-    return options.trajectory_match_mode == "strict"
-
-
-def _reads_counts_of_uipath(options: uipath.UiPathOptions) -> bool:
-    return options.evaluator == "count"
 
 
 PRESETS: Mapping[str, Preset[Any]] = {
@@ -111,14 +79,14 @@ PRESETS: Mapping[str, Preset[Any]] = {
             adk.AdkTrajectoryOptions,
             adk.score_trajectory,
             by_turn=True,
-            reads_arguments=_reads_arguments_of_adk,
+            reads_arguments=lambda options: not options.ignore_args,
         ),
         Preset(
             axion.NAME,
             "axion 7ab96dc ToolCorrectness",
             axion.AxionOptions,
             axion.score,
-            reads_arguments=_reads_arguments_of_axion,
+            reads_arguments=lambda options: options.check_parameters and options.probe is None,
         ),
         Preset(
             bfcl.NAME,
@@ -134,7 +102,7 @@ PRESETS: Mapping[str, Preset[Any]] = {
             langchain.LangChainOptions,
             langchain.score,
             needs=("messages, for the mode strict",),
-            reads_messages=_reads_messages_of_langchain,
+            reads_messages=lambda options: options.trajectory_match_mode == "strict",
         ),
         Preset(ragas.NAME, "ragas 3e28e9d ToolCallAccuracy and ToolCallF1", ragas.RagasOptions, ragas.score),
         Preset(tau2.NAME, "tau2-bench a2c0247 action check", tau2.Tau2Options, tau2.score),
@@ -144,8 +112,8 @@ PRESETS: Mapping[str, Preset[Any]] = {
             uipath.UiPathOptions,
             uipath.score,
             needs=("expected outputs, for the evaluator output",),
-            reads_arguments=_never,
-            reads_counts=_reads_counts_of_uipath,
+            reads_arguments=lambda _: False,
+            reads_counts=lambda options: options.evaluator == "count",
             raises="exception",
         ),
     )
@@ -169,17 +137,7 @@ def score_with_preset(name: str, expected: Any, actual: Any, /, **options: Any) 
 
 
 def find_preset(name: str) -> Preset[Any]:
-    """Return the preset of a name.
-
-    Raises:
-        CriterionError: there is none; the message has the nearest name.
-
-    """
-    preset = PRESETS.get(name)
-    if preset is None:
-        _refuse(name)
-    return preset
-
-
-def _refuse(name: str) -> NoReturn:
-    raise CriterionError(unknown_name("there is no preset", name, PRESETS))
+    """Return the preset of a name. Raises CriterionError if there is none; the message has the nearest name."""
+    if name not in PRESETS:
+        raise CriterionError(unknown_name("there is no preset", name, PRESETS))
+    return PRESETS[name]

@@ -116,9 +116,7 @@ class ChosenPreset:
 def choose_preset(name: str, options: Mapping[str, Any] | None = None) -> ChosenPreset:
     """Return a preset with its options.
 
-    Raises:
-        CriterionError: there is no such preset, or an option is unknown or has a wrong value.
-
+    Raises CriterionError if there is no such preset, or an option is unknown or has a wrong value.
     """
     preset, given = find_preset(name), dict(options or {})
     return ChosenPreset(preset, given, preset.check(given))

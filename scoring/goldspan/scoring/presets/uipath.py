@@ -94,23 +94,14 @@ def tool_spans(actual: Sequence[object]) -> list[Mapping[str, Any]]:
     """List the attributes of what UiPath takes for tool calls, in the order given.
 
     Read are spans (anything with `attributes`), and calls as if they were spans. Spans without a `tool.name` and
-    synthesized ones are no tool calls.
-
-    Raises:
-        TypeError: something is neither.
-
+    synthesized ones are no tool calls. Raises TypeError if something is neither.
     """
     found = [_attributes(one) for one in actual]
     return [attrs for attrs in found if attrs and not attrs.get("tool.synthesized") and attrs.get("tool.name")]
 
 
 def read_call(attrs: Mapping[str, Any], *, with_args: bool) -> ToolCall:
-    """Read the call of a span.
-
-    Raises:
-        ValidationError: an argument has a name that is no string.
-
-    """
+    """Read the call of a span. Raises ValidationError if an argument has a name that is no string."""
     args = _parse_args(attrs.get("input.value", {})) if with_args else {}
     return ToolCall(name=str(attrs["tool.name"]), args=args, id=_tool_id(attrs))
 
@@ -226,10 +217,7 @@ class _Attempt(NamedTuple):
 def score(expected: object, actual: object, options: UiPathOptions) -> PresetResult:
     """Score calls, or spans, against expected calls or criteria; what goes wrong with the spans scores 0.0.
 
-    Raises:
-        InputMissingError: `output` without expected outputs.
-        UiPathEvaluationError: as UiPath, over criteria.
-
+    Raises InputMissingError for `output` without expected outputs, and UiPathEvaluationError where UiPath raises it.
     """
     criteria = _criteria(expected, options)
     try:
