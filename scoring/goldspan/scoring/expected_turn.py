@@ -15,8 +15,6 @@ from goldspan.scoring.goldens.golden import MOST_ALTERNATIVES, ExpectedCall, Gol
 from goldspan.scoring.goldens.golden_index import is_turn_of, user_texts
 from goldspan.scoring.sessions import Turn
 
-# Which turn of a session stands for which turn of its golden.
-
 
 class JoinedTurns(NamedTuple):
     """The position of the turn that stands for each golden turn, and which golden turns may be among those left."""

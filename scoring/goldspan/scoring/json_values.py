@@ -13,8 +13,6 @@ from typing import Any, TypeGuard, cast
 
 from goldspan.scoring.sessions import JsonValue
 
-# What a value of unknown type is, for the code and for type checkers.
-
 _NO_MAPPING = (str, int, float, bytes, list, tuple, type(None))
 _NO_SEQUENCE = (str, int, float, bytes, dict, type(None))
 # Abstract classes take long to check, so common types are checked first.

@@ -147,8 +147,6 @@ def _unknown_field(name: str, fields: Mapping[str, FieldInfo]) -> str:
     return f"unknown field; did you mean `{near[0]}`{f' ({values})' if values else ''}?"
 
 
-# Rules for arguments: what a criterion says of one tool's arguments and of parts of them, and what then holds.
-#
 # A rule is for a whole argument (`unit`) or, by a JSON Pointer, for a part of one (`/address/zip`). The more specific
 # one wins: a part's own rule, then that of the nearest part around it, then that of its argument.
 

@@ -147,9 +147,6 @@ class Session(Struct, frozen=True, gc=False):
     """Attributes of the turn roots that goldens join on, such as `test.case.name`."""
 
 
-# The turns of a session taken as one, where a golden or another system's rules judge all of its calls together.
-
-
 def as_one_turn(session: Session) -> Turn | None:
     """Return all turns as one, which ends with the last and stands at its root; none where there is no turn."""
     if not session.turns:

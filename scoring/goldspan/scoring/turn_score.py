@@ -40,8 +40,6 @@ from goldspan.scoring.verdict import (
     why_not_known,
 )
 
-# Calls of a turn aligned with expected ones, as their criterion says.
-
 
 class AlignedCalls(NamedTuple):
     """The partner of each expected call, and what came to light on the way."""
@@ -94,10 +92,7 @@ def align_calls(
     )
 
 
-# What a turn may still be worth where something in it is unknown.
-#
-# Calls are aligned by what is known of them. One that is unknown, and stands for none or for another expected call, may
-# turn out to be the right one: a turn fails only if it does so whatever that may be.
+# A call that is unknown may turn out to be the right one: a turn fails only if it does so whatever that may be.
 
 
 def reason_of_unknown(matches: Sequence[CallMatch], calls: Sequence[ToolCall]) -> Reason | None:
@@ -125,11 +120,8 @@ def most_of_each(
     ]
 
 
-# Forbidden calls: which actual ones are among them, and what that means for the turn.
-#
 # A forbidden call with arguments is violated by every call that has these, whatever else it stands for; one without, by
-# every call of its tool that stands for no expected one. A violation fails the turn and its session; scores stay as
-# they are.
+# every call of its tool that stands for no expected one.
 
 _KEPT = Verdict(None, Label.PASS)
 _VIOLATED = Verdict(None, Label.FAIL)

@@ -171,15 +171,10 @@ class _ManyCalls:
                 self._blocks.append((row, BestMatchings(matching)))
 
 
-# Ordered alignment with free order on both sides: inside groups of expected calls, and inside batches of actual ones.
-#
-# An expected call of an earlier group never goes to a later batch than one of a later group. So groups and
-# batches form a
-# staircase: from each pair of a group and a batch it goes on with the next batch, and then only calls of this group are
-# used up, or with the next group, and then only calls of this batch are.
-
-
-"""Row by column; 0 where the two may not be aligned."""
+# Order is free inside groups of expected calls and inside batches of actual ones. An expected call of an earlier group
+# never goes to a later batch than one of a later group. So groups and batches form a staircase: from each pair of them
+# it goes on with the next batch, and then only calls of this group are used up, or with the next group, and then only
+# calls of this batch are.
 
 _MOST_STEPS = 200_000
 """How many ways to pair up parts of groups and batches are looked at."""

@@ -1,13 +1,7 @@
-"""ADK's eval sets as golden sets: one golden for each eval case, literal, nothing in it has a meaning of goldspan's.
+"""ADK's eval sets as golden sets: one golden for each eval case, all of it literal.
 
-Read are the fields that ADK 2.13 writes, in snake_case or camelCase: `eval_cases[].conversation[]` with tool calls in
-`intermediate_data.tool_uses[]` or in `intermediate_data.invocation_events[].content.parts[].function_call`. A case
-belongs to the session that its `session_input.session_id` pins, else to the session that has its `eval_id`. Everything
-else in the file is ADK's own business and passed over.
-
-The files before eval sets are lists, which ADK still converts: of cases, `[{name, data: [query, ...]}]`, or in a test
-file of the queries of one case, `[{query, expected_tool_use: [{tool_name, tool_input}]}]`, which has no name but the
-file's.
+Read are the fields that ADK 2.13 writes, in snake_case or camelCase, and the lists that ADK had before eval sets: of
+cases, `[{name, data: [query, ...]}]`, or of the queries of one case, `[{query, expected_tool_use: [...]}]`.
 """
 
 from __future__ import annotations

@@ -85,15 +85,9 @@ def arguments_of(
     return {}
 
 
-# BFCL's possible answers as a golden set: any of the values that an answer lists, arguments that may be left out.
-#
-# Read are BFCL's own files, `{id, ground_truth: [{function: {argument: [alternatives]}}]}` a line, those of several
-# turns, where `ground_truth` holds Python calls as text, turn by turn, and lines of `{session_id, expected: [{name,
-# any_of}]}`. Everything is literal.
-#
-# `""` among the alternatives marks an argument that may be left out (BFCL's `ast_checker`); where it is the only one,
-# nothing is expected of the argument. That BFCL ignores spaces and some punctuation in text, and tells integers from
-# floats, only its preset reproduces.
+# BFCL's possible answers: lines of `{id, ground_truth: [{function: {argument: [alternatives]}}]}`, of several turns as
+# Python calls in text, or of `{session_id, expected: [{name, any_of}]}`. Everything is literal; `""` among the
+# alternatives marks an argument that may be left out.
 
 CRITERION: dict[str, JsonValue] = {
     "default_strategy": "casefold_exact",
@@ -229,15 +223,8 @@ def _as_json(value: Any) -> JsonValue:
             raise TypeError(type(value).__name__)
 
 
-# tau2-bench's tasks as a golden set: the actions of each task, as the calls of one session in any order.
-#
-# Read are tau2's own `tasks.json`, `[{id, evaluation_criteria: {actions: [{name, arguments, compare_args,
-# requestor}]}}]`, and lines of `{session_id, expected: [{name, args, compare_args, requestor}]}`. Everything
-# is literal.
-#
-# `compare_args` names the arguments that count (tau2's `Action.compare_with_tool_call`); an empty list means that the
-# name alone does. What tau2 decides by the arguments that were passed, and that one call may stand for several actions,
-# only its preset reproduces.
+# tau2-bench's `tasks.json`, or lines of `{session_id, expected: [{name, args, compare_args, requestor}]}`, all literal.
+# `compare_args` names the arguments that count; an empty list means that the name alone does.
 
 _USER = "user"
 

@@ -1,6 +1,4 @@
-"""A file's text as JSON values that know their line, whatever the file was written in.
-
-    text -> yaml_text or json_text -> Document -> shape -> values
+"""A file's text as JSON values that know their line, and the mistakes in them.
 
 Mistakes never stop at the first: readers note them and go on. Only text that cannot be read at all, or that would grow
 beyond all bounds, ends a file at once (`Unreadable`).

@@ -81,10 +81,6 @@ def duplicate_key_message(line: int) -> str:
     return f"this key appears twice in one object (first on line {line}): remove one of them"
 
 
-# JSON lines as a golden set: one golden a line, and before them, if wanted, a line with the fields of the set.
-#
-# A line that cannot be read is a mistake of its own and never hides those of the others.
-
 _OF_A_SET = frozenset({"golden_set", "format", "version"})
 
 

@@ -128,8 +128,6 @@ def _unknown_option(option: str, kind: MatcherKind) -> str:
     return f"found it beside {kind.name}, which takes {allowed}: {_LITERAL}"
 
 
-# Whether one value matches a golden's value, for reports that show both.
-
 __all__ = ["ABSENT", "matches"]
 
 

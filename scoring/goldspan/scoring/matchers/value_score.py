@@ -29,11 +29,7 @@ if TYPE_CHECKING:
     from goldspan.scoring.rules import Rule
 
 
-# Pairs the elements of two lists, in any order.
-#
-# Plain elements are counted, in linear time. Where there are matchers, elements are paired as a bipartite
-# matching, which
-# is bounded: golden lists with matchers by `MOST_ITEMS`, actual ones by `LONGEST_ACTUAL`.
+# Plain elements are counted, in linear time; where there are matchers, elements are paired as a bipartite matching.
 
 MOST_ITEMS = 200
 LONGEST_ACTUAL = 10_000

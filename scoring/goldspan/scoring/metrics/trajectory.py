@@ -1,19 +1,8 @@
-"""Trajectory metrics, from the same calls that `tool_parameter_match` scores.
+"""Trajectory metrics, from the same calls that `tool_parameter_match` scores; `docs/metrics.md` defines each.
 
 An expected and an actual call *match* if they have the same name and the pair scores exactly 1 under the criterion of
-the expected call: its strategies, tolerances and matchers, and extra arguments where these are penalised. Each metric
-aligns matching calls in its own way:
-
-- `trajectory_exact_match`: the most pairs in order; 1 if every expected and every actual call has a partner, else 0.
-- `trajectory_in_order_match`: the most pairs in order; 1 if every expected call has a partner, else 0.
-- `trajectory_any_order_match`: the most pairs in any order; 1 if every expected call has a partner, else 0.
-- `trajectory_precision`, `trajectory_recall`, `trajectory_f1`: the most pairs in any order, as a share of the actual
-  calls, of the expected calls, and the harmonic mean of both.
-
-Order is as in `tool_parameter_match`: free among calls that were asked for at once, unless `parallel_calls` is
-`in_order`, whatever `ordered` says. Optional calls, and calls that stand for one, count on neither side. A session has
-the mean of its evaluated turns. A turn of which nothing is expected is not evaluated; nor is one whose score depends on
-arguments that are not known.
+the expected call. Optional calls, and calls that stand for one, count on neither side. A session has the mean of its
+evaluated turns; a turn whose score depends on arguments that are not known is not evaluated.
 """
 
 from __future__ import annotations

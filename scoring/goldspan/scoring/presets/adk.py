@@ -1,4 +1,4 @@
-"""What both ADK presets read: invocations of function calls, as google-adk 2.13.0 pairs them."""
+"""Both ADK presets: invocations of function calls, as google-adk 2.13.0 pairs them, and what each makes of them."""
 
 from __future__ import annotations
 
@@ -118,13 +118,7 @@ def _function_call(plain: dict[str, Any]) -> FunctionCall:
     return FunctionCall(name, None if args is None else checked_arguments(name, args))
 
 
-# ADK's `tool_parameter_match` as proposed in google/adk-python pull request 6726.
-#
-# Expected calls are aligned by name alone, in order, each with the earliest call that is left after the partner of the
-# one before; a call without partner scores 0.0 and blocks nothing. A call's score is the share of its expected
-# arguments that are present and equal (Python's `==`; null arguments count as none, and none expected scores 1.0).
-# Extra calls and arguments cost nothing. An invocation in which nothing is expected is not evaluated and
-# leaves the mean.
+# ADK's `tool_parameter_match` as proposed in google/adk-python pull request 6726: null arguments count as none.
 
 PARAMETER_MATCH_NAME = "adk_parameter_match"
 
@@ -187,13 +181,8 @@ def _per_call(pairing: _Pairs) -> tuple[dict[str, Any], ...]:
     )
 
 
-# ADK's `tool_trajectory_avg_score` (`TrajectoryEvaluator`, google-adk 2.13.0).
-#
-# An invocation scores 1.0 or 0.0; the case scores their mean. Calls are equal when name and arguments are
-# (Python's `==`;
-# null arguments are not empty ones). `EXACT`: the same calls in the same places. `IN_ORDER`: the expected calls are a
-# subsequence. `ANY_ORDER`: each finds an equal call of its own. With nothing expected, `EXACT` wants nothing called and
-# the other two pass whatever was.
+# ADK's `tool_trajectory_avg_score` (`TrajectoryEvaluator`, google-adk 2.13.0): null arguments are not empty ones.
+# With nothing expected, `EXACT` wants nothing called, and the other two pass whatever was.
 
 TRAJECTORY_NAME = "adk_trajectory"
 

@@ -1,9 +1,4 @@
-"""Axion's `ToolCorrectness` (ax-foundry/axion, 7ab96dc).
-
-An expected call is found or not: Axion gives no partial credit inside a call. In any order each expected call, in turn,
-takes the first equal call that is left; in strict order everything has to stand where it was expected. Nothing
-expected scores 1.0 if nothing was called and 0.0 otherwise.
-"""
+"""Axion's `ToolCorrectness` (ax-foundry/axion, 7ab96dc); no partial credit inside a call."""
 
 from __future__ import annotations
 

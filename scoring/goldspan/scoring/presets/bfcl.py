@@ -1,8 +1,7 @@
 """BFCL's `ast_checker` for Python functions (bfcl-eval 2026.3.23): valid or not.
 
-A golden has, for each argument, a list of alternatives; `""` among them marks an argument that may be left out. Extra
-arguments, extra calls, missing and repeated ones are always wrong. Several calls match in any order, each expected
-one in turn taking the first that fits: without going back, so that overlapping alternatives can take the wrong one.
+Each expected call in turn takes the first that fits, without going back, so that overlapping alternatives can take
+the wrong one.
 """
 
 from __future__ import annotations
@@ -19,12 +18,8 @@ from goldspan.scoring.metric_results import PresetResult, judged, not_evaluated
 from goldspan.scoring.presets.inputs import InputMissingError, PlainCall, PresetOptions, checked_arguments, plain_calls
 from goldspan.scoring.verdict import Reason
 
-# How BFCL's `ast_checker` judges one argument: its type first, then its value among the alternatives.
-#
-# Types are exact (`True` is no integer), with two ways round: an integer passes for a float, and a value of
-# the type the
-# golden's own alternatives have passes whatever was declared (BFCL takes it for a variable's name). Strings are equal
-# after dropping blanks and `,./-_*^`, in lower case, with one kind of quotes.
+# Types are exact (`True` is no integer), but an integer passes for a float, and a value of the type of the golden's own
+# alternatives passes whatever was declared: BFCL takes it for a variable's name.
 
 TYPES: Mapping[str, type] = {
     "string": str,

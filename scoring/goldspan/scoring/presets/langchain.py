@@ -1,9 +1,4 @@
-"""LangChain's trajectory match (`create_trajectory_match_evaluator`, agentevals 0.0.9): true or false.
-
-`strict`: the same messages by role, each with the same tool calls, in any order inside a message. `superset`: each
-reference call finds a call of its own among the outputs. `subset`: the other way round. `unordered`: both. Names are
-equal or not; arguments are compared by `tool_args_match_mode`, or for single tools by `tool_args_match_overrides`.
-"""
+"""LangChain's trajectory match (`create_trajectory_match_evaluator`, agentevals 0.0.9): true or false."""
 
 from __future__ import annotations
 
@@ -15,11 +10,7 @@ from goldspan.scoring.json_values import is_dict, is_list, is_mapping, is_sequen
 from goldspan.scoring.metric_results import PresetResult, judged
 from goldspan.scoring.presets.inputs import InputMissingError, PresetOptions, items, named_call, plain_call, plain_calls
 
-# Chat messages as agentevals sees them: OpenAI roles, and the tool calls of what the assistant said.
-#
-# agentevals turns every message into OpenAI's format first, so arguments go through JSON once. Read here are dict
-# messages with OpenAI's or LangChain's roles and tool calls, and Anthropic's and OpenAI's content blocks as far as they
-# hold calls.
+# Messages come with OpenAI's or LangChain's roles and tool calls, and Anthropic's and OpenAI's content blocks.
 
 _ROLES = {
     "human": "user",

@@ -1,9 +1,6 @@
 """Ragas' `ToolCallAccuracy` and `ToolCallF1` (explodinggradients/ragas 3e28e9d).
 
-`ToolCallAccuracy`: the names have to be the same sequence (or, with `strict_order=False`, the same after sorting), else
-everything is 0.0; then the mean, over the expected calls, of the share of their arguments that are equal *as text*
-(`str()` of both). A call without expected arguments scores 1.0 only if none were passed. `ToolCallF1`: calls as sets of
-(name, arguments), rounded to four digits.
+Arguments are compared *as text*. Without expected arguments a call scores 1.0 only if none were passed.
 """
 
 from __future__ import annotations

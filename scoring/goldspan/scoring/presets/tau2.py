@@ -1,9 +1,7 @@
 """tau2-bench's action check (`Action.compare_with_tool_call`, sierra-research/tau2-bench a2c0247).
 
-An expected action is matched if any call at all of that name agrees; one call may match several actions. What has
-to agree are the arguments named in the action's `compare_args` (an empty list: none), and, where the action has no
-such list, the arguments *of the call*: a call that leaves an expected argument out still matches. The reward is 1.0
-only if every action is matched; with no action it is 1.0.
+What has to agree are the arguments named in the action's `compare_args`, else the arguments *of the call*: one that
+leaves an expected argument out still matches.
 """
 
 from __future__ import annotations

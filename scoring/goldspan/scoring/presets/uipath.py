@@ -1,10 +1,6 @@
 """UiPath's four tool-call evaluators (uipath 2.14.44), with the layout of their justifications.
 
-`args`: each expected call takes the first free call of its name whose arguments cover the expected ones (`==`, no
-partial credit); calls that do not are tried again for the next. `order`: the longest common subsequence of names.
-`count`: the share of satisfied comparisons. `output`: as `args`, with the output for arguments. `strict` leaves 1.0 or
-0.0. Both sides empty is 1.0, one of them 0.0. A call with a tool id is matched by it alone, any other by its sanitised
-name.
+A call that does not cover the expected one is tried again for the next. Both sides empty is 1.0, one of them 0.0.
 """
 
 from __future__ import annotations
@@ -24,8 +20,6 @@ from goldspan.scoring.json_values import is_dict, is_mapping, is_sequence
 from goldspan.scoring.metric_results import PresetResult
 from goldspan.scoring.presets.inputs import InputMissingError, PlainCall, PresetOptions, items, plain_call, plain_calls
 
-# What UiPath's tool-call evaluators read: criteria, checked by pydantic as they check them, and attributes of spans.
-#
 # The models bear UiPath's names because their `repr` and their validation errors are part of what is reproduced.
 
 _DISALLOWED = re.compile(r"[^a-zA-Z0-9_-]")
