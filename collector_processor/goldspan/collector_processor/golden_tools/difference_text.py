@@ -8,7 +8,6 @@ from difflib import ndiff
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from goldspan.collector_processor.golden_tools.differences import NOTHING, Change
 from goldspan.collector_processor.golden_tools.writing import on_one_line
 from goldspan.collector_processor.replay.wording import counted
 from goldspan.scoring.json_values import is_mapping, shown, shown_name

@@ -19,14 +19,13 @@ from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.goldens import GoldenIndex
 from goldspan.scoring.goldens.documents import ValuePath, path_text
 from goldspan.scoring.goldens.golden import ExpectedCall, Golden, GoldenTurn
-from goldspan.scoring.json_values import shown, shown_name, steps_of
+from goldspan.scoring.json_values import is_mapping, is_sequence, shown, shown_name, steps_of
 from goldspan.scoring.matchers import escape_literal
 from goldspan.scoring.matchers.kinds.literal import dollar_keys
 from goldspan.scoring.matchers.value_score import MOST_DIFFERING
 from goldspan.scoring.results import ArgumentResult, CallResult, Outcome, TurnResult
 from goldspan.scoring.run import RunResult
 from goldspan.scoring.sessions import JsonValue, Session, ToolCall
-from goldspan.scoring.type_guards import is_mapping, is_sequence
 from goldspan.scoring.verdict import Reason
 
 

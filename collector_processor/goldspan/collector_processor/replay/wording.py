@@ -10,12 +10,11 @@ from typing import Any
 
 from rich.cells import cell_len, set_cell_size
 
-from goldspan.scoring.json_values import plain
+from goldspan.scoring.json_values import is_dict, is_list, plain
 from goldspan.scoring.matchers import reading
 from goldspan.scoring.matchers.kinds.literal import dollar_keys
 from goldspan.scoring.matchers.reading import matches
 from goldspan.scoring.sessions import JsonValue
-from goldspan.scoring.type_guards import is_dict, is_list
 
 NO_SCORE = "-"
 

@@ -42,11 +42,10 @@ from goldspan.collector_processor.report.model import (
     TurnReport,
 )
 from goldspan.collector_processor.report.terminal import call_text
-from goldspan.scoring.json_values import plain
+from goldspan.scoring.json_values import is_dict, is_list, plain
 from goldspan.scoring.matchers.kinds.literal import dollar_keys
 from goldspan.scoring.results import Outcome
 from goldspan.scoring.sessions import JsonValue
-from goldspan.scoring.type_guards import is_dict, is_list
 from goldspan.scoring.verdict import Label, Reason
 
 LONGEST = 20_000

@@ -9,7 +9,6 @@ from typing import Any
 
 from rich.cells import cell_len, set_cell_size
 
-from goldspan.collector_processor.replay.wording import printable
 from goldspan.scoring.json_values import is_dict, is_list, plain
 from goldspan.scoring.matchers import reading
 from goldspan.scoring.matchers.kinds.literal import dollar_keys

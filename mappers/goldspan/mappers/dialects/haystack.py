@@ -13,7 +13,7 @@ from goldspan.mappers.dialects.reading.messages import last_user_text
 from goldspan.mappers.dialects.reading.recorded_values import at, literal_at
 from goldspan.mappers.facts import Role
 from goldspan.mappers.spans import Attributes, SpanView
-from goldspan.scoring.type_guards import is_dict, is_sequence
+from goldspan.scoring.json_values import is_dict, is_sequence
 
 
 def _asked(given: Any) -> Any:

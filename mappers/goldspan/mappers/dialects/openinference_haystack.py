@@ -8,10 +8,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from goldspan.mappers.dialects.reading.dialect_table import DialectTable
-from goldspan.mappers.dialects.reading.protocol import Advice
+from goldspan.mappers.dialects.reading.dialect_table import Advice, DialectTable, Rule, Source
 from goldspan.mappers.dialects.reading.recorded_values import at, literal_at
-from goldspan.mappers.dialects.reading.rules import Rule, Source
 from goldspan.mappers.facts import Role
 from goldspan.mappers.spans import Attributes, SpanView
 from goldspan.scoring.json_values import is_dict, is_sequence

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from goldspan.mappers.readers.otlp_json import SPAN_KINDS, STATUS_CODES, integer
-from goldspan.scoring.type_guards import is_dict, is_list
+from goldspan.scoring.json_values import is_dict, is_list
 
 _OTEL_FIELDS = frozenset(
     {

@@ -17,8 +17,8 @@ from goldspan.mappers.spans import (
     SpanOutline,
     UndecodedSpan,
 )
+from goldspan.scoring.json_values import is_mapping
 from goldspan.scoring.sessions import SpanRef
-from goldspan.scoring.type_guards import is_mapping
 
 _MAX_RESOURCES = 256
 

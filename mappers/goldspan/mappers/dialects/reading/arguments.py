@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from goldspan.mappers.dialects.reading.recorded_values import literal, loads
+from goldspan.scoring.json_values import is_dict, is_list, is_mapping, is_sequence
 from goldspan.scoring.sessions import NO_CONTENT, Capture, Content
-from goldspan.scoring.type_guards import is_dict, is_list, is_mapping, is_sequence
 
 # Which recorded values are hidden or cut off (R10): redaction tokens, length limits, marks of truncation.
 

@@ -39,8 +39,8 @@ from goldspan.mappers.dialects.reading.protocol import LogReading, Reading
 from goldspan.mappers.dialects.reading.recorded_values import identifier
 from goldspan.mappers.facts import ContextFacts, ModelFacts, Role, ToolFacts
 from goldspan.mappers.spans import STATUS_ERROR, Attributes, LogView, SpanView
+from goldspan.scoring.json_values import is_mapping, is_sequence
 from goldspan.scoring.sessions import Capture, Content
-from goldspan.scoring.type_guards import is_mapping, is_sequence
 
 # What a dialect's table is made of: rules that recognise spans, and sources of values.
 

@@ -20,8 +20,8 @@ from goldspan.mappers.dialects.reading.recorded_values import decoded, identifie
 from goldspan.mappers.facts import NO_CONTEXT, ContextFacts, LogFacts, ToolFacts
 from goldspan.mappers.spans import DecodedSpan, EventView, LogView, SpanView
 from goldspan.scoring.errors import DialectError
+from goldspan.scoring.json_values import is_mapping
 from goldspan.scoring.sessions import NO_CONTENT, Content
-from goldspan.scoring.type_guards import is_mapping
 
 DETAILS = "gen_ai.client.inference.operation.details"
 MESSAGE_EVENTS = frozenset({DETAILS, CHOICE, *INPUT_EVENTS})
