@@ -1,4 +1,4 @@
-"""The instrumentation scope of emitted telemetry, the context of the evaluated span, and suppressed instrumentation."""
+"""Emits evaluations as events and metric points by OpenTelemetry's API, and counts what happens in goldspan itself."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from opentelemetry.trace import INVALID_SPAN, NonRecordingSpan, SpanContext, Tra
 from goldspan.collector_processor.emit import names
 from goldspan.collector_processor.emit.attributes import event_attributes, tool_name
 from goldspan.collector_processor.emit.evaluation import SHARE, Evaluation, Level
-from goldspan.mappers.facts import ResourceFacts
 from goldspan.scoring.errors import GoldspanError
 from goldspan.scoring.metric_results import Range
 from goldspan.scoring.results import CallResult, Outcome
@@ -114,8 +113,9 @@ class MetricEmitter:
     ) -> None:
         self._meter = get_meter(SCOPE, scope_version(), meter_provider)
         self._agents = frozenset(agent_names)
-        self._tools = _FirstNames(name_limit)
-        self._arguments = _FirstNames(name_limit)
+        self._name_limit = name_limit
+        self._tools = set[str]()
+        self._arguments = set[str]()
         self._instruments: dict[str, _Instruments] = {}
 
     def record(self, evaluation: Evaluation) -> None:
@@ -155,17 +155,20 @@ class MetricEmitter:
             tool = common.get(names.TOOL_NAME.name, "")
             for outcome in (Outcome.MISMATCHED, Outcome.MISSING):
                 for argument in call.arguments_with(outcome):
-                    shown = argument if self._arguments.admits(f"{tool}\n{argument}") else names.OTHER
+                    shown = _shown(f"{tool}\n{argument}", self._arguments, self._name_limit, argument)
                     instruments.argument_mismatches.add(1, common | {names.ARGUMENT.of(metric): shown}, context)
 
     def _common_attributes(self, evaluation: Evaluation) -> PointAttributes:
         set_name, at, _ = evaluation.golden_set.rpartition("@")
-        attributes = _resource_attributes(evaluation.resource)
-        attributes[names.GOLDEN_SET_NAME.of(evaluation.metric)] = set_name if at else evaluation.golden_set
+        attributes = {names.GOLDEN_SET_NAME.of(evaluation.metric): set_name if at else evaluation.golden_set}
+        if evaluation.resource.service_name is not None:
+            attributes[names.SERVICE_NAME.name] = evaluation.resource.service_name
+        if evaluation.resource.environment is not None:
+            attributes[names.ENVIRONMENT.name] = evaluation.resource.environment
         if evaluation.preset is not None:
             attributes[names.PRESET.of(evaluation.metric)] = evaluation.preset
         if isinstance(evaluation.detail, CallResult) and (tool := tool_name(evaluation.detail)) is not None:
-            attributes[names.TOOL_NAME.name] = tool if self._tools.admits(tool) else names.OTHER
+            attributes[names.TOOL_NAME.name] = _shown(tool, self._tools, self._name_limit, tool)
         if evaluation.agent is not None and evaluation.agent in self._agents:
             attributes[names.AGENT_NAME.name] = evaluation.agent
         return attributes
@@ -204,29 +207,11 @@ def _boundaries(scores: Range) -> Sequence[float] | None:
     return [least + (most - least) * boundary for boundary in names.SCORE_BOUNDARIES]
 
 
-def _resource_attributes(resource: ResourceFacts) -> PointAttributes:
-    attributes: PointAttributes = {}
-    if resource.service_name is not None:
-        attributes[names.SERVICE_NAME.name] = resource.service_name
-    if resource.environment is not None:
-        attributes[names.ENVIRONMENT.name] = resource.environment
-    return attributes
-
-
-class _FirstNames:
-    """Admits the first `limit` different names only: a model may invent any number of tool names."""
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._known: set[str] = set()
-
-    def admits(self, name: str) -> bool:
-        if name in self._known:
-            return True
-        if len(self._known) >= self._limit:
-            return False
-        self._known.add(name)
-        return True
+def _shown(name: str, known: set[str], limit: int, shown: str) -> str:
+    """Return `shown` for the first `limit` different names only: a model may invent any number of tool names."""
+    if len(known) < limit:
+        known.add(name)
+    return shown if name in known else names.OTHER
 
 
 class SelfTelemetry:

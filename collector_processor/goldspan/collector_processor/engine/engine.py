@@ -83,8 +83,7 @@ class Engine:
             trace.session_ids.update((session_id, None) for _, session_id in fact.session_keys)
             self._records += 1
             self._changed(trace, now)
-        if self._records > self.settings.max_spans:
-            self._evict(now)
+        self._evict_excess(now)
 
     def feed(self, fact: SpanFacts, now: float) -> bool:
         """Feed one span. True: a door that writes scores on spans should hold it until an output releases it."""
@@ -97,10 +96,8 @@ class Engine:
             self.feed_log(note, now)
         repeated = self._store.tombstone_has(fact.trace_id, fact.span_id)
         if repeated is not None:
-            if repeated:
-                self.stats.repeated += 1
-            elif fact.role is not None:
-                self.stats.late += 1
+            self.stats.repeated += repeated
+            self.stats.late += not repeated and fact.role is not None
             return False
         trace = self._open(fact.trace_id, now)
         old = trace.spans.get(fact.span_id)
@@ -117,11 +114,9 @@ class Engine:
         self._changed(trace, now)
         hold = self._holds(trace, fact)
         if hold:
-            ref = fact.ref
-            self._held[ref] = now
-            trace.held.append(ref)
-        if self._records > self.settings.max_spans:
-            self._evict(now)
+            self._held[fact.ref] = now
+            trace.held.append(fact.ref)
+        self._evict_excess(now)
         return hold
 
     def feed_plain(self, plain: PlainSpanFacts, now: float) -> None:
@@ -137,8 +132,7 @@ class Engine:
         else:
             return
         self._records += len(plain)
-        if self._records > self.settings.max_spans:
-            self._evict(now)
+        self._evict_excess(now)
 
     # Time.
 
@@ -198,7 +192,7 @@ class Engine:
         times = [self._due[0][0]] if self._due else []
         if self._held:
             times.append(next(iter(self._held.values())) + self.settings.hold_timeout)
-        if self._new_roots:
+        if self._new_roots or self._pending.released:
             times.append(self._now)
         return min(times, default=None)
 
@@ -210,7 +204,7 @@ class Engine:
         """Restore the results of a session after a restart; feed its records again, too."""
         now = self._tick(now)
         self._store.add_session(session)
-        self._check_session_at(session, now + self.settings.run_idle)
+        self._check_at(session, now + self.settings.run_idle)
 
     def use_goldens(self, goldens: GoldenIndex) -> None:
         """Judge by these goldens from now on. The results of a session stay until a new record comes for it."""
@@ -231,33 +225,27 @@ class Engine:
         trace.fragments = None
         trace.last = now
         self._store.touch_trace(trace.trace_id)
-        self._check_trace_at(trace, now + self.settings.settle)
+        self._check_at(trace, now + self.settings.settle)
 
     def _tick(self, now: float) -> float:
         """Return the time; it never goes back, whatever the door's clock does."""
         self._now = max(self._now, now)
         return self._now
 
-    def _push(self, when: float, kind: str, key: str) -> float:
-        self._sequence += 1
-        heapq.heappush(self._due, (when, self._sequence, kind, key))
-        return when
-
-    def _check_trace_at(self, trace: TraceState, when: float) -> None:
-        if trace.due is None or trace.due > when:
-            trace.due = self._push(when, "trace", trace.trace_id)
-
-    def _check_session_at(self, session: SessionState, when: float) -> None:
-        if session.due is None or session.due > when:
-            session.due = self._push(when, "session", session.id)
+    def _check_at(self, state: TraceState | SessionState, when: float) -> None:
+        if state.due is None or state.due > when:
+            state.due = when
+            self._sequence += 1
+            kind, key = ("trace", state.trace_id) if isinstance(state, TraceState) else ("session", state.id)
+            heapq.heappush(self._due, (when, self._sequence, kind, key))
 
     # Held spans.
 
     def _output(self, output: OutputBuilder) -> EngineOutput:
-        released = output.released & self._held.keys()
+        earlier, self._pending = self._pending, OutputBuilder()
+        released = (output.released | earlier.released) & self._held.keys()
         for ref in released:
             del self._held[ref]
-        earlier, self._pending = self._pending, OutputBuilder()
         return EngineOutput(
             evaluations=(*earlier.evaluations, *output.evaluations),
             released=frozenset(released),
@@ -305,7 +293,7 @@ class Engine:
         """Find the complete turns of a trace, add them to their sessions, and decide when to check the trace again."""
         settled_at = trace.last + self.settings.settle
         if not at_once and now < settled_at:
-            self._check_trace_at(trace, settled_at)
+            self._check_at(trace, settled_at)
             return
         if not trace.ready and not self.settings.report_unmatched and not self._may_matter(trace):
             self._pass_unwanted_trace(trace, now, output, end_of_input=end_of_input)
@@ -317,7 +305,7 @@ class Engine:
             if end_of_input or now >= ready_at:
                 ready.append(fragment)
             else:
-                self._check_trace_at(trace, ready_at)
+                self._check_at(trace, ready_at)
         if ready != trace.ready:
             output.touched.update(dict.fromkeys(fragment.session.id for fragment in (*trace.ready, *ready)))
             self._remove_from_sessions(trace, {fragment.session.id for fragment in ready})
@@ -338,7 +326,7 @@ class Engine:
         )
         waits_until = trace.last if rooted else trace.last + self.settings.caller_timeout
         if now < waits_until and not end_of_input:
-            self._check_trace_at(trace, waits_until)
+            self._check_at(trace, waits_until)
             return
         output.release_all(trace)
         if trace.recognised and not trace.counted:
@@ -353,12 +341,14 @@ class Engine:
 
     def _drop_unwanted_trace(self, trace: TraceState, now: float, output: OutputBuilder) -> None:
         """Drop a quiet trace that no golden wants; it needs no tombstone, as it has no results."""
-        if not trace.ready and self._may_matter(trace):
-            self._drop_without_spans(trace, now)
-            return
-        quiet_at = trace.last + self.settings.trace_retention
+        without_spans = not trace.ready and self._may_matter(trace)  # log records of a wanted session only
+        quiet_at = trace.last + (self.settings.retention if without_spans else self.settings.trace_retention)
         if now < quiet_at:
-            self._check_trace_at(trace, quiet_at)
+            self._check_at(trace, quiet_at)
+            return
+        if without_spans:
+            self._records -= trace.size
+            self._store.drop_with_tombstones([trace.trace_id], now)
             return
         for session_id in {fragment.session.id for fragment in trace.ready}:
             session = self._store.session(session_id)
@@ -369,15 +359,6 @@ class Engine:
                     self._store.drop_session(session_id)
         self._records -= trace.size
         self._store.drop_trace(trace.trace_id)
-
-    def _drop_without_spans(self, trace: TraceState, now: float) -> None:
-        """Drop a trace that has log records of a wanted session only: their spans never came."""
-        quiet_at = trace.last + self.settings.retention
-        if now < quiet_at:
-            self._check_trace_at(trace, quiet_at)
-            return
-        self._records -= trace.size
-        self._store.drop_with_tombstones([trace.trace_id], now)
 
     # Sessions.
 
@@ -392,7 +373,7 @@ class Engine:
         session.traces[trace.trace_id] = None
         session.last = now
         session.judged = False
-        self._check_session_at(session, now + self.settings.run_idle)
+        self._check_at(session, now + self.settings.run_idle)
 
     def _remove_from_sessions(self, trace: TraceState, stays_in: set[str]) -> None:
         """Remove a trace from the sessions that it does not belong to any longer, by its newer spans."""
@@ -404,15 +385,15 @@ class Engine:
     def _advance_session(self, session: SessionState, now: float, output: OutputBuilder) -> None:
         """Judge the runs of a quiet session; later drop its traces; later forget it."""
         if now < session.last + self.settings.run_idle:
-            self._check_session_at(session, session.last + self.settings.run_idle)
+            self._check_at(session, session.last + self.settings.run_idle)
         elif not session.judged:
             self._judge.judge(session.id, output, complete=True)
-            self._check_session_at(session, session.last + self.settings.retention)
+            self._check_at(session, session.last + self.settings.retention)
         elif session.traces:
             group = self._sharing_traces([session.id])
             quiet_at = max(member.last for member in group) + self.settings.retention
             if now < quiet_at:
-                self._check_session_at(session, quiet_at)
+                self._check_at(session, quiet_at)
             else:
                 self._drop_sessions(group, now)
         else:
@@ -431,16 +412,20 @@ class Engine:
         for session in sessions:
             for trace_id in session.traces:
                 trace = self._store.trace(trace_id)
-                self._records -= trace.size if trace is not None else 0
+                if trace is not None:
+                    self._records -= trace.size
+                    self._pending.release_all(trace)
                 self._store.drop_with_tombstones([trace_id], now)
             session.traces.clear()
             session.results.clear()
             session.turns.clear()
             session.complete_runs.clear()
-            self._check_session_at(session, now + self.settings.tombstone_ttl)
+            self._check_at(session, now + self.settings.tombstone_ttl)
 
-    def _evict(self, now: float) -> None:
-        """Judge the least recently active session as incomplete and drop it, with those that share its traces."""
+    def _evict_excess(self, now: float) -> None:
+        """Beyond the limit, judge the session quiet for longest as incomplete and drop it, and those sharing a trace."""
+        if self._records <= self.settings.max_spans:
+            return
         self._records -= self._store.drop_plain(0, self._records - self.settings.max_spans)
         if self._records <= self.settings.max_spans:
             return
@@ -451,6 +436,7 @@ class Engine:
             self._add_to_session(fragment, oldest, now)
         if not oldest.ready:
             self._records -= oldest.size
+            self._pending.release_all(oldest)
             self._store.drop_trace(oldest.trace_id)
             return
         group = self._sharing_traces([fragment.session.id for fragment in oldest.ready])

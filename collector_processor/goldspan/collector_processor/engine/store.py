@@ -256,14 +256,10 @@ class SpanBuffer(Generic[Trace, Record]):
         if calls:
             self._with_calls.update(records)
         self._number += 1
-        number, by_trace = self._number, self._by_trace
         for trace, some in records.items():
-            if trace in by_trace:
-                by_trace[trace].append((number, some))
-            else:
-                by_trace[trace] = [(number, some)]
+            self._by_trace.setdefault(trace, []).append((self._number, some))
         self.size += size
-        self._batches.append((now, number, size, tuple(records)))
+        self._batches.append((now, self._number, size, tuple(records)))
 
     def take(self, trace: Trace) -> list[Record]:
         """Remove and return the records of a trace."""
@@ -284,19 +280,14 @@ class SpanBuffer(Generic[Trace, Record]):
         while self._batches and (self._batches[0][0] + self._retention <= now or self.size > self.max_bytes):
             _, number, size, traces = self._batches.popleft()
             self.size -= size
-            self._drop(number, traces)
-
-    def _drop(self, number: int, traces: Iterable[Trace]) -> None:
-        for trace in traces:
-            entries = self._by_trace.get(trace)
-            if entries is None or entries[0][0] > number:
-                continue
-            del entries[0]
-            calls = trace in self.unwanted or trace in self._with_calls
-            if not entries:
-                del self._by_trace[trace]
-                self.unwanted.discard(trace)
-                self._with_calls.discard(trace)
-            self._lost[trace] = calls or self._lost.get(trace, False)
-            if len(self._lost) > _MAX_REMEMBERED_LOSSES:
-                self._lost.popitem(last=False)
+            for trace in traces:
+                entries = self._by_trace.get(trace)
+                if entries is None or entries[0][0] > number:
+                    continue
+                del entries[0]
+                calls = trace in self.unwanted or trace in self._with_calls
+                if not entries:
+                    self.take(trace)
+                self._lost[trace] = calls or self._lost.get(trace, False)
+                if len(self._lost) > _MAX_REMEMBERED_LOSSES:
+                    self._lost.popitem(last=False)

@@ -28,7 +28,7 @@ from goldspan.scoring.errors import GoldspanError, SettingsError
 from goldspan.scoring.goldens import GoldenIndex, GoldenSet, load_goldens
 from goldspan.scoring.goldens.loading import Source
 from goldspan.scoring.metrics.session_metrics import MetricSource
-from goldspan.scoring.run import Scorer, scorer_of
+from goldspan.scoring.run import scorer_of
 
 _logger = logging.getLogger("goldspan")
 
@@ -119,7 +119,11 @@ class ToolParameterMatchExporter(SpanExporter):
             max_held_spans=max_held_spans,
             max_held_bytes=max_held_bytes,
         )
-        telemetry = SelfTelemetry(meter_provider)
+        try:
+            scorer = scorer_of(preset=preset, metrics=metrics, run=MetricWorkers(metric_timeout))
+        except GoldspanError as error:
+            raise SettingsError(str(error)) from None
+        self._telemetry = telemetry = SelfTelemetry(meter_provider)
         settings = EngineSettings(
             settle=settle,
             hold_timeout=hold_timeout,
@@ -127,7 +131,7 @@ class ToolParameterMatchExporter(SpanExporter):
             max_spans=MAX_KNOWN_SPANS,
             remote_callers=False,
             include_values=include_values,
-            scorer=_scorer(preset, metrics, metric_timeout),
+            scorer=scorer,
             assembly=AssemblySettings(session_gap=session_gap),
         )
         self._inner = inner
@@ -141,7 +145,11 @@ class ToolParameterMatchExporter(SpanExporter):
         self._pipeline = SpanPipeline(
             inner,
             may_tell=registry.may_tell,
-            new_filter=None if index is None else lambda: _trace_filter(index, settings, registry, telemetry),
+            new_filter=None
+            if index is None
+            else lambda: TraceFilter(
+                index, settings, registry, content=scorer.reads_content(index.goldens), on_failure=telemetry.failure
+            ),
             hold=HoldSettings(_is_on(hold), hold_timeout, max_held_spans, max_held_bytes),
             events=EventEmitter(logger_provider),
             metrics=MetricEmitter(meter_provider, agent_names=agent_names),
@@ -168,7 +176,7 @@ class ToolParameterMatchExporter(SpanExporter):
         try:
             inner_flushed = self._inner.force_flush(max(0, int((end - time.monotonic()) * 1000)))
         except Exception as error:  # noqa: BLE001 - the inner exporter is the user's
-            self._pipeline.count_failure("export", error)
+            self._telemetry.failure("export", error)
             return False
         return flushed and inner_flushed is not False  # many exporters return nothing
 
@@ -190,7 +198,7 @@ class ToolParameterMatchExporter(SpanExporter):
             else:
                 shutdown()
         except Exception as error:  # noqa: BLE001 - the inner exporter is the user's
-            self._pipeline.count_failure("export", error)
+            self._telemetry.failure("export", error)
 
     def warn_of_second_exporter(self, span: Span) -> None:
         """Warn if the span's tracer provider has another exporter that sends to the same place. Never raises."""
@@ -244,20 +252,6 @@ def _is_on(hold: object) -> bool:
     if hold not in ("on", "off", True, False):
         raise SettingsError(f"hold: found {hold!r}, expected 'on' or 'off'")
     return hold in ("on", True)
-
-
-def _scorer(preset: str | Mapping[str, object] | None, metrics: Iterable[MetricSource], timeout: float) -> Scorer:
-    try:
-        return scorer_of(preset=preset, metrics=metrics, run=MetricWorkers(timeout))
-    except GoldspanError as error:
-        raise SettingsError(str(error)) from None
-
-
-def _trace_filter(
-    goldens: GoldenIndex, settings: EngineSettings, registry: DialectRegistry, telemetry: SelfTelemetry
-) -> TraceFilter:
-    content = settings.scorer.reads_content(goldens.goldens)
-    return TraceFilter(goldens, settings, registry, content=content, on_failure=telemetry.failure)
 
 
 def _usable(goldens: Goldens, criterion: Criterion | None, telemetry: SelfTelemetry) -> GoldenIndex | None:

@@ -3,7 +3,7 @@
     thread           step       where                 what happens
     agent            on_start   span_processor        the root is noted, the session of `session_scope` is stamped
     agent            on_end     span_processor        the SDK's BatchSpanProcessor queues the span
-    agent            on_emit    log_record_processor  a log record is queued (`LogRecordQueue`, below)
+    agent            on_emit    log_record_processor  a log record is queued (`add_log_record`, below)
     batch            export     span_exporter         `SpanPipeline.export` gets a batch of spans
                      filter     trace_filter          spans of traces with a golden are read (mappers), others are not
                      feed       engine/               what was read is joined to calls, turns and sessions
@@ -26,7 +26,7 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -101,6 +101,7 @@ class SpanPipeline:
         self._events = events
         self._metrics = metrics
         self._telemetry = telemetry
+        self._log_reader = SdkReader()
         self._closed = False
         self._reported_held = (0, 0)
         self._counted = EngineStats()
@@ -126,14 +127,18 @@ class SpanPipeline:
         if (trace_filter := self._filter) is not None:
             trace_filter.root_started(span)
 
-    def add_log_record(self, record: object) -> None:
+    def add_log_record(self, record: Any) -> None:
         """Queue a log record of the SDK. Called by the agent's threads: never blocks and never raises."""
         if self._filter is None or self._closed:
             return
         try:
-            if not self._logs.put(record):
+            if not getattr(record, "log_record", record).trace_id or not self._may_tell(*log_event(record)):
+                return
+            if len(self._logs) >= MAX_QUEUED_LOGS:
                 self._telemetry.problems(1, "dropped_log_record")
-            elif len(self._logs) in (1, _MANY_LOGS):
+                return
+            self._logs.append(self._log_reader.log_view(record))
+            if len(self._logs) in (1, _MANY_LOGS):
                 self._timer.set_at_latest(time.monotonic() + (_LOG_DELAY if len(self._logs) == 1 else 0.0))
         except Exception as error:  # noqa: BLE001 - a broken record must not reach the agent
             self._telemetry.failure("read", error)
@@ -156,10 +161,6 @@ class SpanPipeline:
         self._timer.set(None)
         if not flushed:
             self._telemetry.dropped(len(self._held), "shutdown")
-
-    def count_failure(self, where: str, error: Exception) -> None:
-        """Count an exception that a caller contained, and log the first of its kind."""
-        self._telemetry.failure(where, error)
 
     def _export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         now = time.monotonic()
@@ -214,7 +215,8 @@ class SpanPipeline:
 
     def _read_logs(self, now: float) -> None:
         """Read the queued log records, before the turns that they belong to are scored."""
-        for view in self._logs.drain():
+        while self._logs:
+            view = self._logs.popleft()
             if self._filter is not None:
                 self._filter.add_log(view, now)
 
@@ -306,40 +308,10 @@ class SpanPipeline:
         """Start with nothing held and nothing read: at first, and in a forked child."""
         self._lock = threading.RLock()
         self._held = HeldSpans(self._hold_settings.max_spans, self._hold_settings.max_bytes)
-        self._logs = LogRecordQueue(self._may_tell)
+        self._logs = deque[LogView]()
         self._timer = Timer(self._on_timer, "goldspan-timer")
         self._start_filter()
 
     def _start_filter(self) -> None:
         self._filter = None if self._new_filter is None else self._new_filter()
         self._counted = EngineStats()
-
-
-class LogRecordQueue:
-    """A bounded queue of the log records that may hold content of a span, as they were when they were added.
-
-    Safe to use from several threads.
-    """
-
-    def __init__(self, may_tell: Callable[[str, Mapping[str, Any]], bool]) -> None:
-        """Keep the records for whose event name and attributes `may_tell` is true."""
-        self._may_tell = may_tell
-        self._reader = SdkReader()
-        self._queue = deque[LogView]()
-
-    def __len__(self) -> int:
-        return len(self._queue)
-
-    def put(self, record: Any) -> bool:
-        """Queue a record of the SDK if it matters. False if the queue is full. Raises what a broken record raises."""
-        if not getattr(record, "log_record", record).trace_id or not self._may_tell(*log_event(record)):
-            return True
-        if len(self._queue) >= MAX_QUEUED_LOGS:
-            return False
-        self._queue.append(self._reader.log_view(record))
-        return True
-
-    def drain(self) -> Iterator[LogView]:
-        """Remove and yield all queued records, oldest first."""
-        while self._queue:
-            yield self._queue.popleft()

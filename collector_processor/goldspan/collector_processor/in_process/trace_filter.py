@@ -65,6 +65,17 @@ class _Decision(Enum):
     WAIT_FOR_SESSION = auto()
 
 
+class ScannedSpans(NamedTuple):
+    """Spans of one trace, sorted by whether a dialect marks them, and the sessions that they name."""
+
+    plain: Sequence[ReadableSpan]
+    """Spans without a marker."""
+    marked: Sequence[ReadableSpan]
+    session_ids: Mapping[str, None]
+    is_opaque: bool
+    """A dialect marks some of them that finds session ids in a way of its own, or refers to other traces."""
+
+
 class TraceFilter:
     """One engine, and the traces that it does not know. Not thread-safe, except for `root_started`."""
 
@@ -95,7 +106,6 @@ class TraceFilter:
         self._store = MemoryStore()
         self.engine = Engine(goldens, settings, self._store)
         self._buffer = SpanBuffer[int, Unread](retention=settings.trace_retention, max_bytes=MAX_BUFFER_BYTES)
-        self._markers = MarkerScan(registry, self._reader)
         self._roots = RunningRoots()
         self._without_session = TracesWithoutSession(settings.settle, settings.hold_timeout)
         self._released: set[SpanRef] = set()
@@ -177,7 +187,7 @@ class TraceFilter:
         for trace, of_trace in traces.items():
             trace_id = format(trace, "032x")
             if not self._is_known(trace_id):
-                scan = self._markers.scan(of_trace)
+                scan = self._scan(of_trace)
                 decision = self._decide(trace, trace_id, scan)
                 if decision is _Decision.LEAVE_UNREAD:
                     self._buffer_spans(trace, scan.plain, scan.marked, now)
@@ -186,7 +196,7 @@ class TraceFilter:
                     to_hold += self._wait_for_session(trace, trace_id, of_trace, scan, now)
                     continue
                 self._read_buffered(trace, trace_id, now)
-            plain, others = self._markers.split(of_trace)
+            plain, others = self._split(of_trace)
             self._feed_unread(trace_id, map(plain_span, plain), now)
             to_read += others
         self._buffer.expire(now)
@@ -258,7 +268,8 @@ class TraceFilter:
 
     def _sessions_of_root(self, trace: int) -> list[str]:
         root = self._roots.get(trace)
-        return [] if root is None else self._markers.sessions_of_running(root)
+        # The attributes of a running span may change meanwhile, so they are copied.
+        return [] if root is None else [session_id for session_id, _ in self._session_ids(dict(root.attributes or {}))]
 
     def _sessions_of_logs(self, trace: int) -> Iterator[str]:
         for record in self._buffer.records(trace):
@@ -327,15 +338,13 @@ class TraceFilter:
 
     def _feed(self, span: ReadableSpan, now: float) -> SpanRef | None:
         """Read a span and feed it to the engine. Returns its ids if it should be held for a result."""
+        where = "read"
         try:
             facts = self._registry.read(self._reader.view(span), content=self._content)
-        except Exception as error:  # noqa: BLE001 - a span that cannot be read is still exported
-            self._on_failure("read", error)
-            return None
-        try:
+            where = "engine"
             return facts.ref if self.engine.feed(facts, now) and facts.span_id else None
-        except Exception as error:  # noqa: BLE001 - a span that the engine fails on is still exported
-            self._on_failure("engine", error)
+        except Exception as error:  # noqa: BLE001 - a span that cannot be read or scored is still exported
+            self._on_failure(where, error)
             return None
 
     def _feed_log(self, facts: LogFacts, now: float) -> None:
@@ -344,27 +353,7 @@ class TraceFilter:
         except Exception as error:  # noqa: BLE001 - the other records may be good
             self._on_failure("engine", error)
 
-
-class ScannedSpans(NamedTuple):
-    """Spans of one trace, sorted by whether a dialect marks them, and the sessions that they name."""
-
-    plain: Sequence[ReadableSpan]
-    """Spans without a marker."""
-    marked: Sequence[ReadableSpan]
-    session_ids: Mapping[str, None]
-    is_opaque: bool
-    """A dialect marks some of them that finds session ids in a way of its own, or refers to other traces."""
-
-
-class MarkerScan:
-    """Looks for the attribute keys that the dialects of a registry know, without reading the spans."""
-
-    def __init__(self, registry: DialectRegistry, reader: SdkReader) -> None:
-        """`registry` reads resources, through `reader`."""
-        self._registry = registry
-        self._reader = reader
-
-    def scan(self, spans: Iterable[ReadableSpan]) -> ScannedSpans:
+    def _scan(self, spans: Iterable[ReadableSpan]) -> ScannedSpans:
         """Scan spans of one trace. Every span of every trace passes here, so this is as fast as can be."""
         registry = self._registry
         (keys, bare_scopes), session_keys, opaque = registry.markers, registry.session_keys, registry.opaque_markers
@@ -389,7 +378,7 @@ class MarkerScan:
             is_opaque = is_opaque or not opaque.isdisjoint(hits)
         return ScannedSpans(plain, marked, session_ids, is_opaque)
 
-    def split(self, spans: Iterable[ReadableSpan]) -> tuple[list[ReadableSpan], list[ReadableSpan]]:
+    def _split(self, spans: Iterable[ReadableSpan]) -> tuple[list[ReadableSpan], list[ReadableSpan]]:
         """Split spans into those without markers that are no root, of which ids and times are enough, and others."""
         keys, bare_scopes = self._registry.markers
         plain: list[ReadableSpan] = []
@@ -399,10 +388,6 @@ class MarkerScan:
             unmarked = keys.isdisjoint(attributes) and (attributes or scope_of(span) not in bare_scopes)
             (plain if unmarked and not is_root(span) else others).append(span)
         return plain, others
-
-    def sessions_of_running(self, span: ReadableSpan) -> list[str]:
-        """Return the sessions that a running span names. Its attributes may change meanwhile, so they are copied."""
-        return [session_id for session_id, _ in self._session_ids(dict(span.attributes or {}))]
 
     def _session_ids(self, attributes: Mapping[str, Any]) -> Iterator[tuple[str, None]]:
         for key in self._registry.session_keys.intersection(attributes):
