@@ -223,6 +223,16 @@ def test_many_threads_lose_nothing_and_never_meet_in_the_inner_exporter(make_rig
     assert len(set(ids)) == len(ids)
 
 
+def test_the_held_spans_of_an_evicted_session_leave_at_once(make_rig: MakeRig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(span_exporter, "MAX_KNOWN_SPANS", 3)
+    rig = make_rig(settle=3600, hold_timeout=3600)
+    rig.turn()
+    spans = rig.exported()
+    assert set(spans) == TURN
+    assert scores(spans["invoke_agent weather"])["tool_parameter_match.turn.reason"] == "incomplete"
+    assert rig.counted("goldspan.problems") == {"evicted_session": 1}
+
+
 def test_spans_of_a_dropped_session_are_counted_as_late_or_repeated_each_once(
     make_rig: MakeRig, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -423,7 +423,10 @@ class Engine:
             self._check_at(session, now + self.settings.tombstone_ttl)
 
     def _evict_excess(self, now: float) -> None:
-        """Beyond the limit, judge the session quiet for longest as incomplete and drop it, and those sharing a trace."""
+        """Beyond the limit, judge the least recently active session as incomplete and drop it.
+
+        Sessions that share its traces go with it, and their held spans are released with the next output.
+        """
         if self._records <= self.settings.max_spans:
             return
         self._records -= self._store.drop_plain(0, self._records - self.settings.max_spans)
