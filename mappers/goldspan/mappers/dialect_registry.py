@@ -13,7 +13,7 @@ from goldspan.mappers.assembly.session_id import DEFAULT_SESSION_KEYS
 from goldspan.mappers.dialects.reading.dialect_table import DialectTable
 from goldspan.mappers.dialects.reading.log_records import LogRegistry
 from goldspan.mappers.dialects.reading.protocol import Dialect, Reading
-from goldspan.mappers.dialects.reading.recorded_values import first_identifier, identifier
+from goldspan.mappers.dialects.reading.recorded_values import first_identifier, identifiers
 from goldspan.mappers.facts import (
     NO_CONTEXT,
     NO_RESOURCE,
@@ -300,7 +300,7 @@ class DialectRegistry:
         ]
         name, first, session_keys, turn_id = merged(readings, content=content)
         if plan.session_keys:
-            session_keys = (*_session_ids(attributes, plan.session_keys), *session_keys)
+            session_keys = (*identifiers(attributes, plan.session_keys), *session_keys)
         return SpanFacts(
             **self._known(view, plan),
             role=first.role,
@@ -344,7 +344,7 @@ class DialectRegistry:
         return LazySpanFacts(
             **self._known(view, plan),
             role=first.role,
-            session_keys=(*_session_ids(view.attributes, plan.session_keys), *session_keys),
+            session_keys=(*identifiers(view.attributes, plan.session_keys), *session_keys),
             turn_id=next((outline.turn_id for outline in outlines if outline.turn_id), None),
             no_turn=first.no_turn,
             content=partial(self._facts, view, hits, content=False),
@@ -409,18 +409,11 @@ class DialectRegistry:
         facts = ResourceFacts(
             first_identifier(attributes, ("service.name",)),
             first_identifier(attributes, ("deployment.environment.name", "deployment.environment")),
-            tuple(_session_ids(attributes, self._session_keys)),
+            tuple(identifiers(attributes, self._session_keys)),
             first_identifier(attributes, RUN_ID_KEYS),
             tuple((key, value) for key in self._join_attributes if isinstance(value := attributes.get(key), _SCALARS)),
         )
         return NO_RESOURCE if facts == NO_RESOURCE else facts
-
-
-def _session_ids(attributes: Mapping[str, Any], keys: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Yield each of these session attributes that holds an id."""
-    for key in keys:
-        if (session_id := identifier(attributes.get(key))) is not None:
-            yield key, session_id
 
 
 def _notes(readings: list[tuple[str, Reading]], view: SpanView) -> tuple[LogFacts, ...]:

@@ -13,7 +13,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from goldspan.mappers.dialects.reading.dialect_table import Advice, Affixes, DialectTable, Elision, Rule, Source
-from goldspan.mappers.dialects.reading.recorded_values import at
+from goldspan.mappers.dialects.reading.recorded_values import at, decoded_dict
 from goldspan.mappers.facts import Role, ToolFacts
 from goldspan.mappers.spans import Attributes, SpanView
 from goldspan.scoring.json_values import is_dict
@@ -35,23 +35,14 @@ def _contents(request: Any) -> Any:
         if text.startswith("[") and text.endswith("]}"):
             # Only the outermost object ends so; text of that shape further inside does not parse by itself.
             return text[:-1]
-    whole = _whole(request)
+    whole = decoded_dict(request)
     return whole.get("contents") if whole is not None else None
 
 
 def _declared_tools(request: Any) -> Any:
-    whole = _whole(request)
+    whole = decoded_dict(request)
     config = whole.get("config") if whole is not None else None
     return config.get("tools") if is_dict(config) else None
-
-
-def _whole(request: Any) -> dict[str, Any] | None:
-    if isinstance(request, str):
-        try:
-            request = json.loads(request)
-        except (ValueError, RecursionError):
-            return None
-    return request if is_dict(request) else None
 
 
 _UNDECIDED = "This tool call requires confirmation, please approve or reject."

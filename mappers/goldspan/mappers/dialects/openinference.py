@@ -6,7 +6,6 @@ https://arize-ai.github.io/openinference/spec/semantic_conventions.html . The ar
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from goldspan.mappers.dialects.reading.arguments import Unwrap, args_and_kwargs, kwargs_only
@@ -20,7 +19,7 @@ from goldspan.mappers.dialects.reading.dialect_table import (
 )
 from goldspan.mappers.dialects.reading.message_encodings import flat_messages, flat_texts
 from goldspan.mappers.dialects.reading.messages import last_answer, last_user_text
-from goldspan.mappers.dialects.reading.recorded_values import only_text
+from goldspan.mappers.dialects.reading.recorded_values import decoded, decoded_dict, only_text
 from goldspan.mappers.facts import Role
 from goldspan.scoring.json_values import is_dict, is_list
 
@@ -38,7 +37,7 @@ _SCHEMA_WORDS = frozenset({"type", "description", "anyOf", "allOf", "oneOf", "$r
 
 def _unless_schema(parameters: Any) -> Any:
     """Take `tool.parameters` only where it is no JSON schema; an empty object may be either, and says nothing."""
-    value = _object(parameters)
+    value = decoded_dict(parameters)
     if value is None:
         return parameters
     if is_dict(value.get("properties")):
@@ -51,18 +50,18 @@ def _call_id_in_result(result: Any) -> Any:
     """Take the call id out of the LangChain message that is a tool's result."""
     if not isinstance(result, str) or '"tool_call_id"' not in result:
         return None
-    value = _object(result) or {}
+    value = decoded_dict(result) or {}
     for holder in (value, value.get("data"), value.get("kwargs")):
         if is_dict(holder) and isinstance(call_id := holder.get("tool_call_id"), str):
             return call_id
     return None
 
 
-def _asked(given: Any) -> Any:
+def _user_text(given: Any) -> Any:
     """Take the user's text out of an agent's input: plain text, smolagents' task, CrewAI's tasks, DSPy's only field."""
     if not isinstance(given, str) or given[:1] not in {"{", "["}:
         return given
-    value = _object(given)
+    value = decoded_dict(given)
     if value is None:
         return _first_task(given)
     if isinstance(value.get("task"), str):
@@ -73,31 +72,21 @@ def _asked(given: Any) -> Any:
 
 
 def _first_task(tasks: str) -> Any:
-    try:
-        value = json.loads(tasks)
-    except (ValueError, RecursionError):
+    value = decoded(tasks)
+    if value is None:
         return tasks
     first = value[0] if is_list(value) and value else None
     return first.get("description") if is_dict(first) else None
 
 
-def _said(result: Any) -> Any:
+def _answer(result: Any) -> Any:
     """Take the answer out of an agent's output: plain text, CrewAI's raw one, DSPy's last field, ADK's last event."""
-    value = _object(result)
+    value = decoded_dict(result)
     if value is None:
         return None if isinstance(result, str) and result.startswith(_EVENT) else result
     if is_dict(value.get("trajectory")):
         return list(value.values())[-1]
     return value.get("raw") or last_answer(value).value
-
-
-def _object(value: Any) -> dict[str, Any] | None:
-    if isinstance(value, str):
-        try:
-            value = json.loads(value)
-        except (ValueError, RecursionError):
-            return None
-    return value if is_dict(value) else None
 
 
 OPENINFERENCE = DialectTable(
@@ -143,8 +132,8 @@ OPENINFERENCE = DialectTable(
     pseudo_requests=("transfer_to_",),
     output=(Source(compute=flat_messages("llm.output_messages.")),),
     input=(Source(compute=flat_messages("llm.input_messages.")),),
-    user_text=(Source("crew_tasks", take=_asked), Source("input.value", take=_asked)),
-    answer=(Source("output.value", take=_said),),
+    user_text=(Source("crew_tasks", take=_user_text), Source("input.value", take=_user_text)),
+    answer=(Source("output.value", take=_answer),),
     tool_definitions=(Source(compute=flat_texts("llm.tools.", ".tool.json_schema")),),
     agent=("agent.name", "gen_ai.agent.name"),
     tool_hook=undecided_without_result,

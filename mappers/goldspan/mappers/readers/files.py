@@ -34,11 +34,6 @@ if TYPE_CHECKING:
     from goldspan.mappers.readers.otlp_protobuf import ProtobufReader
 
 
-# Two series of files read at one pace, so that what belongs together comes together: a span and its log records.
-#
-# Read one after the other, log records would come long after their spans, when a reader with bounded memory has
-# forgotten these, or be kept until their spans come.
-
 _LISTS = re.compile(
     rb'"(resource_?spans|scope_?spans|spans|batches|resource_?logs|scope_?logs|log_?records)"\s*:', re.I
 )
@@ -48,40 +43,6 @@ def starts_with_logs(head: bytes) -> bool:
     """Tell by the first bytes of OTLP/JSON whether it holds log records."""
     found = _LISTS.search(head)
     return found is not None and b"log" in found[1].lower()
-
-
-class PacedFiles:
-    """The records of some files, and how much of them was read."""
-
-    def __init__(
-        self, read: Callable[[OnBytes], Iterator[MarkedView]], size: int, on_bytes: OnBytes | None = None
-    ) -> None:
-        """Take what yields the records and tells how many more bytes it read, and how many there are."""
-        self._size = size
-        self._on_bytes = on_bytes
-        self._read = 0
-        self.records = read(self._advance)
-
-    def _advance(self, count: int) -> None:
-        self._read += count
-        if self._on_bytes is not None:
-            self._on_bytes(count)
-
-    @property
-    def share(self) -> float:
-        """How much of it was read, from 0 to 1; 1 where nobody knows how much there is."""
-        return self._read / self._size if self._size else 1.0
-
-
-def side_by_side(one: PacedFiles, other: PacedFiles) -> Iterator[MarkedView]:
-    """Yield the records of both, always of the one of which less was read."""
-    while True:
-        ahead, behind = (other, one) if one.share <= other.share else (one, other)
-        record = next(behind.records, None)
-        if record is None:
-            yield from ahead.records
-            return
-        yield record
 
 
 STDIN = "-"
@@ -132,18 +93,43 @@ def read_marked(
     logs = [path for path in files if len(files) > 1 and _holds_logs(path)]
     others = [path for path in files if path not in set(logs)]
     if logs and others:
-        yield from side_by_side(_series(logs, read, on_bytes), _series(others, read, on_bytes))
+        yield from _side_by_side(logs, others, read, on_bytes)
     else:
         yield from read(files, on_bytes)
     if empty:
         raise TraceFileError(*empty)
 
 
-def _series(
-    paths: Sequence[Path], read: Callable[[Iterable[Path], OnBytes], Iterator[MarkedView]], on_bytes: OnBytes | None
-) -> PacedFiles:
-    size = sum(path.stat().st_size for path in paths if path.is_file())
-    return PacedFiles(lambda advance: read(paths, advance), size, on_bytes)
+def _side_by_side(
+    first: Sequence[Path],
+    second: Sequence[Path],
+    read: Callable[[Iterable[Path], OnBytes], Iterator[MarkedView]],
+    on_bytes: OnBytes | None,
+) -> Iterator[MarkedView]:
+    """Read two series of files at one pace: the next record comes from the series of which less was read.
+
+    A span and its log records then come close together. A reader with bounded memory needs that.
+    """
+    sizes = [sum(path.stat().st_size for path in paths if path.is_file()) for paths in (first, second)]
+    done = [0, 0]
+
+    def records_of(series: int, paths: Sequence[Path]) -> Iterator[MarkedView]:
+        def advance(count: int) -> None:
+            done[series] += count
+            if on_bytes is not None:
+                on_bytes(count)
+
+        return read(paths, advance)
+
+    records = [records_of(0, first), records_of(1, second)]
+    while True:
+        shares = [part / size if size else 1.0 for part, size in zip(done, sizes, strict=True)]
+        behind = 0 if shares[0] <= shares[1] else 1
+        record = next(records[behind], None)
+        if record is None:
+            yield from records[1 - behind]
+            return
+        yield record
 
 
 def _holds_logs(path: Path) -> bool:

@@ -36,7 +36,7 @@ from goldspan.mappers.dialects.reading.messages import (
     requests_in,
 )
 from goldspan.mappers.dialects.reading.protocol import LogReading, Reading
-from goldspan.mappers.dialects.reading.recorded_values import identifier
+from goldspan.mappers.dialects.reading.recorded_values import identifier, identifiers
 from goldspan.mappers.facts import ContextFacts, ModelFacts, Role, ToolFacts
 from goldspan.mappers.spans import STATUS_ERROR, Attributes, LogView, SpanView
 from goldspan.scoring.json_values import is_mapping, is_sequence
@@ -354,11 +354,7 @@ class DialectTable:
     def _recognised(
         self, span: SpanView, attributes: Attributes
     ) -> tuple[Rule | None, str | None, tuple[tuple[str, str], ...]]:
-        rule = None
-        for candidate in self.rules:
-            if candidate.holds(span, attributes):
-                rule = candidate
-                break
+        rule = next((rule for rule in self.rules if rule.holds(span, attributes)), None)
         turn_id = first_text(attributes, self.turn_id) if self.turn_id else None
         return rule, turn_id, self._sessions(attributes) if self.session_keys else ()
 
@@ -366,19 +362,16 @@ class DialectTable:
         """Read one span; none where no rule holds and nothing else of this dialect is on it."""
         attributes = span.attributes
         rule, turn_id, session_keys = self._recognised(span, attributes)
-        role = rule.role if rule is not None else None
-        if role is None:
+        if rule is None or rule.role is None:
             return Reading(turn_id=turn_id, session_keys=session_keys) if turn_id or session_keys else None
-        agent = first_text(attributes, self.agent)
+        role, agent = rule.role, first_text(attributes, self.agent)
         if role is Role.TOOL:
-            tool = self._tool(span, attributes, pseudo=rule is not None and rule.pseudo)
-            no_turn = rule is not None and rule.no_turn
-            return Reading(role, agent, tool, session_keys=session_keys, turn_id=turn_id, no_turn=no_turn)
+            tool = self._tool(span, attributes, pseudo=rule.pseudo)
+            return Reading(role, agent, tool, session_keys=session_keys, turn_id=turn_id, no_turn=rule.no_turn)
         output = parsed_if_asking(first_value(self.output, span, attributes))
         given = first_value(self.input, span, attributes)
         end = end_of_input(given) if role is Role.MODEL else InputEnd(user_text=self._asked(span, attributes, given))
-        speaks = role is Role.MODEL or (rule is not None and rule.speaks)
-        model = self._model(output, end) if speaks else None
+        model = self._model(output, end) if role is Role.MODEL or rule.speaks else None
         if role is Role.MODEL and model is not None and not model.requests and self._hides_requests(span, attributes):
             model = replace(model, unseen_requests=True)
         return Reading(
@@ -389,8 +382,8 @@ class DialectTable:
             context=lambda: self._context(span, attributes, output, given, end.user_text),
             session_keys=session_keys,
             turn_id=turn_id,
-            no_turn=rule is not None and rule.no_turn,
-            hides_calls=rule is not None and rule.hides_calls and not (model is not None and model.requests),
+            no_turn=rule.no_turn,
+            hides_calls=rule.hides_calls and not (model is not None and model.requests),
         )
 
     def read_log(self, log: LogView) -> LogReading | None:
@@ -419,8 +412,7 @@ class DialectTable:
         )
 
     def _sessions(self, attributes: Attributes) -> tuple[tuple[str, str], ...]:
-        found = ((key, identifier(attributes.get(key))) for key in self.session_keys)
-        return tuple((key, value) for key, value in found if value is not None)
+        return tuple(identifiers(attributes, self.session_keys))
 
     def _tool(self, span: SpanView, attributes: Attributes, *, pseudo: bool) -> ToolFacts:
         named = first_text(attributes, self.tool_name)

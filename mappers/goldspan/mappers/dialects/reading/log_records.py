@@ -16,7 +16,7 @@ from goldspan.mappers.dialects.reading.arguments import plain, read_content
 from goldspan.mappers.dialects.reading.message_encodings import CHOICE, INPUT_EVENTS, event_message
 from goldspan.mappers.dialects.reading.messages import answers_in, last_answer, newest_first, role_of
 from goldspan.mappers.dialects.reading.protocol import LogDialect, LogReading
-from goldspan.mappers.dialects.reading.recorded_values import decoded, identifier
+from goldspan.mappers.dialects.reading.recorded_values import decoded, identifiers
 from goldspan.mappers.facts import NO_CONTEXT, ContextFacts, LogFacts, ToolFacts
 from goldspan.mappers.spans import DecodedSpan, EventView, LogView, SpanView
 from goldspan.scoring.errors import DialectError
@@ -137,8 +137,7 @@ class LogRegistry:
         if not log.trace_id or name == _EVALUATIONS:
             return None
         dialect, reading = self._reading(name, log)
-        found = ((key, identifier(log.attributes.get(key))) for key in self._session_keys)
-        session_keys = (*((key, value) for key, value in found if value is not None), *reading.session_keys)
+        session_keys = (*identifiers(log.attributes, self._session_keys), *reading.session_keys)
         context, results = self._content(dialect, reading, log, content=content)
         tools = (*reading.tools, *results)
         if reading.model is None and not tools and context == NO_CONTEXT and not reading.own_message:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
 
-from goldspan.scoring.json_values import is_mapping, is_sequence
+from goldspan.scoring.json_values import is_dict, is_mapping, is_sequence
 
 _decode = msgspec.json.Decoder().decode
 
@@ -35,6 +35,12 @@ def decoded(value: Any) -> Any:
         except (ValueError, RecursionError):
             return None
     return value
+
+
+def decoded_dict(value: Any) -> dict[str, Any] | None:
+    """Decode JSON text of an object, or take an object; none for anything else."""
+    value = decoded(value)
+    return value if is_dict(value) else None
 
 
 def at(*path: str | int) -> Take:
@@ -112,12 +118,16 @@ def identifier(value: object) -> str | None:
     return None
 
 
-def first_identifier(attributes: Mapping[str, Any], keys: Iterable[str]) -> str | None:
-    """Return the first id that stands under one of these keys."""
+def identifiers(attributes: Mapping[str, Any], keys: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yield each of these keys that holds an id, with the id."""
     for key in keys:
         if (found := identifier(attributes.get(key))) is not None:
-            return found
-    return None
+            yield key, found
+
+
+def first_identifier(attributes: Mapping[str, Any], keys: Iterable[str]) -> str | None:
+    """Return the first id that stands under one of these keys."""
+    return next((found for _, found in identifiers(attributes, keys)), None)
 
 
 # Python reprs, where an instrumentation leaves nothing else: literals are read, never evaluated.
