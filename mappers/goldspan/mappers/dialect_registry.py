@@ -48,7 +48,9 @@ _NOTHING = Reading()
 SessionKeys = tuple[tuple[str, str], ...]
 
 
-def merged(readings: Sequence[tuple[str, Reading]], *, content: bool) -> tuple[str, Reading, SessionKeys, str | None]:
+def merge_readings(
+    readings: Sequence[tuple[str, Reading]], *, content: bool
+) -> tuple[str, Reading, SessionKeys, str | None]:
     """Return the dialect's name, one reading made of all, every dialect's own session keys, and the turn id.
 
     Without `content` results are left out.
@@ -68,10 +70,10 @@ def merged(readings: Sequence[tuple[str, Reading]], *, content: bool) -> tuple[s
     whole = Reading(
         first.role,
         next((reading.agent for reading in same if reading.agent), None),
-        _tool([reading.tool for reading in same if reading.tool is not None], content=content),
-        _model([reading.model for reading in same if reading.model is not None]),
+        _merge_tools([reading.tool for reading in same if reading.tool is not None], content=content),
+        _merge_models([reading.model for reading in same if reading.model is not None]),
         user_text,
-        _context([reading.context for reading in same if reading.context is not None], user_text),
+        _merge_contexts([reading.context for reading in same if reading.context is not None], user_text),
         no_turn=first.no_turn,
         hides_calls=any(reading.hides_calls for reading in same),
     )
@@ -85,7 +87,7 @@ def _without_result(reading: Reading) -> Reading:
     return Reading(reading.role, reading.agent, tool, no_turn=reading.no_turn)
 
 
-def _tool(tools: Sequence[ToolFacts], *, content: bool) -> ToolFacts | None:
+def _merge_tools(tools: Sequence[ToolFacts], *, content: bool) -> ToolFacts | None:
     if not tools:
         return None
     arguments = first_captured([tool.arguments for tool in tools])
@@ -102,7 +104,7 @@ def _tool(tools: Sequence[ToolFacts], *, content: bool) -> ToolFacts | None:
     )
 
 
-def _model(models: Sequence[ModelFacts]) -> ModelFacts | None:
+def _merge_models(models: Sequence[ModelFacts]) -> ModelFacts | None:
     if len(models) < 2:
         return models[0] if models else None
     requests = next((model.requests for model in models if model.requests), ())
@@ -114,7 +116,9 @@ def _model(models: Sequence[ModelFacts]) -> ModelFacts | None:
     )
 
 
-def _context(readers: Sequence[Callable[[], ContextFacts]], user_text: Content) -> Callable[[], ContextFacts] | None:
+def _merge_contexts(
+    readers: Sequence[Callable[[], ContextFacts]], user_text: Content
+) -> Callable[[], ContextFacts] | None:
     def read() -> ContextFacts:
         found = [reader() for reader in readers]
         return ContextFacts(
@@ -139,7 +143,7 @@ _SCORED = frozenset(
 _SCALARS = (str, int, float)
 _MAX_RESOURCES = 256
 _MAX_PLANS = 4096
-_OWN = frozenset(id(one) for one in built_in_dialects() if type(one) is DialectTable)
+_BUILT_IN_TABLES = frozenset(id(one) for one in built_in_dialects() if type(one) is DialectTable)
 """Those that are known never to raise, so that it makes no difference when they read."""
 
 
@@ -217,7 +221,7 @@ class DialectRegistry:
             if not hits and (attributes or view.scope_name not in self._bare_scopes):
                 return self._skeleton(view)
             if not content and hits and isinstance(view, Detachable):
-                return self._unread(view, hits, view.detach)
+                return self._lazy_facts(view, hits, view.detach)
             return self._facts(view, hits, content=content)
         except Exception as error:  # noqa: BLE001 - a broken view must never reach the agent
             self._failed("reader", error, view)
@@ -292,17 +296,22 @@ class DialectRegistry:
     def _facts(self, view: SpanView, hits: frozenset[str], *, content: bool) -> SpanFacts:
         attributes = view.attributes
         plan = self._plan(hits, view.scope_name) if hits else self._bare_plan(view.scope_name)
-        if hits and not plan.readers and view.scope_name in self._bare_scopes and all(map(_is_ours, attributes)):
+        if (
+            hits
+            and not plan.readers
+            and view.scope_name in self._bare_scopes
+            and all(map(_is_goldspan_key, attributes))
+        ):
             # What goldspan wrote on a bare span, a session or a score, does not make it another span.
             plan = plan._replace(readers=self._bare_plan(view.scope_name).readers)
         readings = [
             (name, reading) for name, read in plan.readers if (reading := self._reading(name, read, view)) is not None
         ]
-        name, first, session_keys, turn_id = merged(readings, content=content)
+        name, first, session_keys, turn_id = merge_readings(readings, content=content)
         if plan.session_keys:
             session_keys = (*identifiers(attributes, plan.session_keys), *session_keys)
         return SpanFacts(
-            **self._known(view, plan),
+            **self._common_fields(view, plan),
             role=first.role,
             dialect=name,
             agent=first.agent,
@@ -316,7 +325,7 @@ class DialectRegistry:
             notes=_notes(readings, view) if readings else (),
         )
 
-    def _known(self, view: SpanView, plan: _Plan) -> dict[str, Any]:
+    def _common_fields(self, view: SpanView, plan: _Plan) -> dict[str, Any]:
         """Return the fields of facts that need no dialect."""
         attributes, end = view.attributes, view.end
         return {
@@ -333,7 +342,7 @@ class DialectRegistry:
             "resource": self.resource(view.resource),
         }
 
-    def _unread(self, view: SpanView, hits: frozenset[str], detach: Callable[[], bool]) -> SpanFacts:
+    def _lazy_facts(self, view: SpanView, hits: frozenset[str], detach: Callable[[], bool]) -> SpanFacts:
         """Read what a span is, and leave what it holds until someone asks, unless that is too much to be kept."""
         plan = self._plan(hits, view.scope_name)
         outlines = [outline for table in plan.tables if (outline := table.outline(view)) is not None]
@@ -342,7 +351,7 @@ class DialectRegistry:
             return self._facts(view, hits, content=False)
         session_keys = dict.fromkeys(pair for outline in outlines for pair in outline.session_keys)
         return LazySpanFacts(
-            **self._known(view, plan),
+            **self._common_fields(view, plan),
             role=first.role,
             session_keys=(*identifiers(view.attributes, plan.session_keys), *session_keys),
             turn_id=next((outline.turn_id for outline in outlines if outline.turn_id), None),
@@ -363,7 +372,9 @@ class DialectRegistry:
             tuple(key for key in RUN_ID_KEYS if key in hits),
             tuple(key for key in self._join_attributes if key in hits),
             not _SCORED.isdisjoint(hits),
-            tuple(one for one in readers if isinstance(one, DialectTable)) if _OWN.issuperset(map(id, knowing)) else (),
+            tuple(one for one in readers if isinstance(one, DialectTable))
+            if _BUILT_IN_TABLES.issuperset(map(id, knowing))
+            else (),
         )
         if len(self._plans) >= _MAX_PLANS:
             self._plans.clear()
@@ -379,7 +390,7 @@ class DialectRegistry:
         try:
             reading = read(view)
             if reading is not None:
-                _check(reading)
+                _check_reading(reading)
         except Exception as error:  # noqa: BLE001 - a dialect must not stop its neighbours, nor the agent
             self._failed(name, error, view)
             return None
@@ -421,7 +432,7 @@ def _notes(readings: list[tuple[str, Reading]], view: SpanView) -> tuple[LogFact
     return tuple(replace(note, said_by=SpanRef(view.trace_id, view.span_id)) for note in notes)
 
 
-def _is_ours(key: object) -> bool:
+def _is_goldspan_key(key: object) -> bool:
     return isinstance(key, str) and key.startswith(("goldspan.", "tool_parameter_match."))
 
 
@@ -430,7 +441,7 @@ def _bare_scopes(dialect: Dialect) -> frozenset[str]:
     return scopes if isinstance(scopes, frozenset) else frozenset()  # pyright: ignore[reportUnknownVariableType]
 
 
-def _check(reading: Reading) -> None:
+def _check_reading(reading: Reading) -> None:
     if not isinstance(reading, Reading):  # pyright: ignore[reportUnnecessaryIsInstance] - third parties may err
         raise DialectError(f"read() returned a {type(reading).__name__}; expected a Reading or none")
     if (reading.role is Role.TOOL) is not (reading.tool is not None):

@@ -153,7 +153,7 @@ class SpanFacts(Struct, frozen=True, gc=False, omit_defaults=True):
         """Say whether this is the version of a span to keep (R4): by `version`, and between equals by content."""
         if self.version != other.version:
             return self.version > other.version
-        return self != other and _text_of(self) > _text_of(other)
+        return self != other and _content_text(self) > _content_text(other)
 
 
 class LazySpanFacts(SpanFacts, frozen=True, gc=False, kw_only=True):
@@ -232,7 +232,7 @@ class PlainSpanFacts(Struct, frozen=True, gc=False, eq=False):
         )
 
 
-def _text_of(facts: SpanFacts) -> str:
+def _content_text(facts: SpanFacts) -> str:
     try:
         return repr(facts)
     except (ValueError, RecursionError):  # an integer of thousands of digits, a value nested without end

@@ -56,18 +56,18 @@ class Fragment(Struct, frozen=True, gc=False, eq=False):
 def fragments_of(tree: TraceTree, keys: Sequence[str]) -> list[Fragment]:
     """Cut a trace into fragments; none where nothing in it makes a turn."""
     recognised = sorted((span for span in tree.spans.values() if span.role is not None), key=time_order)
-    units = _units(tree, recognised, _over_several_sessions(tree, recognised, keys))
+    units = _spans_by_turn_root(tree, recognised, _agents_over_several_sessions(tree, recognised, keys))
     if not units:
         return []
     members = {root: {span.span_id for span in spans} for root, spans in units.items()}
     fragments: list[Fragment] = []
     for root, spans in units.items():
         session = find_session(tree, root, members[root], keys)
-        fragments += [_fragment(tree, first, piece, session) for first, piece in _pieces(root, spans)]
+        fragments += [_fragment(tree, first, piece, session) for first, piece in _split_at_user_messages(root, spans)]
     return sorted(fragments, key=lambda fragment: fragment.order)
 
 
-def _over_several_sessions(tree: TraceTree, recognised: list[SpanFacts], keys: Sequence[str]) -> Collection[str]:
+def _agents_over_several_sessions(tree: TraceTree, recognised: list[SpanFacts], keys: Sequence[str]) -> Collection[str]:
     """Name the agents and workflows that are no turn: they are in no session, and the agents below them in several."""
     agents = [span for span in recognised if is_agent(span)]
     named = {span.span_id: dict(reversed(span.session_keys)) for span in agents if span.session_keys}
@@ -89,23 +89,25 @@ def _over_several_sessions(tree: TraceTree, recognised: list[SpanFacts], keys: S
     }
 
 
-def _units(tree: TraceTree, recognised: list[SpanFacts], programs: Collection[str]) -> dict[str, list[SpanFacts]]:
+def _spans_by_turn_root(
+    tree: TraceTree, recognised: list[SpanFacts], excluded: Collection[str]
+) -> dict[str, list[SpanFacts]]:
     """Group recognised spans by the root of their turn: the outermost agent, else the local root."""
     under_agent: dict[str, list[SpanFacts]] = {}
-    loose: dict[str, list[SpanFacts]] = {}
+    without_agent: dict[str, list[SpanFacts]] = {}
     agents_of_top: dict[str, list[SpanFacts]] = {}
     for span in recognised:
-        if span.span_id in programs:
+        if span.span_id in excluded:
             continue
-        agent = tree.outermost_agent(span, programs)
+        agent = tree.outermost_agent(span, excluded)
         if agent is None:
-            loose.setdefault(tree.top(span.span_id), []).append(span)
+            without_agent.setdefault(tree.top(span.span_id), []).append(span)
             continue
         if agent.span_id not in under_agent:
             under_agent[agent.span_id] = []
             agents_of_top.setdefault(tree.top(agent.span_id), []).append(agent)
         under_agent[agent.span_id].append(span)
-    for top, spans in loose.items():
+    for top, spans in without_agent.items():
         agents = agents_of_top.get(top)
         if agents is None:
             if any(not span.no_turn for span in spans):
@@ -120,7 +122,7 @@ def _units(tree: TraceTree, recognised: list[SpanFacts], programs: Collection[st
     return under_agent
 
 
-def _pieces(root: str, spans: list[SpanFacts]) -> Iterable[tuple[str, list[SpanFacts]]]:
+def _split_at_user_messages(root: str, spans: list[SpanFacts]) -> Iterable[tuple[str, list[SpanFacts]]]:
     """Cut what no agent stands over at each new user message; a dialect's own turn id decides where there is one."""
     if any(span.role is Role.AGENT and not span.no_turn for span in spans):
         return [(root, spans)]

@@ -41,10 +41,10 @@ def with_logs(spans: Mapping[str, SpanFacts], logs: Iterable[LogFacts]) -> dict[
             joined[span_id] = _with_records(target, records, current[span_id])
     for log in (log for records in current.values() for log in records):
         for tool in log.tools:
-            for span_id in _executions(log, by_call_id.get(tool.call_id or "", ()), spans):
+            for span_id in _executions_in_log(log, by_call_id.get(tool.call_id or "", ()), spans):
                 span = joined[span_id]
                 if span.tool is not None:
-                    joined[span_id] = span.changed(tool=_filled(span.tool, tool, log.evidence))
+                    joined[span_id] = span.changed(tool=_tool_with_log(span.tool, tool, log.evidence))
     return joined
 
 
@@ -56,13 +56,13 @@ def session_keys_of(logs: Iterable[LogFacts]) -> list[tuple[str, tuple[tuple[str
 def _with_records(span: SpanFacts, records: Sequence[LogFacts], current: Sequence[LogFacts]) -> SpanFacts:
     model = span.model
     if span.role in (Role.MODEL, None) and any(log.model is not None for log in records):
-        model = _model(span.model or ModelFacts(), records, current)
+        model = _model_with_logs(span.model or ModelFacts(), records, current)
     recognised = span.role is None and model is not None
     return span.changed(
         role=Role.MODEL if recognised else span.role,
         dialect=next(log.dialect for log in records if log.model is not None) if recognised else span.dialect,
         model=model,
-        context=_context(span.context, records, current),
+        context=_context_with_logs(span.context, records, current),
         turn_id=span.turn_id or next((log.turn_id for log in records if log.turn_id), None),
     )
 
@@ -73,7 +73,7 @@ def _since_the_model_spoke(records: Sequence[LogFacts]) -> list[LogFacts]:
     return [log for log in records if log.time >= last and not log.own_message]
 
 
-def _model(own: ModelFacts, records: Sequence[LogFacts], current: Sequence[LogFacts]) -> ModelFacts:
+def _model_with_logs(own: ModelFacts, records: Sequence[LogFacts], current: Sequence[LogFacts]) -> ModelFacts:
     answered = dict(own.answered or {})
     for log in current:
         for call_id, failed in ((log.model and log.model.answered) or {}).items():
@@ -106,7 +106,7 @@ def _ends_with_user(current: Sequence[LogFacts]) -> bool | None:
     return False if sum(by_user is True for _, by_user in ends) == 1 else None
 
 
-def _context(own: ContextFacts, records: Sequence[LogFacts], current: Sequence[LogFacts]) -> ContextFacts:
+def _context_with_logs(own: ContextFacts, records: Sequence[LogFacts], current: Sequence[LogFacts]) -> ContextFacts:
     if all(log.context is NO_CONTEXT for log in records):
         return own
     return ContextFacts(
@@ -138,7 +138,7 @@ def _messages(records: Sequence[LogFacts]) -> Content:
     return Content(together, Capture.CAPTURED) if together else NO_CONTENT
 
 
-def _executions(log: LogFacts, named: Sequence[str], spans: Mapping[str, SpanFacts]) -> Sequence[str]:
+def _executions_in_log(log: LogFacts, named: Sequence[str], spans: Mapping[str, SpanFacts]) -> Sequence[str]:
     """Return which of the executions with one call id a record tells of: the last that had started by then."""
     if log.span_id in named:
         return (log.span_id,)
@@ -148,16 +148,16 @@ def _executions(log: LogFacts, named: Sequence[str], spans: Mapping[str, SpanFac
     return (max(started, key=lambda span_id: (spans[span_id].start, span_id)),)
 
 
-def _filled(tool: ToolFacts, more: ToolFacts, said_in: tuple[SpanRef, ...]) -> ToolFacts:
-    arguments = first_captured((tool.arguments, more.arguments))
-    lends = arguments is not tool.arguments
+def _tool_with_log(tool: ToolFacts, from_log: ToolFacts, log_evidence: tuple[SpanRef, ...]) -> ToolFacts:
+    arguments = first_captured((tool.arguments, from_log.arguments))
+    takes_arguments = arguments is not tool.arguments
     # Results are no part of the evidence: most doors do not keep them.
-    told = lends or (tool.error is None and more.error is not None)
+    adds_evidence = takes_arguments or (tool.error is None and from_log.error is not None)
     return replace(
         tool,
         arguments=arguments,
-        argument_captures=more.argument_captures if lends else tool.argument_captures,
-        result=first_captured((tool.result, more.result)),
-        error=tool.error or more.error,
-        evidence=(*tool.evidence, *said_in) if told else tool.evidence,
+        argument_captures=from_log.argument_captures if takes_arguments else tool.argument_captures,
+        result=first_captured((tool.result, from_log.result)),
+        error=tool.error or from_log.error,
+        evidence=(*tool.evidence, *log_evidence) if adds_evidence else tool.evidence,
     )

@@ -91,7 +91,7 @@ class _Execution:
     """Which model response asked for it, by position among the turn's model calls."""
     position: int = 0
     """Which of that response's requests it is."""
-    asked: _Asked | None = None
+    asked: _ModelRequest | None = None
 
     @property
     def tool(self) -> ToolFacts:
@@ -114,7 +114,7 @@ class _Execution:
         return all(_tool(layer).executed for layer in self.layers)
 
 
-class _Asked(Struct, frozen=True, gc=False):
+class _ModelRequest(Struct, frozen=True, gc=False):
     """One request, with the response it stands in."""
 
     response: int
@@ -134,10 +134,10 @@ def calls_of(
 
     `spans` are the turn's recognised spans in the order of time, `tree_of` gives the trace of each.
     """
-    executions = _without_attempts_at_others(_executions(spans, tree_of))
+    executions = _without_superseded_attempts(_executions(spans, tree_of))
     asked = _requests(spans, tree_of)
-    left = _join(executions, asked)
-    answered = _answers(spans)
+    unmatched = _match_requests(executions, asked)
+    answered = _answered_calls(spans)
     executed_names = {execution.tool.name for execution in executions if execution.executed}
 
     batches = Batches()
@@ -153,7 +153,7 @@ def calls_of(
                 call, requested=True, rejected=not counts, error=call.error or answered.get(call.call_id or "")
             )
         batches.add(key, time_order(execution.span), execution.position, call)
-    for ask in left:
+    for ask in unmatched:
         if ask.request.pseudo or ask.request.name in pseudo_tools:
             continue
         counts = ask.request.name not in executed_names or (ask.request.call_id or "") in answered
@@ -194,7 +194,7 @@ def _executions(spans: Sequence[SpanFacts], tree_of: Callable[[SpanFacts], Trace
     return executions
 
 
-def _without_attempts_at_others(executions: list[_Execution]) -> list[_Execution]:
+def _without_superseded_attempts(executions: list[_Execution]) -> list[_Execution]:
     """Drop attempts that came to an execution, or to another attempt, later: a person's decision makes a second span.
 
     They are told by their call id; where there is none, by the tool's name and equal arguments.
@@ -202,7 +202,7 @@ def _without_attempts_at_others(executions: list[_Execution]) -> list[_Execution
     kept = [one for one in executions if one.executed]
     free = list(kept)
     for attempt in sorted((one for one in executions if not one.executed), key=lambda one: -one.span.start):
-        later = next((one for one in free if _comes_to(attempt, one)), None)
+        later = next((one for one in free if _is_superseded_by(attempt, one)), None)
         if later is None:
             kept.append(attempt)
             free.append(attempt)
@@ -211,7 +211,7 @@ def _without_attempts_at_others(executions: list[_Execution]) -> list[_Execution
     return sorted(kept, key=lambda one: time_order(one.span))
 
 
-def _comes_to(attempt: _Execution, later: _Execution) -> bool:
+def _is_superseded_by(attempt: _Execution, later: _Execution) -> bool:
     if later.span.start < attempt.span.end:
         return False
     if attempt.call_id and later.call_id:
@@ -243,18 +243,18 @@ def _same_tool(one: str, other: str) -> bool:
     return bool(shorter) and longer.endswith(shorter) and not longer[: -len(shorter)][-1].isalnum()
 
 
-def _requests(spans: Sequence[SpanFacts], tree_of: Callable[[SpanFacts], TraceTree]) -> list[_Asked]:
+def _requests(spans: Sequence[SpanFacts], tree_of: Callable[[SpanFacts], TraceTree]) -> list[_ModelRequest]:
     """List what the turn's models asked for; of model spans nested in each other the outermost speaks."""
     models = [
         span
         for span in spans
         if span.model is not None and span.model.requests and not _inside_speaking_model(span, tree_of(span))
     ]
-    asked: list[_Asked] = []
+    asked: list[_ModelRequest] = []
     for number, span in enumerate(models):
         until = models[number + 1].start if number + 1 < len(models) else None
         requests = span.model.requests if span.model is not None else ()
-        asked += [_Asked(number, position, request, span, until) for position, request in enumerate(requests)]
+        asked += [_ModelRequest(number, position, request, span, until) for position, request in enumerate(requests)]
     return asked
 
 
@@ -262,12 +262,14 @@ def _inside_speaking_model(span: SpanFacts, tree: TraceTree) -> bool:
     return any(above.model is not None and above.model.requests for above in tree.ancestors(span.span_id))
 
 
-def _join(executions: list[_Execution], asked: list[_Asked]) -> list[_Asked]:
+def _match_requests(executions: list[_Execution], asked: list[_ModelRequest]) -> list[_ModelRequest]:
     """Give each request its execution, by call id, else by name, arguments and order; return those without one."""
     free = list(executions)
 
-    def pass_over(asks: list[_Asked], fits: Callable[[_Asked, _Execution], bool]) -> list[_Asked]:
-        left: list[_Asked] = []
+    def match_in_order(
+        asks: list[_ModelRequest], fits: Callable[[_ModelRequest, _Execution], bool]
+    ) -> list[_ModelRequest]:
+        unmatched: list[_ModelRequest] = []
         for ask in asks:
             for execution in free:
                 if fits(ask, execution):
@@ -276,25 +278,29 @@ def _join(executions: list[_Execution], asked: list[_Asked]) -> list[_Asked]:
                     free.remove(execution)
                     break
             else:
-                left.append(ask)
-        return left
+                unmatched.append(ask)
+        return unmatched
 
-    left = pass_over(asked, lambda ask, run: ask.request.call_id is not None and ask.request.call_id == run.call_id)
-    left = pass_over(left, lambda ask, run: _may_be(ask, run) and _equal_arguments(ask, run))
-    return pass_over(left, lambda ask, run: _may_be(ask, run) and (ask.until is None or run.span.start < ask.until))
+    unmatched = match_in_order(
+        asked, lambda ask, run: ask.request.call_id is not None and ask.request.call_id == run.call_id
+    )
+    unmatched = match_in_order(unmatched, lambda ask, run: _can_match(ask, run) and _equal_arguments(ask, run))
+    return match_in_order(
+        unmatched, lambda ask, run: _can_match(ask, run) and (ask.until is None or run.span.start < ask.until)
+    )
 
 
-def _may_be(ask: _Asked, run: _Execution) -> bool:
+def _can_match(ask: _ModelRequest, run: _Execution) -> bool:
     return _same_tool(ask.request.name, run.tool.name) and run.span.start >= ask.model.start
 
 
-def _equal_arguments(ask: _Asked, run: _Execution) -> bool:
+def _equal_arguments(ask: _ModelRequest, run: _Execution) -> bool:
     mine, theirs = ask.request.arguments, run.arguments
     both = mine.capture is Capture.CAPTURED and theirs.capture is Capture.CAPTURED
     return both and mine.raw == theirs.raw
 
 
-def _answers(spans: Iterable[SpanFacts]) -> dict[str, str | None]:
+def _answered_calls(spans: Iterable[SpanFacts]) -> dict[str, str | None]:
     """Call ids that a later model input holds a result for; the value names an error."""
     answered: dict[str, str | None] = {}
     for span in spans:
@@ -312,15 +318,17 @@ def _executed_call(execution: _Execution) -> ToolCall:
     hidden = next((one for one in captures if one), None)
     if execution.asked is not None:
         model, request = execution.asked.model, execution.asked.request
-        lends = arguments.capture is not Capture.CAPTURED and request.arguments.capture is not Capture.NOT_CAPTURED
-        if lends:
+        uses_requested = (
+            arguments.capture is not Capture.CAPTURED and request.arguments.capture is not Capture.NOT_CAPTURED
+        )
+        if uses_requested:
             arguments, hidden = request.arguments, request.argument_captures
-        if lends or (call_id is None and request.call_id):
+        if uses_requested or (call_id is None and request.call_id):
             evidence.append(model.ref)
         call_id = call_id or request.call_id
     return ToolCall(
         name=execution.tool.name,
-        arguments=_mapping(arguments),
+        arguments=_argument_dict(arguments),
         capture=arguments.capture,
         argument_captures=hidden or {},
         call_id=call_id,
@@ -336,11 +344,11 @@ def _executed_call(execution: _Execution) -> ToolCall:
     )
 
 
-def _requested_call(ask: _Asked, *, rejected: bool, error: str | None) -> ToolCall:
+def _requested_call(ask: _ModelRequest, *, rejected: bool, error: str | None) -> ToolCall:
     arguments = ask.request.arguments
     return ToolCall(
         name=ask.request.name,
-        arguments=_mapping(arguments),
+        arguments=_argument_dict(arguments),
         capture=arguments.capture,
         argument_captures=ask.request.argument_captures or {},
         call_id=ask.request.call_id,
@@ -356,6 +364,6 @@ def _requested_call(ask: _Asked, *, rejected: bool, error: str | None) -> ToolCa
     )
 
 
-def _mapping(arguments: Content) -> dict[str, object] | None:
+def _argument_dict(arguments: Content) -> dict[str, object] | None:
     """Return captured arguments, which are a dict: the registry of dialects sees to it."""
     return cast("dict[str, object]", arguments.raw) if arguments.capture is Capture.CAPTURED else None

@@ -149,16 +149,16 @@ def with_ancestors(
 
     No turn, call or session depends on any other span.
     """
-    telling = {span_id: span for span_id, span in spans.items() if span.role is not None or span.session_keys}
-    sought = {span.parent_id for span in telling.values()}.union(named) - {""} - telling.keys()
-    if not sought and not any(group.holds_any(telling.keys()) for group in plain):
-        return telling
+    relevant = {span_id: span for span_id, span in spans.items() if span.role is not None or span.session_keys}
+    needed = {span.parent_id for span in relevant.values()}.union(named) - {""} - relevant.keys()
+    if not needed and not any(group.holds_any(relevant.keys()) for group in plain):
+        return relevant
     newest, others = newest_versions(spans, plain)
     found: dict[str, SpanFacts] = {}
-    wanted = [span_id for span_id, span in newest.items() if span.role is not None or span.session_keys]
-    wanted += named
-    while wanted:
-        span_id = wanted.pop()
+    pending_ids = [span_id for span_id, span in newest.items() if span.role is not None or span.session_keys]
+    pending_ids += named
+    while pending_ids:
+        span_id = pending_ids.pop()
         if span_id in found:
             continue
         span = newest.get(span_id)
@@ -167,5 +167,5 @@ def with_ancestors(
             span = group.fact(skeleton)
         if span is not None:
             found[span_id] = span
-            wanted.append(span.parent_id)
+            pending_ids.append(span.parent_id)
     return found

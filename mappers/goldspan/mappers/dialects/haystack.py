@@ -104,7 +104,7 @@ OPENINFERENCE_HAYSTACK = DialectTable(
             scope="openinference.instrumentation.haystack",
             name_suffix="Agent.run",
             hides_calls=True,
-            speaks=True,
+            holds_model_output=True,
         ),
     ),
     output=(Source("output.value", compute=_new_messages),),

@@ -73,7 +73,7 @@ OPENLLMETRY = DialectTable(
         # LlamaIndex marks its tool runs as tasks.
         Rule(Role.TOOL, "tool.name", also=("tool.arguments",), scope="opentelemetry.instrumentation.llamaindex"),
         # CrewAI: what its crews call is neither in spans of tools nor of models, only in the history of their tasks.
-        Rule(Role.AGENT, "crewai.crew.tasks", hides_calls=True, speaks=True),
+        Rule(Role.AGENT, "crewai.crew.tasks", hides_calls=True, holds_model_output=True),
         Rule(Role.AGENT, _KIND, frozenset({"agent", "workflow"})),
         Rule(Role.MODEL, "llm.request.type", frozenset({"chat", "completion"})),
     ),

@@ -37,7 +37,7 @@ _SPAN_NAMES = (
     *("execute_tool ", "execute_tool:", "execute_tool.", "call_tool ", "run_tool ", "tool_call ", "tool_call: "),
     *("tool: ", "tool:", "Tool: ", "Tool:", "tool ", "tool.", "tool/", "tools/call ", "function: ", "function_call "),
 )
-_OTHERS = (
+_OTHER_KEYS = (
     *("openinference.", "traceloop.", "langsmith.", "langfuse.", "mlflow.", "haystack.", "pydantic_ai.", "gcp.vertex."),
     *("ai.operationId", "ai.toolCall", "logfire.", "crewai.", "smolagents.", "claude_code", "interaction."),
     *("http.", "db.", "rpc.", "messaging.", "graphql."),
@@ -51,7 +51,7 @@ _OTHER_SCOPES = (
 _OPERATION = "gen_ai.operation.name"
 
 
-def _object(value: Any) -> Any:
+def _argument_object(value: Any) -> Any:
     """Take an object that is not the tool's JSON schema."""
     found = decoded(value)
     if not is_mapping(found) or (found.get("type") == "object" and is_mapping(found.get("properties"))):
@@ -59,9 +59,9 @@ def _object(value: Any) -> Any:
     return value
 
 
-def _langwatch(value: Any) -> Any:
+def _langwatch_arguments(value: Any) -> Any:
     found = decoded(value)
-    return _object(found.get("value")) if is_mapping(found) else None
+    return _argument_object(found.get("value")) if is_mapping(found) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,28 +72,28 @@ class _LooksLikeTool(Rule):
         if self.key not in attributes:
             return False
         words = [word for key in _KINDS if isinstance(word := attributes.get(key), str)]
-        says_so = not _TOOL_WORDS.isdisjoint(words)
-        if not says_so and attributes.get(_OPERATION, "") not in ("", *_TOOL_WORDS):
+        has_tool_kind = not _TOOL_WORDS.isdisjoint(words)
+        if not has_tool_kind and attributes.get(_OPERATION, "") not in ("", *_TOOL_WORDS):
             return False  # most tools' spans, and said before the look at every attribute
-        if _is_anothers(span, attributes):
+        if _belongs_to_other_dialect(span, attributes):
             return False
-        if says_so:
+        if has_tool_kind:
             return True
         named = any(isinstance(attributes.get(key), str) for key in _NAMES) or (
             span.name.startswith(_SPAN_NAMES) and span.name not in _SPAN_NAMES
         )
-        return named and any(_object(attributes.get(key)) is not None for key in _ARGUMENTS)
+        return named and any(_argument_object(attributes.get(key)) is not None for key in _ARGUMENTS)
 
 
 @dataclass(frozen=True, slots=True)
 class _LooksLikeAgent(Rule):
     def holds(self, span: SpanView, attributes: Attributes) -> bool:
-        return Rule.holds(self, span, attributes) and not _is_anothers(span, attributes)
+        return Rule.holds(self, span, attributes) and not _belongs_to_other_dialect(span, attributes)
 
 
-def _is_anothers(span: SpanView, attributes: Attributes) -> bool:
+def _belongs_to_other_dialect(span: SpanView, attributes: Attributes) -> bool:
     return span.scope_name.startswith(_OTHER_SCOPES) or any(
-        isinstance(key, str) and key.startswith(_OTHERS)  # pyright: ignore[reportUnnecessaryIsInstance]
+        isinstance(key, str) and key.startswith(_OTHER_KEYS)  # pyright: ignore[reportUnnecessaryIsInstance]
         for key in attributes
     )
 
@@ -116,9 +116,9 @@ TOOL_LIKE = DialectTable(
     tool_name=(*_NAMES, "agentops.entity.name"),
     span_name_affixes=Affixes(prefixes=_SPAN_NAMES, suffixes=(".tool",)),
     arguments=(
-        *(Source(key, take=_object) for key in _ARGUMENTS),
-        Source("lmnr.span.input", take=_object),
-        Source("langwatch.input", take=_langwatch),
+        *(Source(key, take=_argument_object) for key in _ARGUMENTS),
+        Source("lmnr.span.input", take=_argument_object),
+        Source("langwatch.input", take=_langwatch_arguments),
         Source("agentops.entity.input", unwrap=args_and_kwargs),
     ),
     call_id=(

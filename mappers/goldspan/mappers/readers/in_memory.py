@@ -11,7 +11,7 @@ from goldspan.mappers.readers.jaeger_and_zipkin import is_zipkin_span
 from goldspan.mappers.readers.json_documents import as_otlp
 from goldspan.mappers.readers.otlp_json import JsonReader
 from goldspan.mappers.readers.otlp_messages import is_message, message_views
-from goldspan.mappers.readers.problems import BAD_RECORD, BAD_SPAN, OnProblem, found
+from goldspan.mappers.readers.problems import BAD_RECORD, BAD_SPAN, OnProblem, describe
 from goldspan.mappers.readers.sdk import SdkReader, is_log_record
 from goldspan.mappers.spans import LogView, RecordView, SpanView
 from goldspan.scoring.errors import Problem
@@ -44,7 +44,7 @@ def views(source: object, on_problem: OnProblem) -> Iterator[RecordView]:
             elif is_log_record(item):
                 yield sdk.log_view(item)
             else:
-                message = f"found {found(item)}; expected a span or log record, an OTLP message or object, or a path"
+                message = f"found {describe(item)}; expected a span or log record, an OTLP message or object, or a path"
                 on_problem(Problem(BAD_RECORD, message, place))
         except (AttributeError, TypeError, ValueError) as error:
             on_problem(Problem(BAD_SPAN, f"cannot be read as a span or log record: {error}", place))

@@ -23,7 +23,7 @@ _BETWEEN = re.compile(r"[\s,]*")
 _decode = json.JSONDecoder().raw_decode
 
 
-def salvage(text: str) -> Iterator[object]:
+def recover_records(text: str) -> Iterator[object]:
     """Yield a request for each list of spans or log records, with those records of it that are whole.
 
     Of a text that is a list, whole elements are yielded first. The rest is walked by its `resource`, `scope`, `spans`
@@ -35,14 +35,14 @@ def salvage(text: str) -> Iterator[object]:
     position = 0
     if (start := text.lstrip()).startswith("["):
         text = start
-        elements, position = _elements(text, 1)
+        elements, position = _elements_at(text, 1)
         if elements:
             yield elements
     while (field := _FIELD.search(text, position)) is not None:
         name, opening = field.groups()
         position = field.end()
         if name in ("spans", "logRecords") and opening:
-            records, position = _elements(text, position)
+            records, position = _elements_at(text, position)
             if records and is_jaeger_span(records[0]):
                 yield {"spans": records}
             elif records and name == "spans":
@@ -50,25 +50,25 @@ def salvage(text: str) -> Iterator[object]:
             elif records:
                 yield {"resourceLogs": [{"resource": resource, "scopeLogs": [{"scope": scope, name: records}]}]}
         elif not opening:
-            value, position = _value(text, position)
+            value, position = _value_at(text, position)
             if name == "resource":
                 resource, scope = value, None
             else:
                 scope = value
 
 
-def _elements(text: str, position: int) -> tuple[list[object], int]:
+def _elements_at(text: str, position: int) -> tuple[list[object], int]:
     elements: list[object] = []
     while True:
         start = cast("re.Match[str]", _BETWEEN.match(text, position)).end()
-        value, end = _value(text, start)
+        value, end = _value_at(text, start)
         if end == start:
             return elements, start
         elements.append(value)
         position = end
 
 
-def _value(text: str, position: int) -> tuple[object, int]:
+def _value_at(text: str, position: int) -> tuple[object, int]:
     """Return the value at a position and where it ends, which is the position itself where there is none."""
     try:
         return _decode(text, position)
@@ -89,8 +89,8 @@ _MAX_TEXT = 512 << 20
 _CHUNK = 1 << 20
 _BOM = b"\xef\xbb\xbf"
 _OPENINGS = (b"{", b"[")
-_NO_OBJECT = (str, int, float, list, type(None))
-_TORN = (ValueError, RecursionError)
+_NOT_AN_OBJECT = (str, int, float, list, type(None))
+_PARSE_ERRORS = (ValueError, RecursionError)
 
 _Line = tuple[int, bytes]
 
@@ -110,14 +110,14 @@ class JsonText:
         self.first_problem = ""
 
     def values(self, stream: IO[bytes]) -> Iterator[tuple[object, str]]:
-        """Yield each value with its file and line, and what can be saved of values that are not whole."""
+        """Yield each value with its file and line, and what can be recovered of values that are not whole."""
         lines = self._lines(stream)
         first = next(lines, None)
         if first is None:
             return
         try:
             value = self._loads(first[1])
-        except _TORN:
+        except _PARSE_ERRORS:
             yield from self._after_bad_first_line(first, lines)
             return
         yield value, f"{self._place}:{first[0]}"
@@ -141,18 +141,18 @@ class JsonText:
         if second is not None and first[1] not in _OPENINGS:
             try:
                 value = self._loads(second[1])
-            except _TORN:
+            except _PARSE_ERRORS:
                 value = None
-            if not isinstance(value, _NO_OBJECT):
-                yield from self._torn_line(*first)
+            if not isinstance(value, _NOT_AN_OBJECT):
+                yield from self._broken_line(*first)
                 yield value, f"{self._place}:{second[0]}"
                 yield from self._further_lines(lines)
                 return
         if not may_be_json(first[1]):
             # Neither a document nor a line of JSON: lines that follow may still be.
-            yield from self._torn_line(*first)
+            yield from self._broken_line(*first)
             if second is not None:
-                yield from self._torn_line(*second)
+                yield from self._broken_line(*second)
             yield from self._further_lines(lines)
             return
         whole: list[bytes] = [first[1]]
@@ -169,7 +169,7 @@ class JsonText:
     def _document(self, text: bytes, line: int) -> Iterator[tuple[object, str]]:
         try:
             value = self._loads(text)
-        except _TORN:
+        except _PARSE_ERRORS:
             yield from self._documents(text.decode("utf-8-sig", errors="replace"), line)
         else:
             yield value, self._place
@@ -180,11 +180,11 @@ class JsonText:
         while position < len(text):
             try:
                 value, end = _decode(text, position)
-            except _TORN as error:
+            except _PARSE_ERRORS as error:
                 at = getattr(error, "pos", position)
                 self._problem(line + text.count("\n", 0, at), f"is not whole JSON: {_reason(error)}")
-                for saved in salvage(text[position:]):
-                    yield saved, self._place
+                for recovered in recover_records(text[position:]):
+                    yield recovered, self._place
                 return
             yield value, self._place
             position = end
@@ -195,21 +195,21 @@ class JsonText:
         for number, line in lines:
             try:
                 value = self._loads(line)
-            except _TORN:
-                yield from self._torn_line(number, line)
+            except _PARSE_ERRORS:
+                yield from self._broken_line(number, line)
             else:
                 yield value, f"{self._place}:{number}"
 
-    def _torn_line(self, number: int, line: bytes) -> Iterator[tuple[object, str]]:
+    def _broken_line(self, number: int, line: bytes) -> Iterator[tuple[object, str]]:
         text = line.decode("utf-8-sig", errors="replace")
         try:
             json.loads(text)
             reason = "holds bytes that are not UTF-8"
-        except _TORN as error:
+        except _PARSE_ERRORS as error:
             reason = f"is not whole JSON: {_reason(error)}"
         self._problem(number, reason)
-        for saved in salvage(text):
-            yield saved, f"{self._place}:{number}"
+        for recovered in recover_records(text):
+            yield recovered, f"{self._place}:{number}"
 
     def _problem(self, line: int, message: str) -> None:
         self.first_problem = self.first_problem or message

@@ -7,7 +7,7 @@ import binascii
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from goldspan.mappers.readers.problems import BAD_RECORD, BAD_SPAN, OnProblem, found
+from goldspan.mappers.readers.problems import BAD_RECORD, BAD_SPAN, OnProblem, describe
 from goldspan.mappers.spans import DecodedSpan, EventView, LogView, RecordView, ResourceView, SpanView
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.json_values import is_dict, is_list
@@ -239,7 +239,7 @@ class JsonReader:
             elif is_dict(item):
                 yield from self._object(item, source)
             else:
-                message = f"found {found(item)} where an OTLP trace request or a span was expected"
+                message = f"found {describe(item)} where an OTLP trace request or a span was expected"
                 self._problem(BAD_RECORD, message, source)
 
     def _object(self, item: dict[str, Any], source: str) -> Iterator[RecordView]:
@@ -271,7 +271,7 @@ class JsonReader:
 
     def _of_resource(self, group: object, signal: _Signal, source: str) -> Iterator[RecordView]:
         if not is_dict(group):
-            self._problem(BAD_SPAN, f"found {found(group)} in {signal.resources[0]}; expected an object", source)
+            self._problem(BAD_SPAN, f"found {describe(group)} in {signal.resources[0]}; expected an object", source)
             return
         resource = self.resource(group.get("resource"))
         for inner in self._list(_first(group, signal.scopes), signal.scopes[0], source):
@@ -279,12 +279,12 @@ class JsonReader:
 
     def _of_scope(self, group: object, signal: _Signal, resource: ResourceView, source: str) -> Iterator[RecordView]:
         if not is_dict(group):
-            self._problem(BAD_SPAN, f"found {found(group)} in {signal.scopes[0]}; expected an object", source)
+            self._problem(BAD_SPAN, f"found {describe(group)} in {signal.scopes[0]}; expected an object", source)
             return
         scope = group.get("scope") or group.get("instrumentationLibrary")
         for record in self._list(_first(group, signal.records), signal.records[0], source):
             if not is_dict(record):
-                self._problem(BAD_SPAN, f"found {found(record)} in {signal.records[0]}; expected an object", source)
+                self._problem(BAD_SPAN, f"found {describe(record)} in {signal.records[0]}; expected an object", source)
             elif signal is _LOGS:
                 yield self._log(record, scope, resource)
             else:
@@ -307,7 +307,7 @@ class JsonReader:
         self.records += 1
         attributes = raw.get("attributes")
         if attributes is not None and not isinstance(attributes, list | dict):
-            message = f"found {found(attributes)} as the attributes of span {raw.get('name')!r}; expected a list"
+            message = f"found {describe(attributes)} as the attributes of span {raw.get('name')!r}; expected a list"
             self._problem(BAD_SPAN, message, source)
         trace_id, span_id = _ids(raw)
         return DecodedSpan(
@@ -333,7 +333,7 @@ class JsonReader:
             return []
         if is_list(value):
             return value
-        self._problem(BAD_SPAN, f"found {found(value)} as {field}; expected a list", source)
+        self._problem(BAD_SPAN, f"found {describe(value)} as {field}; expected a list", source)
         return []
 
     def resource(self, raw: object) -> ResourceView:

@@ -23,7 +23,7 @@ NO_RECORD = "no_record"
 """A file of a directory looks like a trace file and holds no span."""
 
 
-def found(value: object) -> str:
+def describe(value: object) -> str:
     """Name what was found, for messages: a JSON type, and for short scalars the value."""
     if value is None:
         return "null"

@@ -1,4 +1,4 @@
-"""A dialect said in a table: which attribute means what.
+"""A dialect as a table: which attribute means what.
 
     rules            -> role of the span
     name, arguments, call_id, result, error flags  -> ToolFacts
@@ -70,7 +70,7 @@ class Rule:
     """Whether the span must have a parent, or must have none."""
     no_turn: bool = False
     hides_calls: bool = False
-    speaks: bool = False
+    holds_model_output: bool = False
     """An agent's span that holds what its models asked for, and no other span does."""
     pseudo: bool = False
     """A tool span that is no call of the user's (R5)."""
@@ -369,17 +369,21 @@ class DialectTable:
             tool = self._tool(span, attributes, pseudo=rule.pseudo)
             return Reading(role, agent, tool, session_keys=session_keys, turn_id=turn_id, no_turn=rule.no_turn)
         output = parsed_if_asking(first_value(self.output, span, attributes))
-        given = first_value(self.input, span, attributes)
-        end = end_of_input(given) if role is Role.MODEL else InputEnd(user_text=self._asked(span, attributes, given))
-        model = self._model(output, end) if role is Role.MODEL or rule.speaks else None
+        input_messages = first_value(self.input, span, attributes)
+        input_end = (
+            end_of_input(input_messages)
+            if role is Role.MODEL
+            else InputEnd(user_text=self._user_text_of(span, attributes, input_messages))
+        )
+        model = self._model(output, input_end) if role is Role.MODEL or rule.holds_model_output else None
         if role is Role.MODEL and model is not None and not model.requests and self._hides_requests(span, attributes):
             model = replace(model, unseen_requests=True)
         return Reading(
             role,
             agent,
             model=model,
-            user_text=end.user_text,
-            context=lambda: self._context(span, attributes, output, given, end.user_text),
+            user_text=input_end.user_text,
+            context=lambda: self._context(span, attributes, output, input_messages, input_end.user_text),
             session_keys=session_keys,
             turn_id=turn_id,
             no_turn=rule.no_turn,
@@ -395,18 +399,18 @@ class DialectTable:
         if name in self.tool_log_events:
             tool = self._tool(log_as_span(log), attributes, pseudo=False)
             return LogReading(tools=(tool,), session_keys=session_keys, turn_id=turn_id)
-        said = messages_in_log(log, name)
-        if said is None:
+        messages_of_log = messages_in_log(log, name)
+        if messages_of_log is None:
             return LogReading(session_keys=session_keys, turn_id=turn_id) if session_keys or turn_id else None
-        end = end_of_input(said.given)
-        model = self._model(said.output, end)
+        input_end = end_of_input(messages_of_log.input_messages)
+        model = self._model(messages_of_log.output, input_end)
         return LogReading(
             None if model == ModelFacts() else model,
-            said.whole,
-            said.own_message,
-            results=said.results,
-            user_text=end.user_text,
-            context=lambda: said.context(end.user_text),
+            messages_of_log.whole,
+            messages_of_log.own_message,
+            results=messages_of_log.results,
+            user_text=input_end.user_text,
+            context=lambda: messages_of_log.context(input_end.user_text),
             session_keys=session_keys,
             turn_id=turn_id,
         )
@@ -464,7 +468,7 @@ class DialectTable:
         witness = attributes.get(self.elision.witness)
         return witness is None or witness == "{}" or (is_mapping(witness) and not witness)
 
-    def _model(self, output: Any, end: InputEnd) -> ModelFacts:
+    def _model(self, output: Any, input_end: InputEnd) -> ModelFacts:
         requests = requests_in(output)
         if self.request_name is not None:
             requests = tuple(replace(request, name=self.request_name(request.name)) for request in requests)
@@ -473,20 +477,20 @@ class DialectTable:
                 replace(request, pseudo=True) if request.name.startswith(self.pseudo_requests) else request
                 for request in requests
             )
-        return ModelFacts(requests, end.answered, end.new_user_message)
+        return ModelFacts(requests, input_end.answered, input_end.new_user_message)
 
     def _hides_requests(self, span: SpanView, attributes: Attributes) -> bool:
         answer = first_value(self.answer, span, attributes)
         return asked_for_tools(attributes) or (isinstance(answer, str) and answer in self.redaction_tokens)
 
-    def _asked(self, span: SpanView, attributes: Attributes, given: Any) -> Content:
-        text = last_user_text(given)
+    def _user_text_of(self, span: SpanView, attributes: Attributes, input_messages: Any) -> Content:
+        text = last_user_text(input_messages)
         if text.capture is Capture.NOT_CAPTURED and self.user_text:
             return read_content(first_value(self.user_text, span, attributes), self.redaction_tokens)
         return text
 
     def _context(
-        self, span: SpanView, attributes: Attributes, output: Any, given: Any, user_text: Content
+        self, span: SpanView, attributes: Attributes, output: Any, input_messages: Any, user_text: Content
     ) -> ContextFacts:
         answer = last_answer(output)
         if answer.capture is Capture.NOT_CAPTURED:
@@ -495,6 +499,6 @@ class DialectTable:
         return ContextFacts(
             user_text,
             answer,
-            read_content(given if messages is None else messages, self.redaction_tokens),
+            read_content(input_messages if messages is None else messages, self.redaction_tokens),
             read_content(first_value(self.tool_definitions, span, attributes), self.redaction_tokens),
         )

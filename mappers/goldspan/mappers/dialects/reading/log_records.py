@@ -34,7 +34,7 @@ class LogMessages(NamedTuple):
     """The messages in one record."""
 
     output: Any = None
-    given: Any = None
+    input_messages: Any = None
     tool_definitions: Any = None
     whole: bool = False
     own_message: bool = False
@@ -42,11 +42,11 @@ class LogMessages(NamedTuple):
     def context(self, user_text: Content) -> ContextFacts:
         """Return what other metrics read."""
         definitions = read_content(self.tool_definitions)
-        return ContextFacts(user_text, last_answer(self.output), read_content(self.given), definitions)
+        return ContextFacts(user_text, last_answer(self.output), read_content(self.input_messages), definitions)
 
     def results(self) -> tuple[ToolFacts, ...]:
         """Return what the tools returned that the input answers for since the model last spoke, by call id."""
-        return tuple(_results(self.given))
+        return tuple(_results(self.input_messages))
 
 
 def event_name(log: LogView) -> str:
@@ -57,7 +57,7 @@ def event_name(log: LogView) -> str:
 
 def messages_in_log(log: LogView, name: str) -> LogMessages | None:
     """Return the messages in a record of this event name; none where it holds none."""
-    held = _held(log)
+    held = _fields_of(log)
     if name == DETAILS:
         output, given = held.get("gen_ai.output.messages"), held.get("gen_ai.input.messages")
         return LogMessages(output, given, held.get("gen_ai.tool.definitions"), whole=True)
@@ -66,7 +66,7 @@ def messages_in_log(log: LogView, name: str) -> LogMessages | None:
     message = event_message(EventView(name, held))
     if name == CHOICE:
         return LogMessages(output=[message])
-    return LogMessages(given=[message], own_message=role_of(message) == "assistant")
+    return LogMessages(input_messages=[message], own_message=role_of(message) == "assistant")
 
 
 def log_as_span(log: LogView) -> SpanView:
@@ -83,7 +83,7 @@ def log_as_span(log: LogView) -> SpanView:
     )
 
 
-def _held(log: LogView) -> Mapping[str, Any]:
+def _fields_of(log: LogView) -> Mapping[str, Any]:
     body = decoded(log.body) if isinstance(log.body, str) and log.body[:1] == "{" else log.body
     if is_mapping(body):
         return {**log.attributes, **body}
@@ -145,14 +145,14 @@ class LogRegistry:
             if not session_keys and reading.turn_id is None:
                 return None
             time: int = 0
-            said: Sequence[object] = [*session_keys, reading.turn_id]
+            identity_parts: Sequence[object] = [*session_keys, reading.turn_id]
         else:
             time = log.time
-            said = [name, log.scope_name, log.body, log.attributes]
+            identity_parts = [name, log.scope_name, log.body, log.attributes]
         return LogFacts(
             log.trace_id,
             log.span_id,
-            _digest((log.trace_id, log.span_id, time), said),
+            _digest((log.trace_id, log.span_id, time), identity_parts),
             time,
             dialect,
             reading.model,
@@ -188,18 +188,18 @@ class LogRegistry:
             except Exception as error:  # noqa: BLE001 - as above
                 self._on_failure(dialect, error, log)
             else:
-                return _only(reading.user_text), results
-        return _only(reading.user_text), ()
+                return _context_of_user_text(reading.user_text), results
+        return _context_of_user_text(reading.user_text), ()
 
 
-def _only(user_text: Content) -> ContextFacts:
+def _context_of_user_text(user_text: Content) -> ContextFacts:
     return NO_CONTEXT if user_text is NO_CONTENT else ContextFacts(user_text)
 
 
-def _digest(place: tuple[str, str, int], said: Sequence[object]) -> str:
+def _digest(place: tuple[str, str, int], identity_parts: Sequence[object]) -> str:
     """Return what is the same for one record in any container, and differs between two."""
     try:
-        text = json.dumps(plain((place, said)), sort_keys=True, default=repr)
+        text = json.dumps(plain((place, identity_parts)), sort_keys=True, default=repr)
     except (ValueError, RecursionError):  # a number of thousands of digits
         text = repr(place)
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()

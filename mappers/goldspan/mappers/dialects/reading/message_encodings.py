@@ -55,15 +55,15 @@ def event_messages(events: Sequence[EventView]) -> LazyMessages[EventView]:
 
 def output_events(span: SpanView, _: Mapping[str, Any]) -> LazyMessages[EventView] | None:
     """Return a model's output as far as events hold it."""
-    return _of(span, (CHOICE,))
+    return _event_messages(span, (CHOICE,))
 
 
 def input_events(span: SpanView, _: Mapping[str, Any]) -> LazyMessages[EventView] | None:
     """Return a model's input as far as events hold it."""
-    return _of(span, INPUT_EVENTS)
+    return _event_messages(span, INPUT_EVENTS)
 
 
-def _of(span: SpanView, names: Collection[str]) -> LazyMessages[EventView] | None:
+def _event_messages(span: SpanView, names: Collection[str]) -> LazyMessages[EventView] | None:
     events = [event for event in span.events if event.name in names]
     return event_messages(events) if events else None
 
@@ -102,7 +102,7 @@ def _decoded(value: object) -> object:
 # Messages written as one attribute for each leaf: `llm.output_messages.0.message.tool_calls.1.tool_call.id`.
 
 
-def _of_leaves(leaves: Mapping[str, Any]) -> Mapping[str, Any]:
+def _message_from_leaves(leaves: Mapping[str, Any]) -> Mapping[str, Any]:
     return _message(nested(leaves))
 
 
@@ -117,7 +117,7 @@ def flat_messages(prefix: str) -> Callable[[SpanView, Mapping[str, Any]], LazyMe
                 number, _dot, rest = key[start:].partition(".")
                 if number.isdecimal() and len(number) < 8 and rest:
                     groups.setdefault(int(number), {})[rest] = value
-        return LazyMessages([groups[number] for number in sorted(groups)], _of_leaves) if groups else None
+        return LazyMessages([groups[number] for number in sorted(groups)], _message_from_leaves) if groups else None
 
     return read
 

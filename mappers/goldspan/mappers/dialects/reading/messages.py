@@ -209,16 +209,16 @@ def _request(part: Mapping[str, Any]) -> Request | None:
         inner = part.get(key)
         if is_mapping(inner):
             call_id = inner.get("toolUseId") or inner.get("id") or part.get("id")
-            return _made(inner.get("name") or inner.get("tool_name"), inner, call_id)
+            return _build_request(inner.get("name") or inner.get("tool_name"), inner, call_id)
     if part.get("type") in ("tool_call", "tool_use", "function_call", "tool-call", "function") or "toolName" in part:
         call_id = part.get("call_id") or part.get("toolCallId") or part.get("id")
-        return _made(part.get("name") or part.get("toolName") or part.get("tool_name"), part, call_id)
+        return _build_request(part.get("name") or part.get("toolName") or part.get("tool_name"), part, call_id)
     if "arguments" in part:
-        return _made(part.get("tool_name") or part.get("name"), part, part.get("id"))
+        return _build_request(part.get("tool_name") or part.get("name"), part, part.get("id"))
     return None
 
 
-def _made(name: object, holder: Mapping[str, Any], call_id: object) -> Request | None:
+def _build_request(name: object, holder: Mapping[str, Any], call_id: object) -> Request | None:
     if not isinstance(name, str) or not name:
         return None
     raw = next((holder[key] for key in ("arguments", "input", "args") if holder.get(key) is not None), None)
