@@ -131,7 +131,7 @@ def _merge_contexts(
     return read if readers else None
 
 
-# All dialects behind one door: a span in, its facts out (R1). Never raises, whatever the span holds.
+# The registry turns a span into its facts by all dialects (R1). It never raises, whatever the span holds.
 
 RUN_ID_KEYS = ("goldspan.run.id", "cicd.pipeline.run.id")
 """Attributes of a span or a resource that declare a run."""
@@ -144,11 +144,11 @@ _SCALARS = (str, int, float)
 _MAX_RESOURCES = 256
 _MAX_PLANS = 4096
 _BUILT_IN_TABLES = frozenset(id(one) for one in built_in_dialects() if type(one) is DialectTable)
-"""Those that are known never to raise, so that it makes no difference when they read."""
+"""These never raise, so their reading may be deferred."""
 
 
 class _Plan(NamedTuple):
-    """What to read of the spans that have the same known attributes."""
+    """How to read all spans that have the same known attributes."""
 
     readers: tuple[tuple[str, Callable[[SpanView], Reading | None]], ...]
     session_keys: tuple[str, ...]
@@ -156,7 +156,7 @@ class _Plan(NamedTuple):
     join_keys: tuple[str, ...]
     scored: bool
     tables: tuple[DialectTable, ...] = ()
-    """The same readers, where they can tell what a span is without reading what it holds, and never raise."""
+    """The same readers, if they can outline a span without its content and never raise."""
 
 
 def _ignore(_: Problem) -> None:
@@ -164,10 +164,10 @@ def _ignore(_: Problem) -> None:
 
 
 class DialectRegistry:
-    """Reads spans by every dialect that knows them and puts together what they say.
+    """Reads spans by every dialect that recognises them, and merges the results.
 
     The order of `dialects` is their precedence: the first that recognises a span's role names the dialect, and what
-    it lacks is filled from the others. Default: those of the entry-point group `goldspan.dialects`, then goldspan's.
+    it lacks is filled from the others. Default: the entry-point group `goldspan.dialects`, then goldspan's own.
     """
 
     def __init__(
@@ -179,9 +179,9 @@ class DialectRegistry:
         definitions: bool = False,
         on_problem: Callable[[Problem], object] = _ignore,
     ) -> None:
-        """Take the dialects in their order; an object that is none raises `DialectError`.
+        """Take the dialects in order. An object that is not a dialect raises `DialectError`.
 
-        With `definitions`, those of tools are read even where other content is left out: they declare defaults.
+        With `definitions`, tool definitions are read even without other content: they declare default arguments.
         """
         self._definitions = definitions
         self._on_problem = on_problem
@@ -197,20 +197,20 @@ class DialectRegistry:
         self._keys = frozenset(known.union(*(dialect.markers for dialect in self.dialects)))
         self._bare_scopes = frozenset[str]().union(*(_bare_scopes(dialect) for dialect in self.dialects))
         self.markers = Markers(self._keys, self._bare_scopes)
-        """What a span must hold for `read` to find more than its skeleton."""
+        """Attribute keys and scopes of spans in which `read` may find a role."""
         own = (getattr(dialect, "session_keys", ()) for dialect in self.dialects)
         self.session_keys = frozenset(self._session_keys).union(*own)
-        """Under which of them session ids stand."""
+        """Attribute keys that hold session ids."""
         opaque = (dialect.markers for dialect in self.dialects if not hasattr(dialect, "session_keys"))
         self.opaque_markers = frozenset[str]().union(*opaque)
-        """Markers of dialects that have ways of their own to tell session ids, or speak of other traces."""
+        """Markers of dialects that find session ids in their own way, or describe other traces."""
         self._plans: dict[tuple[frozenset[str], str], _Plan] = {}
         self._resources: dict[int, tuple[ResourceView, ResourceFacts]] = {}
         """By identity; the view is kept too, so that its identity stays its own."""
         self._logs = LogRegistry(self.dialects, self._session_keys, self._failed)
 
     def read(self, view: SpanView, *, content: bool = True) -> SpanFacts:
-        """Return what is known of a span; a skeleton, if nothing is.
+        """Return the facts of a span; only ids and times if no dialect recognises it.
 
         Without `content`, results, answers, messages and tool definitions are left out: they are what costs memory,
         and scoring arguments needs none of them.
@@ -228,7 +228,7 @@ class DialectRegistry:
             return SpanFacts("", "", "", 0, 0)
 
     def outline(self, view: SpanView) -> tuple[Role | None, bool]:
-        """Tell what a span stands for, and whether it carries a score of ours: a fraction of what reading it costs."""
+        """Return a span's role, and whether it carries goldspan's score. This costs far less than `read`."""
         try:
             hits = self._keys.intersection(view.attributes)
             plan = self._plan(hits, view.scope_name)
@@ -244,13 +244,13 @@ class DialectRegistry:
         return facts.role, facts.scored
 
     def skeletons(self, plain: PlainSpans) -> Iterator[PlainSpanFacts]:
-        """Yield what is known of spans without any of the `markers`, trace by trace."""
+        """Yield spans without any of the `markers`, grouped by trace."""
         resource = self.resource(plain.resource)
         for trace_id, undecoded in plain.by_trace.items():
             yield PlainSpanFacts(trace_id, undecoded, plain.skeleton, resource)
 
     def read_log(self, view: LogView, *, content: bool = True) -> LogFacts | None:
-        """Return what a log record adds to the span it was written in; none where it says nothing of interest."""
+        """Return what a log record adds to its span; None if it adds nothing."""
         try:
             return self._logs.read(view, content=content)
         except Exception as error:  # noqa: BLE001 - as above
@@ -258,7 +258,7 @@ class DialectRegistry:
             return None
 
     def resource(self, view: ResourceView) -> ResourceFacts:
-        """Return what is known of a resource."""
+        """Return the facts of a resource."""
         known = self._resources.get(id(view))
         if known is not None:
             return known[1]
@@ -269,7 +269,7 @@ class DialectRegistry:
         return facts
 
     def facts(self, views: Iterable[RecordView], *, content: bool = True) -> Iterator[Record]:
-        """Yield what is known of each span, and of each log record that says something of interest."""
+        """Yield the facts of each span, and of each log record that has any."""
         for view in views:
             if not isinstance(view, LogView):
                 yield self.read(view, content=content)
@@ -277,7 +277,7 @@ class DialectRegistry:
                 yield fact
 
     def may_tell(self, event_name: str, attributes: Mapping[str, Any]) -> bool:
-        """Say, at little cost, whether a log record of this event name is worth a `read_log`."""
+        """Return, at little cost, whether `read_log` may find facts in a record with this event name."""
         return self._logs.may_tell(event_name, attributes)
 
     def _skeleton(self, view: SpanView) -> SpanFacts:
@@ -302,7 +302,7 @@ class DialectRegistry:
             and view.scope_name in self._bare_scopes
             and all(map(_is_goldspan_key, attributes))
         ):
-            # What goldspan wrote on a bare span, a session or a score, does not make it another span.
+            # A session or a score that goldspan wrote on a bare span does not change how it is read.
             plan = plan._replace(readers=self._bare_plan(view.scope_name).readers)
         readings = [
             (name, reading) for name, read in plan.readers if (reading := self._reading(name, read, view)) is not None
@@ -343,7 +343,7 @@ class DialectRegistry:
         }
 
     def _lazy_facts(self, view: SpanView, hits: frozenset[str], detach: Callable[[], bool]) -> SpanFacts:
-        """Read what a span is, and leave what it holds until someone asks, unless that is too much to be kept."""
+        """Read what a span is, and defer its content to the first use, unless it is too large to keep."""
         plan = self._plan(hits, view.scope_name)
         outlines = [outline for table in plan.tables if (outline := table.outline(view)) is not None]
         first = next((outline for outline in outlines if outline.role is not None), None)
@@ -382,7 +382,7 @@ class DialectRegistry:
         return plan
 
     def _bare_plan(self, scope: str) -> _Plan:
-        """Plan for a span without attributes: those dialects that know its scope are all there is to go by."""
+        """Return the plan for a span without attributes: the dialects that know its scope."""
         readers = tuple((one.name, one.read) for one in self.dialects if scope in _bare_scopes(one))
         return _Plan(readers, (), (), (), scored=False)
 

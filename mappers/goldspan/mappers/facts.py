@@ -1,4 +1,4 @@
-"""What is kept of a span: a skeleton of every one, and the facts a dialect read from those it recognised.
+"""What goldspan keeps of a span: ids and times of each, and facts of those that a dialect recognises.
 
 SpanView -> dialects -> SpanFacts -> assembly -> Session
 """
@@ -58,9 +58,9 @@ class ToolFacts(Struct, frozen=True, gc=False, omit_defaults=True):
     merged: bool = False
     """A synthetic span that repeats others; never a call, whatever the configuration says."""
     evidence: tuple[SpanRef, ...] = ()
-    """Other spans that something of it was read from: those with the log records that tell of it."""
+    """Other spans that hold content of this call, such as spans with its log records."""
     executed: bool = True
-    """False where the span only tells of a request: one that was refused, or that awaits a person's decision."""
+    """False if the span only records a request that was refused or awaits a person's decision."""
 
 
 class ModelFacts(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -103,7 +103,7 @@ NO_RESOURCE = ResourceFacts()
 
 
 class SpanFacts(Struct, frozen=True, gc=False, omit_defaults=True):
-    """One span as goldspan keeps it. Without a `role` it is a skeleton: it only stands between others.
+    """One span as goldspan keeps it. Without a `role` it only links other spans.
 
     Two deliveries of one span are the same record; of two versions the greater `version` wins (R4), so that
     which one came first never matters.
@@ -138,7 +138,7 @@ class SpanFacts(Struct, frozen=True, gc=False, omit_defaults=True):
     """The span already carries a score of ours: read, never stamped again (R13)."""
     resource: ResourceFacts = NO_RESOURCE
     notes: tuple[LogFacts, ...] = ()
-    """What the span says of spans in other traces, which it is linked to: content that they do not hold themselves."""
+    """Content for spans in other traces, to which this span is linked."""
 
     @property
     def ref(self) -> SpanRef:
@@ -206,7 +206,7 @@ for _name in ("dialect", "agent", "tool", "model", "context", "hides_calls"):
 
 
 class PlainSpanFacts(Struct, frozen=True, gc=False, eq=False):
-    """Plain spans of one trace and one source, read when someone asks what stands above a recognised one."""
+    """Plain spans of one trace and one source. They are decoded when the ancestors of a recognised span are needed."""
 
     trace_id: str
     undecoded: Sequence[UndecodedSpan]
@@ -217,15 +217,15 @@ class PlainSpanFacts(Struct, frozen=True, gc=False, eq=False):
         return len(self.undecoded)
 
     def holds_any(self, ids: KeysView[str]) -> bool:
-        """Say whether any of these spans is among them."""
+        """Return whether any of these spans has one of the ids."""
         return not ids.isdisjoint(map(_FIRST, self.undecoded))
 
     def read(self) -> Iterator[SpanOutline]:
-        """Yield each of them."""
+        """Yield the outline of each span."""
         return map(self.skeleton, self.undecoded)
 
     def fact(self, skeleton: SpanOutline) -> SpanFacts:
-        """Return one of them as what is kept of every other span."""
+        """Return one of them as facts."""
         span_id, parent_id, start, end, entry = skeleton
         return SpanFacts(
             self.trace_id, span_id, parent_id, start, end, (end, 0, ""), entry=entry, resource=self.resource
@@ -244,27 +244,27 @@ class LogFacts(Struct, frozen=True, gc=False, omit_defaults=True):
 
     trace_id: str
     span_id: str
-    """The span in whose context it was written; `""` where only the trace is known."""
+    """The span in which it was written; `""` if only the trace is known."""
     identity: str
     """Tells log records apart and puts them in order where times do not: a digest of the record."""
     time: int = 0
     dialect: str = ""
     model: ModelFacts | None = None
     whole: bool = False
-    """It holds all that its model call was given and answered, rather than one message of it."""
+    """The record holds the whole input and output of its model call, not one message."""
     own_message: bool = False
-    """An earlier answer of the model's, in its input: what was said before it is history."""
+    """The record is an earlier answer of the model, repeated in its input. Messages before it are history."""
     tools: tuple[ToolFacts, ...] = ()
     """Executions of tools, joined to their spans by call id; the name is `""` where the record has none."""
     context: ContextFacts = NO_CONTEXT
     session_keys: tuple[tuple[str, str], ...] = ()
     turn_id: str | None = None
     said_by: SpanRef | None = None
-    """The span that says it, where that is one of another trace."""
+    """The span that holds the content, if it belongs to another trace."""
 
     @property
     def evidence(self) -> tuple[SpanRef, ...]:
-        """The span to look at for what it says; none where only the trace is known."""
+        """The span that holds the content; empty if only the trace is known."""
         if self.said_by is not None:
             return (self.said_by,)
         return (SpanRef(self.trace_id, self.span_id),) if self.span_id else ()
@@ -275,7 +275,7 @@ Record = SpanFacts | LogFacts
 
 
 def first_captured(copies: Iterable[Content]) -> Content:
-    """Return the first captured copy of some content, else the first that says why it is not (R10)."""
+    """Return the first captured copy of some content, else the first copy with a reason (R10)."""
     known = NO_CONTENT
     for copy in copies:
         if copy.capture is Capture.CAPTURED:

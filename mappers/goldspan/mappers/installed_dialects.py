@@ -1,4 +1,4 @@
-"""Which dialects are installed: goldspan's own in order of precedence, and those of other packages."""
+"""The installed dialects: goldspan's own in order of precedence, and those of other packages."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _BUILT_IN: tuple[Dialect, ...] = (
     OTEL_GENAI,
     TOOL_LIKE,
 )
-"""The more particular before the more general: the first that recognises a span's role names the dialect."""
+"""Specific dialects come before general ones. The first that recognises a span's role names the dialect."""
 
 
 def built_in_dialects() -> tuple[Dialect, ...]:

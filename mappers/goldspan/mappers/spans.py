@@ -27,7 +27,7 @@ class EventView(Struct, frozen=True, gc=False):
 
 
 class ResourceView(Struct, frozen=True, gc=False):
-    """What is shared by the spans of one source."""
+    """The resource that the spans of one source share."""
 
     attributes: Mapping[str, Any]
 
@@ -106,17 +106,17 @@ class DecodedSpan(Struct, frozen=True, gc=False):
 
 
 class Detachable:
-    """What a span view is too, if it may be kept for a while."""
+    """A span view that may be kept after its request is gone."""
 
     __slots__ = ()
 
     def detach(self) -> bool:
-        """Let go of the request around the span; false where the span alone is too large to be kept."""
+        """Release the request around the span; return False if the span itself is too large to keep."""
         raise NotImplementedError
 
 
 class LogView(Struct, frozen=True, gc=False):
-    """A log record. Readers make these beside the views of spans, with values of the same kinds as attributes have.
+    """A log record. Its values have the same types as attributes of spans.
 
     A value that was recorded as null is there, as None: in typed values it is one without any content.
     """
@@ -125,7 +125,7 @@ class LogView(Struct, frozen=True, gc=False):
     """`""` where the record was written outside of any span; it can then be joined to nothing."""
     span_id: str
     time: int
-    """Its own time, else that of its observation."""
+    """The record's time, or else the time it was observed."""
     event_name: str
     """The record's EventName field. Older writers put the name into the attribute `event.name` instead."""
     body: Any
@@ -139,23 +139,23 @@ RecordView = SpanView | LogView
 
 
 class Markers(NamedTuple):
-    """What tells that a span may be worth reading."""
+    """What makes a span worth reading: any of the attribute keys or one of the scopes."""
 
     keys: frozenset[str]
-    """Attributes, any one of which does."""
+    """Attribute keys."""
     scopes: frozenset[str] = frozenset()
-    """Names of instrumentation scopes whose spans are worth it whatever they hold."""
+    """Names of instrumentation scopes whose spans are always read."""
 
 
 SpanOutline = tuple[str, str, int, int, bool]
-"""Of a plain span its id, its parent's, its start and end, and whether it says that its parent is in another process.
+"""A plain span's id, parent id, start, end, and whether its parent is in another process.
 
 A tuple, since there is one for most spans that exist.
 """
 
 
 UndecodedSpan = tuple[Any, ...]
-"""What is kept of a plain span, its id first, the rest as it stands in its container: few are ever looked at."""
+"""A plain span as its container holds it, with its id first. Few of them are ever decoded."""
 
 
 class PlainSpans(Struct, frozen=True, gc=False):
@@ -172,18 +172,18 @@ class PlainSpans(Struct, frozen=True, gc=False):
 
 
 MarkedView = RecordView | PlainSpans
-"""What readers yield that were told what to look for."""
+"""What readers yield if they know the markers."""
 
 
-# Attributes whose values are decoded one by one, when someone asks for them: of most spans nobody does.
+# Attribute values are decoded one by one, on first use. Most are never used.
 
 Raw = TypeVar("Raw")
 
 
 class UndecodedAttributes(Mapping[str, Any], Generic[Raw]):
-    """Attributes by key, each value still as it stands in its container.
+    """Attributes by key. Each value stays encoded until its first use.
 
-    A look at the keys tells whether a dialect knows the span; a plain HTTP span is never looked at further.
+    The keys alone tell whether a dialect knows the span.
     """
 
     __slots__ = ("_decode", "_decoded", "_raw")
@@ -204,7 +204,7 @@ class UndecodedAttributes(Mapping[str, Any], Generic[Raw]):
         return value
 
     def get(self, key: str, default: Any = None) -> Any:
-        """Return a value, or the default where there is none: most keys that a dialect asks for are not there."""
+        """Return a value or the default. Most keys that a dialect asks for are missing."""
         if key not in self._raw:
             return default
         decoded = self._decoded

@@ -49,7 +49,7 @@ def read_trace(
     logs: Iterable[LogFacts] = (),
     plain: Sequence[PlainSpanFacts] = (),
 ) -> tuple[list[Fragment], list[Problem]]:
-    """Cut one trace, given by span id, into fragments. The trace with the id `""` holds the spans without ids."""
+    """Cut one trace into fragments. `spans` maps span ids to spans. The trace `""` holds the spans without ids."""
     records = list(logs)
     trace_id = next(iter(spans.values())).trace_id if spans else ""
     if trace_id or plain:

@@ -29,11 +29,11 @@ class Fragment(Struct, frozen=True, gc=False, eq=False):
     waits_for_caller: bool = False
     """The local root names a parent in its own process that was not seen: an agent may still turn up above it."""
     waits_for_remote: bool = False
-    """The local root was called from another process, whose spans may come too."""
+    """The local root was called from another process, whose spans may arrive later."""
     turn_id: str | None = None
     run_id: str | None = None
     agentless: bool = False
-    """No agent span stands over it: a raw SDK."""
+    """No agent span is above it, as with a raw SDK."""
 
     @property
     def continues(self) -> bool:
@@ -68,7 +68,7 @@ def fragments_of(tree: TraceTree, keys: Sequence[str]) -> list[Fragment]:
 
 
 def _agents_over_several_sessions(tree: TraceTree, recognised: list[SpanFacts], keys: Sequence[str]) -> Collection[str]:
-    """Name the agents and workflows that are no turn: they are in no session, and the agents below them in several."""
+    """Return the agents that are no turn: they have no session, and the agents below them have several."""
     agents = [span for span in recognised if is_agent(span)]
     named = {span.span_id: dict(reversed(span.session_keys)) for span in agents if span.session_keys}
     if len(named) < 2:
@@ -113,7 +113,7 @@ def _spans_by_turn_root(
             if any(not span.no_turn for span in spans):
                 under_agent[top] = spans
             continue
-        # A model or tool called beside the agents of one tree is work of the agent before it, never a turn of its own.
+        # A model or tool call outside the agents of its tree belongs to the agent before it. It is no turn of its own.
         for span in spans:
             before = [agent for agent in agents if agent.start <= span.start] or agents[:1]
             under_agent[before[-1].span_id].append(span)
@@ -123,7 +123,7 @@ def _spans_by_turn_root(
 
 
 def _split_at_user_messages(root: str, spans: list[SpanFacts]) -> Iterable[tuple[str, list[SpanFacts]]]:
-    """Cut what no agent stands over at each new user message; a dialect's own turn id decides where there is one."""
+    """Split spans without an agent at each new user message, or by the dialect's turn id if there is one."""
     if any(span.role is Role.AGENT and not span.no_turn for span in spans):
         return [(root, spans)]
     pieces: list[list[SpanFacts]] = [[]]

@@ -68,7 +68,7 @@ def _with_records(span: SpanFacts, records: Sequence[LogFacts], current: Sequenc
 
 
 def _since_the_model_spoke(records: Sequence[LogFacts]) -> list[LogFacts]:
-    """Leave out the history: what the input holds before the model's own last message."""
+    """Leave out the history: the input before the model's own last message."""
     last = max((log.time for log in records if log.own_message), default=0)
     return [log for log in records if log.time >= last and not log.own_message]
 
@@ -84,7 +84,7 @@ def _model_with_logs(own: ModelFacts, records: Sequence[LogFacts], current: Sequ
 
 
 def _requests(records: Sequence[LogFacts]) -> tuple[Request, ...]:
-    """Return what the records say the model asked for; some writers say it once in one piece and once in parts."""
+    """Return the model's tool requests. Some writers record them twice: in one record, and one per record."""
     said = [log for log in records if log.model is not None and log.model.requests]
     found: list[tuple[Request, ...]] = []
     for log in [log for log in said if log.whole] or said:
@@ -94,7 +94,7 @@ def _requests(records: Sequence[LogFacts]) -> tuple[Request, ...]:
 
 
 def _ends_with_user(current: Sequence[LogFacts]) -> bool | None:
-    """Say whether the input ends with a user message rather than with tool results; none where nothing tells."""
+    """Return whether the input ends with a user message, not with tool results; None if unknown."""
     ends = [(log.time, log.model.new_user_message) for log in current if log.model is not None]
     ends = [end for end in ends if end[1] is not None]
     if not ends:
@@ -102,7 +102,7 @@ def _ends_with_user(current: Sequence[LogFacts]) -> bool | None:
     last = {by_user for time, by_user in ends if time == ends[-1][0]}
     if len(last) == 1:
         return last.pop()
-    # At one time there are both. The results answer what the model asked for after a user message: an only one.
+    # Both have the same time. Results follow a user message, so a single user message came first.
     return False if sum(by_user is True for _, by_user in ends) == 1 else None
 
 
@@ -118,7 +118,7 @@ def _context_with_logs(own: ContextFacts, records: Sequence[LogFacts], current: 
 
 
 def _user_text(current: Sequence[LogFacts]) -> Content:
-    """Return the newest user message; none where several share its time, or tool results came after it."""
+    """Return the newest user message; nothing if several share its time, or if tool results follow it."""
     said = [log for log in current if log.context.user_text is not NO_CONTENT]
     if not said or _ends_with_user(current) is False:
         return NO_CONTENT
@@ -127,7 +127,7 @@ def _user_text(current: Sequence[LogFacts]) -> Content:
 
 
 def _messages(records: Sequence[LogFacts]) -> Content:
-    """Return the input in one piece, or put together from single messages whose times order them."""
+    """Return the recorded input, or build it from single messages in the order of their times."""
     said = [log for log in records if log.context.messages is not NO_CONTENT]
     if whole := [log.context.messages for log in said if log.whole]:
         return first_captured(whole)
@@ -139,7 +139,7 @@ def _messages(records: Sequence[LogFacts]) -> Content:
 
 
 def _executions_in_log(log: LogFacts, named: Sequence[str], spans: Mapping[str, SpanFacts]) -> Sequence[str]:
-    """Return which of the executions with one call id a record tells of: the last that had started by then."""
+    """Return the execution that a record describes, among those with its call id: the last one started by then."""
     if log.span_id in named:
         return (log.span_id,)
     started = [span_id for span_id in named if spans[span_id].start <= log.time]
@@ -151,7 +151,7 @@ def _executions_in_log(log: LogFacts, named: Sequence[str], spans: Mapping[str, 
 def _tool_with_log(tool: ToolFacts, from_log: ToolFacts, log_evidence: tuple[SpanRef, ...]) -> ToolFacts:
     arguments = first_captured((tool.arguments, from_log.arguments))
     takes_arguments = arguments is not tool.arguments
-    # Results are no part of the evidence: most doors do not keep them.
+    # A result adds no evidence: most callers do not keep results.
     adds_evidence = takes_arguments or (tool.error is None and from_log.error is not None)
     return replace(
         tool,

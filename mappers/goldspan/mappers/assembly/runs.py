@@ -114,7 +114,7 @@ def build_session(run: Sequence[TurnFragments], turn_of: Callable[[TurnFragments
 
 
 def _join_attributes(fragment: Fragment) -> Iterator[Mapping[str, object]]:
-    """List what goldens may join on, as for session ids: the root, what stands above it, below it, the resource."""
+    """Yield the attributes that goldens may join on: of the root, its ancestors, its descendants, the resource."""
     root = fragment.root_span
     above = [] if root is None else [root, *fragment.tree.ancestors(root.span_id)]
     for span in [*above, *fragment.spans]:
@@ -124,7 +124,7 @@ def _join_attributes(fragment: Fragment) -> Iterator[Mapping[str, object]]:
 
 
 def outline_turn(fragments: TurnFragments) -> Turn:
-    """Say of a turn where and when it was, and not what was in it."""
+    """Return a turn with its place and times, and without content."""
     first = fragments[0]
     return Turn(
         root=first.root,

@@ -88,7 +88,7 @@ class _Execution:
     layers: list[SpanFacts]
     """Outermost first."""
     response: int | None = None
-    """Which model response asked for it, by position among the turn's model calls."""
+    """The model response that requested it, by position among the turn's model calls."""
     position: int = 0
     """Which of that response's requests it is."""
     asked: _ModelRequest | None = None
@@ -115,14 +115,14 @@ class _Execution:
 
 
 class _ModelRequest(Struct, frozen=True, gc=False):
-    """One request, with the response it stands in."""
+    """One tool request, with its place in a model response."""
 
     response: int
     position: int
     request: Request
     model: SpanFacts
     until: int | None
-    """Start of the next model call of the turn: what this response asked for started before it."""
+    """Start of the next model call of the turn. Tools that this response requested started before it."""
 
 
 def calls_of(
@@ -195,9 +195,9 @@ def _executions(spans: Sequence[SpanFacts], tree_of: Callable[[SpanFacts], Trace
 
 
 def _without_superseded_attempts(executions: list[_Execution]) -> list[_Execution]:
-    """Drop attempts that came to an execution, or to another attempt, later: a person's decision makes a second span.
+    """Drop attempts that a later execution or attempt replaces: a person's decision makes a second span.
 
-    They are told by their call id; where there is none, by the tool's name and equal arguments.
+    They match by call id, or else by the tool's name and equal arguments.
     """
     kept = [one for one in executions if one.executed]
     free = list(kept)
@@ -236,7 +236,7 @@ def _same_execution(outer: ToolFacts, inner: ToolFacts) -> bool:
 
 
 def _same_tool(one: str, other: str) -> bool:
-    """Compare names as layers write them: a server's or plugin's prefix may stand before one of them."""
+    """Compare tool names; one of them may have a server's or plugin's prefix."""
     if one == other:
         return True
     longer, shorter = (one, other) if len(one) > len(other) else (other, one)
@@ -244,7 +244,7 @@ def _same_tool(one: str, other: str) -> bool:
 
 
 def _requests(spans: Sequence[SpanFacts], tree_of: Callable[[SpanFacts], TraceTree]) -> list[_ModelRequest]:
-    """List what the turn's models asked for; of model spans nested in each other the outermost speaks."""
+    """List the tool requests of the turn's models. Of nested model spans, the outermost counts."""
     models = [
         span
         for span in spans
@@ -263,7 +263,7 @@ def _inside_speaking_model(span: SpanFacts, tree: TraceTree) -> bool:
 
 
 def _match_requests(executions: list[_Execution], asked: list[_ModelRequest]) -> list[_ModelRequest]:
-    """Give each request its execution, by call id, else by name, arguments and order; return those without one."""
+    """Match requests to executions by call id, else by name, arguments and order. Return the unmatched requests."""
     free = list(executions)
 
     def match_in_order(
@@ -301,7 +301,7 @@ def _equal_arguments(ask: _ModelRequest, run: _Execution) -> bool:
 
 
 def _answered_calls(spans: Iterable[SpanFacts]) -> dict[str, str | None]:
-    """Call ids that a later model input holds a result for; the value names an error."""
+    """Return the call ids for which a model input holds a result, each with its error or None."""
     answered: dict[str, str | None] = {}
     for span in spans:
         model: ModelFacts | None = span.model

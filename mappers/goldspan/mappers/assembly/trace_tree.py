@@ -53,7 +53,7 @@ def time_order(span: SpanFacts) -> tuple[int, int, str]:
 
 
 class TraceTree:
-    """Who stands above whom in one trace."""
+    """The parents and children of one trace."""
 
     def __init__(
         self, spans: Mapping[str, SpanFacts], log_session_keys: Sequence[tuple[str, tuple[tuple[str, str], ...]]] = ()
@@ -62,7 +62,7 @@ class TraceTree:
         self.spans = spans
         self.log_session_keys = log_session_keys
         self.cut: list[str] = []
-        """Span ids whose parent was ignored because it led back to them."""
+        """Ids of spans whose parent was ignored, because it would close a cycle."""
         self._parents = self._without_cycles()
         self._tops: dict[str, str] = {}
 
@@ -112,7 +112,7 @@ class TraceTree:
         return top
 
     def outermost_agent(self, span: SpanFacts, besides: Collection[str] = ()) -> SpanFacts | None:
-        """Return the highest agent invocation among the span and its ancestors, `besides` those that are named."""
+        """Return the highest agent invocation among the span and its ancestors, except those in `besides`."""
         found = span if is_agent(span) and span.span_id not in besides else None
         for above in self.ancestors(span.span_id):
             if is_agent(above) and above.span_id not in besides:
@@ -139,13 +139,13 @@ def is_agent(span: SpanFacts) -> bool:
     return span.role is Role.AGENT and not span.no_turn
 
 
-# Which plain spans of a trace matter: those that stand above others that tell something. Most are leaves.
+# Only plain spans above recognised spans matter. Most plain spans are leaves.
 
 
 def with_ancestors(
     spans: Mapping[str, SpanFacts], plain: Sequence[PlainSpanFacts], named: Iterable[str]
 ) -> dict[str, SpanFacts]:
-    """Return the spans of one trace that tell something, with the plain ones that they stand under or that are `named`.
+    """Return the spans of one trace that have a role or a session, their ancestors and the `named` spans.
 
     No turn, call or session depends on any other span.
     """

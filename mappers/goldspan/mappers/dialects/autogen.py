@@ -21,7 +21,7 @@ from goldspan.scoring.json_values import is_list, is_mapping
 _MESSAGE, _OPERATION = "message", "messaging.operation"
 _REQUEST, _RESULT = "ToolCallRequestEvent", "ToolCallExecutionEvent"
 _DEEPEST = 4
-"""How deep in a message the event may stand: alone, in a group's response, in the list of its inner messages."""
+"""How deeply an event may be nested: alone, in a group's response, or in its list of inner messages."""
 
 
 class AutoGen:
@@ -37,7 +37,7 @@ class AutoGen:
     )
 
     def read(self, span: SpanView) -> Reading | None:
-        """Return what a message says of the calls in the traces that the span is linked to."""
+        """Return the calls that a message describes, as notes for the traces that the span links to."""
         text = span.attributes.get(_MESSAGE)
         if span.attributes.get(_OPERATION) != "process" or not isinstance(text, str) or "ToolCall" not in text:
             return None

@@ -23,7 +23,7 @@ _function = text_at("mcp_tool_name")
 
 
 def _completed(_: SpanView, attributes: Attributes, tool: ToolFacts) -> ToolFacts:
-    """Name a server's tool, say why it failed, and tell what was cut off: all of it said beside, in log records."""
+    """Add the MCP tool's name, the error and which arguments were cut off, from the attributes of log records."""
     if name := _function(attributes.get("tool_parameters")):
         tool = replace(tool, name=name)
     if tool.error == "error":

@@ -29,7 +29,7 @@ def _unless_elided(value: Any) -> Any:
 
 
 def _contents(request: Any) -> Any:
-    """Take the messages out of an `LlmRequest`, parsing the rest of it only where they do not stand last."""
+    """Take the messages out of an `LlmRequest`. The rest is parsed only if the messages are not its last field."""
     if isinstance(request, str) and (start := request.rfind(_CONTENTS)) >= 0:
         text = request[start + len(_CONTENTS) :].rstrip()
         if text.startswith("[") and text.endswith("]}"):

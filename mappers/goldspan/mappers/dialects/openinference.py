@@ -36,7 +36,7 @@ _SCHEMA_WORDS = frozenset({"type", "description", "anyOf", "allOf", "oneOf", "$r
 
 
 def _unless_schema(parameters: Any) -> Any:
-    """Take `tool.parameters` only where it is no JSON schema; an empty object may be either, and says nothing."""
+    """Take `tool.parameters` unless it is a JSON schema. An empty object may be either, and is not taken."""
     value = decoded_dict(parameters)
     if value is None:
         return parameters
@@ -107,7 +107,7 @@ OPENINFERENCE = DialectTable(
         # A crew's kick-off runs one agent after the other, an ADK invocation all of its agents.
         Rule(Role.AGENT, _KIND, frozenset({"CHAIN"}), also=("crew_key",)),
         Rule(Role.AGENT, _KIND, frozenset({"CHAIN"}), also=("user.id", "session.id"), name_prefix="invocation ["),
-        # Frameworks whose instrumentation has a chain stand over a whole turn.
+        # In these frameworks a chain span covers a whole turn.
         Rule(Role.AGENT, _KIND, frozenset({"CHAIN"}), scope=f"{_SCOPE}llama_index", name_suffix=".run"),
         Rule(Role.AGENT, _KIND, frozenset({"CHAIN"}), scope=f"{_SCOPE}autogen_agentchat", name_suffix=".run_stream"),
         Rule(Role.AGENT, _KIND, frozenset({"CHAIN"}), scope=f"{_SCOPE}dspy", name_suffix="ReAct.forward"),

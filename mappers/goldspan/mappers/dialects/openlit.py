@@ -1,4 +1,4 @@
-"""OpenLIT's `@openlit.trace`: functions with their arguments as Python reprs, and nothing that says tool.
+"""OpenLIT's `@openlit.trace`: functions with arguments as Python reprs, and no attribute that marks tools.
 
 https://docs.openlit.io/latest/sdk/features/tracing . A traced function without a parent is taken for the turn, one
 inside another for a tool. One that fails has no attribute at all.

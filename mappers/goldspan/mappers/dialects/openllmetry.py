@@ -37,7 +37,7 @@ _ENVELOPES: dict[str, Unwrap] = {
 
 
 def _outcome(span: SpanView, attributes: Attributes, tool: ToolFacts) -> ToolFacts:
-    """Agno's failed calls end with status OK; only the repr of their result tells."""
+    """Agno's failed calls end with status OK; only the repr of their result shows the failure."""
     output = attributes.get("traceloop.entity.output")
     if tool.error is None and isinstance(output, str) and output.startswith("status='failure'"):
         return replace(tool, error="failure")

@@ -53,7 +53,7 @@ OTEL_GENAI = DialectTable(
     rules=(
         Rule(Role.TOOL, _OPERATION, frozenset({"execute_tool"})),
         Rule(Role.AGENT, _OPERATION, frozenset({"invoke_agent", "invoke_workflow"})),
-        # Anthropic's SDK writes one beside whoever instruments it, often as a trace of its own, and never any content.
+        # Anthropic's SDK adds a span of its own, often in a separate trace, and never with content.
         Rule(Role.MODEL, _OPERATION, frozenset({"chat"}), scope="com.anthropic.sdk", no_turn=True),
         Rule(Role.MODEL, _OPERATION, frozenset({"chat", "generate_content", "text_completion"})),
         Rule(Role.AGENT, _OPERATION, frozenset({"create_agent"}), no_turn=True),

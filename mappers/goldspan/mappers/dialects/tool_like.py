@@ -42,7 +42,7 @@ _OTHER_KEYS = (
     *("ai.operationId", "ai.toolCall", "logfire.", "crewai.", "smolagents.", "claude_code", "interaction."),
     *("http.", "db.", "rpc.", "messaging.", "graphql."),
 )
-"""How attributes begin that belong to other dialects, or to what tools do inside."""
+"""Prefixes of attributes that belong to other dialects, or to work inside a tool."""
 _OTHER_SCOPES = (
     *("openinference.", "opentelemetry.instrumentation.", "gcp.vertex.", "com.anthropic.", "agent_framework"),
     *("pydantic-ai", "strands.", "langsmith", "logfire", "langfuse", "mlflow", "haystack", "autogen", "openlit"),
@@ -66,7 +66,7 @@ def _langwatch_arguments(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class _LooksLikeTool(Rule):
-    """What no list of attributes says: a name here and an object there."""
+    """A tool span is recognised by a name in one attribute and an object in another."""
 
     def holds(self, span: SpanView, attributes: Attributes) -> bool:
         if self.key not in attributes:

@@ -17,7 +17,7 @@ _OPERATION = "ai.operationId"
 
 
 def _asked(prompt: Any) -> Any:
-    """Take the user's text out of what a call was given: a prompt, or messages."""
+    """Take the user's text out of a call's input: a prompt, or messages."""
     return first_of(text_at("prompt"), lambda given: last_user_text(at("messages")(given)).value)(prompt)
 
 

@@ -1,4 +1,4 @@
-"""Spans out of whatever holds them: one module for each container, one view for all.
+"""Reads spans and log records from files and from memory: one module a container, one view for all.
 
     files and directories: OTLP (JSON, protobuf), Jaeger, Tempo, Zipkin    read_files, read_marked
     SDK spans, OTLP messages, parsed JSON, paths, given in memory          views

@@ -1,6 +1,6 @@
-"""Bytes of trace files: plain, gzipped or compressed by zstd, told apart by their first bytes.
+"""Bytes of trace files: plain, gzip or zstd. The first bytes tell which.
 
-A stream that breaks somewhere ends there, so that everything before is read, and says why.
+A broken stream ends at the break: the bytes before it are read, and the reason is reported.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import IO, Any, cast
 
 OnBytes = Callable[[int], object]
-"""Is told how many more bytes of a file were read, for progress; compressed ones where it is compressed."""
+"""Called with the number of bytes just read from a file, before decompression; used for progress."""
 
 GZIP_MAGIC = b"\x1f\x8b"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
@@ -27,7 +27,7 @@ class ZstdMissingError(Exception):
 
 
 class ByteSource(io.RawIOBase):
-    """Bytes that are read ahead at will, and end where what they are read from breaks."""
+    """Bytes that can be read ahead, and that end where their source breaks."""
 
     def __init__(self, read: Callable[[int], bytes], on_break: Callable[[str], object]) -> None:
         super().__init__()
@@ -43,11 +43,11 @@ class ByteSource(io.RawIOBase):
         return self._waiting[:size]
 
     def buffered(self) -> io.BufferedReader:
-        """Return what is left of this source."""
+        """Return the rest of this source as a buffered stream."""
         return io.BufferedReader(self, _BUFFER)
 
     def readable(self) -> bool:
-        """Say yes."""
+        """Return True."""
         return True
 
     def readinto(self, buffer: Any, /) -> int:
@@ -70,7 +70,7 @@ class ByteSource(io.RawIOBase):
 
 
 def opened_bytes(file: IO[bytes], on_break: Callable[[str], object], on_bytes: OnBytes | None = None) -> ByteSource:
-    """Return the bytes of a file, decompressed. Raises `ZstdMissingError`; `on_break` is told where they break off."""
+    """Return the decompressed bytes of a file. Raises `ZstdMissingError`; `on_break` gets the reason of a break."""
     read_some = getattr(file, "read1", file.read)
 
     def read(size: int) -> bytes:

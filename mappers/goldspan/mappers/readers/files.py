@@ -1,4 +1,4 @@
-"""Trace files of any container, told apart by what is in them and never by their names.
+"""Trace files of any format. The content tells the format, never the file name.
 
     OTLP/JSON, Jaeger's, Tempo's and Zipkin's JSON: documents, or one a line
     OTLP protobuf: one message, or many with their lengths before them
@@ -47,7 +47,7 @@ def starts_with_logs(head: bytes) -> bool:
 
 STDIN = "-"
 _HEAD = 1 << 16
-"""How much of a file is looked at to tell what it is."""
+"""How many bytes are read to recognise a file's format."""
 _EXPECTED = "expected OTLP/JSON (a document, or one request a line), OTLP protobuf, or Jaeger, Tempo or Zipkin JSON"
 _MAX_BAD_FRAMES = 16
 """After so many unreadable messages in a row, their boundaries are taken for lost."""
@@ -147,12 +147,12 @@ def _holds_logs(path: Path) -> bool:
 
 
 def read_documents(path: str | os.PathLike[str], on_problem: OnProblem) -> Iterator[object]:
-    """Yield what a file holds as documents of OTLP/JSON, and what can be saved of those that are not whole."""
+    """Yield a file's content as OTLP/JSON documents, and the records recovered from broken ones."""
     yield from _File(Path(path), on_problem, None).documents()
 
 
 def trace_files_in(directory: Path) -> list[Path]:
-    """Return the files under a directory whose first bytes are those of a trace file, in the order of their names.
+    """Return the files under a directory that start like a trace file, sorted by name.
 
     Rotated files need no better order: sessions are put together from all of them.
     """
@@ -229,7 +229,7 @@ class _File:
                 yield converted
 
     def nothing(self) -> str:
-        """Say why the file yielded no record, or could not be read; `""` where neither is so."""
+        """Return why the file has no records or could not be read; `""` if it has records."""
         if self._unusable:
             return self._unusable
         if self._plain.records or (self._protobuf is not None and self._protobuf.records):

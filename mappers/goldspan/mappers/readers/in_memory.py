@@ -1,4 +1,4 @@
-"""Records given in memory, in any mixture: those of the SDK, OTLP messages, parsed JSON, paths of trace files."""
+"""Reads any mixture of SDK records, OTLP messages, parsed JSON and paths of trace files."""
 
 from __future__ import annotations
 

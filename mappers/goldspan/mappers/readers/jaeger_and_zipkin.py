@@ -25,17 +25,17 @@ _OTEL_FIELDS = frozenset(
         "otel.library.version",
     }
 )
-"""Tags in which exporters of OpenTelemetry keep what the other format has no field for."""
+"""Tags in which OpenTelemetry's exporters write fields that the format lacks."""
 
 
 def _nanos(microseconds: object) -> int:
-    """Return a time or a duration in nanoseconds; 0 for what is none."""
+    """Return a time or a duration in nanoseconds; 0 if invalid."""
     number = integer(microseconds)
     return number * 1000 if isinstance(number, int) and not isinstance(number, bool) and number > 0 else 0
 
 
 def _padded(identifier: object, length: int) -> str:
-    """Return an id in its full length; `""` for what is no text."""
+    """Return an id with its leading zeros; `""` if it is not a text."""
     if not isinstance(identifier, str) or not (text := identifier.strip()):
         return ""
     return text.zfill(length)
@@ -52,7 +52,7 @@ def _scope_of(tags: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _status_of(tags: Mapping[str, Any], *, failed: bool, message: str = "") -> dict[str, Any]:
-    """Return the status that an exporter of OpenTelemetry put into tags; `failed` is what other tags say."""
+    """Return the status that an OpenTelemetry exporter put into tags. `failed` comes from other tags."""
     code = 2 if failed else STATUS_CODES.get(str(tags.get("otel.status_code")).upper(), 0)
     message = str(tags.get("otel.status_description") or message)
     return ({"code": code} if code else {}) | ({"message": message} if message else {})
@@ -80,14 +80,14 @@ _JAEGER_KINDS = {kind.lower(): number for kind, number in SPAN_KINDS.items()}
 
 
 def is_jaeger_span(item: object) -> bool:
-    """Tell a span of Jaeger from one of OTLP by how its fields are spelled."""
+    """Return whether this is a span of Jaeger, by the spelling of its fields."""
     return is_dict(item) and ("spanID" in item or ("traceID" in item and "operationName" in item))
 
 
 def otlp_from_jaeger(item: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return a trace request with the spans of Jaeger's JSON, in their order; none where `item` is something else.
 
-    What stands where a trace or a span should is handed on as it is, for the reader of OTLP to complain about.
+    Anything else in the place of a trace or a span is passed on, and the OTLP reader reports it.
     """
     data = item.get("data")
     if is_list(data) and (any(map(_is_trace, data)) or _RESPONSE.issuperset(item)):
@@ -234,7 +234,7 @@ _Half = tuple[str, str]
 
 
 def is_zipkin_span(item: object) -> bool:
-    """Tell a span of Zipkin by its fields."""
+    """Return whether this is a span of Zipkin, by its fields."""
     return (
         is_dict(item)
         and "id" in item
@@ -312,7 +312,7 @@ def _server_half(span_id: str) -> str:
 
 
 def _failure(tags: Mapping[str, str]) -> str:
-    """Return what the tag `error` says: by Zipkin's convention its presence means failure, its text the reason."""
+    """Return the reason in the tag `error`. By Zipkin's convention its presence means failure."""
     text = tags.get("error", "")
     return "" if text.lower() == "true" else text
 

@@ -24,7 +24,7 @@ _decode = json.JSONDecoder().raw_decode
 
 
 def recover_records(text: str) -> Iterator[object]:
-    """Yield a request for each list of spans or log records, with those records of it that are whole.
+    """Yield a request for each list of spans or log records, with its complete records.
 
     Of a text that is a list, whole elements are yielded first. The rest is walked by its `resource`, `scope`, `spans`
     and `logRecords` fields. A field that parses is stepped over as a whole, so that nothing inside an attribute value
@@ -69,20 +69,20 @@ def _elements_at(text: str, position: int) -> tuple[list[object], int]:
 
 
 def _value_at(text: str, position: int) -> tuple[object, int]:
-    """Return the value at a position and where it ends, which is the position itself where there is none."""
+    """Return the value at a position and its end; without a value, the end is the position itself."""
     try:
         return _decode(text, position)
     except (ValueError, RecursionError):
         return None, position
 
 
-# JSON values out of a text: one document, several one after another, or one a line, told apart by content.
+# A text holds one JSON document, several in sequence, or one a line. Its content tells which.
 #
 # Lines are read one at a time, so that memory is bounded by the longest line; a document that spans several lines is
-# read as a whole. What cannot be read is a problem with its line, and everything good beside it is read.
+# read as a whole. A value that cannot be read is a problem with its line. All others are read.
 
 Loads = Callable[[bytes], object]
-"""`json.loads`, or something that raises like it and tells lists and scalars as it does."""
+"""`json.loads`, or a parser with the same errors that returns the same lists and scalars."""
 
 _MAX_TEXT = 512 << 20
 """The longest line, and the longest document, that is read: so much memory a text may take, and no more."""
@@ -96,7 +96,7 @@ _Line = tuple[int, bytes]
 
 
 def may_be_json(start: bytes) -> bool:
-    """Tell by its first bytes whether a text may be JSON that holds spans."""
+    """Return whether the first bytes may start JSON that holds spans."""
     return start.removeprefix(_BOM).lstrip()[:1] in (b"{", b"[", b'"')
 
 
@@ -110,7 +110,7 @@ class JsonText:
         self.first_problem = ""
 
     def values(self, stream: IO[bytes]) -> Iterator[tuple[object, str]]:
-        """Yield each value with its file and line, and what can be recovered of values that are not whole."""
+        """Yield each value with its file and line, and the records recovered from broken values."""
         lines = self._lines(stream)
         first = next(lines, None)
         if first is None:
@@ -136,7 +136,7 @@ class JsonText:
                 yield number, text
 
     def _after_bad_first_line(self, first: _Line, lines: Iterator[_Line]) -> Iterator[tuple[object, str]]:
-        """Tell a torn line from the first line of a document over several lines, by the line after it."""
+        """Decide by the second line whether the first is broken or starts a document of several lines."""
         second = next(lines, None)
         if second is not None and first[1] not in _OPENINGS:
             try:
@@ -175,7 +175,7 @@ class JsonText:
             yield value, self._place
 
     def _documents(self, text: str, line: int) -> Iterator[tuple[object, str]]:
-        """Read several documents one after another, or as much as can be read of one."""
+        """Read several documents in sequence, or the records of a broken one."""
         position = 0
         while position < len(text):
             try:

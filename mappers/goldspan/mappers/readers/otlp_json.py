@@ -23,7 +23,7 @@ _MAX_DEPTH = 100
 
 
 def decode_attributes(raw: object) -> dict[str, Any]:
-    """Decode a list of key-value pairs; of a key given twice the last wins, as in the SDK. Bare objects pass."""
+    """Decode a list of key-value pairs. The last value of a repeated key wins, as in the SDK. Objects pass."""
     if is_dict(raw):
         return raw
     attributes: dict[str, Any] = {}
@@ -124,7 +124,7 @@ _IS_REMOTE = 0x200
 
 
 def hex_id(value: object, length: int) -> str:
-    """Return an id in lower case; `""` for none, for an invalid one of zeros only, and for what is no text.
+    """Return an id in lower case; `""` if it is missing, all zeros or not a text.
 
     Ids are hex in OTLP/JSON. `json_format` of protobuf, and Tempo with it, writes base64 all the same, recognised
     here by its length.
@@ -144,24 +144,24 @@ def hex_id(value: object, length: int) -> str:
 
 
 def nanoseconds(value: object) -> int:
-    """Return a time in nanoseconds since the epoch, a number or a text of one; 0 for what is none."""
+    """Return nanoseconds since the epoch from a number or a text; 0 if invalid."""
     number = integer(value)
     return number if isinstance(number, int) and number > 0 else 0
 
 
 def span_kind(value: object) -> int:
-    """Return a `SpanKind`, written as a number or by its name; 0 for what is none."""
+    """Return a `SpanKind` from a number or a name; 0 if invalid."""
     return _enum(value, "SPAN_KIND_", SPAN_KINDS)
 
 
 def is_remote(flags: object) -> bool:
-    """Tell whether a span's flags say that its parent is in another process."""
+    """Return whether a span's flags say that its parent is in another process."""
     number = integer(flags)
     return isinstance(number, int) and bool(number & _IS_REMOTE)
 
 
 def status_code(status: object) -> int:
-    """Return the `StatusCode` of a status, written as a number or by its name; 0 for what is none."""
+    """Return the `StatusCode` of a status from a number or a name; 0 if invalid."""
     return _enum(status.get("code"), "STATUS_CODE_", STATUS_CODES) if is_dict(status) else 0
 
 
@@ -172,7 +172,7 @@ def text_of(holder: object, field: str) -> str:
 
 
 def event_views(events: object) -> list[EventView]:
-    """Return the events of a span; what is none is left out."""
+    """Return the events of a span. Invalid ones are left out."""
     return [
         EventView(text_of(event, "name"), decode_attributes(event.get("attributes")))
         for event in (events if is_list(events) else ())
@@ -181,7 +181,7 @@ def event_views(events: object) -> list[EventView]:
 
 
 def link_refs(links: object) -> list[SpanRef]:
-    """Return the spans that a span links to; what names none is left out."""
+    """Return the spans that a span links to. Invalid links are left out."""
     refs = [SpanRef(*_ids(link)) for link in (links if is_list(links) else ()) if is_dict(link)]
     return [ref for ref in refs if ref.trace_id and ref.span_id]
 

@@ -44,7 +44,7 @@ _MAX_KEPT = 8192
 """Bytes of a span that may wait to be read."""
 _untyped = msgspec.json.Decoder().decode
 _PlainSpan = tuple[str, str | None, int | None, int | None, int | str | None, int | str | None]
-"""Span id, parent id, start, end, kind and flags, as they stand in the request."""
+"""Span id, parent id, start, end, kind and flags, as the request holds them."""
 
 
 class _Pair(msgspec.Struct, gc=False):
@@ -177,7 +177,7 @@ class LazyJsonSpan(Detachable):
 
 
 class LazyReader:
-    """Reads lazy requests, beside the `JsonReader` of the same file."""
+    """Reads the lazy requests of a file that a `JsonReader` also reads."""
 
     def __init__(self, plain: JsonReader) -> None:
         self._plain = plain

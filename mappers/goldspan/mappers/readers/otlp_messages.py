@@ -18,7 +18,7 @@ _RECORD_FIELDS = ("resource_spans", "resource_logs", "scope_spans", "scope_logs"
 
 
 def is_message(value: object) -> bool:
-    """Tell protobuf messages from everything else that spans may be given as."""
+    """Return whether this is a protobuf message."""
     return hasattr(value, "DESCRIPTOR") and hasattr(value, "SerializeToString")
 
 
@@ -88,7 +88,7 @@ def hex_bytes(identifier: bytes) -> str:
 
 
 def message_attributes(pairs: Any) -> dict[str, Any]:
-    """Decode messages of the type `KeyValue`; of a key given twice the last wins."""
+    """Decode `KeyValue` messages. The last value of a repeated key wins."""
     return {pair.key: message_value(pair.value, 0) for pair in pairs}
 
 

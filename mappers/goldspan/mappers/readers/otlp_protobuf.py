@@ -33,7 +33,7 @@ from goldspan.scoring.errors import Problem
 from goldspan.scoring.json_values import is_dict, is_list
 from goldspan.scoring.sessions import SpanRef
 
-# A lazy copy of OTLP's protobuf schema: the same wire format, in which what is seldom read is declared as bytes.
+# A lazy copy of OTLP's protobuf schema: the same wire format, with rarely read fields declared as bytes.
 #
 # Attributes, events, links and the status of a span stay as they came, so that parsing a request costs little more than
 # finding its spans. The classes are built at run time from the fields listed here; opentelemetry's are not needed.
@@ -50,7 +50,7 @@ _MESSAGES: dict[str, dict[str, tuple[int, Any]]] = {
     "TracesData": {"resource_spans": (1, ["ResourceSpans"])},
     "ResourceSpans": {"resource": (1, _BYTES), "scope_spans": (2, ["ScopeSpans"])},
     "ScopeSpans": {"scope": (1, _BYTES), "spans": (2, ["Span"])},
-    # The same with nothing but whole spans known: the rest stays beside them as it came, to be forwarded.
+    # The same with only whole spans declared. All else is kept as unknown fields, to be forwarded.
     "UnreadSpans": {"resource_spans": (1, ["UnreadResourceSpans"])},
     "UnreadResourceSpans": {"scope_spans": (2, ["UnreadScopeSpans"])},
     "UnreadScopeSpans": {"spans": (2, [_BYTES])},
@@ -68,7 +68,7 @@ _MESSAGES: dict[str, dict[str, tuple[int, Any]]] = {
         "status": (15, _BYTES),
         "flags": (16, _FIXED32),
     },
-    # A log record stands where a span does.
+    # A log record has the same field number as a span.
     "LogRecord": {
         "time_unix_nano": (1, _FIXED64),
         "body": (5, _BYTES),
@@ -97,7 +97,7 @@ _MESSAGES: dict[str, dict[str, tuple[int, Any]]] = {
     "KeyValueList": {"values": (1, ["KeyValue"])},
 }
 _ONE_OF = "AnyValue"
-"""The message whose fields exclude each other: its `value` is one of them."""
+"""The message with a oneof: its `value` is one of the fields."""
 
 
 @cache
@@ -229,7 +229,7 @@ class ProtobufReader:
         return cast("Iterator[RecordView]", self.marked(request, place, None))
 
     def marked(self, request: Any, place: str, markers: Markers | None) -> Iterator[MarkedView]:
-        """Yield the spans of a parsed request, those without any of the `markers` together, or its log records."""
+        """Yield the spans of a request, grouping those without any of the `markers`, or its log records."""
         self._place = place
         self._broken_parts.clear()
         for group in request.resource_spans:
@@ -274,7 +274,7 @@ class ProtobufReader:
         )
 
     def keyed(self, attributes: Any) -> dict[str, bytes]:
-        """Return encoded attributes by key; of a key given twice the last wins."""
+        """Return encoded attributes by key. The last value of a repeated key wins."""
         known = self._keys
         keyed: dict[str, bytes] = {}
         for raw in attributes:
@@ -332,7 +332,7 @@ def _skeleton(span: _PlainSpan) -> SpanOutline:
 
 
 def kind_of(span: Any) -> str:
-    """Tell log records and metrics, which stand where spans do, by their types of fields.
+    """Tell spans, log records and metrics apart by the types of their fields: all have the same field number.
 
     A log record has its times in fields that are messages of a span; a metric has its name for a trace id.
     """
@@ -399,7 +399,7 @@ def _merges(message: Any, data: bytes) -> bool:
     return True
 
 
-# OTLP protobuf as OTLP/JSON documents, for what writes records again as it read them.
+# OTLP protobuf as OTLP/JSON documents, for commands that write records back.
 
 _IDS = frozenset({"traceId", "spanId", "parentSpanId"})
 

@@ -7,14 +7,14 @@ from collections.abc import Callable
 from goldspan.scoring.errors import Problem
 
 OnProblem = Callable[[Problem], object]
-"""Is called once for each thing that could not be read; what it returns is ignored."""
+"""Called once for each problem. The return value is ignored."""
 
 BAD_JSON = "bad_json"
 """A line or a document is not JSON, or ends too early."""
 BAD_SPAN = "bad_span"
-"""Something stands where a span should, or part of a span has a wrong type."""
+"""A value that should be a span is not, or part of a span has a wrong type."""
 BAD_RECORD = "bad_record"
-"""Something is neither spans nor anything that could hold them."""
+"""A value is not a span and cannot hold spans."""
 BAD_PROTOBUF = "bad_protobuf"
 """A message of a protobuf file is broken or cut off."""
 BAD_STREAM = "bad_stream"
@@ -24,7 +24,7 @@ NO_RECORD = "no_record"
 
 
 def describe(value: object) -> str:
-    """Name what was found, for messages: a JSON type, and for short scalars the value."""
+    """Describe a value for messages: its JSON type, and the value of a short text."""
     if value is None:
         return "null"
     if isinstance(value, bool):

@@ -1,4 +1,4 @@
-"""Messages out of a file of protobuf: OTLP's own framings, told apart by what follows the first length.
+"""Protobuf messages in a file. The bytes after the first length tell which framing of OTLP it uses.
 
     prefixed     4 bytes of length, big end first, before each message: the Collector's file exporter with
                  `format: proto`, or with `compression`, which compresses messages one by one
@@ -25,10 +25,10 @@ _CHUNK = 1 << 20
 _RESOURCE_SPANS = 0x0A
 """Tag of the field `resource_spans`, the only one a trace request has."""
 _OTHER_PAYLOADS = (GZIP_MAGIC, ZSTD_MAGIC, b"{")
-"""How else a prefixed message may start: compressed, or as JSON."""
+"""Other starts of a prefixed message: compressed, or JSON."""
 _VARINT, _LENGTH = 0, 2
 _FIXED_SIZES = {1: 8, 5: 4}
-"""Wire types, and the sizes of those values that have always the same."""
+"""Wire types, and the sizes of values with a fixed size."""
 _IN_RESOURCE_SPANS = (0x0A, 0x12, 0x1A)
 """Tags of its fields `resource`, `scope_spans`, `schema_url`."""
 
@@ -92,7 +92,7 @@ def varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 class Frames:
-    """The messages of one stream. After the last, `broken` says why no more can be read, if that is so."""
+    """The messages of one stream. After the last message, `broken` says why reading stopped early, if it did."""
 
     def __init__(self, stream: IO[bytes], framing: Framing) -> None:
         self._stream = stream
@@ -160,7 +160,7 @@ class Frames:
         return None
 
     def _take(self, size: int) -> bytes:
-        """Read so many bytes, fewer only at the end. A length that lies takes no memory for what is not there."""
+        """Read this many bytes, fewer only at the end. A wrong length takes no extra memory."""
         if size <= _CHUNK:
             data = self._stream.read(size)
         else:

@@ -1,4 +1,4 @@
-"""Finished spans and log records of the OpenTelemetry SDK, told by their shape: nothing of the SDK is imported."""
+"""Finished spans and log records of the OpenTelemetry SDK. They are recognised by shape; the SDK is not imported."""
 
 # ruff: noqa: D102 - the members of a span view are described by SpanView
 
@@ -112,7 +112,7 @@ PlainSdkSpan = tuple[Any, Any, Any, Any, Any, Any]
 plain_span: Callable[[Any], PlainSdkSpan] = attrgetter(
     "resource", "context", "parent", "start_time", "end_time", "kind"
 )
-"""Takes of a span what is to be kept of it if it holds nothing of interest; not read before someone asks."""
+"""Takes the fields to keep of a span without markers. They are decoded on first use."""
 
 
 def undecoded(plain: PlainSdkSpan) -> UndecodedSpan:
@@ -142,7 +142,7 @@ def _otlp_kind(kind: Any) -> int:
 
 
 def is_log_record(value: object) -> bool:
-    """Tell log records: bare ones, and those that the SDK hands to processors and exporters."""
+    """Return whether this is a log record, bare or as the SDK passes it to processors and exporters."""
     record = getattr(value, "log_record", value)
     return hasattr(record, "observed_timestamp") and hasattr(record, "trace_id")
 

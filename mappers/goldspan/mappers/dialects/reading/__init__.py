@@ -1,3 +1,3 @@
-"""How the parts of a dialect are read: rules, arguments, messages, log records, and what is hidden in them."""
+"""Shared readers for dialects: tables, arguments, messages and log records."""
 
 from __future__ import annotations

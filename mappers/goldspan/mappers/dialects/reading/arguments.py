@@ -1,4 +1,4 @@
-"""What a recorded value says of the arguments of a call, and how much of it is to be believed (R10).
+"""Reads the arguments of a call, and tells whether they are complete (R10).
 
 Absent, elided, redacted, cut off and unparsable are different facts, and none of them is "no arguments".
 """
@@ -26,7 +26,7 @@ REDACTION_TOKENS = frozenset(
         "[Filtered]",  # Sentry
     }
 )
-"""Texts that stand where a value was hidden; a dialect may add its own."""
+"""Texts that replace a hidden value. A dialect may add its own."""
 
 _SCRUBBED = "[Scrubbed due to"
 """How Logfire begins what it hides."""
@@ -84,7 +84,7 @@ def _ends_early(text: str, error: json.JSONDecodeError) -> bool:
 
 
 def _ends_at_a_limit(text: str, beside: Mapping[str, Any]) -> bool:
-    """Say whether no text of the span is longer, and the length is that of another one or a usual limit.
+    """Return whether no text of the span is longer, and another text or a usual limit has this length.
 
     OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT counts characters; other processors count bytes, and drop a character that
     is cut in the middle.
@@ -196,7 +196,7 @@ def plain(value: Any, depth: int = 0) -> Any:
 
 # Wrappings that instrumentations put around arguments. A dialect names the one it uses; nothing is guessed (R2).
 #
-# Each takes the decoded value and returns what is inside, or none where the value is not that envelope.
+# Each takes the decoded value and returns its content, or None if the value is not that envelope.
 
 
 def kwargs_only(value: Any) -> Any:

@@ -53,25 +53,25 @@ class Rule:
     key: str = ""
     """An attribute that must be there; none for a rule about spans without any attribute."""
     values: frozenset[str] | None = None
-    """Its value must be one of these texts; any value, where none."""
+    """The attribute's value must be one of these texts. None allows any value."""
     also: tuple[str, ...] = ()
     """Attributes that must be there too. The first of them, where there is one, is the marker of this rule."""
     without: tuple[str, ...] = ()
     """Attributes that must not be there."""
     scope: str = ""
-    """How the name of the instrumentation scope must begin, where attributes do not tell dialects apart."""
+    """The instrumentation scope's name must start with this. Needed where dialects share attributes."""
     name_prefix: str = ""
-    """How the span's name must begin."""
+    """The span's name must start with this."""
     name_suffix: str = ""
-    """How the span's name must end."""
+    """The span's name must end with this."""
     kind: int = 0
-    """The span's kind, where it says more than the attributes: 2 is a server's side."""
+    """The required span kind, such as 2 for a server; 0 allows any."""
     parent: bool | None = None
     """Whether the span must have a parent, or must have none."""
     no_turn: bool = False
     hides_calls: bool = False
     holds_model_output: bool = False
-    """An agent's span that holds what its models asked for, and no other span does."""
+    """This agent span holds the tool requests of its models, and no other span does."""
     pseudo: bool = False
     """A tool span that is no call of the user's (R5)."""
 
@@ -106,20 +106,20 @@ class Rule:
         return not self.kind or span.kind == self.kind
 
 
-# Where the values of a dialect's table stand.
+# Where a dialect table finds its values.
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where a value stands: an attribute, an attribute of a span event, or several that must be put together."""
+    """Where a value is found: an attribute, an attribute of a span event, or several of them combined."""
 
     key: str = ""
     event: str = ""
     """The event's name; of several events of this name the last that has the attribute."""
     compute: Callable[[SpanView, Attributes], Any] | None = None
-    """Puts the value together from several attributes or events; `key` then only names it for people."""
+    """Builds the value from several attributes or events; `key` then only documents it."""
     take: Callable[[Any], Any] | None = None
-    """Takes what is wanted out of what stands there; none where it is something else."""
+    """Extracts the wanted part of the recorded value; returns None if the value has another form."""
     unwrap: Unwrap | None = None
     """The envelope around arguments."""
     unwrap_by_scope: Mapping[str, Unwrap] | None = None
@@ -162,7 +162,7 @@ def first_value(sources: Sources, span: SpanView, attributes: Attributes) -> Any
 
 
 def first_text(attributes: Attributes, keys: tuple[str, ...]) -> str | None:
-    """Return the first text that stands under one of these keys."""
+    """Return the first non-empty text under one of these keys."""
     for key in keys:
         value = attributes.get(key)
         if isinstance(value, str) and value:
@@ -170,7 +170,7 @@ def first_text(attributes: Attributes, keys: tuple[str, ...]) -> str | None:
     return None
 
 
-# Whether a call failed (R12), was only attempted, or a model ended its answer to call tools.
+# Call status: failed (R12), only attempted, or a model that stopped to call tools.
 
 _MAX_ERROR = 200
 _TRACEBACK = "Traceback (most recent call last)"
@@ -199,7 +199,7 @@ def _is_flag(found: object, expected: object) -> bool:
     return type(found) is type(expected) and found == expected
 
 
-# Tool spans that tell of no execution: hooks for dialects of frameworks that write one before a person has decided.
+# Some frameworks write a tool span before a person approves the call. These hooks mark it as not executed.
 
 _OPENAI_AGENTS = "openai_agents"
 
@@ -215,7 +215,7 @@ def undecided_without_result(span: SpanView, _: Attributes, tool: ToolFacts) -> 
     return tool
 
 
-# Whether a model's answer ended because it asks for tools; instrumentations write that even with content off.
+# The finish reason tells whether a model requested tools. It is recorded even if content capture is off.
 
 _KEYS = (
     *("gen_ai.response.finish_reasons", "gen_ai.response.finish_reason", "llm.finish_reason"),
@@ -225,7 +225,7 @@ _ASKING = ("tool_call", "tool_use", "tool-call", "function_call")
 
 
 def asked_for_tools(attributes: Attributes) -> bool:
-    """Say whether a finish reason tells of requests for tools, written as a text, a list or JSON text of one."""
+    """Return whether a finish reason, as a text, a list or JSON text, says that the model requested tools."""
     for key in _KEYS:
         reason = attributes.get(key)
         for text in reason if is_sequence(reason) else (reason,):
@@ -260,7 +260,7 @@ class Affixes:
 
 @dataclass(frozen=True, slots=True)
 class Elision:
-    """When `{}` for arguments means that content was switched off: a witness is `{}` too, or is not there."""
+    """`{}` for arguments means that content capture is off if the `witness` attribute is `{}` or missing, too."""
 
     witness: str
 
@@ -276,37 +276,37 @@ class DialectTable:
     advice: Advice = Advice()
 
     tool_name: tuple[str, ...] = ()
-    """Attributes that name the tool, in order; where none does, the span's name."""
+    """Attributes that name the tool, in order. Without one, the span's name is used."""
     name_affixes: Affixes = Affixes()
     """Affixes of the attribute's value."""
     span_name_affixes: Affixes = Affixes()
     """Affixes of the span's name."""
     arguments: Sources = ()
     flattened_arguments: str = ""
-    """A prefix under which single arguments are attributes of their own."""
+    """A prefix of attributes that hold one argument each."""
     elision: Elision | None = None
     redaction_tokens: frozenset[str] = REDACTION_TOKENS
     call_id: Sources = ()
     result: Sources = ()
     error_flags: tuple[tuple[str, object], ...] = ()
-    """Attributes that say by their value that the call failed, whatever the status says (R12)."""
+    """Attributes and their values that mark the call as failed, whatever the span status is (R12)."""
     pseudo_tools: frozenset[str] = frozenset()
     merged_tools: frozenset[str] = frozenset()
     """Names of synthetic spans that repeat others (R5)."""
 
     pseudo_requests: tuple[str, ...] = ()
-    """How names begin under which a model asks for what the framework does by itself, such as a hand-off."""
+    """Prefixes of tool names that the framework handles by itself, such as a hand-off."""
 
     output: Sources = ()
     """A model's output messages."""
     input: Sources = ()
     """A model's input messages."""
     user_text: Sources = ()
-    """Texts, for spans whose input holds no user message."""
+    """Used for spans whose input holds no user message."""
     answer: Sources = ()
-    """Texts, for spans whose output holds no message."""
+    """Used for spans whose output holds no message."""
     messages: Sources = ()
-    """The whole conversation; where none is there, the input."""
+    """The whole conversation. Without one, the input is used."""
     tool_definitions: Sources = ()
 
     agent: tuple[str, ...] = ()
@@ -315,18 +315,18 @@ class DialectTable:
     extra_markers: frozenset[str] = frozenset()
 
     log_scope: str | None = None
-    """How the scope of log records begins that hold messages as OpenTelemetry's conventions write them."""
+    """Log records whose scope name starts with this hold messages in OpenTelemetry's format."""
     tool_log_events: frozenset[str] = frozenset()
-    """Events of that scope that tell of an execution, in attributes as the dialect's tool spans have them."""
+    """Events of that scope that describe a tool execution, with the attributes of the dialect's tool spans."""
 
     request_name: Callable[[str], str] | None = None
-    """Names a tool that a model asks for as its user knows it (R9)."""
+    """Converts a requested tool's name to the name its user knows (R9)."""
     tool_hook: Callable[[SpanView, Attributes, ToolFacts], ToolFacts] | None = None
-    """Changes or completes what was read of a tool span."""
+    """Changes or completes the facts of a tool span."""
 
     markers: frozenset[str] = field(init=False)
     bare_scopes: frozenset[str] = field(init=False)
-    """Scopes whose spans are worth reading even without any attribute."""
+    """Scopes whose spans are read even if they have no attributes."""
     log_events: frozenset[str] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -338,14 +338,14 @@ class DialectTable:
         object.__setattr__(self, "log_events", messages | self.tool_log_events)
 
     def narrowed(self, keys: frozenset[str], scope: str) -> DialectTable | None:
-        """Return as much of this table as matters to spans of this scope with these markers, if any of it does."""
+        """Return this table with only the rules that can match this scope and these keys; None if none can."""
         rules = tuple(rule for rule in self.rules if rule.marker in keys and scope.startswith(rule.scope))
         if not rules and keys.isdisjoint(self.turn_id) and keys.isdisjoint(self.session_keys):
             return None
         return dataclasses.replace(self, rules=rules)
 
     def outline(self, span: SpanView) -> Reading | None:
-        """Read of a span what it is, and not what it holds."""
+        """Read what a span is, without its content."""
         rule, turn_id, session_keys = self._recognised(span, span.attributes)
         if rule is None or rule.role is None:
             return Reading(turn_id=turn_id, session_keys=session_keys) if turn_id or session_keys else None
@@ -359,7 +359,7 @@ class DialectTable:
         return rule, turn_id, self._sessions(attributes) if self.session_keys else ()
 
     def read(self, span: SpanView) -> Reading | None:
-        """Read one span; none where no rule holds and nothing else of this dialect is on it."""
+        """Read one span; None if no rule matches and it has no turn or session id of this dialect."""
         attributes = span.attributes
         rule, turn_id, session_keys = self._recognised(span, attributes)
         if rule is None or rule.role is None:
@@ -391,7 +391,7 @@ class DialectTable:
         )
 
     def read_log(self, log: LogView) -> LogReading | None:
-        """Read one log record; none where its scope is another dialect's, or nothing is in it."""
+        """Read one log record; None if it belongs to another dialect or is empty."""
         if self.log_scope is None or not log.scope_name.startswith(self.log_scope):
             return None
         name, attributes = event_name(log), log.attributes

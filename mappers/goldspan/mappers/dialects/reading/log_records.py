@@ -1,4 +1,4 @@
-"""What log records say of the span they were written in: what a span event of that name would say (R11).
+"""Log records hold content of the span they were written in, as span events of the same name do (R11).
 
 `gen_ai.client.inference.operation.details` holds a whole model call in its attributes; the older events, one message
 each in the record's body: structured, or as JSON text.
@@ -101,21 +101,21 @@ def _results(messages: object) -> Iterator[ToolFacts]:
                 yield ToolFacts("", call_id=call_id, result=read_content(result))
 
 
-# Log records behind the same door as spans: a record in, its facts out, or none where it says nothing (R11).
+# Log records are read like spans: one record gives its facts, or None if it has no content (R11).
 
 _EVALUATIONS = "gen_ai.evaluation.result"
-"""Events, goldspan's own among them, that judge a span: no evidence of what ran."""
+"""Events that evaluate a span, such as goldspan's own. They are no evidence of what ran."""
 _NOTHING = LogReading()
 
 OnFailure = Callable[[str, Exception, LogView], object]
-"""Is told of a dialect that raised, and on what."""
+"""Called with the name of a dialect that raised, the exception and the log record."""
 
 
 class LogRegistry:
     """Reads log records by the dialects that know their events, and the session attributes of any record."""
 
     def __init__(self, dialects: Iterable[object], session_keys: Iterable[str], on_failure: OnFailure) -> None:
-        """Take those of the dialects that read log records."""
+        """Keep the dialects that read log records."""
         self._on_failure = on_failure
         self._readers: dict[str, tuple[LogDialect, ...]] = {}
         for dialect in dialects:
@@ -125,14 +125,14 @@ class LogRegistry:
         self._session_keys = dict.fromkeys(session_keys)
 
     def may_tell(self, name: str, attributes: Mapping[str, Any]) -> bool:
-        """Say, at little cost, whether a record of this event name is worth reading."""
+        """Return, at little cost, whether a record with this event name is worth reading."""
         older = attributes.get("event.name")
         if name in self._readers or (isinstance(older, str) and older in self._readers):
             return True
         return name != _EVALUATIONS and not self._session_keys.keys().isdisjoint(attributes)
 
     def read(self, log: LogView, *, content: bool) -> LogFacts | None:
-        """Return what is known of a record, or none. May raise whatever a broken view raises."""
+        """Return the facts of a record, or None if it has none. A broken view may raise anything."""
         name = event_name(log)
         if not log.trace_id or name == _EVALUATIONS:
             return None
@@ -141,7 +141,7 @@ class LogRegistry:
         context, results = self._content(dialect, reading, log, content=content)
         tools = (*reading.tools, *results)
         if reading.model is None and not tools and context == NO_CONTEXT and not reading.own_message:
-            # All that is left is whose the span is, which many records repeat: they are one.
+            # Only session and turn ids are left. Many records repeat them, so equal ones count once.
             if not session_keys and reading.turn_id is None:
                 return None
             time: int = 0
@@ -197,7 +197,7 @@ def _context_of_user_text(user_text: Content) -> ContextFacts:
 
 
 def _digest(place: tuple[str, str, int], identity_parts: Sequence[object]) -> str:
-    """Return what is the same for one record in any container, and differs between two."""
+    """Return a digest that is equal for one record in any container, and differs between records."""
     try:
         text = json.dumps(plain((place, identity_parts)), sort_keys=True, default=repr)
     except (ValueError, RecursionError):  # a number of thousands of digits

@@ -32,7 +32,7 @@ class LazyMessages(Sequence[Mapping[str, Any]], Generic[Held]):
         return self._read(self._held[index])
 
 
-# Messages written as span events, before semantic conventions 1.37 and by those who still do so.
+# Messages as span events, the format before semantic conventions 1.37.
 #
 # `gen_ai.user.message`, `gen_ai.assistant.message`, `gen_ai.tool.message`, `gen_ai.system.message` are a model's input,
 # `gen_ai.choice` its output. Strands writes content as JSON text of Bedrock's blocks.
@@ -45,7 +45,7 @@ INPUT_EVENTS = {
     "gen_ai.assistant.message": "assistant",
     "gen_ai.tool.message": "tool",
 }
-"""A model's input, and whose message each is."""
+"""Events of a model's input, with the role of each message."""
 
 
 def event_messages(events: Sequence[EventView]) -> LazyMessages[EventView]:
@@ -138,7 +138,7 @@ def flat_texts(prefix: str, suffix: str) -> Callable[[SpanView, Mapping[str, Any
 
 
 def nested(leaves: Mapping[str, Any]) -> dict[str, Any]:
-    """Turn dotted keys into objects; a leaf that stands where an object is needed loses."""
+    """Turn dotted keys into nested objects. An object replaces a plain value under the same key."""
     tree: dict[str, Any] = {}
     for key, value in leaves.items():
         node = tree
@@ -164,7 +164,7 @@ def _message(tree: Mapping[str, Any]) -> Mapping[str, Any]:
     if calls:
         made["tool_calls"] = [_inner(call, "tool_call") for call in calls]
     if parts:
-        # Anthropic's calls stand in both families: the contents count only where there are no tool calls.
+        # Anthropic's calls are written twice: contents count only if there are no `tool_calls`.
         made["contents"] = [_part(part, bool(calls)) for part in parts]
     return made
 

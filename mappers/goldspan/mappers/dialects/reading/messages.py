@@ -1,4 +1,4 @@
-"""Messages of models, in any provider's shape: what was asked for, what was answered, what was said.
+"""Messages of models in any provider's format: tool requests, tool results and text.
 
 Known shapes: OpenTelemetry's parts, OpenAI's `tool_calls` and Responses items, Anthropic's and Bedrock's content
 blocks, Gemini's `function_call`, Vercel's `tool-call`. They are told by their own keys, so that one reader serves
@@ -26,7 +26,7 @@ _decode = json.JSONDecoder().raw_decode
 
 
 class InputEnd(NamedTuple):
-    """What stands after the model's own last message in its input."""
+    """The part of a model's input after its own last message."""
 
     new_user_message: bool | None = None
     """The input ends with a user message rather than with tool results; none where it holds neither."""
@@ -90,7 +90,7 @@ def last_user_text(messages: object) -> Content:
 
 
 def last_answer(messages: object) -> Content:
-    """Return the text that the model's last message says, if that is what it does."""
+    """Return the text of the model's last message, if it has any."""
     if isinstance(messages, str) and messages in REDACTION_TOKENS:
         return Content(messages, Capture.REDACTED)
     for message in newest_first(messages):
@@ -163,7 +163,7 @@ def _parsed(text: str) -> object:
 
 
 def role_of(message: Mapping[str, Any]) -> str:
-    """Return user, assistant, tool or system in one spelling; `""` where nothing says."""
+    """Return the role as user, assistant, tool or system; `""` if it is unknown."""
     role = message.get("role") or message.get("type")
     if not isinstance(role, str):
         return ""
@@ -172,7 +172,7 @@ def role_of(message: Mapping[str, Any]) -> str:
 
 
 def parts_of(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return the parts of a message, whatever they are kept in; a bare item is its own part."""
+    """Return the parts of a message, under any of the known keys. A message without parts is its own part."""
     for key in ("parts", "content", "contents"):
         parts = message.get(key)
         if isinstance(parts, str):
@@ -185,7 +185,7 @@ def parts_of(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def text_of(message: Mapping[str, Any]) -> str:
-    """Return what a message says, its text parts joined by line ends."""
+    """Return the text parts of a message, joined by newlines."""
     texts = [_text(part) for part in parts_of(message)]
     return "\n".join(text for text in texts if text)
 
@@ -204,7 +204,7 @@ def _tool_calls(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _request(part: Mapping[str, Any]) -> Request | None:
-    """Read one request in any of the shapes, told by the key that names the tool."""
+    """Read one request in any known format. The key that names the tool tells the format."""
     for key in ("toolUse", "function_call", "functionCall", "tool_call", "function"):
         inner = part.get(key)
         if is_mapping(inner):

@@ -22,7 +22,7 @@ class Reading(Struct, frozen=True, gc=False):
     model: ModelFacts | None = None
     """Set only where the role is `model`."""
     user_text: Content = NO_CONTENT
-    """The user message that this span's agent or model was given; goldens join on it."""
+    """The user message that this agent or model received. Goldens join on it."""
     context: Callable[[], ContextFacts] | None = None
     """Reads the rest of the context; called only where someone wants it."""
     session_keys: tuple[tuple[str, str], ...] = ()
@@ -31,7 +31,7 @@ class Reading(Struct, frozen=True, gc=False):
     no_turn: bool = False
     hides_calls: bool = False
     notes: tuple[LogFacts, ...] = ()
-    """What the span says of spans in other traces that it is linked to."""
+    """Content that this span holds for spans in other traces, to which it is linked."""
 
 
 @runtime_checkable
@@ -62,11 +62,11 @@ class LogReading(Struct, frozen=True, gc=False):
 
     model: ModelFacts | None = None
     whole: bool = False
-    """It holds all that its model call was given and answered, rather than one message of it."""
+    """The record holds the whole input and output of its model call, not one message."""
     own_message: bool = False
-    """An earlier answer of the model's, in its input: what was said before it is history."""
+    """The record is an earlier answer of the model, repeated in its input. Messages before it are history."""
     tools: tuple[ToolFacts, ...] = ()
-    """Executions that the record tells of, found by their call ids."""
+    """Tool executions that the record describes, joined to their spans by call id."""
     results: Callable[[], tuple[ToolFacts, ...]] | None = None
     """Reads what tools returned; called only where someone wants it."""
     user_text: Content = NO_CONTENT

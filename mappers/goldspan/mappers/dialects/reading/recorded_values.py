@@ -22,13 +22,13 @@ def loads(text: str) -> Any:
         return json.loads(text)  # it knows more: NaN, lone surrogates, numbers of any size
 
 
-# Taking what is wanted out of a recorded value: the steps that dialect tables name. None means "not here".
+# Steps that dialect tables use to extract part of a recorded value. None means "not here".
 
 Take = Callable[[Any], Any]
 
 
 def decoded(value: Any) -> Any:
-    """Decode JSON text; none where it is none."""
+    """Decode JSON text; None if it is invalid. Other values are returned unchanged."""
     if isinstance(value, str):
         try:
             return loads(value)
@@ -44,7 +44,7 @@ def decoded_dict(value: Any) -> dict[str, Any] | None:
 
 
 def at(*path: str | int) -> Take:
-    """Return a step down a path of keys and positions, through JSON text where it is written as such."""
+    """Return a step that follows a path of keys and positions, and decodes JSON text on the way."""
 
     def take(value: Any) -> Any:
         for step in path:
@@ -59,7 +59,7 @@ def at(*path: str | int) -> Take:
 
 
 def text_at(*path: str | int) -> Take:
-    """Return a step down a path to a text; anything else there is none."""
+    """Return a step that follows a path to a text; None if it finds anything else."""
     down = at(*path)
 
     def take(value: Any) -> Any:
@@ -78,7 +78,7 @@ def plain_text(value: Any) -> Any:
 
 
 def only_text(value: Any) -> Any:
-    """Take the one text among the arguments of a call that was given a question: plain, by name or by position."""
+    """Take the only text among a call's arguments: plain, by name or by position."""
     if (text := plain_text(value)) is not None:
         return text
     found = decoded(value)
@@ -126,18 +126,18 @@ def identifiers(attributes: Mapping[str, Any], keys: Iterable[str]) -> Iterator[
 
 
 def first_identifier(attributes: Mapping[str, Any], keys: Iterable[str]) -> str | None:
-    """Return the first id that stands under one of these keys."""
+    """Return the first id under one of these keys."""
     return next((found for _, found in identifiers(attributes, keys)), None)
 
 
-# Python reprs, where an instrumentation leaves nothing else: literals are read, never evaluated.
+# Some instrumentations record only Python reprs. Literals are parsed, never evaluated.
 
 _MAX_LENGTH = 1_000_000
 _CLOSING = {"[": "]", "{": "}", "(": ")"}
 
 
 def literal(text: str) -> Any:
-    """Return the value of a Python literal; none where the text is none, or is too long to be worth it."""
+    """Return the value of a Python literal; None if the text is not a literal or is too long."""
     if len(text) > _MAX_LENGTH:
         return None
     try:
