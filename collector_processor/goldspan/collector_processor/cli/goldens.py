@@ -11,8 +11,15 @@ from pathlib import Path
 
 import click
 
-from goldspan.collector_processor.cli.options import COLOR, TRACES
-from goldspan.collector_processor.cli.output import complain, end, file_errors, read_with_progress, write_json
+from goldspan.collector_processor.cli.input_output import (
+    COLOR,
+    TRACES,
+    complain,
+    end,
+    file_errors,
+    read_with_progress,
+    write_json,
+)
 from goldspan.collector_processor.golden_tools.checking import check_goldens
 from goldspan.collector_processor.golden_tools.differences import (
     Change,

@@ -4,8 +4,17 @@ from __future__ import annotations
 
 import click
 
-from goldspan.collector_processor.cli.options import COLOR, FORMAT, TRACES, VERBOSE
-from goldspan.collector_processor.cli.output import end, file_errors, read_with_progress, show, write_json
+from goldspan.collector_processor.cli.input_output import (
+    COLOR,
+    FORMAT,
+    TRACES,
+    VERBOSE,
+    end,
+    file_errors,
+    read_with_progress,
+    show,
+    write_json,
+)
 from goldspan.collector_processor.replay.inspection import inspect_spans
 from goldspan.collector_processor.replay.trace_files import trace_files
 from goldspan.collector_processor.report.inspection_pages import dialects_json, dialects_page, inspect_page

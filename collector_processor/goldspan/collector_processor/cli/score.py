@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -12,19 +13,18 @@ from typing import Any
 
 import click
 
-from goldspan.collector_processor.cli.options import (
+from goldspan.collector_processor.cli.input_output import (
     COLOR,
     FORMAT,
-    REPORT_KINDS,
     TRACES,
     VERBOSE,
-    PresetOptionType,
-    ReportFile,
-    ReportType,
-    ScoreType,
-    SinkType,
+    complain,
+    end,
+    file_errors,
+    read_with_progress,
+    show,
+    write_json,
 )
-from goldspan.collector_processor.cli.output import complain, end, file_errors, read_with_progress, show, write_json
 from goldspan.collector_processor.emit.enriched_traces import ScoreAttributes, write_enriched
 from goldspan.collector_processor.metric_workers import MetricWorkers
 from goldspan.collector_processor.replay.baseline import decide_against, load_baseline
@@ -53,6 +53,53 @@ _RENDERERS: dict[str, Callable[[Report], str]] = {
 }
 
 
+_SINK_KINDS = ("phoenix", "mlflow", "langfuse")
+
+
+def _score(written: str) -> Fraction:
+    """Read a number from 0 to 1, exactly as written."""
+    try:
+        number = Fraction(written)
+    except (ValueError, ZeroDivisionError):
+        number = Fraction(-1)
+    if not 0 <= number <= 1:
+        raise click.BadParameter(f"{written!r} is not a number from 0 to 1")
+    return number
+
+
+def _report_file(written: str) -> tuple[str, Path]:
+    """Read a kind of report and the file to write it to."""
+    kind, _, name = written.partition("=")
+    if kind not in _RENDERERS:
+        kinds = ", ".join(_RENDERERS)
+        raise click.BadParameter(
+            f"{written!r}: {kind!r} is not a kind of report; expected KIND=FILE with one of {kinds}"
+        )
+    if not name:
+        raise click.BadParameter(f"{written!r} names no file; expected KIND=FILE, as in {kind}={kind}-report")
+    return kind, Path(name)
+
+
+def _sink(written: str) -> tuple[str, str]:
+    """Read a kind of back-end and its address."""
+    kind, _, endpoint = written.partition("=")
+    if kind not in _SINK_KINDS or not endpoint.startswith(("http://", "https://")):
+        kinds = ", ".join(_SINK_KINDS)
+        raise click.BadParameter(f"{written!r}: expected KIND=URL, as in phoenix=http://localhost:6006, one of {kinds}")
+    return kind, endpoint
+
+
+def _preset_option(written: str) -> tuple[str, Any]:
+    """Read an option of a preset: a value that is JSON is what it says, any other is text."""
+    name, equals, value = written.partition("=")
+    if not equals or not name:
+        raise click.BadParameter(f"{written!r}: expected NAME=VALUE, as in strict_order=true")
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value
+
+
 @click.command()
 @TRACES
 @click.option(
@@ -63,7 +110,7 @@ _RENDERERS: dict[str, Callable[[Report], str]] = {
 @click.option(
     "--option",
     "preset_options",
-    type=PresetOptionType(),
+    type=_preset_option,
     multiple=True,
     metavar="NAME=VALUE",
     help="An option of the preset; repeatable.",
@@ -79,10 +126,10 @@ _RENDERERS: dict[str, Callable[[Report], str]] = {
 @click.option(
     "--report",
     "reports",
-    type=ReportType(),
+    type=_report_file,
     multiple=True,
     metavar="KIND=FILE",
-    help=f"Write a report: {', '.join(REPORT_KINDS)}; repeatable.",
+    help=f"Write a report: {', '.join(_RENDERERS)}; repeatable.",
 )
 @click.option("--enriched", metavar="FILE", help="Write the spans to this file, with their scores as attributes.")
 @click.option("--otlp-endpoint", metavar="URL", help="Send an event for each result to this OTLP/HTTP endpoint.")
@@ -90,12 +137,12 @@ _RENDERERS: dict[str, Callable[[Report], str]] = {
 @click.option(
     "--sink",
     "sinks",
-    type=SinkType(),
+    type=_sink,
     multiple=True,
     metavar="KIND=URL",
     help="Send scores to Phoenix, MLflow or Langfuse, as in phoenix=http://localhost:6006; repeatable.",
 )
-@click.option("--fail-under", type=ScoreType(), metavar="SCORE", help="Fail if the mean session score is lower.")
+@click.option("--fail-under", type=_score, metavar="SCORE", help="Fail if the mean session score is lower.")
 @click.option(
     "--coverage",
     type=click.Choice([one.value for one in Coverage]),
@@ -119,7 +166,7 @@ def score(
     preset_options: tuple[tuple[str, Any], ...],
     metrics: tuple[str, ...],
     as_format: str,
-    reports: tuple[ReportFile, ...],
+    reports: tuple[tuple[str, Path], ...],
     enriched: str | None,
     otlp_endpoint: str | None,
     otlp_metrics: bool,
@@ -152,8 +199,8 @@ def score(
             definitions=True,
             on_problem=files.problems.append,
         )
-        for report_file in reports:
-            _refuse_input_as_output("--report", report_file.path, files)
+        for _, path in reports:
+            _refuse_input_as_output("--report", path, files)
         if enriched is not None:
             _refuse_input_as_output("--enriched", Path(enriched), files)
         attributes = ScoreAttributes()
@@ -218,7 +265,7 @@ def _refuse_input_as_output(option: str, output: Path, files: TraceFiles) -> Non
         raise click.UsageError(f"{option} {output} is one of the traces that are read; name another file")
 
 
-def _write_reports(files: Iterable[ReportFile], report: Report) -> Iterator[Mistake]:
+def _write_reports(files: Iterable[tuple[str, Path]], report: Report) -> Iterator[Mistake]:
     """Write each report; yield a mistake for each that cannot be written, whatever becomes of the others."""
     for kind, path in files:
         text = _RENDERERS[kind](report)

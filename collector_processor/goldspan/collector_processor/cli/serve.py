@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from goldspan.collector_processor.cli.output import file_errors
+from goldspan.collector_processor.cli.input_output import file_errors
 from goldspan.scoring.errors import SettingsError
 
 _NEEDED = ("grpc", "httptools", "prometheus_client", "urllib3", "uvicorn", "zstandard")

@@ -1,4 +1,4 @@
-"""What every command writes on standard output and standard error, and how it ends."""
+"""What the commands share: options, traces in, pages and JSON out, and how a command ends."""
 
 from __future__ import annotations
 
@@ -22,6 +22,18 @@ UNUSABLE = 2
 _WORTH_A_BAR = 4_000_000
 """Bytes of input from which a progress bar is shown."""
 _STEP = 250_000
+
+TRACES = click.argument("traces", nargs=-1, required=True, metavar="TRACES...")
+FORMAT = click.option(
+    "--format", "as_format", type=click.Choice(["table", "json"]), default="table", help="Table (default) or JSON."
+)
+VERBOSE = click.option("-v", "--verbose", is_flag=True, help="Show every session, turn and call.")
+COLOR = click.option(
+    "--color",
+    type=click.Choice(["auto", "always", "never"]),
+    default="auto",
+    help="Colour the table: auto (default) does on a terminal unless NO_COLOR is set.",
+)
 
 
 @contextlib.contextmanager
