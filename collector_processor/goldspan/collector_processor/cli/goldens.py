@@ -22,7 +22,6 @@ from goldspan.collector_processor.cli.input_output import (
 )
 from goldspan.collector_processor.golden_tools.checking import check_goldens
 from goldspan.collector_processor.golden_tools.differences import (
-    Change,
     Line,
     as_markdown,
     as_text,
@@ -96,8 +95,9 @@ def record(
     if by_user_text and (pattern is not None or no_user_text):
         raise click.UsageError("--by-user-text cannot stand beside --pattern or --no-user-text")
     with file_errors(), trace_files(traces) as files:
+        globs = (*only, *([pattern] if pattern else ()))
         sessions = [
-            session for session in _sessions(files) if _wanted(session, (*only, *([pattern] if pattern else ())))
+            session for session in _sessions(files) if not globs or any(fnmatchcase(session.id, glob) for glob in globs)
         ]
         set_name = name or name_of(output or traces[0])
         recorded = record_sessions(
@@ -206,7 +206,7 @@ def update(golden_file: str, traces: tuple[str, ...], *, yes: bool, dry_run: boo
         acceptable, left = acceptable_changes(index, difference)
         accepted: list[AcceptableChange] = []
         for number, one in enumerate(acceptable, 1):
-            _print_changes([one.change], color)
+            _print_lines((line for line in as_text([one.change]) if line.sign != "="), color)
             if not dry_run and (yes or _accepts(number, len(acceptable))):
                 accepted.append(one)
         complain((*difference.notes, *left))
@@ -295,10 +295,6 @@ def _print_lines(lines: Iterable[Line], color: str) -> None:
         click.secho(str(line), fg=_COLOURS.get(line.sign), color=_FORCED[color])
 
 
-def _print_changes(changes: Sequence[Change], color: str) -> None:
-    _print_lines((line for line in as_text(changes) if line.sign != "="), color)
-
-
 def _accepts(number: int, count: int) -> bool:
     """Ask a person; the end of the input is a no."""
     try:
@@ -311,7 +307,3 @@ def _sessions(files: TraceFiles) -> list[Session]:
     registry = DialectRegistry(on_problem=files.problems.append)
     with read_with_progress(files) as views:
         return assemble(registry.facts(views), on_problem=files.problems.append)
-
-
-def _wanted(session: Session, globs: tuple[str, ...]) -> bool:
-    return not globs or any(fnmatchcase(session.id, glob) for glob in globs)

@@ -129,67 +129,66 @@ def _in_file(source: str) -> Iterator[Finding]:
     if is_mapping(document) and is_sequence(document.get("goldens")):
         for index, golden in enumerate(document["goldens"]):
             if is_mapping(golden):
-                yield from _File(notes).golden(golden, ("goldens", index))
+                for code, where, message in _in_golden(golden, ("goldens", index)):
+                    line = notes.line(where)
+                    yield Finding(code, f"{source}:{line}" if line else source, path_text(where), message)
 
 
-class _File:
-    """One document, whose values know their lines."""
+_Found = tuple[str, ValuePath, str]
+"""Code, place and message."""
 
-    def __init__(self, notes: MistakeCollector) -> None:
-        self.notes = notes
 
-    def golden(self, golden: Mapping[str, Any], where: ValuePath) -> Iterator[Finding]:
-        yield from self.lists(golden, where)
-        for index, turn in enumerate(golden.get("turns") or ()):
-            if is_mapping(turn):
-                yield from self.lists(turn, (*where, "turns", index))
+def _in_golden(golden: Mapping[str, Any], where: ValuePath) -> Iterator[_Found]:
+    yield from _in_lists(golden, where)
+    for index, turn in enumerate(golden.get("turns") or ()):
+        if is_mapping(turn):
+            yield from _in_lists(turn, (*where, "turns", index))
 
-    def lists(self, fields: Mapping[str, Any], where: ValuePath) -> Iterator[Finding]:
-        calls = fields.get("calls")
-        if is_sequence(calls) and not calls:
-            message = (
-                'expects nothing, so nothing is judged: where no tool may be called, write {name: "*", forbidden: true}'
-            )
-            yield self.finding("empty_calls", (*where, "calls"), message)
-        for place, call in self.calls(calls, (*where, "calls")):
-            yield from self.call(call, place)
-        for number, one in enumerate(fields.get("any_of") or ()):
-            for place, call in self.calls(one, (*where, "any_of", number)):
-                yield from self.call(call, place)
 
-    def calls(self, calls: JsonValue, where: ValuePath) -> Iterator[tuple[ValuePath, Mapping[str, Any]]]:
-        for index, item in enumerate(calls if is_sequence(calls) else ()):
-            if is_mapping(item) and "parallel" in item:
-                yield from self.calls(item["parallel"], (*where, index, "parallel"))
-            elif is_mapping(item):
-                yield (*where, index), item
+def _in_lists(fields: Mapping[str, Any], where: ValuePath) -> Iterator[_Found]:
+    calls = fields.get("calls")
+    if is_sequence(calls) and not calls:
+        message = (
+            'expects nothing, so nothing is judged: where no tool may be called, write {name: "*", forbidden: true}'
+        )
+        yield "empty_calls", (*where, "calls"), message
+    for place, call in _calls_in(calls, (*where, "calls")):
+        yield from _in_call(call, place)
+    for number, one in enumerate(fields.get("any_of") or ()):
+        for place, call in _calls_in(one, (*where, "any_of", number)):
+            yield from _in_call(call, place)
 
-    def call(self, call: Mapping[str, Any], where: ValuePath) -> Iterator[Finding]:
-        args = call.get("args")
-        if not is_mapping(args):
-            return
-        for name, value in args.items():
-            yield from self.value(value, (*where, "args", name))
-        if args and all(is_mapping(value) and "$ignore" in value for value in args.values()):
-            message = "every argument is ignored, so nothing of the call but its name is judged: leave `args` out"
-            yield self.finding("nothing_judged", (*where, "args"), message)
 
-    def value(self, value: JsonValue, where: ValuePath) -> Iterator[Finding]:
-        if is_sequence(value):
-            for index, item in enumerate(value):
-                yield from self.value(item, (*where, index))
-        elif is_mapping(value) and (keys := dollar_keys(value)):
-            if keys[0] not in _SAYS_SO and (what := _matches_any(value)):
-                message = f"{shown(value, 60)} matches {what}: write {{$present: true}} if that is meant"
-                yield self.finding("matches_anything", where, message)
-        elif is_mapping(value):
-            for name, item in value.items():
-                yield from self.value(item, (*where, name))
+def _calls_in(calls: JsonValue, where: ValuePath) -> Iterator[tuple[ValuePath, Mapping[str, Any]]]:
+    for index, item in enumerate(calls if is_sequence(calls) else ()):
+        if is_mapping(item) and "parallel" in item:
+            yield from _calls_in(item["parallel"], (*where, index, "parallel"))
+        elif is_mapping(item):
+            yield (*where, index), item
 
-    def finding(self, code: str, where: ValuePath, message: str) -> Finding:
-        line = self.notes.line(where)
-        source = f"{self.notes.file}:{line}" if line else self.notes.file
-        return Finding(code, source, path_text(where), message)
+
+def _in_call(call: Mapping[str, Any], where: ValuePath) -> Iterator[_Found]:
+    args = call.get("args")
+    if not is_mapping(args):
+        return
+    for name, value in args.items():
+        yield from _in_value(value, (*where, "args", name))
+    if args and all(is_mapping(value) and "$ignore" in value for value in args.values()):
+        message = "every argument is ignored, so nothing of the call but its name is judged: leave `args` out"
+        yield "nothing_judged", (*where, "args"), message
+
+
+def _in_value(value: JsonValue, where: ValuePath) -> Iterator[_Found]:
+    if is_sequence(value):
+        for index, item in enumerate(value):
+            yield from _in_value(item, (*where, index))
+    elif is_mapping(value) and (keys := dollar_keys(value)):
+        if keys[0] not in _SAYS_SO and (what := _matches_any(value)):
+            message = f"{shown(value, 60)} matches {what}: write {{$present: true}} if that is meant"
+            yield "matches_anything", where, message
+    elif is_mapping(value):
+        for name, item in value.items():
+            yield from _in_value(item, (*where, name))
 
 
 def _matches_any(matcher: JsonValue) -> str | None:

@@ -462,23 +462,23 @@ def change_lines(changes: Iterable[Change]) -> Iterator[Line]:
             margin = "  "
         for (tool, place), of_call in groupby(of_turn, key=lambda change: (change.tool, change.place)):
             listed = list(of_call)
+            inner = margin
             if tool and any(change.field for change in listed):
                 number = f", call {place.call + 1}" if place is not None else ""
                 yield Line(" ", f"{margin}{shown_name(tool)}{number}")
-                inner = margin + "  "
-            else:
-                inner = margin
+                inner += "  "
             for change in listed:
                 yield from _sides(change, inner)
 
 
 def _sides(change: Change, margin: str) -> Iterator[Line]:
-    name = change.field.removeprefix("args.") if change.field.startswith("args.") else change.field
+    name = change.field.removeprefix("args.")
     if isinstance(change.before, str) and isinstance(change.after, str) and "\n" in change.before + change.after:
         yield Line(" ", f"{margin}{name}:")
         for line in ndiff(change.before.split("\n"), change.after.split("\n")):
             if line[0] in "-+ ":
-                yield Line(line[0], f"{margin}  {_printable(line[2:])}")
+                text = line[2:] if line[2:].isprintable() else shown(line[2:], 10_000)
+                yield Line(line[0], f"{margin}  {text}")
         return
     for sign, side in (("-", change.before), ("+", change.after)):
         if side is not NOTHING:
@@ -495,19 +495,12 @@ def _side(change: Change, name: str, side: Any) -> Iterator[str]:
     elif is_mapping(side) and change.turn is None:
         turns = side.get("turns", [])
         calls = sum(len(turn.get("calls", ())) for turn in turns) + len(side.get("calls", ()))
-        yield (
-            f"golden of {counted(len(turns), 'turn')} and {counted(calls, 'call')}"
-            if turns
-            else (f"golden of {counted(calls, 'call')}")
-        )
+        of_turns = f"{counted(len(turns), 'turn')} and " if turns else ""
+        yield f"golden of {of_turns}{counted(calls, 'call')}"
     elif is_mapping(side):
         yield f"turn{note}"
         for field in ("calls", "any_of"):
             yield from (f"  {on_one_line(item)}" for item in side.get(field, ()))
-
-
-def _printable(text: str) -> str:
-    return text if text.isprintable() else shown(text, 10_000)
 
 
 def summary(changes: Sequence[Change]) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeVar
 
 from goldspan.collector_processor.golden_tools.writing import Comments
@@ -77,7 +77,9 @@ def record(
     goldens: list[JsonValue] = []
     comments: dict[ValuePath, Sequence[str]] = {}
     for (key_field, key), recordings in _by_key(sessions, pattern, by_user_text=by_user_text).items():
-        turns = [_turns(session, hidden, user_texts=user_texts) for session in recordings]
+        turns = [[recorded_turn(turn, hidden) for turn in session.turns] for session in recordings]
+        if not user_texts:
+            turns = [[replace(turn, user=None) for turn in one] for one in turns]
         if not key.strip():
             notices.append(Notice("", "spans without a session id or trace id: no golden can be joined to them"))
             continue
@@ -144,11 +146,6 @@ def _texts(value: JsonValue) -> Iterator[str]:
         yield str(value)
 
 
-def _turns(session: Session, redact: frozenset[str], *, user_texts: bool) -> tuple[RecordedTurn, ...]:
-    turns = recorded_turns(session, redact)
-    return turns if user_texts else tuple(RecordedTurn(None, turn.groups, turn.visible) for turn in turns)
-
-
 def _notices(sessions: Sequence[Session], recordings: Sequence[Sequence[RecordedTurn]], field: str) -> Iterator[str]:
     """Say what was not written because it was not there, and what is worth a second look."""
     if field == "session" and any(session.id_source in NO_SESSION_ID for session in sessions):
@@ -207,13 +204,8 @@ class RecordedTurn:
         return (call for group in self.groups for call in group)
 
 
-def recorded_turns(session: Session, redact: frozenset[str] = frozenset()) -> tuple[RecordedTurn, ...]:
-    """Return the turns of a session without refused requests; arguments in `redact` are only said to be present."""
-    return tuple(recorded_turn(turn, redact) for turn in session.turns)
-
-
 def recorded_turn(turn: Turn, redact: frozenset[str] = frozenset()) -> RecordedTurn:
-    """Return one turn: see `seen_turns`."""
+    """Return a turn without refused requests; arguments in `redact` are only said to be present."""
     groups: list[list[RecordedCall]] = []
     batch = 0
     for call in turn.calls:
@@ -228,7 +220,7 @@ def recorded_turn(turn: Turn, redact: frozenset[str] = frozenset()) -> RecordedT
 
 
 def recorded_call(call: ToolCall, redact: frozenset[str] = frozenset()) -> RecordedCall:
-    """Return one call: see `seen_turns`."""
+    """Return one call, as `recorded_turn` does."""
     failed = call.error is not None
     if call.capture is not Capture.CAPTURED or call.arguments is None:
         return RecordedCall(call.name, None, capture=call.capture, failed=failed)
@@ -357,7 +349,9 @@ def merge_calls(recordings: Sequence[RecordedCall]) -> MergedPart:
     name = recordings[0].name
     known = [call for call in recordings if call.args is not None]
     if not known:
-        states = _distinct(_why_unknown(call.capture) for call in recordings)
+        captures = (call.capture for call in recordings)
+        unknown = (Capture.NOT_CAPTURED if one is Capture.CAPTURED else one for one in captures)
+        states = _distinct(CAPTURE_WORDS[one] for one in unknown)
         return MergedPart({"name": name}, {(): [f"arguments {' or '.join(states)} when this was recorded"]}, [])
     args: dict[str, JsonValue] = {}
     comments: list[str] = []
@@ -377,10 +371,6 @@ def merge_calls(recordings: Sequence[RecordedCall]) -> MergedPart:
     return MergedPart(
         {"name": name, "args": args} if args else {"name": name}, {(): comments} if comments else {}, said
     )
-
-
-def _why_unknown(capture: Capture) -> str:
-    return CAPTURE_WORDS[Capture.NOT_CAPTURED if capture is Capture.CAPTURED else capture]
 
 
 def _merge_values(values: Sequence[JsonValue], path: tuple[str, ...]) -> tuple[JsonValue, list[str]]:

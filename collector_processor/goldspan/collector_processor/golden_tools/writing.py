@@ -73,7 +73,7 @@ class _Writer:
                     yield ""
                 for line in self.comments.get((*where, index), ()):
                     yield f"{' ' * indent}# {line}"
-                yield from self._item(item, indent, (*where, index))
+                yield from self._indented(" " * indent + "- ", item, indent, (*where, index))
         else:
             yield " " * indent + on_one_line(value)
 
@@ -89,9 +89,6 @@ class _Writer:
         else:
             yield margin + key
             yield from self.block(value, indent + 2, where)
-
-    def _item(self, value: JsonValue, indent: int, where: ValuePath) -> Iterator[str]:
-        yield from self._indented(" " * indent + "- ", value, indent, where)
 
     def _indented(self, start: str, value: JsonValue, indent: int, where: ValuePath) -> Iterator[str]:
         """Yield the lines of a value whose first one begins behind an indicator of two columns."""

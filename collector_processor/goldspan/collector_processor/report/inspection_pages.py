@@ -42,7 +42,8 @@ def inspect_page(page: Page, found: Inspection, *, verbose: bool) -> None:
     problem_rows(page, problem_texts(found.problems), label=_LABEL)
     hint_rows(page, found.hints)
     page.blank()
-    _conclusion(page, found)
+    if not found.hints and found.calls:
+        page.paragraph("Nothing is missing: `goldspan score` can score every one of these calls.", style="green")
 
 
 def _session(page: Page, session: Session, run: str, *, verbose: bool) -> None:
@@ -136,11 +137,6 @@ def _most(counts: Mapping[str, int]) -> str:
     if len(texts) > _MOST_SCOPES + 1:
         texts[_MOST_SCOPES:] = [f"and {len(texts) - _MOST_SCOPES} more"]
     return ", ".join(texts)
-
-
-def _conclusion(page: Page, found: Inspection) -> None:
-    if not found.hints and found.calls:
-        page.paragraph("Nothing is missing: `goldspan score` can score every one of these calls.", style="green")
 
 
 def dialects_page(page: Page, registry: DialectRegistry) -> None:

@@ -82,11 +82,9 @@ class _Suite:
         name = case.get("name", "")
         self.start_ns = min(filter(None, (self.start_ns, session.start_ns)), default=0)
         text = session_text(session, _WIDTH)
-        if session.label is Label.FAIL:
-            # One run of several decides nothing alone: the golden has a case of its own.
-            _result(case, "skipped" if session.repeated else "failure", "fail", session.explanation, text)
-        else:
-            _passed_or_skipped(case, session.reason_code, session.reason, text)
+        # One run of several decides nothing alone: the golden has a case of its own.
+        failed = "skipped" if session.repeated else "failure"
+        _judged(case, session, session.explanation, session.reason, text, failed=failed)
         if session.score is not None:
             self.property(f"{session.metric}.score[{name}]", repr(float(session.score)))
         if session.preset:
@@ -100,18 +98,12 @@ class _Suite:
     def add_metric(self, metric: MetricReport, case: Element) -> None:
         """Report a metric with a threshold as a test case of its own; one that only informs is a property."""
         text = f"{metric.name} {metric.score_text}  {metric.note}"
-        if metric.label is Label.FAIL:
-            _result(case, "failure", "fail", f"{metric.score_text}, needs {metric.threshold_text}", text)
-        else:
-            _passed_or_skipped(case, metric.reason_code, metric.reason, text)
+        _judged(case, metric, f"{metric.score_text}, needs {metric.threshold_text}", metric.reason, text)
 
     def add_repeat(self, repeat: RepeatReport) -> None:
         """Report a golden that is judged over several runs."""
         case = self.case(f"{repeat.golden} [{repeat.runs} runs]")
-        if repeat.label is Label.FAIL:
-            _result(case, "failure", "fail", repeat.words, repeat.words)
-        else:
-            _passed_or_skipped(case, repeat.reason_code, repeat.words, repeat.words)
+        _judged(case, repeat, repeat.words, repeat.words, repeat.words)
 
     def finished(self, digest: str) -> Element:
         """Return the suite with its counts, its start and the digest of its golden set."""
@@ -124,9 +116,19 @@ class _Suite:
         return self.element
 
 
-def _passed_or_skipped(case: Element, reason_code: str, message: str, text: str) -> None:
-    if reason_code:
-        _result(case, "skipped", reason_code, message, text)
+def _judged(
+    case: Element,
+    one: SessionReport | MetricReport | RepeatReport,
+    why_failed: str,
+    why_skipped: str,
+    text: str,
+    *,
+    failed: str = "failure",
+) -> None:
+    if one.label is Label.FAIL:
+        _result(case, failed, "fail", why_failed, text)
+    elif one.reason_code:
+        _result(case, "skipped", one.reason_code, why_skipped, text)
     else:
         SubElement(case, "system-out").text = _xml(text)
 

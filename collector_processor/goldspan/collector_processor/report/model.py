@@ -520,7 +520,9 @@ def _argument(argument: ArgumentResult, made: ToolCall | None) -> ArgumentReport
         if not (argument.outcome is Outcome.MATCHED and argument.actual is None and left_out):
             actual = argument.actual
     elif argument.outcome is Outcome.UNKNOWN and made is not None:
-        unknown = _why_unknown(made.argument_captures.get(argument.name, made.capture))
+        capture = made.argument_captures.get(argument.name, made.capture)
+        known = capture is Capture.CAPTURED
+        unknown = "depends on a result that is not known" if known else CAPTURE_WORDS[capture]
     return ArgumentReport(
         printable(argument.name),
         argument.outcome,
@@ -531,10 +533,6 @@ def _argument(argument: ArgumentResult, made: ToolCall | None) -> ArgumentReport
         argument.strategy,
         argument.exact,
     )
-
-
-def _why_unknown(capture: Capture) -> str:
-    return "depends on a result that is not known" if capture is Capture.CAPTURED else CAPTURE_WORDS[capture]
 
 
 def _outcome_words(argument: ArgumentResult, made: ToolCall | None) -> str:

@@ -377,15 +377,11 @@ def _arguments(page: Page, call: CallReport) -> None:
 
 
 def _rows(argument: ArgumentReport, *, known: bool) -> Iterator[_Row]:
-    if argument.outcome == Outcome.MISSING:
-        yield argument.name, "expected ", one_line(argument.expected), ", not passed", "", ""
-    elif argument.outcome == Outcome.MISMATCHED:
-        yield from _mismatch(argument)
-    elif argument.unknown and known:
-        yield argument.name, "expected ", one_line(argument.expected), f", {argument.unknown}", "", ""
-
-
-def _mismatch(argument: ArgumentReport) -> Iterator[_Row]:
+    unknown = f", {argument.unknown}" if argument.unknown and known else ""
+    if argument.outcome == Outcome.MISSING or unknown:
+        yield argument.name, "expected ", one_line(argument.expected), unknown or ", not passed", "", ""
+    if argument.outcome != Outcome.MISMATCHED:
+        return
     after = "" if argument.strategy == "exact" else f"  ({argument.strategy}"
     if after:
         after += f" {score_text(argument.score)})" if argument.score else ")"
