@@ -99,17 +99,9 @@ def read_with_progress(files: TraceFiles, markers: Markers | None = None) -> Gen
         yield files.spans(markers=markers)
         return
     # Imported where it is shown: most runs are too short for it.
-    from rich.progress import (  # noqa: PLC0415
-        BarColumn,
-        DownloadColumn,
-        Progress,
-        TaskProgressColumn,
-        TextColumn,
-        TimeRemainingColumn,
-    )
+    from rich.progress import DownloadColumn, Progress  # noqa: PLC0415
 
-    columns = (TextColumn("reading"), BarColumn(), TaskProgressColumn(), DownloadColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True) as progress:
+    with Progress(*Progress.get_default_columns(), DownloadColumn(), console=console, transient=True) as progress:
         task = progress.add_task("reading", total=total)
         read = 0
 

@@ -226,13 +226,12 @@ def _not_declared(goldens: GoldenIndex, sessions: Iterable[Session]) -> Iterator
     tools = declared.keys() | called
     if not tools:
         return
-    said: set[tuple[str, str, str]] = set()
-    for golden in goldens.goldens:
-        for call in golden.all_calls():
-            for code, message in _of_call(call, tools, declared):
-                if (golden.source, code, message) not in said:
-                    said.add((golden.source, code, message))
-                    yield Finding(code, golden.source, "", message)
+    yield from dict.fromkeys(
+        Finding(code, golden.source, "", message)
+        for golden in goldens.goldens
+        for call in golden.all_calls()
+        for code, message in _of_call(call, tools, declared)
+    )
 
 
 def _of_call(

@@ -29,7 +29,6 @@ PRESENT: JsonValue = {"$present": True}
 _MAX_DIGITS = 4_000
 _DEEPEST = MAX_DEPTH - 20
 """Arguments stand some levels deep themselves."""
-_NOT_JSON = "not a value that JSON can hold"
 ABSENT: JsonValue = {"$absent": True}
 _T = TypeVar("_T")
 _SHORTEST_SECRET = 4
@@ -232,7 +231,7 @@ def recorded_call(call: ToolCall, redact: frozenset[str] = frozenset()) -> Recor
         elif name in call.argument_captures:
             unknown[name] = call.argument_captures[name].value.replace("_", " ")
         elif not _is_json(value):
-            unknown[name] = _NOT_JSON
+            unknown[name] = "not a value that JSON can hold"
         else:
             args[name] = _redacted(escape_literal(value), redact)
     return RecordedCall(call.name, args, unknown, failed=failed)

@@ -348,13 +348,8 @@ def _parts(value: JsonValue, other: JsonValue, indent: str, *, casefold: bool) -
         items = [(f"{_json(key)}: ", value[key], key in other, other.get(key)) for key in value]
         yield from _container("{}", items, value, indent, casefold=casefold)
     elif is_list(value) and is_list(other) and len(value) == len(other):
-        yield from _container(
-            "[]",
-            [("", mine, True, its) for mine, its in zip(value, other, strict=True)],
-            value,
-            indent,
-            casefold=casefold,
-        )
+        items = [("", mine, True, its) for mine, its in zip(value, other, strict=True)]
+        yield from _container("[]", items, value, indent, casefold=casefold)
     elif not differences(value, other, casefold=casefold):
         yield _json(value), False
     elif isinstance(value, str) and isinstance(other, str):

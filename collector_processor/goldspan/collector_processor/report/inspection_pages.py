@@ -75,10 +75,8 @@ def _turn(page: Page, index: int, turn: Turn, *, verbose: bool) -> None:
     if len(turn.calls) > len(calls):
         page.line((f"... and {counted(len(turn.calls) - len(calls), 'more call')}", "dim"), indent=6)
     if not turn.calls:
-        text, style = (
-            ("no call", "dim") if turn.calls_visible else ("tools ran, but no span shows their calls", "yellow")
-        )
-        page.line((text, style), indent=6)
+        hidden = ("tools ran, but no span shows their calls", "yellow")
+        page.line(("no call", "dim") if turn.calls_visible else hidden, indent=6)
 
 
 def _brackets(calls: Sequence[ToolCall]) -> list[str]:
@@ -111,9 +109,8 @@ def _counts(page: Page, found: Inspection) -> None:
     if found.calls or found.sessions:
         turns = sum(len(session.turns) for session in found.sessions)
         known = sum(call.capture is Capture.CAPTURED and not call.argument_captures for call in found.calls)
-        text = (
-            f"{counted(len(found.sessions), 'session')}, {counted(turns, 'turn')}, {counted(len(found.calls), 'call')}"
-        )
+        counts = (len(found.sessions), "session"), (turns, "turn"), (len(found.calls), "call")
+        text = ", ".join(counted(number, what) for number, what in counts)
         if found.calls:
             text += f", {known if known < len(found.calls) else 'all'} with arguments"
         requested = sum(call.requested and not call.rejected for call in found.calls)
@@ -125,9 +122,8 @@ def _counts(page: Page, found: Inspection) -> None:
         text = f"{found.recognised:,} of {counted(found.spans, 'span')}: {_most(found.dialects)}"
         page.paragraph(text, label=f"{'recognised':<{_LABEL}}")
     if others:
-        page.paragraph(
-            f"{counted(others, 'span')}, by scope: {_most(found.not_recognised)}", label=f"{'not recognised':<{_LABEL}}"
-        )
+        text = f"{counted(others, 'span')}, by scope: {_most(found.not_recognised)}"
+        page.paragraph(text, label=f"{'not recognised':<{_LABEL}}")
     if any(bracket != " " for session in found.sessions for turn in session.turns for bracket in _brackets(turn.calls)):
         page.paragraph("parallel calls are joined by ┌ └", label=f"{'legend':<{_LABEL}}", style="dim")
 
@@ -146,12 +142,15 @@ def dialects_page(page: Page, registry: DialectRegistry) -> None:
         advice = known["advice"]
         page.blank()
         page.line((known["name"], "bold"), f"  {known['title']}")
-        for label, key in (("tool name", "tool_name"), ("arguments", "arguments"), ("call id", "call_id")):
-            if known[key]:
-                page.paragraph(", ".join(known[key]), indent=2, label=f"{label:<{_DIALECT_LABEL}}")
-        if known["session_keys"]:
-            page.paragraph(", ".join(known["session_keys"]), indent=2, label=f"{'session id':<{_DIALECT_LABEL}}")
-        for label, text in (("to get args", advice["arguments"]), ("to get ids", advice["session"])):
+        rows = {
+            "tool name": ", ".join(known["tool_name"]),
+            "arguments": ", ".join(known["arguments"]),
+            "call id": ", ".join(known["call_id"]),
+            "session id": ", ".join(known["session_keys"]),
+            "to get args": advice["arguments"],
+            "to get ids": advice["session"],
+        }
+        for label, text in rows.items():
             if text:
                 page.paragraph(text, indent=2, label=f"{label:<{_DIALECT_LABEL}}")
         if known["docs"]:
