@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from goldspan.collector_processor.gateway.deliver.dead_letters import DeadLetters
+from goldspan.collector_processor.gateway.deliver.outbox import DeadLetters
 from goldspan.collector_processor.gateway.interfaces import Request, Signal
 
 

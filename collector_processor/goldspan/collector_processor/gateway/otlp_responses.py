@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+from google.protobuf import json_format
 from google.protobuf.any_pb2 import Any as AnyMessage
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import DecodeError
@@ -40,11 +41,11 @@ MAX_SHOWN = 200
 """Characters of a back-end's message that are logged and kept."""
 
 _REJECTED_FIELDS = {
-    Signal.TRACES: ("rejected_spans", "rejectedSpans"),
-    Signal.LOGS: ("rejected_log_records", "rejectedLogRecords"),
-    Signal.METRICS: ("rejected_data_points", "rejectedDataPoints"),
+    Signal.TRACES: "rejected_spans",
+    Signal.LOGS: "rejected_log_records",
+    Signal.METRICS: "rejected_data_points",
 }
-"""The field of a partial success that counts rejected items, in protobuf and in JSON."""
+"""The field of a partial success that counts rejected items."""
 
 
 class RequestStatus(Enum):
@@ -90,14 +91,9 @@ def encode_response(signal: Signal, response: OtlpResponse, *, as_json: bool) ->
         return status_as_json(response) if as_json else status_as_protobuf(response)
     if not response.rejected:
         return b"{}" if as_json else b""
-    protobuf_name, json_name = _REJECTED_FIELDS[signal]
-    if as_json:
-        partial = {json_name: str(response.rejected), "errorMessage": response.message}
-        return json.dumps({"partialSuccess": partial}).encode()
-    message = RESPONSE_MESSAGES[signal]()
-    setattr(message.partial_success, protobuf_name, response.rejected)
-    message.partial_success.error_message = response.message
-    return bytes(message.SerializeToString())
+    partial = {_REJECTED_FIELDS[signal]: response.rejected, "error_message": response.message}
+    message = RESPONSE_MESSAGES[signal](partial_success=partial)
+    return json_format.MessageToJson(message, indent=None).encode() if as_json else bytes(message.SerializeToString())
 
 
 def status_as_json(response: OtlpResponse) -> bytes:
@@ -119,24 +115,25 @@ def status_as_protobuf(response: OtlpResponse) -> bytes:
 
 def read_partial_success(signal: Signal, content: bytes, *, is_json: bool = False) -> Delivered:
     """Return how many items a back-end rejected, by its response. An unreadable response counts as none."""
-    protobuf_name, json_name = _REJECTED_FIELDS[signal]
-    if is_json:
-        partial = _json_object(_json_object(_parse_json(content)).get("partialSuccess"))
-        rejected = partial.get(json_name, 0)
-        number = int(rejected) if isinstance(rejected, int | str) and str(rejected).isdecimal() else 0
-        return Delivered(number, str(partial.get("errorMessage", ""))[:MAX_SHOWN])
+    message = RESPONSE_MESSAGES[signal]()
     try:
-        partial = RESPONSE_MESSAGES[signal].FromString(content).partial_success
-    except DecodeError:
+        if is_json:
+            json_format.Parse(content, message, ignore_unknown_fields=True)
+        else:
+            message.ParseFromString(content)
+    except (DecodeError, json_format.ParseError, ValueError, RecursionError):
         return Delivered()
-    return Delivered(max(0, getattr(partial, protobuf_name)), partial.error_message[:MAX_SHOWN])
+    partial = message.partial_success
+    return Delivered(max(0, getattr(partial, _REJECTED_FIELDS[signal])), partial.error_message[:MAX_SHOWN])
 
 
 def read_error_message(content: bytes, *, is_json: bool) -> str:
     """Return the message of a Status, or the beginning of the text in its place; empty if it is not printable."""
     message = ""
     if is_json:
-        message = str(_json_object(_parse_json(content)).get("message", ""))
+        with suppress(ValueError, RecursionError):
+            status = json.loads(content)
+            message = str(status.get("message", "")) if is_dict(status) else ""
     else:
         with suppress(DecodeError):
             message = str(Status.FromString(content).message)
@@ -144,14 +141,3 @@ def read_error_message(content: bytes, *, is_json: bool) -> str:
         message = message or content.decode("utf-8", "replace")
     shown = " ".join(message.split())[:MAX_SHOWN]
     return shown if shown.isprintable() else ""
-
-
-def _parse_json(content: bytes) -> object:
-    try:
-        return json.loads(content)
-    except (ValueError, RecursionError):
-        return None
-
-
-def _json_object(value: object) -> dict[str, Any]:
-    return value if is_dict(value) else {}

@@ -18,7 +18,7 @@
        |
     deliver/outbox           requests with results are committed to journal/journal first
        |
-    deliver/dispatcher       threads, retries  ->  exporter  ->  the next receiver, or deliver/dead_letters
+    deliver/dispatcher       threads, retries  ->  exporter  ->  the next receiver, or a dead letter
        |
     worker                   the body is done, and leaves the journal
 
@@ -119,7 +119,10 @@ class GatewayPipeline:
             now=time.monotonic,
             random=random,
         )
-        self._journal = self._open_journal()
+        self._journal: Journal | None = None
+        if (folder := self.settings.journal) is not None:
+            full_sync = self.settings.journal_sync == "full"
+            self._journal = Journal(folder, max_bytes=self.settings.journal_max_bytes, full_sync=full_sync)
         self.worker = Worker(
             goldens,
             self.settings,
@@ -232,13 +235,6 @@ class GatewayPipeline:
 
     # Start and stop.
 
-    def _open_journal(self) -> Journal | None:
-        settings = self.settings
-        if settings.journal is None:
-            return None
-        full_sync = settings.journal_sync == "full"
-        return Journal(settings.journal, max_bytes=settings.journal_max_bytes, full_sync=full_sync)
-
     def _recover(self, journal: Journal) -> None:
         """Read what an earlier process left, and let the worker continue with it before anything else."""
         found = journal.recover(self._now() - self.settings.engine.trace_retention)
@@ -288,16 +284,6 @@ class GatewayPipeline:
         """Return which goldens were seen and which never, as JSON values."""
         return self.worker.coverage_document()
 
-    @property
-    def backlog(self) -> int:
-        """Bytes of accepted requests that the worker has not received."""
-        return self._backlog
-
-    @property
-    def journal_bytes(self) -> int:
-        """Bytes of the journal on disk."""
-        return 0 if self._journal is None else self._journal.size
-
     def metrics(self) -> Iterator[Sample]:
         """Yield what was counted since the start, as samples whose names begin with `goldspan_`."""
         worker, dispatcher = self.worker, self.dispatcher
@@ -335,8 +321,8 @@ class GatewayPipeline:
         yield "delivery_attempts_total", dispatcher.attempts
         yield "waiting_requests", dispatcher.waiting
         yield "waiting_bytes", dispatcher.waiting_bytes
-        yield "backlog_bytes", self.backlog
-        yield "journal_bytes", self.journal_bytes
+        yield "backlog_bytes", self._backlog
+        yield "journal_bytes", 0 if self._journal is None else self._journal.size
         yield "journal_max_bytes", 0 if settings.journal is None else settings.journal_max_bytes
         yield "open_bodies", worker.outbox.open_bodies
         yield "held_spans", sum(tenant.held_spans for tenant in tenants)

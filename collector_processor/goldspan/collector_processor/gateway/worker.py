@@ -15,9 +15,14 @@ from typing import Any
 from goldspan.collector_processor.emit.evaluation import Evaluation, Level
 from goldspan.collector_processor.engine.store import SessionState
 from goldspan.collector_processor.gateway.assembling_tenant import AssemblingTenant
-from goldspan.collector_processor.gateway.deliver.dead_letters import DeadLetters
 from goldspan.collector_processor.gateway.deliver.evaluation_requests import TenantMetrics, encoded_events
-from goldspan.collector_processor.gateway.deliver.outbox import AcceptedBody, DeliveryQueue, Outbox, RequestSources
+from goldspan.collector_processor.gateway.deliver.outbox import (
+    AcceptedBody,
+    DeadLetters,
+    DeliveryQueue,
+    Outbox,
+    RequestSources,
+)
 from goldspan.collector_processor.gateway.encoded_spans import EncodedSpanBuffer, SpanGroup, join_request
 from goldspan.collector_processor.gateway.interfaces import Headers, Request, Signal
 from goldspan.collector_processor.gateway.journal.body_log import LogEntry
@@ -153,25 +158,21 @@ class Worker:
             if request.signal is Signal.TRACES:
                 self._receive_spans(number, request, groups, entry, now, already_sent)
             else:
-                self._receive_other(number, request, entry, now)
+                logs = request.signal is Signal.LOGS
+                tenant = self.tenants.of(request.headers, now).tenant
+                self.forward(number, request, entry, now, tenant.receive_logs(request.body, now) if logs else ())
         except Exception as error:  # noqa: BLE001 - what cannot be scored is forwarded all the same
             self._on_failure("engine", error)
             self.forward(number, request, entry, now)
 
-    def forward(self, number: int, request: Request, entry: LogEntry | None, now: float) -> None:
-        """Forward a request without reading it, unless it is being worked on."""
+    def forward(
+        self, number: int, request: Request, entry: LogEntry | None, now: float, facts: Sequence[Record] = ()
+    ) -> None:
+        """Forward a request as it is, unless it is being worked on; `facts` are those that the engine was fed of it."""
         if not self.outbox.is_tracked(number):
-            body = AcceptedBody(number, self.tenants.of(request.headers, now).name, entry, time=now)
+            body = AcceptedBody(number, self.tenants.of(request.headers, now).name, entry, facts=facts, time=now)
             self.outbox.track(body)
             self.outbox.forward(request, body)
-
-    def _receive_other(self, number: int, request: Request, entry: LogEntry | None, now: float) -> None:
-        state = self.tenants.of(request.headers, now)
-        body = AcceptedBody(number, state.name, entry, time=now)
-        if request.signal is Signal.LOGS:
-            body.facts = state.tenant.receive_logs(request.body, now)
-        self.outbox.track(body)
-        self.outbox.forward(request, body)
 
     def _receive_spans(
         self,

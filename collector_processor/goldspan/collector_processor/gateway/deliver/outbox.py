@@ -16,12 +16,13 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Protocol
 
-from goldspan.collector_processor.gateway.deliver.dead_letters import DeadLetters
 from goldspan.collector_processor.gateway.deliver.dispatcher import PendingRequest
 from goldspan.collector_processor.gateway.interfaces import Delivered, DeliveryResult, Refused, Request, Signal
 from goldspan.collector_processor.gateway.journal.body_log import LogEntry
@@ -29,6 +30,55 @@ from goldspan.collector_processor.gateway.journal.journal import Changes, Journa
 from goldspan.collector_processor.gateway.journal.records import encode_record
 from goldspan.mappers.facts import Record
 from goldspan.scoring.sessions import SpanRef
+
+# Requests that a receiver refused for good, kept as files for a person to look at.
+
+
+class DeadLetters:
+    """Two files for each request: its body as it was sent, `*.pb`, and the reason, `*.json`.
+
+    Beyond the bounds the oldest requests are deleted. Headers are named without their values, which may be secrets.
+    """
+
+    def __init__(self, folder: Path, *, max_files: int, max_bytes: int) -> None:
+        """Use a folder, which is created with the first request; keep at most so many requests and bytes of bodies."""
+        self._folder = folder
+        self._max_files = max_files
+        self._max_bytes = max_bytes
+        self._count = 0
+        self.written = 0
+        self.dropped = 0
+        """Requests that were deleted, or could not be written."""
+
+    def put(self, request: Request, reason: str, now: float) -> None:
+        """Keep a request; one that cannot be written is counted as dropped."""
+        self._count += 1
+        name = f"{now:017.6f}-{self._count:06d}-{request.signal.value}"
+        reason_file = {
+            "signal": request.signal.value,
+            "bytes": len(request.body),
+            "headers": [key for key, _ in request.headers],
+            "reason": reason,
+        }
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            (self._folder / f"{name}.json").write_text(json.dumps(reason_file, indent=2), "utf-8")
+            (self._folder / f"{name}.pb").write_bytes(request.body)
+            self.written += 1
+            self._make_room()
+        except OSError:
+            self.dropped += 1
+
+    def _make_room(self) -> None:
+        letters = sorted(self._folder.glob("*.pb"))
+        sizes = {letter: letter.stat().st_size for letter in letters}
+        total = sum(sizes.values())
+        while letters and (len(letters) > self._max_files or total > self._max_bytes):
+            oldest = letters.pop(0)
+            total -= sizes[oldest]
+            oldest.unlink(missing_ok=True)
+            oldest.with_suffix(".json").unlink(missing_ok=True)
+            self.dropped += 1
 
 
 class DeliveryQueue(Protocol):
@@ -154,7 +204,7 @@ class Outbox:
         load = None
         if body.entry is not None and self._journal is not None:
             load = functools.partial(_read_body, self._journal, body.entry)
-        self._put(request, RequestSources(forward_of=body.number), load)
+        self._queue.put(_pending(request, RequestSources(forward_of=body.number), load))
 
     def send(self, request: Request, sources: RequestSources) -> None:
         """Send a part of bodies. It is in the body log: a row is written only where delivery is slow."""
@@ -163,7 +213,7 @@ class Outbox:
                 self.mark_forwarded(sources.forward_of)
             self.send_after_commit(request, sources.held)
         else:
-            self._put(request, sources, None)
+            self._queue.put(_pending(request, sources, None))
 
     def send_after_commit(
         self, request: Request, held: Mapping[int, Sequence[SpanRef]] | None = None
@@ -200,9 +250,6 @@ class Outbox:
             load = self._row_loader(row.id)
             sources = RequestSources(row=row.id)
             self._queue.put(PendingRequest(row.signal, row.headers, row.size, None, load, sources=sources))
-
-    def _put(self, request: Request, sources: RequestSources, load: Callable[[], bytes | None] | None) -> None:
-        self._queue.put(_pending(request, sources, load))
 
     def _row_loader(self, row: int) -> Callable[[], bytes | None] | None:
         journal = self._journal

@@ -91,7 +91,7 @@ def encode_session(session: SessionState) -> bytes:
             shared[text] = len(shared_values)
             shared_values.append(common)
         target = None if one.target is None else [_hex_to_bytes(one.target.trace_id), _hex_to_bytes(one.target.span_id)]
-        digest = _hex_to_bytes(_digest(one))
+        digest = _hex_to_bytes(one.detail.digest if isinstance(one.detail, DetailDigest) else digest_of(one))
         place = (one.level.value, target, one.timestamp, one.turn_index)
         results.append([shared[text], _hex_to_bytes(one.id), digest, one.revision, *place])
     return zlib_compress(
@@ -124,10 +124,6 @@ def decode_session(session_id: str, state: bytes, now: float) -> SessionState:
     except (msgspec.MsgspecError, zlib.error, TypeError, ValueError, IndexError) as error:
         raise ValueError(f"found a session that cannot be read: {error}") from error
     return session
-
-
-def _digest(evaluation: Evaluation) -> str:
-    return evaluation.detail.digest if isinstance(evaluation.detail, DetailDigest) else digest_of(evaluation)
 
 
 def _hex_to_bytes(text: str) -> bytes | str:

@@ -8,7 +8,7 @@ because it has no limit for that: `compression` does.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import ExitStack
 from typing import Any
 
@@ -51,8 +51,11 @@ class GrpcReceiver:
     async def start(self) -> None:
         """Listen. Raises SettingsError if the address cannot be used."""
         server = grpc.aio.server(options=self._options())
-        methods = {path: self._export_method(one) for path, one in GRPC_METHODS.items()}
-        server.add_generic_rpc_handlers((_Service(methods),))
+        make: Any = grpc.stream_unary_rpc_method_handler
+        for path, signal in GRPC_METHODS.items():
+            _, service, method = path.split("/")
+            methods = {method: make(self._export_method(signal))}
+            server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, methods),))
         try:
             if self._tls is None:
                 self.port = server.add_insecure_port(str(self._listen))
@@ -146,17 +149,6 @@ class GrpcReceiver:
                 return busy(reason)
             on_refusal.pop_all()
         return ReceivedRequest("grpc", signal, message, None, headers, reservation)
-
-
-class _Service(grpc.GenericRpcHandler):
-    """The export methods by path, as gRPC looks them up."""
-
-    def __init__(self, handlers: Mapping[str, _Method]) -> None:
-        make: Any = grpc.stream_unary_rpc_method_handler
-        self._handlers = {path: make(one) for path, one in handlers.items()}
-
-    def service(self, handler_call_details: grpc.HandlerCallDetails) -> Any:
-        return self._handlers.get(handler_call_details.method)
 
 
 def _configuration(tls: ServerTls) -> Any:

@@ -41,7 +41,7 @@ class HttpReceiver:
         max_header_bytes = self._handler.limits.max_header_bytes
         headers = headers_of(scope)
         signal = PATHS.get(scope["path"])
-        protocol = _protocol(headers)
+        protocol = _PROTOCOLS.get(headers.get("content-type", "").partition(";")[0].strip().lower())
         response: OtlpResponse | None
         header_bytes = sum(len(name) + len(value) + 4 for name, value in scope["headers"])
         if header_bytes > max_header_bytes:
@@ -140,10 +140,6 @@ def headers_of(scope: Mapping[str, Any]) -> dict[str, str]:
         name, value = raw_name.decode("latin-1"), raw_value.decode("latin-1")
         headers[name] = f"{headers[name]}, {value}" if name in headers else value
     return headers
-
-
-def _protocol(headers: Mapping[str, str]) -> str | None:
-    return _PROTOCOLS.get(headers.get("content-type", "").partition(";")[0].strip().lower())
 
 
 def _too_large(max_bytes: int) -> OtlpResponse:
