@@ -30,6 +30,7 @@ from goldspan.scoring import (
     score_sessions,
     score_turn,
 )
+from goldspan.scoring.presets.session_preset import choose_preset
 
 RECORDING = Path(__file__).resolve().parents[1] / "fixtures/recordings/google-adk-v1.otlp.json"
 GOLDENS = {
@@ -73,6 +74,7 @@ def public_values() -> dict[str, Any]:
         "turn result": turn,
         "call result": call,
         "argument result": call.arguments[0],
+        "chosen preset": choose_preset("axion", {"check_parameters": True}),
         "verdict": turn.verdict,
         "metric result": session.metrics[0],
         "preset": preset,

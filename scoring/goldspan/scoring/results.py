@@ -421,17 +421,19 @@ def session_lines(result: SessionResult) -> Iterator[str]:
     for turn in result.turns:
         if _has_more(turn):
             yield f"  {_turn_head(turn)}"
-            if turn.answer is not None and turn.answer.words:
-                yield f"    {turn.answer.words}"
-            yield from (f"    {line}" for line in _calls(turn))
+            yield from (f"    {line}" for line in _inside(turn))
 
 
 def turn_lines(turn: TurnResult) -> Iterator[str]:
     """List what differs in a turn, with values."""
     yield f"{verdict_text(turn.verdict)} {turn_name(turn)}: {explain_turn(turn)}"
+    yield from (f"  {line}" for line in _inside(turn))
+
+
+def _inside(turn: TurnResult) -> Iterator[str]:
     if turn.answer is not None and turn.answer.words:
-        yield f"  {turn.answer.words}"
-    yield from (f"  {line}" for line in _calls(turn))
+        yield turn.answer.words
+    yield from _calls(turn)
 
 
 def first_difference(turn: TurnResult) -> str:

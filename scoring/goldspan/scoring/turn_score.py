@@ -248,7 +248,7 @@ def score_calls(
     if turn is not None and not turn.calls_visible:
         unseen = unseen or Reason.CALLS_NOT_VISIBLE
     context = CallContext(history, None if turn is None else DeclaredDefaults(turn.tool_definitions))
-    matches = _matches(golden, context)
+    matches = [CallMatch(golden.calls[place], context) for place in golden.places]
     calls = turn.calls if turn is not None else ()
     partners, known, approximate = best_partners(matches, calls, golden.criterion, batches)
     scored = _Scored(matches, golden.places, calls, partners, known, unseen)
@@ -319,10 +319,6 @@ class _Scored:
                 self.bounds.append(within)
 
 
-def _matches(golden: ExpectedTurn, context: CallContext) -> list[CallMatch]:
-    return [CallMatch(golden.calls[place], context) for place in golden.places]
-
-
 def _result(
     golden: ExpectedTurn,
     scored: _Scored,
@@ -330,7 +326,7 @@ def _result(
     turn: Turn | None,
     turn_index: int | None,
     *,
-    approximate: bool = False,
+    approximate: bool,
 ) -> TurnResult:
     calls = turn.calls if turn is not None else ()
     return TurnResult(

@@ -16,7 +16,6 @@ from goldspan.scoring.json_values import is_mapping, is_sequence, shown
 from goldspan.scoring.matchers.kinds import matcher_kinds
 from goldspan.scoring.matchers.kinds.literal import dollar_keys, has_dollar_keys
 from goldspan.scoring.matchers.matcher import (
-    ABSENT,
     Expected,
     ListWithMatchers,
     MatcherKind,
@@ -126,9 +125,6 @@ def _unknown_option(option: str, kind: MatcherKind) -> str:
         return f"unknown option of {kind.name}: did you mean `{near[0]}`?"
     allowed = f"only {', '.join(kind.options)}" if kind.options else "nothing"
     return f"found it beside {kind.name}, which takes {allowed}: {_LITERAL}"
-
-
-__all__ = ["ABSENT", "matches"]
 
 
 def matches(value: JsonValue, actual: JsonValue, *, casefold: bool = False) -> bool:

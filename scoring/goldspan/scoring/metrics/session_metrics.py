@@ -24,7 +24,7 @@ from goldspan.scoring.metrics.registry import (
     run_in_this_thread,
 )
 from goldspan.scoring.metrics.trajectory import TrajectoryMetric, TurnCalls, calls_by_turn, mean
-from goldspan.scoring.results import SessionResult, TurnResult, explain
+from goldspan.scoring.results import SessionResult, explain
 from goldspan.scoring.sessions import Session
 from goldspan.scoring.verdict import Label, Reason
 
@@ -141,7 +141,10 @@ def _of_trajectory(
     reason = next((one.reason for one in scores if one.reason), own.verdict.reason or Reason.NOTHING_EXPECTED)
     several = f"mean of {evaluated} turn{'' if evaluated == 1 else 's'}"
     words = scores[0].explanation if len(scores) == 1 else several if evaluated else ""
-    turns = [_turn(turn, _verdict(score, metric, threshold)) for turn, score in zip(own.turns, scores, strict=True)]
+    turns = [
+        MetricTurn(_verdict(score, metric, threshold), turn.turn, turn.turn_index, turn.expected_index)
+        for turn, score in zip(own.turns, scores, strict=True)
+    ]
     return _result(metric, threshold, _verdict(MetricScore(exact, words, reason), metric, threshold), turns)
 
 
@@ -161,15 +164,11 @@ def _measured(
         text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
         return _result(metric, threshold, _failed(text), [])
     places = {turn.turn_index: turn.expected_index for turn in own.turns}
-    return _result(
-        metric,
-        threshold,
-        verdict,
-        [
-            MetricTurn(verdict, turn, index, places.get(index))
-            for index, (turn, verdict) in enumerate(zip(session.turns, judged, strict=False))
-        ],
-    )
+    found = [
+        MetricTurn(one, turn, index, places.get(index))
+        for index, (turn, one) in enumerate(zip(session.turns, judged, strict=False))
+    ]
+    return _result(metric, threshold, verdict, found)
 
 
 def _read(answer: object) -> MetricScore:
@@ -212,10 +211,6 @@ def _unknown(choice: MetricChoice) -> MetricResult:
     return MetricResult(
         choice.name, "", Range(0.0, 1.0), _failed(f"no metric is called {choice.name}"), (), choice.threshold
     )
-
-
-def _turn(turn: TurnResult, verdict: MetricVerdict) -> MetricTurn:
-    return MetricTurn(verdict, turn.turn, turn.turn_index, turn.expected_index)
 
 
 def _result(

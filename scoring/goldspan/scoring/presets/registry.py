@@ -43,6 +43,10 @@ class Preset(Generic[OptionsT]):
     functions_option: str | None = None
     """The option that documents functions as BFCL does: where it is not given, a trace's tool definitions take it."""
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Be pickled by the name: its conditions cannot be."""
+        return find_preset, (self.name,)
+
     def check(self, given: Mapping[str, Any]) -> OptionsT:
         """Return the options as the preset understands them.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -74,8 +74,7 @@ def _kind(name: str, about: str, matcher: Matcher, instead: str) -> MatcherKind:
             return None
         return matcher
 
-    maker: Callable[[JsonValue, Options, ValuePath, MatcherReader], Expected] = read
-    return MatcherKind(name, about, maker, {"const": True})
+    return MatcherKind(name, about, read, {"const": True})
 
 
 KINDS = (
