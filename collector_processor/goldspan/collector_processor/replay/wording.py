@@ -11,8 +11,8 @@ from typing import Any
 from rich.cells import cell_len, set_cell_size
 
 from goldspan.scoring.json_values import is_dict, is_list, plain
+from goldspan.scoring.matchers import matcher
 from goldspan.scoring.matchers.kinds.literal import dollar_keys
-from goldspan.scoring.matchers.matcher import ABSENT
 from goldspan.scoring.matchers.reading import matches
 from goldspan.scoring.sessions import JsonValue
 
@@ -140,7 +140,7 @@ def _differences(expected: Any, actual: Any, path: str, depth: int, *, casefold:
 
 def may_be_absent(expected: JsonValue) -> bool:
     """Whether an expected value is a matcher that is satisfied where there is nothing."""
-    return bool(dollar_keys(expected)) and matches(expected, ABSENT)
+    return bool(dollar_keys(expected)) and matches(expected, matcher.ABSENT)
 
 
 def _same(expected: Any, actual: Any, *, casefold: bool) -> bool:
