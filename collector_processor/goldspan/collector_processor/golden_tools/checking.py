@@ -51,12 +51,10 @@ CODES = (
 
 
 class Finding(NamedTuple):
-    """Something that a golden set probably does not mean."""
+    """Something that a golden set probably does not mean: one of `CODES`, its file and line, its place, a message."""
 
     code: str
-    """One of `CODES`."""
     source: str
-    """File and line."""
     path: str
     message: str
 

@@ -214,7 +214,7 @@ def _golden_changes(before: Golden, after: Golden) -> Iterator[Change]:
             yield from _turn_changes(_about(before, index, old.user), old, new, criteria)
         elif old is not None:
             yield replace(_about(before, index, old.user), before=turn_document(old))
-        else:
+        elif new is not None:
             yield replace(_about(before, index, new.user), after=turn_document(new))
 
 
@@ -402,7 +402,6 @@ def _argument_changes(at: Change, call: CallResult, criterion: Criterion) -> Ite
 
 
 def _pair(call: CallResult) -> tuple[int, int]:
-    """Return the places of a call that was expected and of the one that was made."""
     return call.expected_index or 0, call.actual_index or 0
 
 

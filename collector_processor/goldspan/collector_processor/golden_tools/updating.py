@@ -37,10 +37,9 @@ _INDENT = re.compile(r"\n( +)")
 
 @dataclass(frozen=True, slots=True)
 class AcceptableChange:
-    """A change that can be accepted: what several runs of one golden have in common."""
+    """A change of the golden at this position: what several runs of it have in common, which can be accepted."""
 
     golden: int
-    """The golden's position in the file."""
     change: Change
 
 

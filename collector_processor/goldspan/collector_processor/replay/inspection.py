@@ -27,7 +27,6 @@ class Inspection:
     sessions: tuple[Session, ...]
     problems: tuple[Problem, ...]
     spans: int
-    """How many spans were read."""
     dialects: Mapping[str, int]
     """Recognised spans by dialect, most first."""
     not_recognised: Mapping[str, int]

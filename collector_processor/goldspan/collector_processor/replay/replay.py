@@ -35,9 +35,8 @@ class Replay:
 
     result: RunResult
     spans: int
-    """How many spans were read."""
     recognised: int
-    """How many of them stand for an agent, a model call or a tool."""
+    """How many of the spans stand for an agent, a model call or a tool."""
 
 
 def replay(

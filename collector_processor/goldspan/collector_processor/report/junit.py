@@ -50,8 +50,6 @@ def junit_report(report: Report) -> str:
 
 @dataclass(slots=True)
 class _Suite:
-    """A test suite in the making."""
-
     name: str
     element: Element = field(init=False)
     properties: Element = field(init=False)
@@ -101,7 +99,6 @@ class _Suite:
         _judged(case, metric, f"{metric.score_text}, needs {metric.threshold_text}", metric.reason, text)
 
     def add_repeat(self, repeat: RepeatReport) -> None:
-        """Report a golden that is judged over several runs."""
         case = self.case(f"{repeat.golden} [{repeat.runs} runs]")
         _judged(case, repeat, repeat.words, repeat.words, repeat.words)
 
