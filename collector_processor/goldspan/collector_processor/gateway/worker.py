@@ -270,6 +270,9 @@ class Worker:
         def on_tombstone(trace_id: str, at: float, known: bytes | None) -> None:
             outbox.changes.tombstones[name, trace_id] = None if known is None else (at, known)
 
+        def on_closed(trace_id: str) -> None:
+            outbox.changes.close(name, trace_id)
+
         return (AssemblingTenant if self.settings.tier == "assemble" else Tenant)(
             self._goldens,
             self._registry,
@@ -279,7 +282,7 @@ class Worker:
             hold=self.settings.hold == "turn",
             on_problem=self._on_problem,
             on_tombstone=on_tombstone,
-            on_closed=lambda trace_id: outbox.changes.close(name, trace_id),
+            on_closed=on_closed,
         )
 
     def _close_tenant(self, state: TenantState, now: float) -> None:
