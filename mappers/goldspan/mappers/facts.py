@@ -73,11 +73,11 @@ class ModelFacts(Struct, frozen=True, gc=False, omit_defaults=True):
     new_user_message: bool | None = None
     """The input ends with a user message (starts a turn) rather than with tool results; none where unknown."""
     unseen_requests: bool = False
-    """It asked for tools, or its answer is hidden, and no request can be read."""
+    """The model requested tools, or its answer is hidden, and no request can be read."""
 
 
 class ContextFacts(Struct, frozen=True, gc=False, omit_defaults=True):
-    """Content that other metrics read, kept as it was written and decoded when asked for."""
+    """Content that other metrics read. It is kept as recorded and decoded on first use."""
 
     user_text: Content = NO_CONTENT
     answer: Content = NO_CONTENT
@@ -123,7 +123,7 @@ class SpanFacts(Struct, frozen=True, gc=False, omit_defaults=True):
     model: ModelFacts | None = None
     context: ContextFacts = NO_CONTEXT
     session_keys: tuple[tuple[str, str], ...] = ()
-    """Every known session attribute of the span, in the order of precedence (R6)."""
+    """All session attributes of the span, in order of precedence (R6)."""
     turn_id: str | None = None
     run_id: str | None = None
     join_attributes: Mapping[str, Any] | None = None
@@ -135,7 +135,7 @@ class SpanFacts(Struct, frozen=True, gc=False, omit_defaults=True):
     entry: bool = False
     """Its parent is in another process: a server or consumer span, or OTLP's `CONTEXT_IS_REMOTE` flag."""
     scored: bool = False
-    """The span already carries a score of ours: read, never stamped again (R13)."""
+    """The span already carries goldspan's score, so it never gets another (R13)."""
     resource: ResourceFacts = NO_RESOURCE
     notes: tuple[LogFacts, ...] = ()
     """Content for spans in other traces, to which this span is linked."""

@@ -160,6 +160,6 @@ def build_turn(fragments: TurnFragments, settings: AssemblySettings) -> Turn:
 
 
 def _unseen(spans: Sequence[SpanFacts]) -> bool:
-    """Say whether models asked for tools that left no trace: neither a request that can be read nor any execution."""
+    """Return whether models requested tools, and neither a readable request nor an execution was recorded."""
     executed = any(span.tool is not None and not span.tool.merged for span in spans)
     return not executed and any(span.model is not None and span.model.unseen_requests for span in spans)

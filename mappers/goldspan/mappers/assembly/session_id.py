@@ -74,7 +74,7 @@ def _places(tree: TraceTree, root: str, members: Collection[str]) -> Iterator[It
 
 
 def _only_value(place: Iterable[Pairs], ranks: dict[str, int]) -> tuple[tuple[str, str] | None, bool]:
-    """Return the value of the first key found at this place, or that this key has several."""
+    """Return the value of the first key at this place, or whether that key has several values."""
     values: dict[str, set[str]] = {}
     for pairs in place:
         for key, value in pairs:

@@ -130,7 +130,7 @@ def calls_of(
     tree_of: Callable[[SpanFacts], TraceTree],
     pseudo_tools: Collection[str],
 ) -> tuple[ToolCall, ...]:
-    """Return the calls of a turn in the order they were asked for.
+    """Return the calls of a turn in the order of their requests.
 
     `spans` are the turn's recognised spans in the order of time, `tree_of` gives the trace of each.
     """
@@ -365,5 +365,5 @@ def _requested_call(ask: _ModelRequest, *, rejected: bool, error: str | None) ->
 
 
 def _argument_dict(arguments: Content) -> dict[str, object] | None:
-    """Return captured arguments, which are a dict: the registry of dialects sees to it."""
+    """Return captured arguments. The reader of arguments makes them a dict."""
     return cast("dict[str, object]", arguments.raw) if arguments.capture is Capture.CAPTURED else None

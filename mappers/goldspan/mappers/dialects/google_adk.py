@@ -51,7 +51,7 @@ _DENIED = "This tool call is rejected."
 
 
 def _attempt(_: SpanView, attributes: Attributes, tool: ToolFacts) -> ToolFacts:
-    """Tell a tool that ran from one that awaits a person's decision, or was denied."""
+    """Mark a tool that awaits a person's decision, or was denied, as not executed."""
     for key in ("gen_ai.tool.call.result", "gcp.vertex.agent.tool_response", "output.value"):
         result = attributes.get(key)
         if isinstance(result, str) and (_UNDECIDED in result or _DENIED in result):

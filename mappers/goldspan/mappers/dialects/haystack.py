@@ -50,7 +50,7 @@ HAYSTACK = DialectTable(
 
 # OpenInference's instrumentation of Haystack: no spans of tools or models, only an agent's history as Python reprs.
 #
-# What the history holds beyond the agent's input was asked for in this run.
+# Tool requests that the history has beyond the agent's input belong to this run.
 
 _CALL = re.compile(r"ToolCall\(tool_name='([^']+)', arguments=(?=\{)")
 _CALL_ID = re.compile(r", id='([^']+)'")
@@ -60,7 +60,7 @@ _messages_at = at("messages")
 
 
 def _new_messages(_: SpanView, attributes: Attributes) -> Any:
-    """Put together the messages of the model that this run added to the history."""
+    """Return the model's messages that this run added to the history."""
     given, result = _messages_at(attributes.get("input.value")), _messages_at(attributes.get("output.value"))
     if not is_sequence(result):
         return None

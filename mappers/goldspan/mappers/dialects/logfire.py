@@ -8,28 +8,22 @@ from __future__ import annotations
 from typing import Any
 
 from goldspan.mappers.dialects.reading.dialect_table import Advice, DialectTable, Rule, Source
-from goldspan.mappers.dialects.reading.recorded_values import at, decoded
+from goldspan.mappers.dialects.reading.recorded_values import Take, at, decoded
 from goldspan.mappers.facts import Role
 from goldspan.scoring.json_values import is_mapping, is_sequence
 
 _TEMPLATE = "logfire.msg_template"
-_EVENT_ROLES = {"gen_ai.user.message", "gen_ai.system.message", "gen_ai.tool.message", "gen_ai.assistant.message"}
+_INPUT_EVENTS = ("gen_ai.user.message", "gen_ai.system.message", "gen_ai.tool.message", "gen_ai.assistant.message")
 
 
-def _choices(events: Any) -> Any:
-    """Take a model's output out of recorded events."""
-    found = decoded(events)
-    return [event for event in found if _name(event) == "gen_ai.choice"] or None if is_sequence(found) else None
+def _events_named(*names: str) -> Take:
+    def take(events: Any) -> Any:
+        found = decoded(events)
+        if not is_sequence(found):
+            return None
+        return [event for event in found if is_mapping(event) and event.get("event.name") in names] or None
 
-
-def _given(events: Any) -> Any:
-    """Take a model's input out of recorded events."""
-    found = decoded(events)
-    return [event for event in found if _name(event) in _EVENT_ROLES] or None if is_sequence(found) else None
-
-
-def _name(event: Any) -> Any:
-    return event.get("event.name") if is_mapping(event) else None
+    return take
 
 
 LOGFIRE = DialectTable(
@@ -62,13 +56,13 @@ LOGFIRE = DialectTable(
     output=(
         Source("output"),
         Source("response", take=at("output")),
-        Source("events", take=_choices),
+        Source("events", take=_events_named("gen_ai.choice")),
         Source("response_data", take=at("message")),
     ),
     input=(
         Source("input"),
         Source("raw_input"),
-        Source("events", take=_given),
+        Source("events", take=_events_named(*_INPUT_EVENTS)),
         Source("request_data", take=at("messages")),
     ),
     tool_definitions=(Source("request_data", take=at("tools")),),

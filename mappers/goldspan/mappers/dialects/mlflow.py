@@ -1,4 +1,4 @@
-"""MLflow Tracing over OTLP, before it is told to translate to OpenTelemetry's conventions.
+"""MLflow Tracing over OTLP, unless it is set to write OpenTelemetry's conventions.
 
 https://mlflow.org/docs/latest/genai/tracing/ . Every attribute is JSON text, single strings too.
 """

@@ -15,7 +15,7 @@ from goldspan.mappers.spans import Attributes, SpanView
 
 
 def _arguments(_: SpanView, attributes: Attributes) -> Any:
-    """Return the named arguments; with positional ones among them the whole, which has no names."""
+    """Return the named arguments, or all of them as one text if some are positional."""
     positional, named = attributes.get("function.args"), attributes.get("function.kwargs")
     return named if positional in (None, "()", "[]") else f"{positional}{named}"
 

@@ -74,7 +74,7 @@ class _LooksLikeTool(Rule):
         words = [word for key in _KINDS if isinstance(word := attributes.get(key), str)]
         has_tool_kind = not _TOOL_WORDS.isdisjoint(words)
         if not has_tool_kind and attributes.get(_OPERATION, "") not in ("", *_TOOL_WORDS):
-            return False  # most tools' spans, and said before the look at every attribute
+            return False  # true of most spans, so checked before the look at every attribute
         if _belongs_to_other_dialect(span, attributes):
             return False
         if has_tool_kind:

@@ -58,7 +58,7 @@ def read_files(
 ) -> Iterator[RecordView]:
     """Yield the records of these files in order; `-` is standard input, a directory every trace file in it.
 
-    Files of log records are read beside those of spans, at one pace, as each of them is sorted by time.
+    Files of log records are read side by side with those of spans, as each file is sorted by time.
 
     Raises `TraceFileError`, naming every such file at once: before anything is read, for files that cannot be
     opened and directories without a trace file; after the last record, for files that yielded none. A file of a
@@ -133,7 +133,7 @@ def _side_by_side(
 
 
 def _holds_logs(path: Path) -> bool:
-    """Tell whether a file starts with log records; something that can be read only once is not looked at."""
+    """Return whether a file starts with log records; False for a pipe, which can be read only once."""
     if not path.is_file():
         return False
     try:
@@ -246,7 +246,7 @@ class _File:
         return f"found text that starts with {start!r}; {_EXPECTED}"
 
     def _values(self, loads: Loads) -> Iterator[tuple[object, str]]:
-        """Yield parsed JSON and parsed messages, each with its place."""
+        """Yield parsed JSON values and protobuf messages, each with its place."""
         try:
             with self._open() as file:
                 source = opened_bytes(file, self._broken, self._on_bytes)
@@ -304,5 +304,5 @@ def _framing(head: bytes) -> Framing | None:
 
 
 def _is_text(head: bytes) -> bool:
-    """Tell text from binary data: times and ids of any span hold bytes that no text has."""
+    """Return whether this is text. Times and ids of any span hold bytes that text does not have."""
     return not any(byte < 32 and byte not in b"\t\r\n\f" for byte in head[:512])

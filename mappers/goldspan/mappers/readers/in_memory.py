@@ -60,7 +60,7 @@ def _is_one(source: object) -> bool:
     if isinstance(source, str | bytes | os.PathLike | Mapping):
         return True
     if is_list(source) and source and is_zipkin_span(source[0]):
-        return True  # the halves of a shared span are told apart together
+        return True  # both halves of a shared span must be read together
     if is_message(source) or hasattr(source, "get_span_context") or isinstance(source, LogView | SpanView):
         return True
     return is_log_record(source)

@@ -157,7 +157,7 @@ def _jaeger_span(span: dict[str, Any]) -> tuple[dict[str, str], object, dict[str
 
 
 def _takes_otlp_field(key: str, value: object, special: dict[str, Any]) -> bool:
-    """Tell tags that are fields of OTLP, and keep them."""
+    """Return whether a tag is a field of OTLP, and store it in `special` if so."""
     if key == "error":
         is_field = value is True or (isinstance(value, str) and value.lower() == "true")
     elif key == "span.kind":

@@ -149,7 +149,7 @@ class JsonText:
                 yield from self._further_lines(lines)
                 return
         if not may_be_json(first[1]):
-            # Neither a document nor a line of JSON: lines that follow may still be.
+            # Neither a document nor a line of JSON. The lines after it may still be JSON.
             yield from self._broken_line(*first)
             if second is not None:
                 yield from self._broken_line(*second)

@@ -102,7 +102,7 @@ def _kvlist(inner: Any, depth: int) -> Any:
     return decoded
 
 
-_KINDS: dict[str, Callable[[Any, int], Any]] = {
+_JSON_KINDS: dict[str, Callable[[Any, int], Any]] = {
     "stringValue": lambda inner, _: inner,
     "intValue": lambda inner, _: integer(inner),
     "doubleValue": _double,
@@ -111,8 +111,8 @@ _KINDS: dict[str, Callable[[Any, int], Any]] = {
     "kvlistValue": _kvlist,
     "bytesValue": _bytes,
 }
-# The proto spelling, which json_format writes when told to preserve field names.
-_KINDS |= {kind.replace("V", "_v"): decode for kind, decode in _KINDS.items()}
+# json_format writes the proto spelling if it preserves field names.
+_KINDS = _JSON_KINDS | {kind.replace("V", "_v"): decode for kind, decode in _JSON_KINDS.items()}
 
 
 # Fields of OTLP/JSON records other than their values: ids, times, kinds, status, events. Never raises.
@@ -202,7 +202,7 @@ def _enum(value: object, prefix: str, names: Mapping[str, int]) -> int:
 
 
 class _Signal(NamedTuple):
-    """How the records of one signal are nested: the names of each list, the usual one first."""
+    """The field names of each level of one signal, the usual name first."""
 
     resources: tuple[str, ...]
     scopes: tuple[str, ...]
@@ -321,7 +321,7 @@ class JsonReader:
             is_remote(raw.get("flags")),
             status_code(raw.get("status")),
             text_of(raw.get("status"), "message"),
-            decode_attributes(attributes),
+            decode_attributes(raw.get("attributes")),
             event_views(raw.get("events")),
             link_refs(raw.get("links")),
             text_of(scope, "name"),

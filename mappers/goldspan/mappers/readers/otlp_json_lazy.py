@@ -274,7 +274,7 @@ def _value(raw: msgspec.Raw | bytes) -> Any:
 
 
 def _decoded(raw: msgspec.Raw | bytes) -> Any:
-    """Decode JSON that was stepped over, hence well formed; numbers beyond msgspec's reach are left to `json`."""
+    """Decode JSON that msgspec has validated. `json` decodes numbers that msgspec cannot."""
     try:
         return _untyped(raw) if raw else None
     except (msgspec.DecodeError, RecursionError):

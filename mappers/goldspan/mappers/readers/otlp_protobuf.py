@@ -366,7 +366,7 @@ def fields(data: bytes, start: int = 0, end: int | None = None) -> Iterator[tupl
 
 
 def _repaired(data: bytes) -> tuple[Any, int, int]:
-    """Return a request with the whole spans of a broken one, how many they are, and how many were not whole."""
+    """Return a broken request with only its complete spans, and the numbers of complete and broken spans."""
     request = message_class("TracesData")()
     spans = lost = 0
     for number, wire, start, end, _ in fields(data):
@@ -443,7 +443,7 @@ def _piece_by_piece(request: Any, whole: Any) -> Any:
 
 
 def _write_ids_in_hex(value: object) -> None:
-    """Write ids as OTLP/JSON does; protobuf's own mapping has base64. Attributes are no keys of these objects."""
+    """Write ids in hex, as OTLP/JSON does; protobuf writes base64. Attributes are never keys of these objects."""
     if is_list(value):
         for inner in value:
             _write_ids_in_hex(inner)

@@ -79,7 +79,7 @@ def _is_request(start: bytes, size: int) -> bool:
 
 
 def varint(data: bytes, at: int) -> tuple[int, int]:
-    """Return the varint at a position and where it ends; -1 where there is no whole one."""
+    """Return the varint at a position and its end; -1 if it is incomplete."""
     value = shift = 0
     while at < len(data) and shift < 70:
         byte = data[at]
@@ -125,7 +125,7 @@ class Frames:
         return b"", int.from_bytes(prefix, "big")
 
     def _record(self) -> tuple[bytes, int] | None:
-        """Find the next resource spans of a bare message; what else is in there is stepped over."""
+        """Find the next resource spans of a bare message, and skip all other fields."""
         while True:
             self.position = self._read
             tag = self._varint()

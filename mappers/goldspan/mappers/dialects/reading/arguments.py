@@ -72,7 +72,7 @@ def why_unparsable(written: str, text: str, error: Exception, beside: Mapping[st
 
 
 def _ends_early(text: str, error: json.JSONDecodeError) -> bool:
-    """Say whether more text could have made this JSON."""
+    """Return whether more text could complete this JSON."""
     rest = text[error.pos :]
     return (
         not rest
@@ -176,7 +176,7 @@ def read_arguments(
 
 
 def read_content(raw: object, tokens: frozenset[str] = REDACTION_TOKENS) -> Content:
-    """Read a result, an answer or messages: kept as written, decoded when asked for."""
+    """Read a result, an answer or messages. They are kept as recorded and decoded on first use."""
     if raw is None:
         return NO_CONTENT
     if isinstance(raw, str):

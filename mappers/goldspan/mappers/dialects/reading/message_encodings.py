@@ -89,7 +89,7 @@ def event_message(event: EventView) -> Mapping[str, Any]:
 
 
 def _decoded(value: object) -> object:
-    """Decode JSON text of an object or an array; other text is text."""
+    """Decode JSON text of an object or an array; other text is unchanged."""
     if isinstance(value, str) and value[:1] in {"{", "["}:
         try:
             decoded: object = loads(value)

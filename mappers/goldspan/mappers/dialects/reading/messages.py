@@ -104,7 +104,7 @@ def _captured(text: str) -> Content:
 
 
 def newest_first(messages: object) -> Iterator[Mapping[str, Any]]:
-    """Yield messages from the last to the first; JSON text is parsed from its end, as far as it is asked for."""
+    """Yield messages from the last to the first; JSON text is parsed from its end, only as far as needed."""
     count = 0
     if isinstance(messages, str):
         text = messages.rstrip()
@@ -115,7 +115,7 @@ def newest_first(messages: object) -> Iterator[Mapping[str, Any]]:
                 message, end = _decode(text, start)
             except (ValueError, RecursionError):
                 break
-            # Only where nothing but a comma or the last bracket follows is this an element of the outermost array.
+            # It is an element of the outermost array only if a comma or the last bracket follows.
             follows = text[end : stop + (count == 0)].strip()
             if follows != ("," if count else "]") or not is_dict(message):
                 break

@@ -13,18 +13,18 @@ from goldspan.scoring.sessions import NO_CONTENT, Content
 
 
 class Reading(Struct, frozen=True, gc=False):
-    """What one dialect read of one span. Without a role it only adds to what another dialect recognised."""
+    """What one dialect read of one span. Without a role it only adds to the reading of another dialect."""
 
     role: Role | None = None
     agent: str | None = None
     tool: ToolFacts | None = None
-    """Set exactly where the role is `tool`."""
+    """Set if and only if the role is `tool`."""
     model: ModelFacts | None = None
-    """Set only where the role is `model`."""
+    """Set only if the role is `model`."""
     user_text: Content = NO_CONTENT
     """The user message that this agent or model received. Goldens join on it."""
     context: Callable[[], ContextFacts] | None = None
-    """Reads the rest of the context; called only where someone wants it."""
+    """Reads the rest of the context; called only if it is needed."""
     session_keys: tuple[tuple[str, str], ...] = ()
     """Session attributes that only this dialect knows, such as `group_id`; the well-known ones are read by all."""
     turn_id: str | None = None
@@ -44,7 +44,7 @@ class Dialect(Protocol):
 
     @property
     def name(self) -> str:
-        """A word for reports and for `ToolCall.dialect`."""
+        """The dialect's name in reports and in `ToolCall.dialect`."""
         ...
 
     @property
@@ -68,7 +68,7 @@ class LogReading(Struct, frozen=True, gc=False):
     tools: tuple[ToolFacts, ...] = ()
     """Tool executions that the record describes, joined to their spans by call id."""
     results: Callable[[], tuple[ToolFacts, ...]] | None = None
-    """Reads what tools returned; called only where someone wants it."""
+    """Reads the results of tools; called only if they are needed."""
     user_text: Content = NO_CONTENT
     context: Callable[[], ContextFacts] | None = None
     """As in `Reading`."""
@@ -78,7 +78,7 @@ class LogReading(Struct, frozen=True, gc=False):
 
 @runtime_checkable
 class LogDialect(Protocol):
-    """What a dialect is too, if its content is, or may be, in log records."""
+    """A dialect that also reads log records."""
 
     @property
     def name(self) -> str:

@@ -110,7 +110,7 @@ _MAX_DIGITS_BITS = 512
 
 
 def identifier(value: object) -> str | None:
-    """Return an id as text: whole numbers count as ids, blank texts and other types do not."""
+    """Return an id as text. Whole numbers are ids; blank texts and other types are not."""
     if isinstance(value, str):
         return value if value and not value.isspace() else None
     if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() <= _MAX_DIGITS_BITS:
@@ -153,7 +153,7 @@ def literal_at(text: str, start: int) -> tuple[Any, int]:
 
 
 def _end_of_bracket(text: str, start: int) -> int:
-    """Find where the bracket at `start` is closed, minding quoted text; 0 where it is not."""
+    """Return the end of the bracket at `start`, skipping quoted text; 0 if it is not closed."""
     open_brackets: list[str] = []
     quote = ""
     position = start
