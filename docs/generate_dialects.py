@@ -34,8 +34,7 @@ Find your framework in the first table: it says whether arguments are recorded, 
 id. The section of its dialect says what to switch on. To check your own traces, run `goldspan inspect TRACES`: it
 prints what it recognised and what is missing.
 
-A dialect is one instrumentation's way to write tool calls. goldspan recognises dialects span by span. One trace, or one
-span, may hold several.
+A dialect is one instrumentation's way to write tool calls. One trace, or one span, may hold several.
 """
 _READING_THE_FIRST_TABLE = f"""\
 - **arguments**: recorded by default, only by a switch, or never; and where goldspan finds them.

@@ -21,11 +21,9 @@ def page() -> str:
             "<!-- Made by docs/generate_emitted_names.py from the declarations in emit/names.py. -->",
             "",
             "Names under `gen_ai.`, `error.`, `service.` and `deployment.` are OpenTelemetry's semantic conventions.",
-            "The others are goldspan's own, under the name of the metric that was evaluated: shown here for",
-            f"`{names.METRIC}`. Lists that would be empty, and values that are not known, are absent.",
-            "[Other metrics](metrics.md) have the same names under their own: verdicts of turns on the turn's root, an",
-            "event for each turn and session, and the instruments `score` and `not_evaluated`, the former with",
-            "boundaries spread over the metric's range.",
+            f"The others begin with the metric's name, here `{names.METRIC}`. Unknown values are absent.",
+            "[Other metrics](metrics.md) have the same names under their own, for turns and sessions: attributes, events",
+            "and the instruments `score`, with boundaries spread over the metric's range, and `not_evaluated`.",
             "",
             "## Span attributes of a call",
             "",
@@ -43,14 +41,13 @@ def page() -> str:
             "",
             f"## Event `{names.EVALUATION_RESULT}`",
             "",
-            "A log record in the context of the span it judges: the call's, the turn's root, or for a session the last",
-            "turn's root. Its time is the end of that span. Every level carries:",
+            "A log record in the context of the evaluated span: the call's, the turn's root, or for a session the last",
+            "turn's root. Its time is the end of that span. Every event has",
+            f"{', '.join(f'`{n.shown}`' for n in _BASE)} as above, and:",
             "",
-            *_attributes((*names.EVENT_SEMCONV, *_BASE, *names.EVENT)),
+            *_attributes((*names.EVENT_SEMCONV, *names.EVENT)),
             "",
-            "A call's event also carries `" + "`, `".join(n.shown for n in _CALL_ONLY) + "`;",
-            "a turn's `" + "`, `".join(n.shown for n in _TURN_ONLY) + "`;",
-            "a session's:",
+            "Events of calls and turns also have the other attributes of their spans. Events of sessions have:",
             "",
             *_attributes(names.SESSION),
             "",
@@ -82,20 +79,6 @@ def page() -> str:
 
 
 _BASE = (names.REASON, names.GOLDEN, names.GOLDEN_SET, names.PRESET, names.REVISION)
-_CALL_ONLY = (
-    names.EXPECTED_CALL,
-    names.MISMATCHED_ARGUMENTS,
-    names.MISSING_ARGUMENTS,
-    names.EXTRA_ARGUMENTS,
-    names.UNEXPECTED,
-)
-_TURN_ONLY = (
-    names.TURN_EXPECTED_CALLS,
-    names.TURN_EVALUATED_CALLS,
-    names.TURN_MATCHED_CALLS,
-    names.TURN_MISSING_CALLS,
-    names.TURN_UNEXPECTED_CALLS,
-)
 _POINT_ATTRIBUTES = (
     names.LEVEL,
     names.LABEL,

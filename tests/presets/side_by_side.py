@@ -32,7 +32,6 @@ COLUMNS = (
     Column("goldspan, `ordered: false`", None, {"ordered": False}),
     Column("ADK parameter match", "adk_parameter_match", {}),
     Column("ADK exact", "adk_trajectory", {"match_type": "EXACT"}),
-    Column("ADK any order", "adk_trajectory", {"match_type": "ANY_ORDER"}),
     Column("UiPath args", "uipath", {"evaluator": "args"}),
     Column("Axion exact", "axion", {"check_parameters": True}),
     Column("Axion fuzzy", "axion", {"check_parameters": True, "parameter_matching_strategy": "fuzzy"}),
