@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from goldspan.collector_processor.emit.evaluation import Evaluation, Level
 from goldspan.mappers.facts import ResourceFacts
 from goldspan.scoring.goldens.golden import ExpectedCall
-from goldspan.scoring.results import ArgumentResult, CallResult, Outcome, SessionResult, TurnResult
+from goldspan.scoring.results import ArgumentOutcome, ArgumentResult, CallResult, SessionResult, TurnResult
 from goldspan.scoring.sessions import SpanRef, ToolCall, Turn
 from goldspan.scoring.verdict import Label, Reason, Verdict
 
@@ -25,14 +25,16 @@ FAIL = Verdict(Fraction(1, 3), Label.FAIL)
 UNKNOWN = Verdict(None, Label.NOT_EVALUATED, Reason.ARGUMENTS_REDACTED)
 
 
-def argument(name: str, outcome: Outcome) -> ArgumentResult:
-    return ArgumentResult(name, outcome, Fraction(outcome is Outcome.MATCHED), "exact", expected="x", actual="y")
+def argument(name: str, outcome: ArgumentOutcome) -> ArgumentResult:
+    return ArgumentResult(
+        name, outcome, Fraction(outcome is ArgumentOutcome.MATCHED), "exact", expected="x", actual="y"
+    )
 
 
 ARGUMENTS = (
-    argument("city", Outcome.MATCHED),
-    argument("unit", Outcome.MISMATCHED),
-    argument("days", Outcome.MISSING),
+    argument("city", ArgumentOutcome.MATCHED),
+    argument("unit", ArgumentOutcome.MISMATCHED),
+    argument("days", ArgumentOutcome.MISSING),
 )
 ACTUAL = ToolCall("get_weather", {"city": "x", "unit": "y", "lang": "fr"}, call_id="call-1", span=TOOL_SPAN)
 ALIGNED = CallResult(

@@ -9,7 +9,7 @@ from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.goldens import ExpectedCall, Golden
 from goldspan.scoring.metrics import MetricResult, MetricVerdict, Range
-from goldspan.scoring.results import ArgumentResult, CallResult, Outcome, SessionResult, TurnResult
+from goldspan.scoring.results import ArgumentOutcome, ArgumentResult, CallResult, SessionResult, TurnResult
 from goldspan.scoring.run import RunResult
 from goldspan.scoring.sessions import Capture, Content, Session, ToolCall, Turn
 from goldspan.scoring.verdict import Label, Reason, Verdict
@@ -26,18 +26,18 @@ def verdict(score: Score | None, reason: Reason | None = None) -> Verdict:
 
 
 def argument(
-    name: str, expected: Any, outcome: Outcome = Outcome.MATCHED, actual: Any = None, **more: Any
+    name: str, expected: Any, outcome: ArgumentOutcome = ArgumentOutcome.MATCHED, actual: Any = None, **more: Any
 ) -> ArgumentResult:
-    found = expected if outcome is Outcome.MATCHED else actual
-    score = Fraction(outcome is Outcome.MATCHED) if outcome is not Outcome.UNKNOWN else None
+    found = expected if outcome is ArgumentOutcome.MATCHED else actual
+    score = Fraction(outcome is ArgumentOutcome.MATCHED) if outcome is not ArgumentOutcome.UNKNOWN else None
     return ArgumentResult(name, outcome, more.get("score", score), more.get("strategy", "exact"), expected, found)
 
 
 def call(
     name: str, *arguments: ArgumentResult, score: Score = 1, made: ToolCall | None = None, **more: Any
 ) -> CallResult:
-    expected = ExpectedCall(name, {one.name: one.expected for one in arguments})
-    actual = made or ToolCall(name, {one.name: one.actual for one in arguments})
+    expected = ExpectedCall(name, {one.name: one.expected_value for one in arguments})
+    actual = made or ToolCall(name, {one.name: one.actual_value for one in arguments})
     fields: dict[str, Any] = {
         "verdict": verdict(score if score == 1 else min(score, Fraction(7, 10))),
         "aligned": True,
@@ -48,14 +48,14 @@ def call(
 def missing(
     name: str, *arguments: ArgumentResult, near: ToolCall | None = None, extra: tuple[str, ...] = ()
 ) -> CallResult:
-    expected = ExpectedCall(name, {one.name: one.expected for one in arguments})
+    expected = ExpectedCall(name, {one.name: one.expected_value for one in arguments})
     return CallResult(verdict(0), expected, actual=near, arguments=arguments if near else (), extra_arguments=extra)
 
 
 def unknown(name: str, capture: Capture = Capture.NOT_CAPTURED) -> CallResult:
     reason = Reason(f"arguments_{capture}")
     made = ToolCall(name, None, capture, dialect="google_adk")
-    return call(name, argument("city", "Paris", Outcome.UNKNOWN), made=made, verdict=verdict(None, reason))
+    return call(name, argument("city", "Paris", ArgumentOutcome.UNKNOWN), made=made, verdict=verdict(None, reason))
 
 
 def turn(index: int, score: Verdict, *calls: CallResult, user: str = "", **more: Any) -> TurnResult:
@@ -88,13 +88,13 @@ FAILED = session(
         call(
             "get_weather",
             argument("city", "Lyon"),
-            argument("days", 1, Outcome.MISMATCHED, 3),
+            argument("days", 1, ArgumentOutcome.MISMATCHED, 3),
             score=Fraction(1, 2),
             extra_arguments=("locale",),
         ),
         missing(
             "convert",
-            argument("value", 21.5, Outcome.MISMATCHED, 70.7),
+            argument("value", 21.5, ArgumentOutcome.MISMATCHED, 70.7),
             argument("to_unit", "F"),
             near=ToolCall("convert", {"value": 70.7, "to_unit": "F"}),
         ),
@@ -112,16 +112,16 @@ FAILED = session(
             argument(
                 "restaurant",
                 {"id": 42, "address": ADDRESS},
-                Outcome.MISMATCHED,
+                ArgumentOutcome.MISMATCHED,
                 {"id": 42, "address": ADDRESS | {"zip": "75002"}},
             ),
             argument("people", 2),
-            argument("when", "2026-12-01T20:00", Outcome.MISSING),
-            argument("temperature", 21.5, Outcome.MISMATCHED, 24, strategy="numeric"),
+            argument("when", "2026-12-01T20:00", ArgumentOutcome.MISSING),
+            argument("temperature", 21.5, ArgumentOutcome.MISMATCHED, 24, strategy="numeric"),
             argument(
                 "message",
                 LONG.format("first"),
-                Outcome.MISMATCHED,
+                ArgumentOutcome.MISMATCHED,
                 LONG.format("second"),
                 strategy="similarity",
                 score=Fraction(96, 100),
@@ -168,17 +168,17 @@ ODD = RunResult(
                 missing("f", argument("x", 1), near=ToolCall("f", {"x": 1})),
                 missing("g", argument("x", 1), near=ToolCall("g", {"x": 1}, error="Timeout")),
                 missing("h", argument("x", 1), near=ToolCall("h", {"x": 1, "y": 2}), extra=("y",)),
-                missing("i", argument("x", 1, Outcome.UNKNOWN), near=ToolCall("i", None, Capture.REDACTED)),
+                missing("i", argument("x", 1, ArgumentOutcome.UNKNOWN), near=ToolCall("i", None, Capture.REDACTED)),
                 call(
                     "j",
-                    argument("token", "t", Outcome.UNKNOWN),
-                    argument("x", 1, Outcome.MISMATCHED, 2),
+                    argument("token", "t", ArgumentOutcome.UNKNOWN),
+                    argument("x", 1, ArgumentOutcome.MISMATCHED, 2),
                     made=ToolCall("j", {"token": "***", "x": 2}, argument_captures={"token": Capture.REDACTED}),
                     verdict=verdict(None, Reason.ARGUMENTS_REDACTED),
                 ),
-                call("k", argument("x", [1, 2], Outcome.MISMATCHED, {"a": 1}), score=0),
-                call("l", argument("x", {"a": 1}, Outcome.MISMATCHED, {"a": 1, "b": 2}), score=0),
-                call("m", argument("x", 1, Outcome.MISMATCHED, True), score=0),
+                call("k", argument("x", [1, 2], ArgumentOutcome.MISMATCHED, {"a": 1}), score=0),
+                call("l", argument("x", {"a": 1}, ArgumentOutcome.MISMATCHED, {"a": 1, "b": 2}), score=0),
+                call("m", argument("x", 1, ArgumentOutcome.MISMATCHED, True), score=0),
                 approximate=True,
             ),
             golden="sess-*",

@@ -14,7 +14,7 @@ from goldspan.collector_processor.emit import names
 from goldspan.collector_processor.emit.emitters import MetricEmitter
 from goldspan.mappers.facts import ResourceFacts
 from goldspan.scoring.goldens.golden import ExpectedCall
-from goldspan.scoring.results import Outcome
+from goldspan.scoring.results import ArgumentOutcome
 
 SOURCE = {"tool_parameter_match.golden_set": "weather", "service.name": "shop", "deployment.environment.name": "test"}
 TOOL = {"gen_ai.tool.name": "get_weather"}
@@ -131,7 +131,7 @@ def test_tools_beyond_the_limit_are_other(measured: Measured) -> None:
 
 def test_arguments_beyond_the_limit_are_other(measured: Measured) -> None:
     emitter = MetricEmitter(measured.provider, name_limit=2)
-    wrong = tuple(given.argument(name, Outcome.MISMATCHED) for name in "abcd")
+    wrong = tuple(given.argument(name, ArgumentOutcome.MISMATCHED) for name in "abcd")
     emitter.record(given.evaluation(replace(given.ALIGNED, arguments=wrong)))
     points = measured.points("tool_parameter_match.argument_mismatches")
     found = {point.attributes["tool_parameter_match.argument"]: point.value for point in points}

@@ -18,7 +18,7 @@ from goldspan.collector_processor.replay.summary import Coverage
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.errors import FileError
 from goldspan.scoring.goldens import Golden
-from goldspan.scoring.results import Outcome, SessionResult
+from goldspan.scoring.results import ArgumentOutcome, SessionResult
 from goldspan.scoring.run import RunResult
 from goldspan.scoring.sessions import Session
 from goldspan.scoring.verdict import Reason
@@ -47,7 +47,7 @@ def scored(score: Score | None, *, name: str = "sess", **more: Any) -> SessionRe
     if score is None:
         state = verdict(None, Reason.ARGUMENTS_NOT_CAPTURED)
         return session(name, state, turn(0, state, unknown("f")), **more)
-    outcome = Outcome.MATCHED if score == 1 else Outcome.MISMATCHED
+    outcome = ArgumentOutcome.MATCHED if score == 1 else ArgumentOutcome.MISMATCHED
     one = call("f", argument("x", 1, outcome, 2), verdict=verdict(score))
     return session(name, verdict(score), turn(0, verdict(score), one), **more)
 
@@ -149,7 +149,7 @@ def test_sessions_of_a_pattern_are_compared_though_their_ids_are_new() -> None:
 
 
 def test_a_call_the_golden_no_longer_expects_is_not_compared() -> None:
-    other = call("f", argument("x", 3, Outcome.MISMATCHED, 2), verdict=verdict(0))
+    other = call("f", argument("x", 3, ArgumentOutcome.MISMATCHED, 2), verdict=verdict(0))
     after = session("sess", verdict(1), turn(0, verdict(1), other))
     assert regressed(runs(GOOD), runs(after)) == []
 

@@ -22,7 +22,7 @@ from goldspan.collector_processor.report.model import build_report
 from goldspan.scoring.api import score_sessions
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.goldens import Golden
-from goldspan.scoring.results import Outcome, SessionResult
+from goldspan.scoring.results import ArgumentOutcome, SessionResult
 from goldspan.scoring.run import RunResult
 from goldspan.scoring.sessions import Session, ToolCall, Turn
 from scored_sessions import (
@@ -249,7 +249,7 @@ def test_values_are_text_whatever_is_in_them(field: str) -> None:
     def this(name: str) -> str:
         return HOSTILE if field == name else name
 
-    wrong = argument(this("argument"), this("value"), Outcome.MISMATCHED, f"{this('value')}!")
+    wrong = argument(this("argument"), this("value"), ArgumentOutcome.MISMATCHED, f"{this('value')}!")
     made = ToolCall(this("tool"), {this("argument"): 1}, error=this("error"))
     judged = turn(0, verdict(0), call(this("tool"), wrong, score=0, made=made), missing(this("tool"), wrong))
     result = RunResult(

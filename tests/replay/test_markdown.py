@@ -13,7 +13,7 @@ from goldspan.collector_processor.report.markdown import LONGEST, markdown_repor
 from goldspan.collector_processor.report.model import build_report
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.goldens import Golden
-from goldspan.scoring.results import Outcome, SessionResult
+from goldspan.scoring.results import ArgumentOutcome, SessionResult
 from goldspan.scoring.run import RunResult
 from goldspan.scoring.sessions import Session
 from scored_sessions import EVERYTHING, FAILED, NOTHING, PASSED, argument, call, session, turn, verdict
@@ -67,7 +67,7 @@ def test_nothing_is_still_a_comment() -> None:
 
 
 def wrong(name: str, value: str, calls: int) -> SessionResult:
-    one = call("f", argument("x", value, Outcome.MISMATCHED, value + "!"), score=0)
+    one = call("f", argument("x", value, ArgumentOutcome.MISMATCHED, value + "!"), score=0)
     return session(name, verdict(0), turn(0, verdict(0), *[one] * calls))
 
 

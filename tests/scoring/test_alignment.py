@@ -66,8 +66,8 @@ def by_exhaustion(
                 -len(found),
                 -sum(pair.known for pair in found),
                 -sum(pair.successful for pair in found),
-                -sum(pair.room for pair in found),
-                -sum(pair.likeness for pair in found),
+                -sum(pair.possible_gain for pair in found),
+                -sum(pair.argument_score for pair in found),
             ]
 
         return (of(False), of(True), [len(actual) if partner is None else partner for partner in partners])
@@ -80,12 +80,12 @@ shares = st.sampled_from([Fraction(0), Fraction(1, 3), Fraction(1, 2), Fraction(
 
 def pair_of_means(share: Fraction, room: Fraction, successful: bool) -> Pair:
     room = min(room, 1 - share)
-    return Pair(share, not room, successful, room, likeness=share if room else Fraction(0))
+    return Pair(share, not room, successful, room, argument_score=share if room else Fraction(0))
 
 
 def pair_of_all_or_nothing(share: Fraction, room: Fraction, successful: bool) -> Pair:
     room = Fraction(room == 1 and share < 1)
-    return Pair(Fraction(share == 1), not room, successful, room, likeness=share)
+    return Pair(Fraction(share == 1), not room, successful, room, argument_score=share)
 
 
 @st.composite

@@ -23,7 +23,7 @@ from goldspan.scoring import (
     score_session,
     score_turn,
 )
-from goldspan.scoring.tool_definitions import DeclaredDefaults
+from goldspan.scoring.call_context import DeclaredDefaults
 
 RECORDINGS = Path(__file__).parents[1] / "fixtures/recordings"
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}, "days": {"type": "integer", "default": 1}}}
@@ -82,7 +82,7 @@ def test_a_call_that_leaves_a_default_out_may_be_aligned(mode: str) -> None:
     ).calls
     assert call.aligned
     assert call.arguments[1].outcome == "matched"
-    assert call.arguments[1].actual == 1
+    assert call.arguments[1].actual_value == 1
 
 
 def test_a_wrong_value_is_wrong_whatever_the_default() -> None:

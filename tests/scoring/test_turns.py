@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goldspan.scoring import (
+    ArgumentOutcome,
     Capture,
     Criterion,
     ExpectedCall,
     Label,
-    Outcome,
     Reason,
     RunResult,
     SessionResult,
@@ -189,10 +189,10 @@ def test_what_became_of_each_argument_is_told() -> None:
     expected = [call("f", right=1, wrong=2, absent=3)]
     result = score_turn(expected, [call("f", right=1, wrong=0, extra=4)], {"match_mode": "name_only"})
     (found,) = result.calls
-    assert [(one.name, one.outcome, one.expected, one.actual) for one in found.arguments] == [
-        ("right", Outcome.MATCHED, 1, 1),
-        ("wrong", Outcome.MISMATCHED, 2, 0),
-        ("absent", Outcome.MISSING, 3, None),
+    assert [(one.name, one.outcome, one.expected_value, one.actual_value) for one in found.arguments] == [
+        ("right", ArgumentOutcome.MATCHED, 1, 1),
+        ("wrong", ArgumentOutcome.MISMATCHED, 2, 0),
+        ("absent", ArgumentOutcome.MISSING, 3, None),
     ]
     assert found.extra_arguments == ("extra",)
     assert found.aligned
@@ -207,8 +207,8 @@ class TestNearMisses:
         assert found.missing
         assert found.verdict.exact == 0
         assert found.actual_index == 1
-        assert found.arguments_with(Outcome.MATCHED) == ("x",)
-        assert found.arguments_with(Outcome.MISSING) == ("y",)
+        assert found.arguments_with(ArgumentOutcome.MATCHED) == ("x",)
+        assert found.arguments_with(ArgumentOutcome.MISSING) == ("y",)
         assert explain(found) == "not called; nearest call: missing: y"
 
     def test_a_call_is_the_near_miss_of_one_expected_call_and_still_unexpected(self) -> None:
@@ -293,7 +293,7 @@ class TestUnknown:
         result = score_turn([call("f", x=1)], [unknown(capture)])
         assert verdict(result) == (None, Label.NOT_EVALUATED, reason)
         assert result.calls[0].aligned
-        assert result.calls[0].arguments_with(Outcome.UNKNOWN) == ("x",)
+        assert result.calls[0].arguments_with(ArgumentOutcome.UNKNOWN) == ("x",)
         assert (result.calls_expected, result.calls_evaluated, result.calls_matched) == (1, 0, 1)
 
     def test_a_call_of_which_no_argument_is_expected_needs_none(self) -> None:
@@ -321,7 +321,7 @@ class TestUnknown:
         hidden = ToolCall("f", {"x": 1, "key": "[REDACTED]"}, argument_captures={"key": Capture.REDACTED})
         result = score_turn([call("f", x=1, key="secret")], [hidden])
         assert verdict(result) == (None, Label.NOT_EVALUATED, Reason.ARGUMENTS_REDACTED)
-        assert [one.outcome for one in result.calls[0].arguments] == [Outcome.MATCHED, Outcome.UNKNOWN]
+        assert [one.outcome for one in result.calls[0].arguments] == [ArgumentOutcome.MATCHED, ArgumentOutcome.UNKNOWN]
         assert result.calls[0].arguments[1].exact is None
 
     def test_a_known_mistake_beside_a_redacted_argument_still_fails_the_turn(self) -> None:

@@ -27,12 +27,13 @@ if TYPE_CHECKING:
     from goldspan.scoring.goldens.golden_index import GoldenIndex
     from goldspan.scoring.goldens.loading import load_criterion, load_goldens
     from goldspan.scoring.metrics import Metric, find_metric, metric_names, register_metric
-    from goldspan.scoring.results import ArgumentResult, CallResult, Outcome, SessionResult, TurnResult, explain
+    from goldspan.scoring.results import ArgumentOutcome, ArgumentResult, CallResult, SessionResult, TurnResult, explain
     from goldspan.scoring.run import RunResult
     from goldspan.scoring.sessions import Capture, Content, Session, SpanRef, ToolCall, Turn
     from goldspan.scoring.verdict import Label, Reason, Verdict
 
 __all__ = [
+    "ArgumentOutcome",
     "ArgumentResult",
     "CallResult",
     "Capture",
@@ -51,7 +52,6 @@ __all__ = [
     "MatcherError",
     "Metric",
     "Mistake",
-    "Outcome",
     "Problem",
     "Reason",
     "RunResult",
@@ -89,7 +89,7 @@ _MODULES = {
     "goldens.golden_index": ("GoldenIndex",),
     "goldens.loading": ("load_criterion", "load_goldens"),
     "metrics": ("Metric", "find_metric", "metric_names", "register_metric"),
-    "results": ("ArgumentResult", "CallResult", "Outcome", "SessionResult", "TurnResult", "explain"),
+    "results": ("ArgumentOutcome", "ArgumentResult", "CallResult", "SessionResult", "TurnResult", "explain"),
     "run": ("RunResult",),
     "sessions": ("Capture", "Content", "Session", "SpanRef", "ToolCall", "Turn"),
     "verdict": ("Label", "Reason", "Verdict"),

@@ -1,6 +1,6 @@
-"""The functions that score: of a turn, of a session, of many sessions; and the plain values they take.
+"""The functions `score_turn`, `score_session` and `score_sessions`, and the plain values that they accept.
 
-Nothing here reads a clock, a file or the network, except goldens that are given to `score_sessions` by their path.
+They use no clock, file or network, except that `score_sessions` reads golden files from a path.
 """
 
 from __future__ import annotations
@@ -10,9 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from goldspan.scoring.call_history import CallHistory
+from goldspan.scoring.call_context import CallHistory
 from goldspan.scoring.criterion import DEFAULT, Criterion
-from goldspan.scoring.expected_turn import expected_turn
 from goldspan.scoring.goldens.golden import ExpectedCall, Golden, GoldenSet, GoldenTurn
 from goldspan.scoring.goldens.golden_index import Ambiguous, GoldenIndex, split_runs
 from goldspan.scoring.goldens.loading import load_goldens
@@ -22,16 +21,16 @@ from goldspan.scoring.results import SessionResult, TurnResult
 from goldspan.scoring.run import RunResult, scorer_of
 from goldspan.scoring.session_score import score_run
 from goldspan.scoring.sessions import Capture, Session, ToolCall, Turn
-from goldspan.scoring.turn_score import score_calls
+from goldspan.scoring.turn_score import expected_turn, score_calls
 
 GoldenSource = GoldenSet | str | Path | Mapping[str, Any]
-"""A golden set, a file or a directory of them, or a mapping that looks like a file."""
+"""A golden set, a path to a file or a directory of golden sets, or a mapping with the contents of a file."""
 PlainCall = Mapping[str, Any]
-"""`{"name": ..., "args": {...}}`; of expected calls also `{"parallel": [...]}`, a group whose order is free."""
+"""`{"name": ..., "args": {...}}`. Among expected calls also `{"parallel": [...]}`: a group in any order."""
 ExpectedCalls = Sequence[ExpectedCall | PlainCall]
-"""What a turn should have called."""
+"""The expected calls of a turn."""
 ActualCalls = Turn | Sequence[ToolCall | PlainCall]
-"""What a turn did call; in this order, unless the calls say that they are of one batch."""
+"""The actual calls of a turn, in order; calls with the same batch number are parallel calls."""
 GivenGolden = Golden | Sequence[GoldenTurn | ExpectedCalls | Mapping[str, Any]] | ExpectedCalls
 """A golden, a list of turns (each a list of calls), or a list of calls for the whole session."""
 GivenSession = Session | Sequence[Turn | Sequence[ToolCall | PlainCall]] | Sequence[ToolCall | PlainCall]
@@ -42,7 +41,7 @@ _ACTUAL = ("name", "args", "arguments", "batch", "error")
 
 
 def expected_calls(given: ExpectedCalls) -> tuple[ExpectedCall, ...]:
-    """Return expected calls. Raises TypeError for what is none."""
+    """Return expected calls. Raises TypeError for anything else."""
     calls: list[ExpectedCall] = []
     for group, one in enumerate(_listed(given), start=1):
         if is_mapping(one) and set(one) == {"parallel"}:
@@ -53,14 +52,14 @@ def expected_calls(given: ExpectedCalls) -> tuple[ExpectedCall, ...]:
 
 
 def actual_turn(given: ActualCalls) -> Turn:
-    """Return a turn. Raises TypeError for what is none."""
+    """Return a turn. Raises TypeError for anything else."""
     if isinstance(given, Turn):
         return given
     return Turn(tuple(call if isinstance(call, ToolCall) else _actual_call(call) for call in _listed(given)))
 
 
 def golden_of(given: GivenGolden) -> Golden:
-    """Return a golden. Raises TypeError for what is none."""
+    """Return a golden. Raises TypeError for anything else."""
     if isinstance(given, Golden):
         return given
     items = _listed(given)
@@ -72,7 +71,7 @@ def golden_of(given: GivenGolden) -> Golden:
 
 
 def session_of(given: GivenSession) -> Session:
-    """Return a session. Raises TypeError for what is none."""
+    """Return a session. Raises TypeError for anything else."""
     if isinstance(given, Session):
         return given
     items = _listed(given)
@@ -142,20 +141,20 @@ def _listed(given: object) -> Sequence[Any]:
 def score_turn(
     expected: ExpectedCalls, actual: ActualCalls, criterion: Criterion | Mapping[str, Any] | None = None
 ) -> TurnResult:
-    """Score what one turn called against what it should have called.
+    """Score the actual calls of one turn against its expected calls.
 
-    Calls are values or plain mappings: `{"name": "get_weather", "args": {"city": "Paris"}}`. `criterion` replaces what
-    expected calls have as their own; without it those hold, else the default one.
+    Calls are `ExpectedCall` and `ToolCall` values or mappings: `{"name": "get_weather", "args": {"city": "Paris"}}`.
+    `criterion` replaces the criteria of the expected calls. Without any criterion, the default applies.
 
     Raises:
         CriterionError: `criterion` is wrong.
         MatcherError: an expected value is a wrong matcher.
-        TypeError: something given is no call.
+        TypeError: a value is not a call.
 
     """
     override = _override(criterion)
     wanted, turn = expected_turn(expected_calls(expected), override or DEFAULT, override), actual_turn(actual)
-    history = CallHistory([turn], [[one.expected for one in wanted.calls]]) if wanted.asks_history else None
+    history = CallHistory([turn], [[one.expected for one in wanted.calls]]) if wanted.uses_history else None
     return score_calls(wanted, turn, turn_index=0, history=history).result
 
 
@@ -168,15 +167,15 @@ def score_session(
 ) -> SessionResult:
     """Score one run of a session against its golden.
 
-    `expected` is a golden, a list of turns (each a list of calls), or one list of calls for the whole session. What
-    `GoldenIndex.find` returns is understood: None gives the reason `no_golden`, several goldens `ambiguous_golden`.
+    `expected` is a golden, a list of turns (each a list of calls), or a list of calls for the whole session. It may
+    also be the result of `GoldenIndex.find`: None gives the reason `no_golden`, several give `ambiguous_golden`.
     `actual` is a session, a list of turns, or the calls of one turn. `criterion` replaces every criterion of the
-    golden. `final=False` says that more turns may come: golden turns
-    without a turn are then left out, and a golden for the whole session is not evaluated yet.
+    golden. `final=False` means that more turns may come: missing turns are then left out, and a golden for the whole
+    session is not evaluated yet.
 
     Raises:
         CriterionError: `criterion` is wrong.
-        TypeError: something given is no golden or no session.
+        TypeError: a value is not a golden or not a session.
 
     """
     golden = expected if expected is None or isinstance(expected, Ambiguous) else golden_of(expected)
@@ -191,17 +190,18 @@ def score_sessions(
     preset: str | Mapping[str, Any] | None = None,
     metrics: Iterable[MetricSource] = (),
 ) -> RunResult:
-    """Score sessions against the goldens they belong to, by session id or pattern.
+    """Score sessions against their goldens, found by session id or pattern.
 
-    `expected` is a file or a directory of goldens, a golden set or a mapping that looks like one, several of these, or
-    what `load_goldens` returns. `actual` is a session or several: what `read_sessions` returns. `criterion` replaces
-    every criterion of the goldens. A session that goes through its golden again is scored as another run.
+    `expected` is a path to a file or a directory of goldens, a golden set, a mapping with the contents of a file,
+    several of these, or the result of `load_goldens`. `actual` is a session or several, such as the result of
+    `read_sessions`. `criterion` replaces every criterion of the goldens. A session that repeats its golden is scored as
+    several runs.
 
-    `preset` scores as another system does: its name, or a mapping of `name` and its options. `metrics` stand beside the
-    main one: names, import paths (`pkg.module:function`) or functions of a session and its golden.
+    `preset` reproduces the scores of another system: its name, or a mapping of `name` and its options. `metrics` are
+    additional metrics: names, import paths (`pkg.module:function`) or functions of a session and its golden.
 
     Raises:
-        GoldenFileError: the goldens are wrong; every mistake is named.
+        GoldenFileError: a golden file has mistakes; all are listed.
         CriterionError: `criterion` or `preset` is wrong.
         MetricError: there is no such metric.
 
@@ -221,7 +221,7 @@ def score_sessions(
 
 
 def _sessions(actual: object) -> Sequence[Session]:
-    """Return sessions. Raises TypeError for what is none, and says what to pass."""
+    """Return sessions. Raises a TypeError that says what to pass."""
     if isinstance(actual, Session):
         return (actual,)
     if isinstance(actual, str | Path):

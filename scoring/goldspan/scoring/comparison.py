@@ -1,8 +1,8 @@
-"""How an expected value is compared with an actual one: one pure function for each strategy.
+"""Compare an expected value with an actual value: a pure function for each strategy.
 
-Equality is JSON's: 1 equals 1.0, `true` never equals 1, NaN equals nothing, `null` equals only `null`, the order of an
-object's keys means nothing and that of a list's elements does. Nothing here raises, recurses or takes more than
-linear time in what a telemetry sender may control; strings beyond `LONGEST_SIMILAR` are compared for equality only.
+Values are equal as JSON: 1 equals 1.0, `true` never equals 1, NaN equals nothing, and `null` equals only `null`. The
+order of keys does not matter, the order of list elements does. Actual values come from telemetry, so no function
+raises, recurses, or takes more than linear time. Strings beyond `LONGEST_SIMILAR` are only compared for equality.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from goldspan.scoring.json_values import is_mapping, is_sequence
 from goldspan.scoring.sessions import JsonValue
 
 Comparison = Callable[[JsonValue, JsonValue], Fraction]
-"""Takes the expected and the actual value; 1 is a match, 0 is none."""
+"""Takes the expected and the actual value, and returns a score from 0 to 1; 1 is a match."""
 
 ZERO = Fraction(0)
 ONE = Fraction(1)
@@ -30,7 +30,7 @@ LONGEST_SIMILAR = 100_000
 SIMILARITY_IS_MISSING = "the strategy `similarity` needs rapidfuzz: install goldspan[similarity]"
 
 SCALARS = frozenset({str, int, float, bool, type(None)})
-"""Two values of one of these types are equal as JSON exactly if they are in Python."""
+"""Two values of the same of these types are equal as JSON if and only if they are equal in Python."""
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE]([+-]?[0-9]+))?", re.ASCII)
 _LONGEST_NUMBER = 400
 _LARGEST_EXPONENT = 1_000
@@ -44,17 +44,17 @@ def exact(expected: JsonValue, actual: JsonValue) -> Fraction:
 
 
 def casefold_exact(expected: JsonValue, actual: JsonValue) -> Fraction:
-    """1 if the values are equal once every string in them is casefolded; keys of objects stay as they are."""
+    """1 if the values are equal after casefolding every string in them; keys of objects are not casefolded."""
     return ONE if equal(expected, actual, casefold=True) else ZERO
 
 
 def numeric(
     expected: JsonValue, actual: JsonValue, *, tolerance: Fraction = ZERO, relative_tolerance: Fraction = ZERO
 ) -> Fraction:
-    """1 if two numbers differ by at most `tolerance`, or by `relative_tolerance` times the expected one.
+    """1 if two numbers differ by at most `tolerance`, or by `relative_tolerance` times the expected number.
 
-    Numbers are JSON numbers and strings that hold one, trimmed; never booleans. They are taken as written in decimal,
-    so that 21.5 is within 0.1 of 21.6. Anything else is compared as by `exact`.
+    Numbers are JSON numbers, and strings that contain a number and white space; booleans are not numbers. Their decimal
+    notation counts, so 21.5 is within 0.1 of 21.6. Other values are compared as by `exact`.
     """
     wanted, found = _number(expected), _number(actual)
     if wanted is None or found is None:
@@ -64,10 +64,11 @@ def numeric(
 
 
 def contains(expected: JsonValue, actual: JsonValue) -> Fraction:
-    """1 if the expected value is in the actual one.
+    """1 if the actual value contains the expected value.
 
-    A string as a substring; a list as a multiset of equal elements; an object if each of its keys is there and its
-    value is contained by these same rules; a scalar in a list as an equal element. Anything else as by `exact`.
+    A string contains its substrings. A list contains lists whose elements it has, as often, and scalars that it has as
+    an element. An object contains objects whose keys it has, with values that contain theirs. Other values are compared
+    as by `exact`.
     """
     waiting: list[tuple[JsonValue, JsonValue]] = [(expected, actual)]
     while waiting:
@@ -87,9 +88,9 @@ def contains(expected: JsonValue, actual: JsonValue) -> Fraction:
 
 
 def similarity(expected: JsonValue, actual: JsonValue) -> Fraction:
-    """How alike two strings are: 1 - (insertions and deletions / length of both), Indel as in rapidfuzz.
+    """Indel similarity of two strings, as in rapidfuzz: 1 - (insertions + deletions) / total length.
 
-    Anything else is compared as by `exact`. Raises CriterionError where rapidfuzz is not installed.
+    Other values are compared as by `exact`. Raises CriterionError if rapidfuzz is not installed.
     """
     if not (isinstance(expected, str) and isinstance(actual, str)) or expected == actual:
         return exact(expected, actual)
@@ -99,19 +100,19 @@ def similarity(expected: JsonValue, actual: JsonValue) -> Fraction:
 
 
 def comparison(strategy: str, *, tolerance: Fraction = ZERO, relative_tolerance: Fraction = ZERO) -> Comparison:
-    """Return the function for a strategy's name."""
+    """Return the comparison function of a strategy."""
     if strategy == "numeric" and (tolerance or relative_tolerance):
         return partial(numeric, tolerance=tolerance, relative_tolerance=relative_tolerance)
     return _STRATEGIES[strategy]
 
 
 def similarity_is_available() -> bool:
-    """Whether rapidfuzz is installed; it is not imported to find out."""
+    """Whether rapidfuzz is installed; does not import it."""
     return find_spec("rapidfuzz") is not None
 
 
 def equal(expected: JsonValue, actual: JsonValue, *, casefold: bool = False) -> bool:
-    """Whether two values are equal as JSON, optionally with their strings casefolded."""
+    """Whether two values are equal as JSON; `casefold` ignores the case of strings."""
     if expected is None or isinstance(expected, str | int | float):
         return _same(expected, actual, casefold=casefold)
     waiting: list[tuple[JsonValue, JsonValue]] = [(expected, actual)]
@@ -143,7 +144,7 @@ def _same(expected: JsonValue, actual: JsonValue, *, casefold: bool) -> bool:
         return isinstance(actual, int | float) and expected == actual
     try:
         return type(expected) is type(actual) and bool(expected == actual)
-    except Exception:  # noqa: BLE001 - not JSON: somebody's object may do anything
+    except Exception:  # noqa: BLE001 - not JSON: the object's __eq__ may raise anything
         return False
 
 
@@ -169,9 +170,9 @@ _NULL, _TRUE, _FALSE, _LIST, _OBJECT, _END = (object() for _ in range(6))
 
 
 def canonical(value: JsonValue, *, casefold: bool = False) -> Hashable:
-    """Turn a value into one that is equal and hashes equal exactly where the values are equal as JSON.
+    """Return a hashable key: two keys are equal if and only if the values are equal as JSON.
 
-    `casefold` makes that hold where they are equal with their strings casefolded.
+    `casefold` ignores the case of strings.
     """
     tokens: list[Hashable] = []
     waiting: list[tuple[bool, Any]] = [(False, value)]

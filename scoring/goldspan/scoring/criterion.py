@@ -1,7 +1,7 @@
 """The criterion: how expected and actual calls are aligned, compared and aggregated.
 
 Names and defaults follow ADK's `ToolParameterMatchCriterion` as proposed in ADK issue 5643. Every field is
-understood in snake_case and in camelCase; an unknown field or value is refused, never ignored.
+accepted in snake_case and in camelCase; an unknown field or value is an error.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ MatchMode = Literal["name_only", "name_and_required_args", "name_and_args"]
 
 
 class RulesOfTool(dict[str, Rule]):
-    """The rules for the arguments of one tool by name, each resolved when it is first asked for."""
+    """The rules for the arguments of a tool, by name; each is resolved on first use."""
 
     def __init__(self, criterion: Criterion, tool: str) -> None:
         super().__init__()
         self._criterion = criterion
         self.reach_inside = criterion.argument_score == "mean"
-        """Whether some rule is for parts of arguments."""
+        """Whether a rule is for parts of arguments."""
         self._own: dict[str, ArgumentRule] = {}
         self._beneath: dict[str, list[tuple[Steps, ArgumentRule]]] = {}
         given = criterion.tools.get(tool)
@@ -74,8 +74,8 @@ class RulesOfTool(dict[str, Rule]):
 class Criterion(Block):
     """How expected and actual calls are aligned, compared and aggregated.
 
-    `Criterion(ordered=False)`, or `Criterion.parse({"matchMode": "name_only"})` for what came from outside. A wrong
-    field or value raises CriterionError, which names all of them.
+    `Criterion(ordered=False)`, or `Criterion.parse({"matchMode": "name_only"})` for untyped data. Raises
+    CriterionError, which names every unknown field and wrong value.
     """
 
     match_mode: MatchMode = "name_and_required_args"
@@ -160,7 +160,7 @@ class Criterion(Block):
         return self
 
     def rules(self, tool: str) -> RulesOfTool:
-        """Return what holds for each argument of a tool: `tools` beats `per_arg_strategies` beats the default."""
+        """Return the rules for a tool. `tools` overrides `per_arg_strategies`, which overrides `default_strategy`."""
         known = self._rules_of
         if tool not in known:
             known[tool] = RulesOfTool(self, tool)
@@ -171,12 +171,12 @@ class Criterion(Block):
         return {}
 
     def strategy_of(self, argument: str) -> Strategy:
-        """Return the strategy for an argument of that name, whatever the tool."""
+        """Return the strategy for an argument name, for any tool."""
         return self.per_arg_strategies.get(argument) or self.default_strategy
 
     def _strategy_at(self, rules: ToolRules, name: str) -> Strategy:
-        """Return the strategy for an argument or a part: its own, or that of the nearest rule around it."""
-        by_place: dict[Steps, Strategy | None] = {place_of(one): rule.strategy for one, rule in rules.args.items()}
+        """Return the strategy for an argument or a part: its own, or that of the nearest enclosing rule."""
+        by_place: dict[Steps, Strategy | None] = {place_of(key): rule.strategy for key, rule in rules.args.items()}
         place = place_of(name)
         for length in range(len(place), 0, -1):
             if strategy := by_place.get(place[:length]):
@@ -185,9 +185,9 @@ class Criterion(Block):
 
     @cached_property
     def digest(self) -> str:
-        """12 hex digits that are the same for criteria that say the same, whatever their spelling."""
-        said = json.dumps(_canonical(self.model_dump(exclude_defaults=True)), sort_keys=True)
-        return hashlib.sha256(said.encode()).hexdigest()[:12]
+        """12 hex digits that are the same for equal criteria, whatever their spelling."""
+        text = json.dumps(_canonical(self.model_dump(exclude_defaults=True)), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:12]
 
     @cached_property
     def exact_threshold(self) -> Fraction:
@@ -223,4 +223,4 @@ def _canonical(value: object) -> object:
 
 
 DEFAULT = Criterion()
-"""What holds where nobody says otherwise."""
+"""The criterion without any setting."""

@@ -1,14 +1,14 @@
-"""The exceptions of every room.
+"""The exceptions of all packages.
 
     GoldspanError
-    ├── FileError            a file the user named cannot be used
-    │   ├── GoldenFileError      a golden set: every mistake of the file at once
+    ├── FileError            a user's file cannot be used
+    │   ├── GoldenFileError      a golden set has mistakes: all of the file at once
     │   ├── CriterionFileError   a criterion file, likewise
     │   └── TraceFileError       a trace file yields no record
     ├── CriterionError       a criterion given in code is wrong
     ├── MatcherError         a value of an expected call given in code is a wrong matcher
     ├── MetricError          a metric is named, made or registered wrongly
-    ├── SettingsError        a door is set up wrongly
+    ├── SettingsError        the settings are wrong
     └── DialectError         a dialect or its registration is wrong
 
 Only configuration raises. What goes wrong with a record of telemetry is data: a `Problem` beside the result.
@@ -21,14 +21,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Mistake:
-    """One thing wrong in a file: where it is, what was found, what was expected and what to do about it."""
+    """A mistake in a file: where it is, what was found, what was expected, and what to do."""
 
     file: str
     path: str
     """Where in the document, as in `goldens[2].turns[0].calls[1].args`; empty for the whole file."""
     message: str
     line: int | None = None
-    """Counted from 1; none where the file has no lines to speak of."""
+    """Line number, from 1; None if the file format has no lines."""
 
     def __str__(self) -> str:
         place = self.file if self.line is None else f"{self.file}:{self.line}"
@@ -37,7 +37,7 @@ class Mistake:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something in the telemetry that could not be used; everything good beside it was."""
+    """A part of the telemetry that could not be used. The rest was used."""
 
     code: str
     """One of a small set of words, for counting: `bad_json`, `bad_span`, `parent_cycle`, ..."""
@@ -50,7 +50,7 @@ class Problem:
 
 
 class GoldspanError(Exception):
-    """The base of every exception goldspan raises on purpose."""
+    """Base class of all exceptions of goldspan."""
 
 
 class FileError(GoldspanError):
@@ -90,7 +90,7 @@ class MatcherError(GoldspanError, ValueError):
 
 
 class SettingsError(GoldspanError, ValueError):
-    """A door, the engine or an exporter is set up wrongly."""
+    """The settings of a span processor, the gateway, the engine or an exporter are wrong."""
 
 
 class DialectError(GoldspanError, ValueError):

@@ -15,7 +15,7 @@ from goldspan.scoring.sessions import JsonValue
 
 _NO_MAPPING = (str, int, float, bytes, list, tuple, type(None))
 _NO_SEQUENCE = (str, int, float, bytes, dict, type(None))
-# Abstract classes take long to check, so common types are checked first.
+# Abstract base classes are slow to check, so common types are checked first.
 
 
 def is_mapping(value: object) -> TypeGuard[Mapping[str, Any]]:
@@ -106,7 +106,7 @@ def pointer_to(steps: Sequence[str]) -> str:
 
 
 def value_at(value: JsonValue, steps: Sequence[str]) -> JsonValue:
-    """Return what stands there. Raises LookupError if nothing does."""
+    """Return the value at these steps. Raises LookupError if there is none."""
     for step in steps:
         if is_mapping(value):
             value = value[step]

@@ -1,4 +1,4 @@
-"""What metrics and presets find: they are part of a session's result, never a replacement for its own score."""
+"""Results of metrics and presets."""
 
 from __future__ import annotations
 
@@ -14,38 +14,38 @@ from goldspan.scoring.verdict import Label, Reason
 
 
 class Range(NamedTuple):
-    """The scores a metric can give, both ends included."""
+    """The lowest and highest score of a metric, both inclusive."""
 
     least: float
     most: float
 
 
 class MetricScore(Struct, frozen=True, gc=False):
-    """What a metric says of a session, or of one turn of it: `MetricScore(0.5, "one of two tools is known")`."""
+    """What a metric returns for a session or a turn: `MetricScore(0.5, "1 of 2 tools is known")`."""
 
     score: float | Fraction | None
     """Within the metric's range; None: not evaluated."""
     explanation: str = ""
-    """One line for people. It reaches telemetry only where a door includes values."""
+    """One line for people. Telemetry includes it only if the user chose to include values."""
     reason: Reason | None = None
-    """Why there is no score; `nothing_expected` unless said otherwise."""
+    """Why there is no score; the default is `nothing_expected`."""
     turns: Sequence[float | Fraction | MetricScore | None] = ()
-    """One for each turn of the session, in its order; or none at all."""
+    """A score for each turn of the session, in order; may be empty."""
 
 
 class MetricVerdict(Struct, frozen=True, gc=False):
-    """A score of a metric, and what it means where a threshold was given."""
+    """A score of a metric, with a label if the metric has a threshold."""
 
     exact: Fraction | None
     label: Label | None = None
-    """`not_evaluated` exactly where there is no score; None where no threshold says what passes."""
+    """`not_evaluated` only if there is no score; None if the metric has no threshold."""
     reason: Reason | None = None
-    """Set exactly where `label` is `not_evaluated`."""
+    """Set only if `label` is `not_evaluated`."""
     explanation: str = ""
 
     @property
     def score(self) -> float | None:
-        """The score as a float, or none."""
+        """The score as a float, or None."""
         return None if self.exact is None else float(self.exact)
 
 
@@ -54,22 +54,22 @@ class _HasVerdict(Protocol):
     def verdict(self) -> MetricVerdict: ...
 
 
-class _Judged(Struct, frozen=True, gc=False):
-    """What a metric judged: score, label and reason of its verdict."""
+class _MetricScored(Struct, frozen=True, gc=False):
+    """Base class of metric results: the score, label and reason of the verdict."""
 
     @property
     def score(self: _HasVerdict) -> float | None:
-        """The score in the metric's range, or none where nothing was evaluated."""
+        """The score in the metric's range; None if nothing was evaluated."""
         return self.verdict.score
 
     @property
     def label(self: _HasVerdict) -> Label | None:
-        """`pass`, `fail` or `not_evaluated`; none where no threshold says what passes."""
+        """`pass`, `fail` or `not_evaluated`; None if the metric has no threshold."""
         return self.verdict.label
 
     @property
     def reason(self: _HasVerdict) -> Reason | None:
-        """Why it was not evaluated; set exactly where `label` is `not_evaluated`."""
+        """Why it was not evaluated; set only if `label` is `not_evaluated`."""
         return self.verdict.reason
 
     @property
@@ -78,29 +78,29 @@ class _Judged(Struct, frozen=True, gc=False):
         return self.verdict.label is Label.PASS
 
 
-class MetricTurn(_Judged, frozen=True, gc=False):
-    """One turn as a metric judged it."""
+class MetricTurn(_MetricScored, frozen=True, gc=False):
+    """The result of a metric for one turn."""
 
     verdict: MetricVerdict
     turn: Turn | None = None
-    """None for a turn of the golden that never came."""
+    """The actual turn; None if the golden's turn was never seen."""
     turn_index: int | None = None
-    """Position among the run's turns, from 0; none also where all turns were judged as one."""
+    """Position among the run's turns, from 0; None if all turns were scored as one."""
     expected_index: int | None = None
     """Position among the golden's turns, from 0."""
 
 
-class MetricResult(_Judged, frozen=True, gc=False):
-    """One run of a session as a metric beside the main one judged it."""
+class MetricResult(_MetricScored, frozen=True, gc=False):
+    """The result of an additional metric for one run of a session."""
 
     name: str
     description: str
     range: Range
     verdict: MetricVerdict
     turns: tuple[MetricTurn, ...] = ()
-    """None at all where the metric judges sessions only."""
+    """Empty if the metric scores only whole sessions."""
     threshold: Fraction | None = None
-    """The least score that passes; None: the metric only informs, and fails nothing."""
+    """The lowest score that passes; None: the metric cannot fail a session."""
 
     def __str__(self) -> str:
         score = "no score" if self.score is None else f"{self.score:.3g}"
@@ -108,26 +108,26 @@ class MetricResult(_Judged, frozen=True, gc=False):
 
 
 class PresetResult(Struct, frozen=True, gc=False):
-    """What the reproduced system would have answered. Never average scores whose `name` differs."""
+    """What the reproduced system returns. Never average scores of different presets."""
 
     name: str
     """The preset, such as `axion`."""
     score: float | None
-    """In the system's own float arithmetic and range; none where it gives none."""
+    """In the system's own float arithmetic and range; None if it returns no score."""
     status: str | None = None
-    """The system's own word for the result (ADK: `PASSED`; UiPath: `NUMERICAL`), none where it has no such word."""
+    """The system's own status (ADK: `PASSED`; UiPath: `NUMERICAL`); None if it has none."""
     label: Label | None = None
-    """`not_evaluated` exactly where there is no score; none where the system gives a score but draws no line."""
+    """`not_evaluated` only if there is no score; None if the system has no pass threshold."""
     reason: Reason | None = None
-    """Why there is no score; set exactly where `label` is `not_evaluated`."""
+    """Why there is no score; set only if `label` is `not_evaluated`."""
     per_call: tuple[Mapping[str, JsonValue], ...] | None = None
-    """The score of each call, keyed as the system keys it; none where the system reports none."""
+    """The score of each call, with the system's own keys; None if it reports none."""
     per_invocation: tuple[Mapping[str, JsonValue], ...] | None = None
-    """ADK: score and status of each invocation; none elsewhere."""
+    """ADK: score and status of each invocation; None for other systems."""
     explanation: str | Mapping[str, JsonValue] | None = None
-    """In the system's own layout."""
+    """The explanation in the system's own format."""
     error: str | None = None
-    """What the system raised, as `Type: message`."""
+    """The exception that the system raises, as `Type: message`."""
 
     @property
     def passed(self) -> bool:
@@ -140,7 +140,7 @@ class PresetResult(Struct, frozen=True, gc=False):
 
     @property
     def words(self) -> str:
-        """The explanation as text, empty where there is none: it holds values, so it is for people on this machine."""
+        """The explanation as text, which may include argument values; empty if there is none."""
         if self.explanation is None:
             return ""
         if isinstance(self.explanation, str):
@@ -157,19 +157,19 @@ class PresetResult(Struct, frozen=True, gc=False):
             "label": None if self.label is None else self.label.value,
             "reason": None if self.reason is None else self.reason.value,
             "per_call": None if self.per_call is None else [dict(call) for call in self.per_call],
-            "per_invocation": None if self.per_invocation is None else [dict(one) for one in self.per_invocation],
+            "per_invocation": None if self.per_invocation is None else [dict(scores) for scores in self.per_invocation],
             "explanation": dict(explanation) if isinstance(explanation, Mapping) else explanation,
             "error": self.error,
         }
 
 
 def not_evaluated(name: str, reason: Reason, explanation: str) -> PresetResult:
-    """Make a result without a score, for a reason the system itself has no word for."""
+    """Return a result without a score."""
     return PresetResult(name, None, label=Label.NOT_EVALUATED, reason=reason, explanation=explanation)
 
 
 def raised(name: str, problem: Exception, status: str) -> PresetResult:
-    """Make a result of an exception the system would have raised: no score, and the exception as data."""
+    """Return the result for an exception that the system raises."""
     text = f"{type(problem).__name__}: {problem}"
     return PresetResult(
         name,
@@ -183,5 +183,5 @@ def raised(name: str, problem: Exception, status: str) -> PresetResult:
 
 
 def judged(*, passed: bool) -> Label:
-    """Label the result of a system that draws a line."""
+    """Return the label for a system's pass or fail."""
     return Label.PASS if passed else Label.FAIL

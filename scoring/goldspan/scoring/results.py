@@ -1,4 +1,4 @@
-"""What scoring finds for a session: results of values, and their explanation in words.
+"""The results of scoring a session, and their explanation in words.
 
 SessionResult > TurnResult > CallResult > ArgumentResult
 """
@@ -19,8 +19,8 @@ from goldspan.scoring.sessions import JsonValue, Session, ToolCall, Turn
 from goldspan.scoring.verdict import REASON_TEXT, Label, Reason, Scored, Verdict, short_repr
 
 
-class Outcome(StrEnum):
-    """What became of an expected argument."""
+class ArgumentOutcome(StrEnum):
+    """The outcome of comparing an expected argument."""
 
     MATCHED = "matched"
     MISMATCHED = "mismatched"
@@ -30,99 +30,105 @@ class Outcome(StrEnum):
 
 
 class ArgumentResult(Struct, frozen=True, gc=False):
-    """One expected argument of one call."""
+    """The result for one expected argument of a call."""
 
     name: str
-    outcome: Outcome
+    outcome: ArgumentOutcome
     exact: Fraction | None
-    """0 to 1, none where the actual value is unknown or the argument is ignored."""
+    """The exact score from 0 to 1; None if the actual value is unknown or the argument is ignored."""
     strategy: str
-    expected: JsonValue
-    actual: JsonValue = None
-    """The value that was passed, or the declared default of one left out; meaningless unless `outcome` is `matched` or
-    `mismatched`."""
+    expected_value: JsonValue
+    actual_value: JsonValue = None
+    """The value that was passed, or the declared default if none was passed. Only meaningful if `outcome` is `matched`
+    or `mismatched`."""
     weight: Fraction = Fraction(1)
     differing: tuple[str, ...] = ()
     """JSON Pointers to the parts of an expected object or list that differ; at most 10."""
 
     @property
     def score(self) -> float | None:
-        """The score as a float, or none."""
+        """The score as a float, or None."""
         return None if self.exact is None else float(self.exact)
 
 
 class CallResult(Scored, frozen=True, gc=False):
-    """An expected call with its partner, an expected call without one, or an unexpected actual call."""
+    """The result for an expected call, with or without its actual call, or for an unexpected actual call."""
 
     expected: ExpectedCall | None = None
     expected_index: int | None = None
     """Position among the turn's expected calls, from 0."""
     actual: ToolCall | None = None
-    """The partner; for a missing call its near miss, if there is one."""
+    """The aligned call; for a missing call its near miss, if any."""
     actual_index: int | None = None
     """Position among the turn's calls, from 0."""
     arguments: tuple[ArgumentResult, ...] = ()
     extra_arguments: tuple[str, ...] = ()
-    """Names of arguments that were passed but not expected."""
+    """Names of the arguments that were passed but not expected."""
+
+    @property
+    def tool(self) -> str:
+        """Name of the tool."""
+        call = self.expected or self.actual
+        return "" if call is None else call.name
 
     @property
     def unexpected(self) -> bool:
-        """An actual call that stands for no expected one."""
+        """Whether this is an actual call that is aligned with no expected call."""
         return self.expected is None
 
     @property
     def optional(self) -> bool:
-        """The expected call may be left out: scored, but outside the mean of its turn."""
+        """Whether the expected call is optional: it is scored, but does not count in the mean of its turn."""
         return self.expected is not None and self.expected.optional
 
     @property
     def missing(self) -> bool:
-        """An expected call without a partner; `actual` may name a near miss."""
+        """Whether no actual call is aligned with the expected call; `actual` may be a near miss."""
         return self.expected is not None and not self.aligned
 
     aligned: bool = False
-    """Expected and actual stand for each other."""
+    """`expected` and `actual` are aligned with each other."""
     violates: ExpectedCall | None = None
-    """The forbidden call that the actual one is: `verdict` is then a failure, whatever the score."""
+    """The forbidden call that the actual call violates: the label is then `fail`, whatever the score."""
 
     def __str__(self) -> str:
-        return f"{verdict_text(self.verdict)} {_name(self)}: {explain_call(self, include_values=True)}"
+        return _call_line(self)
 
     def _repr_html_(self) -> str:
         return html_table(str(self), ARGUMENT_COLUMNS, _argument_rows(self))
 
-    def arguments_with(self, outcome: Outcome) -> tuple[str, ...]:
-        """Names of the expected arguments that had this outcome."""
+    def arguments_with(self, outcome: ArgumentOutcome) -> tuple[str, ...]:
+        """Names of the expected arguments with this outcome."""
         return tuple(argument.name for argument in self.arguments if argument.outcome == outcome)
 
 
 class TurnResult(Scored, frozen=True, gc=False):
-    """One turn against what was expected of it."""
+    """The result for one turn."""
 
     calls: tuple[CallResult, ...] = ()
-    """One for each expected call, in the golden's order; of optional calls only those that were made."""
+    """A result for each expected call, in the golden's order; an optional call only if it was made."""
     unexpected_calls: tuple[CallResult, ...] = ()
-    """One for each actual call that stands for no expected one; reported, not scored, unless it was forbidden."""
+    """A result for each actual call that is aligned with no expected call; it fails only if forbidden."""
     rejected: tuple[ToolCall, ...] = ()
-    """Requests that were refused before execution; reported, not scored unless the criterion counts them."""
+    """Requests that were refused before execution; reported, and scored only if the criterion counts them."""
     turn: Turn | None = None
-    """The actual turn, or none where the golden's turn was never seen."""
+    """The actual turn; None if the golden's turn was never seen."""
     turn_index: int | None = None
     """Position among the run's turns, from 0."""
     expected_index: int | None = None
-    """Position among the golden's turns, from 0; none for a turn the golden does not have."""
+    """Position among the golden's turns, from 0; None if the golden has no such turn."""
     calls_expected: int = 0
-    """How many calls count towards the mean."""
+    """Number of expected calls in the mean of the turn."""
     calls_evaluated: int = 0
-    """How many of these were evaluated."""
+    """Number of these calls that were evaluated."""
     calls_matched: int = 0
-    """How many of them have a partner."""
+    """Number of these calls that are aligned with an actual call."""
     approximate: bool = False
-    """The turn was too large to align exactly; the pairs found are good, perhaps not best."""
+    """The turn was too large for the exact alignment; the pairs are good, but may not be the best."""
     answer: PresetResult | None = None
-    """What a preset answered, where one scored: there are no calls then."""
+    """The result of the preset that scored the turn, if any. There are no calls then."""
     alternative: int | None = None
-    """Which of the golden's alternatives was judged, from 0: the best; none where there is only one."""
+    """Index of the golden's alternative with the best result, from 0; None if there are no alternatives."""
 
     def __str__(self) -> str:
         return "\n".join(turn_lines(self))
@@ -135,16 +141,16 @@ class TurnResult(Scored, frozen=True, gc=False):
 
     @property
     def violations(self) -> tuple[CallResult, ...]:
-        """Calls that were made although they are forbidden."""
+        """Results of the calls that are forbidden."""
         return tuple(call for call in (*self.calls, *self.unexpected_calls) if call.violates is not None)
 
     @property
     def calls_missing(self) -> int:
-        """How many expected calls have no partner."""
+        """Number of expected calls without an actual call."""
         return sum(call.missing for call in self.calls)
 
     def aligned_calls(self) -> dict[int, ToolCall]:
-        """Return the actual calls that have an expected call, by that call's index."""
+        """Return the aligned actual calls, by the index of their expected call."""
         return {
             call.expected_index: call.actual
             for call in self.calls
@@ -153,29 +159,29 @@ class TurnResult(Scored, frozen=True, gc=False):
 
 
 class SessionResult(Scored, frozen=True, gc=False):
-    """One run of a session against its golden."""
+    """The result for one run of a session."""
 
     session: Session | None
-    """None for a golden that was never seen."""
+    """The session; None if the golden was never seen."""
     golden: Golden | None
-    """None for a session without one."""
+    """The golden; None if the session has none."""
     turns: tuple[TurnResult, ...] = ()
     turns_expected: int = 0
-    """How many turns count towards the mean."""
+    """Number of turns in the mean of the session."""
     turns_evaluated: int = 0
     metric: str = "tool_parameter_match"
     criterion: str = ""
-    """A digest of the criterion, or a preset's name: scores of different criteria are never averaged."""
+    """Digest of the criterion, or the preset's name. Scores of different criteria are never averaged."""
     preset: str | None = None
-    """The preset that scored in the place of `tool_parameter_match`, if one did."""
+    """The preset that replaced `tool_parameter_match`, if any."""
     answer: PresetResult | None = None
-    """What the preset answered for the whole session."""
+    """The preset's result for the whole session."""
     metrics: tuple[MetricResult, ...] = ()
-    """What other metrics found, beside the main result and never in its place."""
+    """Results of additional metrics."""
 
     @property
     def passed(self) -> bool:
-        """Whether the label is `pass`, and no metric with a threshold failed."""
+        """Whether the label is `pass` and no metric failed its threshold."""
         return self.verdict.label is Label.PASS and not self.failed
 
     def __str__(self) -> str:
@@ -189,42 +195,42 @@ class SessionResult(Scored, frozen=True, gc=False):
 
     @property
     def failed(self) -> bool:
-        """Whether the session failed, or a metric whose threshold is known did."""
+        """Whether the session failed, or a metric failed its threshold."""
         labels = [self.verdict.label, *(metric.verdict.label for metric in self.metrics)]
         return Label.FAIL in labels
 
     @property
     def repeated(self) -> bool:
-        """Whether it is one of several runs that its golden is judged over: alone it decides nothing."""
+        """Whether the golden has `repeat`: all runs together then pass or fail, not a single run."""
         return self.golden is not None and self.golden.repeat is not None
 
     @property
     def as_one(self) -> bool:
-        """Whether the turns were judged as one, so that there is a single turn result without a place of its own."""
+        """Whether the turns were scored as one: there is a single turn result, without a turn index."""
         golden = self.golden
         whole = golden is not None and (golden.calls is not None or golden.criterion.scope == "session")
         return whole or any(turn.turn is not None and turn.turn_index is None for turn in self.turns)
 
     @property
     def calls_expected(self) -> int:
-        """Expected calls of all turns."""
+        """Number of expected calls in all turns."""
         return sum(turn.calls_expected for turn in self.turns)
 
     @property
     def calls_evaluated(self) -> int:
-        """Evaluated calls of all turns."""
+        """Number of evaluated calls in all turns."""
         return sum(turn.calls_evaluated for turn in self.turns)
 
 
-_MOST_NAMES = 10
-_MOST_PARTS = 3
+_MAX_NAMES = 10
+_MAX_PARTS = 3
 
 
 def explain(detail: CallResult | TurnResult | SessionResult, *, include_values: bool = False) -> str:
-    """Say in one line what was found: names of arguments and tools, and counts.
+    """Explain a result in one line: names of arguments and tools, and counts.
 
-    `include_values` adds expected and actual values, cut where they are long. Telemetry is shared more widely than
-    data, so values are left out unless somebody asks for them.
+    `include_values` adds expected and actual values; long values are shortened. The default leaves values out, because
+    telemetry often has more readers than the data.
     """
     if isinstance(detail, CallResult):
         return explain_call(detail, include_values=include_values)
@@ -232,7 +238,7 @@ def explain(detail: CallResult | TurnResult | SessionResult, *, include_values: 
 
 
 def explain_call(call: CallResult, *, include_values: bool = False) -> str:
-    """Say what became of one call: `1 of 3 arguments match; mismatched: unit; missing: days`."""
+    """Explain the result of a call: `1 of 3 arguments match; mismatched: unit; missing: days`."""
     if call.expected is None:
         if call.violates is not None:
             return "forbidden"
@@ -244,7 +250,7 @@ def explain_call(call: CallResult, *, include_values: bool = False) -> str:
         return "; ".join(_of_missing(call, include_values=include_values))
     parts = [f"not evaluated: {REASON_TEXT[call.verdict.reason]}"] if call.verdict.reason is not None else []
     if call.arguments:
-        matched = len(call.arguments_with(Outcome.MATCHED))
+        matched = len(call.arguments_with(ArgumentOutcome.MATCHED))
         parts.append(f"{matched} of {len(call.arguments)} arguments match")
     elif not parts:
         parts.append("no arguments are expected")
@@ -261,7 +267,7 @@ def explain_call(call: CallResult, *, include_values: bool = False) -> str:
 
 
 def explain_turn(turn: TurnResult) -> str:
-    """Say what became of the calls of a turn, by tool."""
+    """Explain the result of a turn, with the names of its tools."""
     if turn.answer is not None:
         return _of_preset(turn.answer)
     violations = turn.violations
@@ -279,7 +285,7 @@ def explain_turn(turn: TurnResult) -> str:
         parts = [f"not evaluated: {REASON_TEXT[turn.verdict.reason or Reason.NOTHING_EXPECTED]}"]
     else:
         parts = [] if violations else ["nothing that is forbidden was called"]
-    parts += _names("forbidden", _tools(violations, actual=True))
+    parts += _names("forbidden", [call.actual.name for call in violations if call.actual is not None])
     if turn.turn is None and required:
         parts.append("the turn was never seen")
     else:
@@ -295,7 +301,7 @@ def explain_turn(turn: TurnResult) -> str:
 
 
 def explain_session(session: SessionResult) -> str:
-    """Say what became of the turns of a session, by number."""
+    """Explain the result of a session, with the numbers of its turns."""
     if session.answer is not None:
         return _of_preset(session.answer)
     broken = [turn for turn in session.turns if turn.violations]
@@ -317,15 +323,15 @@ def explain_session(session: SessionResult) -> str:
 
 
 def _of_preset(answer: PresetResult) -> str:
-    """Name the preset; what it says itself holds values."""
+    """Name the preset and its status. Its own explanation may include values."""
     status = "" if answer.status is None else f": {answer.status}"
     return f"scored by preset {answer.name}{status}"
 
 
 def turn_name(turn: TurnResult) -> str:
-    """Name a turn by its position in the golden, else in the session, counted from 1."""
+    """Return the name of a turn: its position in the golden, else in the session, from 1."""
     if turn.turn is not None and turn.turn_index is None:
-        return "all turns"  # of a golden for the whole session
+        return "all turns"  # the turns were scored as one
     index = turn.turn_index if turn.expected_index is None else turn.expected_index
     return "turn" if index is None else f"turn {index + 1}"
 
@@ -343,31 +349,34 @@ def _of_missing(call: CallResult, *, include_values: bool) -> Iterable[str]:
 
 def _differences(call: CallResult, *, include_values: bool) -> list[str]:
     found: list[str] = []
-    for outcome in (Outcome.MISMATCHED, Outcome.MISSING, Outcome.UNKNOWN):
+    for outcome in (ArgumentOutcome.MISMATCHED, ArgumentOutcome.MISSING, ArgumentOutcome.UNKNOWN):
         arguments = [argument for argument in call.arguments if argument.outcome is outcome]
-        found += _names(outcome.value, [_argument(one, include_values=include_values) for one in arguments], raw=True)
+        found += _names(
+            outcome.value, [_argument(argument, include_values=include_values) for argument in arguments], raw=True
+        )
     return found + _names("extra", call.extra_arguments)
 
 
 def _argument(argument: ArgumentResult, *, include_values: bool) -> str:
     name = shown_name(argument.name)
-    parts, more = argument.differing[:_MOST_PARTS], len(argument.differing) - _MOST_PARTS
+    parts, more = argument.differing[:_MAX_PARTS], len(argument.differing) - _MAX_PARTS
     rest = [f"and {more} more"] if more > 0 else []
     if not include_values:
         return f"{name} ({', '.join([*map(shown_name, parts), *rest])})" if parts else name
-    if argument.outcome is not Outcome.MISMATCHED:
-        return f"{name} (expected {shown(argument.expected)})"
+    if argument.outcome is not ArgumentOutcome.MISMATCHED:
+        return f"{name} (expected {shown(argument.expected_value)})"
     try:
         inside = [f"{shown_name(part)}: {_part(argument, steps_of(part))}" for part in parts]
     except LookupError:
-        inside = []  # a part of a matcher, which stands elsewhere than what it matches
-    return f"{name} ({'; '.join([*inside, *rest]) if inside else _difference(argument.expected, argument.actual)})"
+        inside = []  # the pointer leads into a matcher
+    text = "; ".join([*inside, *rest]) if inside else _difference(argument.expected_value, argument.actual_value)
+    return f"{name} ({text})"
 
 
 def _part(argument: ArgumentResult, steps: Steps) -> str:
-    expected = value_at(argument.expected, steps)
+    expected = value_at(argument.expected_value, steps)
     try:
-        return _difference(expected, value_at(argument.actual, steps))
+        return _difference(expected, value_at(argument.actual_value, steps))
     except LookupError:
         return f"expected {shown(expected)}, found nothing"
 
@@ -377,29 +386,28 @@ def _difference(expected: JsonValue, actual: JsonValue) -> str:
 
 
 def _is_wrong(call: CallResult) -> bool:
-    """Whether a call is wrong as what it stands for; a forbidden one may be right as that."""
+    """Whether a call does not match its expected call; a forbidden call may match."""
     return call.verdict.label is Label.FAIL and call.verdict.exact != 1
 
 
-def _tools(calls: Iterable[CallResult], *, actual: bool = False) -> list[str]:
-    named = ((call.actual or call.expected) if actual else (call.expected or call.actual) for call in calls)
-    return [call.name for call in named if call is not None]
+def _tools(calls: Iterable[CallResult]) -> list[str]:
+    return [call.tool for call in calls]
 
 
 def _names(label: str, names: Sequence[str], *, raw: bool = False) -> list[str]:
     if not names:
         return []
-    some = [name if raw else shown_name(name) for name in names[:_MOST_NAMES]]
-    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
-    return [f"{label}: {', '.join(some)}{more}"]
+    first = [name if raw else shown_name(name) for name in names[:_MAX_NAMES]]
+    more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
+    return [f"{label}: {', '.join(first)}{more}"]
 
 
 def is_interesting(session: SessionResult) -> bool:
-    """Whether there is more to say than that it passed, or that no golden wants it."""
+    """Whether the session has a golden, and anything besides a pass to report."""
     if session.verdict.reason is Reason.NO_GOLDEN:
         return False
-    beside = any(one.verdict.label not in {None, Label.PASS} for one in session.metrics)
-    return beside or session.verdict.label is not Label.PASS or any(_has_more(turn) for turn in session.turns)
+    metric_differs = any(metric.label not in {None, Label.PASS} for metric in session.metrics)
+    return metric_differs or session.verdict.label is not Label.PASS or any(_has_more(turn) for turn in session.turns)
 
 
 def _has_more(turn: TurnResult) -> bool:
@@ -412,7 +420,7 @@ def _differs(verdict: Verdict) -> bool:
 
 
 def session_lines(result: SessionResult) -> Iterator[str]:
-    """List what differs in a session, with values."""
+    """Yield the differences in a session as lines, with values."""
     yield f"{verdict_text(result.verdict)} {_session_name(result)}: {explain_session(result)}"
     for metric in result.metrics:
         verdict = metric.verdict
@@ -421,23 +429,17 @@ def session_lines(result: SessionResult) -> Iterator[str]:
     for turn in result.turns:
         if _has_more(turn):
             yield f"  {_turn_head(turn)}"
-            yield from (f"    {line}" for line in _inside(turn))
+            yield from (f"    {line}" for line in _details(turn))
 
 
 def turn_lines(turn: TurnResult) -> Iterator[str]:
-    """List what differs in a turn, with values."""
+    """Yield the differences in a turn as lines, with values."""
     yield f"{verdict_text(turn.verdict)} {turn_name(turn)}: {explain_turn(turn)}"
-    yield from (f"  {line}" for line in _inside(turn))
-
-
-def _inside(turn: TurnResult) -> Iterator[str]:
-    if turn.answer is not None and turn.answer.words:
-        yield turn.answer.words
-    yield from _calls(turn)
+    yield from (f"  {line}" for line in _details(turn))
 
 
 def first_difference(turn: TurnResult) -> str:
-    """Name the first wrong call of a turn with its arguments, on one line."""
+    """Return the first wrong call of a turn with its arguments, on one line."""
     if turn.turn is None:
         return _turn_name_and_reason(turn)
     wrong = next(_calls(turn), None) if turn.verdict.label is not Label.PASS else None
@@ -445,7 +447,7 @@ def first_difference(turn: TurnResult) -> str:
 
 
 def session_difference(session: SessionResult) -> str:
-    """Name the session, and the first wrong call in it, on one line."""
+    """Return the name of the session and its first wrong call, on one line."""
     failed = next((turn for turn in session.turns if _differs(turn.verdict)), None)
     return f"{_session_name(session)}: {explain_session(session) if failed is None else first_difference(failed)}"
 
@@ -465,23 +467,28 @@ def _turn_name_and_reason(turn: TurnResult) -> str:
     return turn_name(turn) if turn.verdict.reason is None else f"{turn_name(turn)}: {REASON_TEXT[turn.verdict.reason]}"
 
 
+def _details(turn: TurnResult) -> Iterator[str]:
+    if turn.answer is not None and turn.answer.words:
+        yield turn.answer.words
+    yield from _calls(turn)
+
+
 def _calls(turn: TurnResult) -> Iterator[str]:
     for call in turn.calls:
         if _differs(call.verdict) or call.extra_arguments:
-            yield f"{verdict_text(call.verdict)} {_name(call)}: {explain_call(call, include_values=True)}"
+            yield _call_line(call)
     near = {call.actual_index for call in turn.calls if call.missing}
     for call in turn.unexpected_calls:
-        if call.actual_index in near and call.violates is None:
-            continue
-        head = "extra" if call.violates is None else verdict_text(call.verdict)
-        yield f"{head} {_name(call)}: {explain_call(call, include_values=True)}"
+        if call.violates is not None:
+            yield _call_line(call)
+        elif call.actual_index not in near:
+            yield _call_line(call, "extra")
     for request in turn.rejected:
         yield f"extra {shown_name(request.name)}: requested, never executed"
 
 
-def _name(call: CallResult) -> str:
-    one = call.expected or call.actual
-    return "" if one is None else shown_name(one.name)
+def _call_line(call: CallResult, head: str = "") -> str:
+    return f"{head or verdict_text(call.verdict)} {shown_name(call.tool)}: {explain_call(call, include_values=True)}"
 
 
 def verdict_text(verdict: Verdict | MetricVerdict) -> str:
@@ -495,32 +502,37 @@ def verdict_text(verdict: Verdict | MetricVerdict) -> str:
 CALL_COLUMNS = ("session", "turn", "call", "label", "score", "explanation")
 ARGUMENT_COLUMNS = ("argument", "outcome", "expected", "actual")
 
-_MOST_ROWS = 200
+_MAX_ROWS = 200
 
 
 def call_rows(session: str, turn: TurnResult) -> list[tuple[str, ...]]:
-    """Return a table's rows for the calls of a turn, or one for the turn itself where it has none."""
+    """Return the table rows of a turn: a row for each call, or a row for a turn without calls."""
     head = (session, turn_name(turn))
     if not turn.calls and not turn.unexpected_calls:
         return [(*head, "", *_label_and_score(turn.verdict), explain_turn(turn))]
     return [
-        (*head, _name(call), *_label_and_score(call.verdict), explain_call(call, include_values=True))
+        (*head, shown_name(call.tool), *_label_and_score(call.verdict), explain_call(call, include_values=True))
         for call in (*turn.calls, *turn.unexpected_calls)
     ]
 
 
 def session_rows(result: SessionResult) -> list[tuple[str, ...]]:
-    """Return a table's rows for a session: one for each call, or one for a session without turns."""
+    """Return the table rows of a session: a row for each call, or a row for a session without turns."""
     name = _session_name(result)
     rows = [row for turn in result.turns for row in call_rows(name, turn)]
     return rows or [(name, "", "", *_label_and_score(result.verdict), explain_session(result))]
 
 
 def _argument_rows(call: CallResult) -> list[tuple[str, ...]]:
-    passed = (Outcome.MATCHED, Outcome.MISMATCHED)
+    passed = (ArgumentOutcome.MATCHED, ArgumentOutcome.MISMATCHED)
     return [
-        (one.name, one.outcome.value, shown(one.expected), shown(one.actual) if one.outcome in passed else "")
-        for one in call.arguments
+        (
+            argument.name,
+            argument.outcome.value,
+            shown(argument.expected_value),
+            shown(argument.actual_value) if argument.outcome in passed else "",
+        )
+        for argument in call.arguments
     ]
 
 
@@ -529,13 +541,13 @@ def _label_and_score(verdict: Verdict) -> tuple[str, str]:
 
 
 def html_table(caption: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a table for notebooks; all of its text is escaped."""
+    """Return an HTML table for notebooks; all text is escaped."""
 
     def row(cells: Sequence[str], tag: str) -> str:
         inside = "".join(f"<{tag} style='text-align:left'>{escape(cell)}</{tag}>" for cell in cells)
         return f"<tr>{inside}</tr>"
 
-    body = "".join(row(cells, "td") for cells in rows[:_MOST_ROWS])
-    more = f"<p>and {len(rows) - _MOST_ROWS} more</p>" if len(rows) > _MOST_ROWS else ""
+    body = "".join(row(cells, "td") for cells in rows[:_MAX_ROWS])
+    more = f"<p>and {len(rows) - _MAX_ROWS} more</p>" if len(rows) > _MAX_ROWS else ""
     head = f"<caption style='text-align:left'>{escape(caption)}</caption><thead>{row(columns, 'th')}</thead>"
     return f"<table>{head}<tbody>{body}</tbody></table>{more}"

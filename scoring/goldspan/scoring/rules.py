@@ -1,4 +1,4 @@
-"""What the blocks of a criterion are made of: numbers as written, two spellings of a name, errors that help."""
+"""The parts of a criterion: number types, base model, error messages, and the rules for arguments."""
 
 from __future__ import annotations
 
@@ -58,11 +58,11 @@ def _frozen(value: Mapping[str, _T]) -> Mapping[str, _T]:
 
 
 FrozenMapping = Annotated[Mapping[str, _T], AfterValidator(_frozen), PlainSerializer(dict)]
-"""A mapping by name that nobody changes."""
+"""A read-only mapping by name."""
 
 
 def nothing() -> Mapping[str, Any]:
-    """Return an empty one."""
+    """Return an empty read-only mapping."""
     return MappingProxyType({})
 
 
@@ -90,7 +90,7 @@ def _with_numbers_for_defaults(schema: dict[str, Any]) -> None:
 
 
 class Block(BaseModel):
-    """A frozen mapping of known fields, each in snake_case or camelCase."""
+    """Base class of frozen models whose fields may be in snake_case or camelCase; unknown fields are rejected."""
 
     model_config = ConfigDict(
         frozen=True, extra="forbid", use_attribute_docstrings=True, json_schema_extra=_with_numbers_for_defaults
@@ -103,9 +103,9 @@ class Block(BaseModel):
 
 
 def _in_snake_case(value: Mapping[Any, Any], fields: Mapping[str, object]) -> dict[Any, Any]:
-    """Return the mapping with those keys in snake_case that are camelCase names of `fields`.
+    """Return the mapping with camelCase names of `fields` changed to snake_case.
 
-    Raises ValueError if a field is there in both spellings.
+    Raises ValueError if a field is present in both spellings.
     """
     named: dict[Any, Any] = {}
     for key, item in value.items():
@@ -118,7 +118,7 @@ def _in_snake_case(value: Mapping[Any, Any], fields: Mapping[str, object]) -> di
 
 
 def mistakes(error: ValidationError, fields_at: Mapping[int, Mapping[str, FieldInfo]]) -> tuple[tuple[str, str], ...]:
-    """Return path and message of everything pydantic found; `fields_at` knows the fields of the blocks by depth."""
+    """Return path and message of every pydantic error; `fields_at` has the fields of the models by depth."""
     return tuple((".".join(map(str, detail["loc"])), _explained(detail, fields_at)) for detail in error.errors())
 
 
@@ -147,15 +147,15 @@ def _unknown_field(name: str, fields: Mapping[str, FieldInfo]) -> str:
     return f"unknown field; did you mean `{near[0]}`{f' ({values})' if values else ''}?"
 
 
-# A rule is for a whole argument (`unit`) or, by a JSON Pointer, for a part of one (`/address/zip`). The more specific
-# one wins: a part's own rule, then that of the nearest part around it, then that of its argument.
+# A rule is for a whole argument (`unit`) or, with a JSON Pointer, for a part of it (`/address/zip`). The most specific
+# rule applies: the part's own rule, then the rule of the nearest enclosing part, then the rule of the argument.
 
 Strategy = Literal["exact", "casefold_exact", "numeric", "contains", "similarity"]
-"""How an expected value is compared with an actual one."""
+"""How an expected value is compared with an actual value."""
 
 
 class ArgumentRule(Block):
-    """How one argument of one tool, or a part of it, is judged; a strategy's name alone is `{strategy: name}`."""
+    """How an argument or a part of it is compared; the name of a strategy is short for `{strategy: name}`."""
 
     strategy: Strategy | None = None
     """None: that of the nearest rule around a part, else `per_arg_strategies`, else `default_strategy`."""
@@ -180,7 +180,7 @@ class ArgumentRule(Block):
 
 
 class ToolRules(Block):
-    """How the arguments of one tool are judged."""
+    """How the arguments of a tool are compared."""
 
     args: FrozenMapping[ArgumentRule] = Field(default_factory=nothing)
     """By argument name, or by the JSON Pointer of a part: `/address/zip`, `/stops/0`."""
@@ -200,55 +200,55 @@ NO_RULE = ArgumentRule()
 
 
 def place_of(name: str) -> Steps:
-    """Return the argument and the way into it that a rule is for. Raises ValueError for what is no JSON Pointer."""
+    """Return the steps of a rule's name: the argument, then the path in it. Raises ValueError for a wrong pointer."""
     return steps_of(name) if name.startswith("/") else (name,)
 
 
 class Rule(NamedTuple):
-    """What holds for one argument of one tool, or for a part of it, once the criterion is resolved."""
+    """The resolved rule for an argument or a part of it."""
 
     strategy: Strategy
     compare: Comparison
     weight: Fraction = Fraction(1)
     points: int | Fraction = 1
-    """The weight, as an integer where it is one: sums of these are quick."""
+    """The weight, as an int if it is integral, since ints are faster to add."""
     required: bool = True
     tolerance: Fraction = Fraction(0)
     relative_tolerance: Fraction = Fraction(0)
     parts: Mapping[str, Rule] = {}
-    """By key or index: rules for parts, and for what lies on the way to them."""
+    """Rules for parts, by key or index; also for the parts that enclose them."""
     counts: bool = False
-    """Of a part: it has a weight of its own."""
+    """Whether a part has its own weight."""
     by_leaf: bool = False
-    """The criterion's `argument_score` is `mean`: every part counts by itself."""
+    """Whether the criterion's `argument_score` is `mean`, so that every leaf counts separately."""
     needed: tuple[Steps, ...] = ()
-    """The ways to parts without which a call may not be aligned."""
+    """Paths of the required parts: a call without them may not be aligned."""
 
     def by(self, strategy: Strategy) -> Rule:
-        """Return the same for another strategy, for all parts alike."""
+        """Return the rule with another strategy, and without rules for parts."""
         if strategy == self.strategy and not (self.parts or self.counts):
             return self
         compare = comparison(strategy, tolerance=self.tolerance, relative_tolerance=self.relative_tolerance)
         return self._replace(strategy=strategy, compare=compare, parts={}, counts=False, needed=())
 
     def inside(self) -> Rule:
-        """Return what holds for parts without a rule of their own: numbers and texts in a value compare exactly."""
+        """Return the rule for parts without their own rule: `numeric` and `similarity` become `exact`."""
         return self.by("exact" if self.strategy in ("numeric", "similarity") else self.strategy)
 
     def element(self) -> Rule:
-        """Return what holds for elements of a list that are looked for in another: equality, under `contains` too."""
+        """Return the rule for elements to be found in a list: they are compared for equality, under `contains` too."""
         return self.by("casefold_exact" if self.strategy == "casefold_exact" else "exact")
 
 
 class Around(NamedTuple):
-    """What the nearest rule around says, or the criterion where there is none."""
+    """The strategy and tolerances of the nearest enclosing rule, or of the criterion."""
 
     strategy: Strategy
     tolerance: Fraction
     relative_tolerance: Fraction = Fraction(0)
 
     def within(self, rule: ArgumentRule) -> Around:
-        """Return what a rule makes of it."""
+        """Return these values with those of a more specific rule."""
         tolerance, relative = rule.tolerance, rule.relative_tolerance
         return Around(
             rule.strategy or self.strategy,
@@ -258,27 +258,27 @@ class Around(NamedTuple):
 
 
 Beneath = Sequence[tuple[Steps, ArgumentRule]]
-"""Rules for parts, each with the way that is left to go to its part."""
+"""Rules for parts, each with the remaining path to its part."""
 
 
 def resolved(own: ArgumentRule, beneath: Beneath, around: Around, *, by_leaf: bool = False) -> Rule:
-    """Resolve the rule for an argument, and those for its parts."""
+    """Resolve the rules for an argument and its parts."""
     rule = _resolved(own, beneath, around.within(own), by_leaf=by_leaf)
     needed = tuple(way for way, one in beneath if one.required)
     return rule._replace(required=own.required is not False, needed=needed, counts=False)
 
 
-def _resolved(own: ArgumentRule, beneath: Beneath, said: Around, *, by_leaf: bool) -> Rule:
+def _resolved(own: ArgumentRule, beneath: Beneath, inherited: Around, *, by_leaf: bool) -> Rule:
     weight = Fraction(1 if own.weight is None else own.weight)
     return Rule(
-        said.strategy,
-        comparison(said.strategy, tolerance=said.tolerance, relative_tolerance=said.relative_tolerance),
+        inherited.strategy,
+        comparison(inherited.strategy, tolerance=inherited.tolerance, relative_tolerance=inherited.relative_tolerance),
         weight,
         weight.numerator if weight.denominator == 1 else weight,
-        tolerance=said.tolerance,
-        relative_tolerance=said.relative_tolerance,
+        tolerance=inherited.tolerance,
+        relative_tolerance=inherited.relative_tolerance,
         parts={
-            step: _part([(way[1:], rule) for way, rule in beneath if way[0] == step], said, by_leaf=by_leaf)
+            step: _part([(way[1:], rule) for way, rule in beneath if way[0] == step], inherited, by_leaf=by_leaf)
             for step in dict.fromkeys(way[0] for way, _ in beneath)
         },
         counts=own.weight is not None,
@@ -291,5 +291,5 @@ def _part(rules: Beneath, around: Around, *, by_leaf: bool) -> Rule:
     deeper = [(way, rule) for way, rule in rules if way]
     if own is not None:
         return _resolved(own, deeper, around.within(own), by_leaf=by_leaf)
-    on_the_way = _resolved(NO_RULE, deeper, around, by_leaf=by_leaf)
-    return on_the_way.inside()._replace(parts=on_the_way.parts)
+    enclosing = _resolved(NO_RULE, deeper, around, by_leaf=by_leaf)
+    return enclosing.inside()._replace(parts=enclosing.parts)

@@ -1,6 +1,6 @@
-"""One scoring of many sessions: who scores them (`Scorer`), and everything it finds (`RunResult`).
+"""Score many sessions: `Scorer` has the choice of criterion, preset and metrics, and `RunResult` has all results.
 
-Every way into goldspan scores through a `Scorer`, so all of them give the same results.
+The API, the command line, the gateway and the span processor all score through a `Scorer`, so results are the same.
 """
 
 from __future__ import annotations
@@ -8,24 +8,30 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from math import isfinite
+from typing import Any, cast
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from goldspan.scoring.criterion import Criterion
-from goldspan.scoring.document import Document, golden_document, session_document, verdict_document
 from goldspan.scoring.errors import CriterionError, Problem
 from goldspan.scoring.goldens.golden import ExpectedCall, Golden, Repeat
 from goldspan.scoring.goldens.golden_index import Ambiguous
 from goldspan.scoring.json_values import counted, is_mapping, is_sequence, plain, shown_name
+from goldspan.scoring.metric_results import MetricResult, MetricVerdict, PresetResult
 from goldspan.scoring.metrics.registry import BUILT_IN_METRICS, MetricRunner, run_in_this_thread
 from goldspan.scoring.metrics.session_metrics import ChosenMetric, MetricSource, choose_metrics, score_metrics
 from goldspan.scoring.presets.registry import PRESETS
 from goldspan.scoring.presets.session_preset import ChosenPreset, choose_preset, score_by_preset
 from goldspan.scoring.results import (
     CALL_COLUMNS,
+    ArgumentOutcome,
+    ArgumentResult,
+    CallResult,
     SessionResult,
+    TurnResult,
+    explain,
     html_table,
     is_interesting,
     session_difference,
@@ -34,26 +40,176 @@ from goldspan.scoring.results import (
     verdict_text,
 )
 from goldspan.scoring.session_score import score_run
-from goldspan.scoring.sessions import JsonValue, Session
+from goldspan.scoring.sessions import JsonValue, Session, SpanRef, ToolCall
 from goldspan.scoring.verdict import HARMLESS_REASONS, Coverage, Label, Reason, Scored, Verdict, short_repr
+
+# Results as JSON: sessions, turns, calls, arguments, each with score, label and reason.
+#
+# Every object has all of its keys, always in the same order; missing values are null or empty. Exact scores become
+# floats only here.
+
+Document = dict[str, Any]
+
+
+def session_document(result: SessionResult) -> Document:
+    """Return the document of a session result, with its turns, calls and arguments."""
+    session, golden = result.session, result.golden
+    return {
+        "id": None if session is None else plain(session.id),
+        "id_source": None if session is None else plain(session.id_source),
+        "run": None if session is None else plain(session.run),
+        "incomplete": session is not None and session.incomplete,
+        "golden": None if golden is None else plain(golden.key),
+        "golden_set": None if golden is None else golden.golden_set,
+        "metric": result.metric,
+        "criterion": result.criterion,
+        "preset": result.preset,
+        **verdict_document(result.verdict),
+        "expected_turns": result.turns_expected,
+        "evaluated_turns": result.turns_evaluated,
+        "explanation": explain(result),
+        "answer": _answer(result.answer),
+        "metrics": [_metric(metric) for metric in result.metrics],
+        "turns": [_turn(turn) for turn in result.turns],
+    }
+
+
+def golden_document(golden: Golden) -> Document:
+    """Return the name and the source of a golden."""
+    return {"golden": plain(golden.key), "golden_set": golden.golden_set, "source": plain(golden.source)}
+
+
+def _turn(result: TurnResult) -> Document:
+    turn = result.turn
+    return {
+        "index": result.turn_index,
+        "expected_index": result.expected_index,
+        "seen": turn is not None,
+        "trace_ids": [] if turn is None else list(turn.trace_ids),
+        "root": None if turn is None else _span(turn.root),
+        **verdict_document(result.verdict),
+        "expected_calls": result.calls_expected,
+        "evaluated_calls": result.calls_evaluated,
+        "matched_calls": result.calls_matched,
+        "missing_calls": result.calls_missing,
+        "unexpected_calls": len(result.unexpected_calls),
+        "approximate": result.approximate,
+        "alternative": result.alternative,
+        "explanation": explain(result),
+        "answer": _answer(result.answer),
+        "calls": [_call(call) for call in (*result.calls, *result.unexpected_calls)],
+        "rejected": [_actual(call, None) for call in result.rejected],
+    }
+
+
+def _answer(answer: PresetResult | None) -> Document | None:
+    return None if answer is None else cast("Document", plain(answer.to_json()))
+
+
+def _metric(result: MetricResult) -> Document:
+    least, most = result.range
+    return {
+        "name": result.name,
+        "description": plain(result.description),
+        "range": [_end(least), _end(most)],
+        "threshold": None if result.threshold is None else float(result.threshold),
+        **_metric_verdict(result.verdict),
+        "turns": [
+            {"index": turn.turn_index, "expected_index": turn.expected_index, **_metric_verdict(turn.verdict)}
+            for turn in result.turns
+        ],
+    }
+
+
+def _end(bound: float) -> float | None:
+    """Return a bound of a range; JSON has no infinity, so an infinite bound becomes null."""
+    return float(bound) if isfinite(bound) else None
+
+
+def _metric_verdict(verdict: MetricVerdict) -> Document:
+    return {
+        **verdict_document(verdict),
+        "explanation": plain(verdict.explanation),
+    }
+
+
+def _call(result: CallResult) -> Document:
+    return {
+        "tool": plain(result.tool),
+        "status": "unexpected" if result.unexpected else "missing" if result.missing else "aligned",
+        **verdict_document(result.verdict),
+        "expected_index": result.expected_index,
+        "expected_arguments": None if result.expected is None else plain(dict(result.expected.args)),
+        "actual": None if result.actual is None else _actual(result.actual, result.actual_index),
+        "near_miss": result.missing and result.actual is not None,
+        "optional": result.optional,
+        "forbidden": result.violates is not None,
+        "arguments": [_argument(argument) for argument in result.arguments],
+        "extra_arguments": [plain(name) for name in result.extra_arguments],
+        "explanation": explain(result),
+    }
+
+
+def _actual(call: ToolCall, index: int | None) -> Document:
+    return {
+        "name": plain(call.name),
+        "index": index,
+        "arguments": plain(dict(call.arguments)) if isinstance(call.arguments, Mapping) else None,
+        "capture": str(call.capture),
+        "call_id": plain(call.call_id),
+        "error": plain(call.error),
+        "requested": call.requested,
+        "rejected": call.rejected,
+        "span": _span(call.span),
+    }
+
+
+def _argument(argument: ArgumentResult) -> Document:
+    return {
+        "name": plain(argument.name),
+        "outcome": argument.outcome.value,
+        "score": argument.score,
+        "strategy": argument.strategy,
+        "weight": float(argument.weight),
+        "expected": plain(argument.expected_value),
+        "actual": plain(argument.actual_value) if argument.outcome in _PASSED_ARGUMENTS else None,
+        "differing": [plain(part) for part in argument.differing],
+    }
+
+
+_PASSED_ARGUMENTS = (ArgumentOutcome.MATCHED, ArgumentOutcome.MISMATCHED)
+
+
+def verdict_document(verdict: Verdict | MetricVerdict) -> Document:
+    """Return score, label and reason."""
+    label, reason = verdict.label, verdict.reason
+    return {
+        "score": verdict.score,
+        "label": None if label is None else label.value,
+        "reason": None if reason is None else reason.value,
+    }
+
+
+def _span(span: SpanRef | None) -> Document | None:
+    return None if span is None else {"trace_id": span.trace_id, "span_id": span.span_id}
 
 
 class RepeatResult(Scored, frozen=True, gc=False):
-    """A golden with `repeat` and every run of its session that was seen.
+    """The result for a golden with `repeat`, over all runs of its session.
 
-    The score is the share of the runs seen that passed. It fails once too many runs failed, whatever is still to come;
-    it passes when enough passed of as many runs as were asked for, or of more the same share; else it is not
-    evaluated: `input_missing` while there are too few runs.
+    The score is the share of the runs that passed. The golden fails as soon as too many runs failed, whatever the
+    remaining runs do. It passes if there are enough runs and the required share of them passed. Otherwise it is not
+    evaluated; with too few runs, the reason is `input_missing`.
     """
 
     golden: Golden
     repeat: Repeat
     runs: tuple[SessionResult, ...]
-    """In the order of the result; each is judged on its own too."""
+    """The results of the single runs, in order."""
 
     @property
     def runs_passed(self) -> int:
-        """How many runs passed."""
+        """Number of runs that passed."""
         return sum(run.passed for run in self.runs)
 
     def to_json(self) -> Document:
@@ -77,15 +233,15 @@ class RepeatResult(Scored, frozen=True, gc=False):
 
 
 def repeats_of(sessions: Iterable[SessionResult]) -> tuple[RepeatResult, ...]:
-    """Judge every golden that has `repeat` over its runs, in the order in which they were first seen."""
+    """Return the result of every golden that has `repeat`, in the order of their first runs."""
     runs: dict[tuple[str, str], list[SessionResult]] = {}
     for session in sessions:
         if session.repeated and session.session is not None and session.golden is not None:
             runs.setdefault((session.golden.golden_set, session.golden.key), []).append(session)
     return tuple(
-        RepeatResult(_verdict(some, golden.repeat), golden, golden.repeat, tuple(some))
-        for some in runs.values()
-        if (golden := some[0].golden) is not None and golden.repeat is not None
+        RepeatResult(_verdict(of_golden, golden.repeat), golden, golden.repeat, tuple(of_golden))
+        for of_golden in runs.values()
+        if (golden := of_golden[0].golden) is not None and golden.repeat is not None
     )
 
 
@@ -102,30 +258,32 @@ def _verdict(runs: list[SessionResult], repeat: Repeat) -> Verdict:
     if share >= needed:
         return Verdict(share, Label.PASS)
     reasons = (run.verdict.reason for run in runs)
-    return Verdict(share, Label.NOT_EVALUATED, next((one for one in reasons if one is not None), Reason.INPUT_MISSING))
+    return Verdict(
+        share, Label.NOT_EVALUATED, next((reason for reason in reasons if reason is not None), Reason.INPUT_MISSING)
+    )
 
 
 class RunResult(Struct, frozen=True, gc=False):
-    """Everything one scoring of many sessions found. `assert result.passed, result` is a test.
+    """The results of scoring many sessions. In a test: `assert result.passed, result`.
 
-    `str(result)` is the readable difference; `to_json()` the document whose schema is published.
+    `str(result)` is the readable difference. `to_json()` returns the document of the published schema.
     """
 
     sessions: tuple[SessionResult, ...] = ()
-    """One for each run of a session that has a golden, then one for each session without."""
+    """A result for each run of a session with a golden, then for each session without a golden."""
     never_seen: tuple[Golden, ...] = ()
     problems: tuple[Problem, ...] = ()
     golden_sets: Mapping[str, str] = field(default_factory=dict[str, str])
-    """`name@version` to digest of the golden sets that were used."""
+    """The golden sets: `name@version` to digest."""
 
     @property
     def passed(self) -> bool:
-        """Whether all passed, under strict coverage: see `passes`."""
+        """Whether the sessions passed with strict coverage: see `passes`."""
         return self.passes()
 
     @property
     def exact(self) -> Fraction | None:
-        """The mean score of the sessions; none where none was evaluated, or where they have different criteria."""
+        """The exact mean of the sessions' scores; None without scores, or if sessions have different criteria."""
         scored = [session for session in self.sessions if session.verdict.exact is not None]
         if len({session.criterion for session in scored}) != 1:
             return None
@@ -133,12 +291,12 @@ class RunResult(Struct, frozen=True, gc=False):
 
     @property
     def score(self) -> float | None:
-        """The mean score of the sessions, as `exact` says."""
+        """The mean of the sessions' scores as a float, or None: see `exact`."""
         return None if self.exact is None else float(self.exact)
 
     @property
     def label(self) -> Label:
-        """`pass` where `passed`; `fail` where a session, a metric or a repeated golden failed."""
+        """`pass` if `passed`, `fail` if a session, a metric or a golden with `repeat` failed, else `not_evaluated`."""
         if self.passed:
             return Label.PASS
         found = any(session.failed for session in self.sessions if not session.repeated)
@@ -147,7 +305,7 @@ class RunResult(Struct, frozen=True, gc=False):
 
     @property
     def reason(self) -> Reason | None:
-        """The first reason why something was not evaluated; set exactly where `label` is `not_evaluated`."""
+        """The first reason why something was not evaluated; set only if `label` is `not_evaluated`."""
         if self.label is not Label.NOT_EVALUATED:
             return None
         repeats = (repeat.reason for repeat in self.repeats if repeat.reason is not None)
@@ -161,10 +319,10 @@ class RunResult(Struct, frozen=True, gc=False):
             raise AssertionError(str(self))
 
     def passes(self, coverage: Coverage = "strict") -> bool:
-        """Return whether sessions were found and none failed; of goldens with `repeat`, whether enough runs passed.
+        """Return whether there are sessions, none failed, and enough runs passed of each golden with `repeat`.
 
-        `strict` also asks that nothing went unevaluated, on any level, for another reason than that nothing was
-        expected or no golden wanted the session, and that every golden was seen. `lenient` does not.
+        `strict` also requires that every golden was seen, and that sessions, turns, calls and metrics were evaluated,
+        unless nothing was expected or the session has no golden. `lenient` does not.
         """
         if not self.sessions or any(session.failed for session in self.sessions if not session.repeated):
             return False
@@ -175,11 +333,11 @@ class RunResult(Struct, frozen=True, gc=False):
 
     @property
     def repeats(self) -> tuple[RepeatResult, ...]:
-        """Goldens with `repeat`, each judged over its runs."""
+        """The results of goldens with `repeat`."""
         return repeats_of(self.sessions)
 
     def _unevaluated(self) -> Iterator[Reason]:
-        """List why something was not evaluated that should have been."""
+        """Yield why something was not evaluated, except for harmless reasons."""
         for session in self.sessions:
             calls = (call.verdict.reason for turn in session.turns for call in turn.calls)
             turns = (turn.verdict.reason for turn in session.turns)
@@ -215,7 +373,9 @@ class RunResult(Struct, frozen=True, gc=False):
 
     def __repr__(self) -> str:
         score = "" if self.score is None else f" {self.score:.3g}"
-        wrong = next((one for one in self.sessions if one.label is not Label.PASS and is_interesting(one)), None)
+        wrong = next(
+            (found for found in self.sessions if found.label is not Label.PASS and is_interesting(found)), None
+        )
         first = next(_lines(self)) if wrong is None else session_difference(wrong)
         return short_repr(self, f"{self.label}{score}, {counted(len(self.sessions), 'session')}; {first}")
 
@@ -224,7 +384,7 @@ class RunResult(Struct, frozen=True, gc=False):
         return html_table(next(_lines(self)), CALL_COLUMNS, rows)
 
 
-_MOST_SESSIONS = 50
+_MAX_SESSIONS = 50
 
 
 def _lines(run: RunResult) -> Iterator[str]:
@@ -236,32 +396,32 @@ def _lines(run: RunResult) -> Iterator[str]:
     if not labels:
         yield "nothing was recognised: no session in what was read"
     interesting = [session for session in run.sessions if is_interesting(session)]
-    for session in interesting[:_MOST_SESSIONS]:
+    for session in interesting[:_MAX_SESSIONS]:
         yield from session_lines(session)
-    if len(interesting) > _MOST_SESSIONS:
-        yield f"... and {counted(len(interesting) - _MOST_SESSIONS, 'session')} more"
+    if len(interesting) > _MAX_SESSIONS:
+        yield f"... and {counted(len(interesting) - _MAX_SESSIONS, 'session')} more"
     for repeat in run.repeats:
         yield f"{verdict_text(repeat.verdict)} golden {shown_name(repeat.golden.key)}: {repeat}"
-    for golden in run.never_seen[:_MOST_SESSIONS]:
+    for golden in run.never_seen[:_MAX_SESSIONS]:
         yield f"never seen: golden {shown_name(golden.key)}{f' of {golden.golden_set}' if golden.golden_set else ''}"
-    if len(run.never_seen) > _MOST_SESSIONS:
-        yield f"... and {counted(len(run.never_seen) - _MOST_SESSIONS, 'golden')} more"
-    for problem in run.problems[:_MOST_SESSIONS]:
+    if len(run.never_seen) > _MAX_SESSIONS:
+        yield f"... and {counted(len(run.never_seen) - _MAX_SESSIONS, 'golden')} more"
+    for problem in run.problems[:_MAX_SESSIONS]:
         yield f"problem: {problem}"
 
 
 @dataclass(frozen=True, slots=True)
 class Scorer:
-    """What is asked for of every session; a golden may ask for more of its own."""
+    """The criterion, preset and metrics for every session; a golden may have its own as well."""
 
     criterion: Criterion | None = None
-    """Replaces every criterion of goldens; None: those hold."""
+    """Replaces every criterion of the goldens; None: the goldens' own criteria apply."""
     preset: ChosenPreset | None = None
-    """Scores in the place of `tool_parameter_match`; None: what the golden says, if anything."""
+    """Replaces `tool_parameter_match`; None: the golden's own preset, if any."""
     metrics: tuple[ChosenMetric, ...] = ()
-    """Judge beside it."""
+    """Additional metrics."""
     run: MetricRunner = run_in_this_thread
-    """Runs metrics that are not goldspan's own."""
+    """Runs metrics that are not built in."""
 
     def score(self, golden: Golden | Ambiguous | None, session: Session, *, final: bool = True) -> SessionResult:
         """Score one run of a session, as `score_run` does."""
@@ -278,12 +438,12 @@ class Scorer:
         return replace(result, metrics=metrics) if metrics else result
 
     def reads_content(self, goldens: Sequence[Golden]) -> bool:
-        """Whether what is asked for may read more of a session than its calls: messages, definitions, results."""
+        """Whether scoring may read more of a session than its calls: messages, tool definitions, results."""
         presets = {golden.preset.name for golden in goldens if golden.preset is not None}
         names = {choice.name for golden in goldens for choice in golden.metrics}
         if self.preset is not None:
             presets = {self.preset.name}
-        names.update(one.metric.name for one in self.metrics)
+        names.update(choice.metric.name for choice in self.metrics)
         if any(PRESETS[name].needs for name in presets & PRESETS.keys()) or not names <= BUILT_IN_METRICS.keys():
             return True
         return any(_asks_results(call) for golden in goldens for call in golden.all_calls())
@@ -295,7 +455,7 @@ def scorer_of(
     metrics: Iterable[MetricSource] = (),
     run: MetricRunner = run_in_this_thread,
 ) -> Scorer:
-    """Return the scorer for what is asked for; a preset is its name, or a mapping of `name` and its options.
+    """Return a scorer. A preset is its name, or a mapping of `name` and its options.
 
     Raises CriterionError if there is no such preset, or it has no such option. Raises MetricError if there is no such
     metric.
@@ -309,7 +469,7 @@ def scorer_of(
 
 
 def _asks_results(call: ExpectedCall) -> bool:
-    """Whether what an earlier call returned is expected somewhere in the arguments."""
+    """Whether an expected argument has the matcher `$from_result`."""
     if call.values is call.args:
         return False
     waiting: list[JsonValue] = list(call.args.values())

@@ -18,7 +18,7 @@ JsonValue = Any
 
 
 class Capture(StrEnum):
-    """What is known of recorded content. Absent, elided, redacted and cut are different facts, none of them `{}`."""
+    """How recorded content was captured. Content that was not captured is unknown, not empty."""
 
     CAPTURED = "captured"
     NOT_CAPTURED = "not_captured"
@@ -35,7 +35,7 @@ class SpanRef(NamedTuple):
 
 
 class Content(Struct, frozen=True, gc=False, omit_defaults=True):
-    """Recorded content as it was written, with what is known of it; decoded when asked for."""
+    """Recorded content as it was written, and how it was captured; decoded on use."""
 
     raw: object = None
     """The attribute's value: most often JSON text, sometimes a decoded value, `None` unless something was recorded."""
@@ -58,7 +58,7 @@ NO_CONTENT = Content()
 
 
 class _TakesArgs(StructMeta):
-    """Lets `args=` stand for `arguments=`, as golden files and ADK call them."""
+    """Accepts `args=` for `arguments=`, the name in golden files and in ADK."""
 
     if not TYPE_CHECKING:  # type checkers know `arguments`
 
@@ -86,13 +86,13 @@ class ToolCall(Struct, frozen=True, gc=False, metaclass=_TakesArgs):
     start: int = 0
     end: int = 0
     error: str | None = None
-    """Why the call failed, as far as recorded: `error.type`, a status message or `error`; `None` if it did not."""
+    """Why the call failed: the recorded `error.type`, status message or `error`; `None` if it did not fail."""
     requested: bool = False
-    """A model asked for it, and no execution of it was seen."""
+    """A model requested the call, and no execution was seen."""
     rejected: bool = False
     """A request that was refused, invalid or denied: its tool was executed in this turn, but not for this request."""
     batch: int = 0
-    """Calls of one turn with the same number were asked for at once; their order means nothing. 0: in no batch."""
+    """Calls of a turn with the same number are parallel calls: their order does not matter. 0: no batch."""
     span: SpanRef | None = None
     """The outermost span of the execution, which carries the results."""
     evidence: tuple[SpanRef, ...] = ()

@@ -1,4 +1,4 @@
-"""One turn against what was expected of it: alignment, what became of each call, and the turn's own verdict."""
+"""Score one turn against its expected calls: align the calls, compare each pair, and aggregate the scores."""
 
 from __future__ import annotations
 
@@ -8,27 +8,25 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from goldspan.scoring.align.alignment import Alignment, Judge, Pair, align
-from goldspan.scoring.call_history import CallHistory
+from goldspan.scoring.align.alignment import Alignment, Pair, PairScorer, align
+from goldspan.scoring.call_context import CallContext, CallHistory, DeclaredDefaults
 from goldspan.scoring.call_match import (
-    ANYTHING,
     FAILED,
+    ONE_EXACTLY,
     PASSED,
-    RIGHT,
-    WRONG,
-    CallContext,
+    UNBOUNDED,
+    ZERO_EXACTLY,
     CallMatch,
     CallScore,
     ScoreBounds,
+    call_rules,
     extra_arguments,
 )
 from goldspan.scoring.comparison import ONE, ZERO
 from goldspan.scoring.criterion import Criterion
-from goldspan.scoring.expected_turn import ExpectedTurn
 from goldspan.scoring.goldens.golden import ANY_TOOL, ExpectedCall
 from goldspan.scoring.results import CallResult, TurnResult
 from goldspan.scoring.sessions import ToolCall, Turn
-from goldspan.scoring.tool_definitions import DeclaredDefaults
 from goldspan.scoring.verdict import (
     REASON_OF_CAPTURE,
     Label,
@@ -40,199 +38,57 @@ from goldspan.scoring.verdict import (
     why_not_known,
 )
 
-
-class AlignedCalls(NamedTuple):
-    """The partner of each expected call, and what came to light on the way."""
-
-    partners: Sequence[int | None]
-    judged: Mapping[int, CallScore]
-    """By expected call, what some of the pairs were judged as already."""
-    approximate: bool
-
-
-def best_partners(
-    matches: Sequence[CallMatch], calls: Sequence[ToolCall], criterion: Criterion, batches: Sequence[int] | None
-) -> AlignedCalls:
-    """Align calls by what is known of them. `batches` replaces the batch numbers of the calls."""
-    judged: dict[int, CallScore] = {}
-    for index, (match, call) in enumerate(zip(matches, calls, strict=False)):
-        if match.expected.name != call.name:
-            break
-        found = match.judge(call)
-        if not match.is_perfect(call, found):
-            break
-        judged[index] = found
-    if len(judged) == len(matches):
-        return AlignedCalls(range(len(matches)), judged, approximate=False)
-    alignment = align_calls(matches, calls, lambda row, column: matches[row].pair(calls[column]), criterion, batches)
-    kept = {index: found for index, found in judged.items() if alignment.partners[index] == index}
-    return AlignedCalls(alignment.partners, kept, alignment.approximate)
-
-
-def align_calls(
-    matches: Sequence[CallMatch],
-    calls: Sequence[ToolCall],
-    judge: Judge,
-    criterion: Criterion,
-    batches: Sequence[int] | None,
-) -> Alignment:
-    """Align calls by what `judge` says of pairs. `batches` replaces the batch numbers of the calls."""
-    if criterion.parallel_calls == "in_order":
-        batches = None
-    elif batches is None:
-        batches = [call.batch for call in calls]
-    return align(
-        [match.expected.name for match in matches],
-        [call.name for call in calls],
-        judge,
-        ordered=criterion.ordered,
-        batches=batches,
-        groups=[match.expected.group for match in matches],
-        optional=[match.expected.optional for match in matches],
-    )
-
-
-# A call that is unknown may turn out to be the right one: a turn fails only if it does so whatever that may be.
-
-
-def reason_of_unknown(matches: Sequence[CallMatch], calls: Sequence[ToolCall]) -> Reason | None:
-    """Return why the first call is unknown of those that could stand for an expected one, if one is."""
-    names = {match.expected.name for match in matches}
-    reasons = (why_hidden(call) for call in calls if call.name in names)
-    return next((why for why in reasons if why is not None), None)
-
-
-def most_of_each(
-    matches: Sequence[CallMatch], calls: Sequence[ToolCall], criterion: Criterion, batches: Sequence[int] | None
-) -> list[Fraction]:
-    """Return what the calls that are needed would be worth if all that is unknown were right, in the best alignment."""
-
-    def judge(row: int, column: int) -> Pair | None:
-        pair = matches[row].pair(calls[column])
-        return None if pair is None else Pair(pair.score + pair.room)
-
-    partners = align_calls(matches, calls, judge, criterion, batches).partners
-    pairs = [None if partner is None else judge(row, partner) for row, partner in enumerate(partners)]
-    return [
-        ZERO if pair is None else pair.score
-        for match, pair in zip(matches, pairs, strict=True)
-        if not match.expected.optional
-    ]
-
-
-# A forbidden call with arguments is violated by every call that has these, whatever else it stands for; one without, by
-# every call of its tool that stands for no expected one.
-
-_KEPT = Verdict(None, Label.PASS)
-_VIOLATED = Verdict(None, Label.FAIL)
-
-
-def judge_forbidden(
-    forbidden: Sequence[CallMatch],
-    calls: Sequence[CallResult],
-    unexpected: Sequence[CallResult],
-    unseen: Reason | None,
-) -> tuple[list[CallResult], list[CallResult], Verdict]:
-    """Mark the calls that were made although they are forbidden, and say whether what is forbidden was left alone.
-
-    `unseen` is a reason why there may be calls that were not seen.
-    """
-    specific = [match for match in forbidden if match.expected.args]
-    kept = _KEPT if unseen is None else Verdict(None, Label.NOT_EVALUATED, unseen)
-    marked: list[CallResult] = []
-    for result in (*calls, *unexpected):
-        call = result.actual if result.aligned or result.unexpected else None
-        matches = specific if result.aligned else forbidden
-        violated, reason = (None, None) if call is None else _violated(matches, call)
-        if call is not None and result.aligned:
-            reason = reason or _why_unsure(forbidden, call)
-        if violated is not None:
-            kept = _VIOLATED
-            marked.append(replace(result, violates=violated, verdict=Verdict(result.verdict.exact, Label.FAIL)))
-            continue
-        if reason is not None and kept is not _VIOLATED:
-            kept = Verdict(None, Label.NOT_EVALUATED, kept.reason or reason)
-        unknown = reason is not None and result.unexpected
-        marked.append(replace(result, verdict=Verdict(None, Label.NOT_EVALUATED, reason)) if unknown else result)
-    return marked[: len(calls)], marked[len(calls) :], kept
-
-
-def with_forbidden(verdict: Verdict, kept: Verdict | None) -> Verdict:
-    """Return a verdict on what is expected together with that on what is forbidden."""
-    if kept is None:
-        return verdict
-    nothing = verdict.reason is Reason.NOTHING_EXPECTED
-    if kept.label is Label.FAIL:
-        return Verdict(verdict.exact, Label.FAIL)
-    if kept.label is Label.PASS:
-        return _KEPT if nothing else verdict
-    if verdict.label is Label.PASS or nothing:
-        return Verdict(verdict.exact, Label.NOT_EVALUATED, kept.reason)
-    return verdict
-
-
-def all_kept(parts: Iterable[Verdict | None]) -> Verdict | None:
-    """Return whether what is forbidden in several turns was left alone in all of them; none where nothing is."""
-    some = [part for part in parts if part is not None]
-    order = (Label.FAIL, Label.NOT_EVALUATED, Label.PASS)
-    return min(some, key=lambda part: order.index(part.label), default=None)
-
-
-def _violated(forbidden: Sequence[CallMatch], call: ToolCall) -> tuple[ExpectedCall | None, Reason | None]:
-    """Return the first forbidden call that a call is, else why that cannot be told of one, if it cannot."""
-    unknown: Reason | None = None
-    for match in forbidden:
-        if match.expected.name not in (ANY_TOOL, call.name):
-            continue
-        reason = _unknown(match, call)
-        if reason is None and match.may_be(call):
-            return match.expected, None
-        unknown = unknown or reason
-    return None, unknown
-
-
-def _why_unsure(forbidden: Sequence[CallMatch], call: ToolCall) -> Reason | None:
-    """Say why a call may yet turn out to stand for no expected one, where that would be a violation."""
-    if not any(not match.expected.args and match.expected.name in (ANY_TOOL, call.name) for match in forbidden):
-        return None
-    return why_hidden(call)
-
-
-def _unknown(match: CallMatch, call: ToolCall) -> Reason | None:
-    """Say why it is not known whether a call has the forbidden arguments, if that depends on what is not known."""
-    wanted = match.expected.args
-    if not wanted:
-        return None
-    actual, hidden = arguments_of(call), call.argument_captures
-    if actual is None:
-        return why_not_known(call)
-    secret = [name for name in wanted if is_hidden(hidden, name)]
-    if not secret or not match.may_be(call):
-        return None
-    return REASON_OF_CAPTURE[hidden[secret[0]]]
-
-
 NOT_EXPECTED = Verdict(None, Label.NOT_EVALUATED, Reason.NOTHING_EXPECTED)
-"""Of calls that stand for no expected one, and of turns of which nothing is expected."""
+"""The verdict on unexpected calls, and on turns without expected calls."""
 
-_BETTER = (Label.FAIL, Label.NOT_EVALUATED, Label.PASS)
-_NEAREST_OF = 200
-"""How many left-over calls of a name are looked at for near misses."""
+_WORST_TO_BEST = (Label.FAIL, Label.NOT_EVALUATED, Label.PASS)
+_NEAR_MISS_CANDIDATES = 200
+"""Maximum number of unaligned calls of one tool to search for near misses."""
+
+
+class ExpectedTurn:
+    """The expected calls of a turn, each with the rules for its arguments, and the criterion of the turn."""
+
+    __slots__ = ("calls", "criterion", "forbidden", "index", "places", "uses_history")
+
+    def __init__(
+        self,
+        calls: Sequence[ExpectedCall],
+        criterion: Criterion,
+        criteria: Sequence[Criterion],
+        index: int | None = None,
+    ) -> None:
+        """`criteria` has a criterion for each call; `index` is the position among the golden's turns."""
+        self.calls = [call_rules(call, own) for call, own in zip(calls, criteria, strict=True)]
+        self.criterion = criterion
+        self.index = index
+        self.places = [place for place, call in enumerate(calls) if not call.forbidden]
+        """Positions of the calls that are not forbidden."""
+        self.forbidden = len(self.places) < len(calls)
+        self.uses_history = any(argument.special for call in self.calls for argument in call.arguments)
+        """An expected value may depend on the result of an earlier call."""
+
+
+def expected_turn(
+    calls: Sequence[ExpectedCall], criterion: Criterion, override: Criterion | None, index: int | None = None
+) -> ExpectedTurn:
+    """Return the expected calls with their criteria; `override` replaces the calls' own."""
+    return ExpectedTurn(calls, criterion, [override or call.criterion or criterion for call in calls], index)
 
 
 class TurnScore(NamedTuple):
-    """A turn's result, and what the score may be once everything unknown were known."""
+    """A turn's result, and the bounds of its score while something is unknown."""
 
     result: TurnResult
-    bounds: ScoreBounds = ANYTHING
-    kept: Verdict | None = None
-    """Whether what is forbidden was left alone; none where nothing is."""
+    bounds: ScoreBounds = UNBOUNDED
+    forbidden: Verdict | None = None
+    """The verdict on forbidden calls; None if no call is forbidden."""
     counts: bool = True
-    """Something is expected of the turn."""
+    """The turn has expected calls, so that it counts towards the mean of its session."""
 
 
 def score_calls(
-    golden: ExpectedTurn,
+    expected: ExpectedTurn,
     turn: Turn | None,
     *,
     turn_index: int | None = None,
@@ -240,166 +96,266 @@ def score_calls(
     batches: Sequence[int] | None = None,
     history: CallHistory | None = None,
 ) -> TurnScore:
-    """Score a turn; without one, every expected call is missing.
+    """Score a turn; if it is None, every expected call is missing.
 
-    `unseen` is a reason why there may be calls that were not seen: expected calls without a partner are then not
-    evaluated. `batches` replaces the batch numbers of the calls. `history` has what earlier calls returned.
+    `unseen` is the reason why calls may be missing from the recording: expected calls without a partner are then not
+    evaluated. `batches` replaces the batch numbers of the calls. `history` has the results of earlier calls.
     """
     if turn is not None and not turn.calls_visible:
         unseen = unseen or Reason.CALLS_NOT_VISIBLE
+    criterion = expected.criterion
     context = CallContext(history, None if turn is None else DeclaredDefaults(turn.tool_definitions))
-    matches = [CallMatch(golden.calls[place], context) for place in golden.places]
+    matches = [CallMatch(expected.calls[place], context) for place in expected.places]
     calls = turn.calls if turn is not None else ()
-    partners, known, approximate = best_partners(matches, calls, golden.criterion, batches)
-    scored = _Scored(matches, golden.places, calls, partners, known, unseen)
-    penalized = len(scored.unexpected) if golden.criterion.extra_calls == "penalize" else 0
-    verdict, bounds = NOT_EXPECTED, ANYTHING
-    if scored.counted:
-        verdict, bounds = _verdict(scored.counted, scored.bounds, golden.criterion, penalized, unseen)
-        if bounds.most < 1 and (why := reason_of_unknown(matches, calls)) is not None:
-            most = most_of_each(matches, calls, golden.criterion, batches)
-            verdict, bounds = _with_room(verdict, bounds, most, golden.criterion, why)
-    kept = None
-    if golden.forbidden:
-        forbidden = [CallMatch(rules, context) for rules in golden.calls if rules.expected.forbidden]
-        scored.calls, scored.unexpected, kept = judge_forbidden(forbidden, scored.calls, scored.unexpected, unseen)
-        verdict = with_forbidden(verdict, kept)
-    result = _result(golden, scored, verdict, turn, turn_index, approximate=approximate)
-    return TurnScore(result, bounds, kept, bool(scored.counted))
-
-
-class _Scored:
-    """What became of the calls of a turn, once each has its partner."""
-
-    __slots__ = ("bounds", "calls", "counted", "unexpected")
-
-    def __init__(
-        self,
-        matches: Sequence[CallMatch],
-        places: Sequence[int],
-        calls: Sequence[ToolCall],
-        partners: Sequence[int | None],
-        judged: Mapping[int, CallScore],
-        unseen: Reason | None,
-    ) -> None:
-        self.calls: list[CallResult] = []
-        self.counted: list[CallResult] = []
-        """Those that count towards the mean, with their bounds."""
-        self.bounds: list[ScoreBounds] = []
-        taken = {partner for partner in partners if partner is not None}
-        left = [index for index in range(len(calls)) if index not in taken] if len(taken) < len(calls) else []
-        self.unexpected = [
-            CallResult(NOT_EXPECTED, actual=calls[index], actual_index=index)
-            for index in left
-            if not calls[index].rejected
-        ]
-        nearest = _near_misses(matches, partners, calls, left) if left and len(taken) < len(matches) else {}
-        for row, (match, partner, place) in enumerate(zip(matches, partners, places, strict=True)):
-            if partner is not None:
-                found = judged.get(row) or match.judge(calls[partner])
-                result = CallResult(
-                    found.verdict,
-                    match.expected,
-                    place,
-                    calls[partner],
-                    partner,
-                    found.arguments,
-                    found.extra,
-                    aligned=True,
-                )
-                within = found.bounds
-            elif match.expected.optional:
-                continue
-            else:
-                result = _missing(match, place, calls, nearest.get(row), unseen)
-                within = WRONG if unseen is None else ANYTHING
-            self.calls.append(result)
-            if not match.expected.optional:
-                self.counted.append(result)
-                self.bounds.append(within)
-
-
-def _result(
-    golden: ExpectedTurn,
-    scored: _Scored,
-    verdict: Verdict,
-    turn: Turn | None,
-    turn_index: int | None,
-    *,
-    approximate: bool,
-) -> TurnResult:
-    calls = turn.calls if turn is not None else ()
-    return TurnResult(
+    aligned = _align_known(matches, calls, criterion, batches)
+    results, bounds_of = _call_results(matches, expected.places, calls, aligned, unseen)
+    unexpected = _unexpected_results(calls, aligned.partners)
+    counted = [result for result in results if not result.optional]
+    verdict, bounds, forbidden = NOT_EXPECTED, UNBOUNDED, None
+    if counted:
+        penalized = len(unexpected) if criterion.extra_calls == "penalize" else 0
+        verdict, bounds = _verdict(counted, bounds_of, criterion, penalized, unseen)
+        if bounds.highest < 1 and (reason := _first_unknown(matches, calls)) is not None:
+            highest = _highest_scores(matches, calls, criterion, batches)
+            bounds = ScoreBounds(bounds.lowest, max(bounds.highest, _aggregate(highest, 0, criterion.turn_score)))
+            if verdict.label is Label.FAIL and bounds.highest >= criterion.exact_threshold:
+                verdict = Verdict(verdict.exact, Label.NOT_EVALUATED, reason)
+    if expected.forbidden:
+        rules = [CallMatch(rules, context) for rules in expected.calls if rules.expected.forbidden]
+        results, unexpected, forbidden = _check_forbidden(rules, results, unexpected, unseen)
+        verdict = with_forbidden(verdict, forbidden)
+    result = TurnResult(
         verdict,
-        tuple(scored.calls),
-        tuple(scored.unexpected),
+        tuple(results),
+        tuple(unexpected),
         tuple(call for call in calls if call.rejected),
         turn,
         turn_index,
-        golden.index,
-        calls_expected=len(scored.counted),
-        calls_evaluated=sum(result.verdict.exact is not None for result in scored.counted),
-        calls_matched=sum(result.aligned for result in scored.counted),
-        approximate=approximate,
+        expected.index,
+        calls_expected=len(counted),
+        calls_evaluated=sum(result.verdict.exact is not None for result in counted),
+        calls_matched=sum(result.aligned for result in counted),
+        approximate=aligned.approximate,
     )
+    return TurnScore(result, bounds, forbidden, bool(counted))
 
 
-def best_of(scored: Sequence[TurnScore]) -> TurnScore:
-    """Return the best of what a turn is worth by each alternative; of equals, the first.
+def best_alternative(scores: Sequence[TurnScore]) -> TurnScore:
+    """Return the best score among the alternatives of a turn, the first of equals.
 
-    What may pass comes before what fails, then what leaves alone what is forbidden, then the score.
+    The label decides first, then the verdict on forbidden calls, then the score.
     """
-    if len(scored) == 1:
-        return scored[0]
-    best = max(range(len(scored)), key=lambda index: (*_worth(scored[index]), -index))
-    kept = scored[best].kept
-    alike = [one.bounds for one in scored if (one.kept and one.kept.label) == (kept and kept.label)]
+    if len(scores) == 1:
+        return scores[0]
+    best = max(range(len(scores)), key=lambda index: (*_rank(scores[index]), -index))
+    forbidden = scores[best].forbidden
+    label = forbidden and forbidden.label
+    comparable = [score.bounds for score in scores if (score.forbidden and score.forbidden.label) == label]
     return TurnScore(
-        replace(scored[best].result, alternative=best),
-        ScoreBounds(max(one.least for one in alike), max(one.most for one in alike)),
-        kept,
-        scored[best].counts,
+        replace(scores[best].result, alternative=best),
+        ScoreBounds(max(bounds.lowest for bounds in comparable), max(bounds.highest for bounds in comparable)),
+        forbidden,
+        scores[best].counts,
     )
 
 
-def _worth(scored: TurnScore) -> tuple[float | Fraction, ...]:
-    result, kept = scored.result, scored.kept
+def _rank(score: TurnScore) -> tuple[float | Fraction, ...]:
+    result, forbidden = score.result, score.forbidden
     return (
-        -1 if result.verdict.reason is Reason.NOTHING_EXPECTED else _BETTER.index(result.verdict.label),
-        len(_BETTER) if kept is None else _BETTER.index(kept.label),
+        -1 if result.verdict.reason is Reason.NOTHING_EXPECTED else _WORST_TO_BEST.index(result.verdict.label),
+        len(_WORST_TO_BEST) if forbidden is None else _WORST_TO_BEST.index(forbidden.label),
         Fraction(-1) if result.verdict.exact is None else result.verdict.exact,
-        scored.bounds.least,
+        score.bounds.lowest,
         result.calls_evaluated - result.calls_expected,
         result.calls_matched,
         -len(result.unexpected_calls),
     )
 
 
+# Align the calls.
+
+
+class _AlignedCalls(NamedTuple):
+    """The partner of each expected call."""
+
+    partners: Sequence[int | None]
+    scores: Mapping[int, CallScore]
+    """The scores of pairs that the alignment already compared in full, by expected call."""
+    approximate: bool
+
+
+def _align_known(
+    matches: Sequence[CallMatch], calls: Sequence[ToolCall], criterion: Criterion, batches: Sequence[int] | None
+) -> _AlignedCalls:
+    """Align calls by their known arguments. Calls that match perfectly in order need no search."""
+    scores: dict[int, CallScore] = {}
+    for index, (match, call) in enumerate(zip(matches, calls, strict=False)):
+        if match.expected.name != call.name:
+            break
+        score = match.compare(call)
+        if not match.is_perfect(call, score):
+            break
+        scores[index] = score
+    if len(scores) == len(matches):
+        return _AlignedCalls(range(len(matches)), scores, approximate=False)
+    alignment = _align(matches, calls, lambda row, column: matches[row].pair(calls[column]), criterion, batches)
+    aligned = {index: score for index, score in scores.items() if alignment.partners[index] == index}
+    return _AlignedCalls(alignment.partners, aligned, alignment.approximate)
+
+
+def _align(
+    matches: Sequence[CallMatch],
+    calls: Sequence[ToolCall],
+    pair_scorer: PairScorer,
+    criterion: Criterion,
+    batches: Sequence[int] | None,
+) -> Alignment:
+    if criterion.parallel_calls == "in_order":
+        batches = None
+    elif batches is None:
+        batches = [call.batch for call in calls]
+    return align(
+        [match.expected.name for match in matches],
+        [call.name for call in calls],
+        pair_scorer,
+        ordered=criterion.ordered,
+        batches=batches,
+        groups=[match.expected.group for match in matches],
+        optional=[match.expected.optional for match in matches],
+    )
+
+
+def _first_unknown(matches: Sequence[CallMatch], calls: Sequence[ToolCall]) -> Reason | None:
+    """Return the reason of the first call with unknown arguments whose tool is expected, if any.
+
+    Such a call may be a better partner than its known arguments show. The turn fails only if it fails in that case too.
+    """
+    names = {match.expected.name for match in matches}
+    reasons = (why_hidden(call) for call in calls if call.name in names)
+    return next((reason for reason in reasons if reason is not None), None)
+
+
+def _highest_scores(
+    matches: Sequence[CallMatch], calls: Sequence[ToolCall], criterion: Criterion, batches: Sequence[int] | None
+) -> list[Fraction]:
+    """Return the scores of the required calls if everything unknown were right, in the best alignment for that."""
+
+    def highest(row: int, column: int) -> Pair | None:
+        pair = matches[row].pair(calls[column])
+        return None if pair is None else Pair(pair.score + pair.possible_gain)
+
+    partners = _align(matches, calls, highest, criterion, batches).partners
+    pairs = [None if partner is None else highest(row, partner) for row, partner in enumerate(partners)]
+    return [
+        ZERO if pair is None else pair.score
+        for match, pair in zip(matches, pairs, strict=True)
+        if not match.expected.optional
+    ]
+
+
+# The result of each call.
+
+
+def _call_results(
+    matches: Sequence[CallMatch],
+    places: Sequence[int],
+    calls: Sequence[ToolCall],
+    aligned: _AlignedCalls,
+    unseen: Reason | None,
+) -> tuple[list[CallResult], list[ScoreBounds]]:
+    """Return the results of the expected calls, and the score bounds of the required ones."""
+    results: list[CallResult] = []
+    bounds: list[ScoreBounds] = []
+    near_misses = _near_misses(matches, calls, aligned.partners)
+    for row, (match, partner, place) in enumerate(zip(matches, aligned.partners, places, strict=True)):
+        expected = match.expected
+        if partner is not None:
+            call = calls[partner]
+            score = aligned.scores.get(row) or match.compare(call)
+            result = CallResult(
+                score.verdict, expected, place, call, partner, score.arguments, score.extra, aligned=True
+            )
+            score_bounds = score.bounds
+        elif expected.optional:
+            continue
+        else:
+            result = _missing_result(match, place, calls, near_misses.get(row), unseen)
+            score_bounds = ZERO_EXACTLY if unseen is None else UNBOUNDED
+        results.append(result)
+        if not expected.optional:
+            bounds.append(score_bounds)
+    return results, bounds
+
+
+def _missing_result(
+    match: CallMatch, place: int, calls: Sequence[ToolCall], near_miss: int | None, unseen: Reason | None
+) -> CallResult:
+    verdict = FAILED if unseen is None else Verdict(None, Label.NOT_EVALUATED, unseen)
+    if near_miss is None:
+        return CallResult(verdict, match.expected, place)
+    call = calls[near_miss]
+    arguments, extra = match.compare(call).arguments, extra_arguments(match.expected, call)
+    return CallResult(verdict, match.expected, place, call, near_miss, arguments, extra)
+
+
+def _unexpected_results(calls: Sequence[ToolCall], partners: Sequence[int | None]) -> list[CallResult]:
+    taken = set(partners)
+    return [
+        CallResult(NOT_EXPECTED, actual=call, actual_index=index)
+        for index, call in enumerate(calls)
+        if index not in taken and not call.rejected
+    ]
+
+
+def _near_misses(
+    matches: Sequence[CallMatch], calls: Sequence[ToolCall], partners: Sequence[int | None]
+) -> dict[int, int]:
+    """Find the most similar unaligned call of the same tool for each missing call."""
+    taken = set(partners)
+    if None not in taken:
+        return {}
+    unaligned: dict[str, list[int]] = {}
+    for index, call in enumerate(calls):
+        if index not in taken:
+            unaligned.setdefault(call.name, []).append(index)
+    nearest: dict[int, int] = {}
+    for row, (match, partner) in enumerate(zip(matches, partners, strict=True)):
+        candidates = unaligned.get(match.expected.name)
+        if partner is None and candidates and not match.expected.optional:
+            best = max(candidates[:_NEAR_MISS_CANDIDATES], key=lambda index: match.similarity(calls[index]))
+            candidates.remove(best)
+            nearest[row] = best
+    return nearest
+
+
+# The verdict on the expected calls.
+
+
 def mean(values: Sequence[Fraction], extra: int = 0) -> Fraction:
-    """Return the exact mean; every extra one counts as a 0."""
+    """Return the exact mean; `extra` is a number of additional zeros."""
     if not extra and (len(values) == 1 or all(value is ONE for value in values)):
         return values[0]
     return sum(values, ZERO) / (len(values) + extra)
 
 
-def _score_of(values: Sequence[Fraction], extra: int, how: str) -> Fraction:
+def _aggregate(values: Sequence[Fraction], extra: int, how: str) -> Fraction:
     if how == "all":
         return ONE if not extra and all(value == 1 for value in values) else ZERO
     return mean(values, extra)
 
 
 def verdict_of(exact: Fraction, threshold: Fraction) -> Verdict:
-    """Return the verdict on a score that is certain."""
+    """Return the verdict on a score without unknown parts."""
     if exact == 1:
         return PASSED
     return Verdict(exact, Label.PASS if exact >= threshold else Label.FAIL)
 
 
 def label_of(bounds: ScoreBounds, threshold: Fraction) -> Label:
-    """Judge by what the score may be: it passes or fails only if it does so whatever the unknown turns out to be."""
-    if bounds.most < threshold:
+    """Return `pass` or `fail` only if every score within the bounds has that label."""
+    if bounds.highest < threshold:
         return Label.FAIL
-    return Label.PASS if bounds.least >= threshold else Label.NOT_EVALUATED
+    return Label.PASS if bounds.lowest >= threshold else Label.NOT_EVALUATED
 
 
 def _verdict(
@@ -409,60 +365,116 @@ def _verdict(
     extra: int,
     unseen: Reason | None,
 ) -> tuple[Verdict, ScoreBounds]:
-    how = criterion.turn_score
-    if not extra and unseen is None and all(one is RIGHT for one in bounds):
-        return PASSED, RIGHT
-    threshold = criterion.exact_threshold
-    if unseen is None and all(one.least is one.most for one in bounds):
-        certain = _score_of([one.least for one in bounds], extra, how)
-        return verdict_of(certain, threshold), RIGHT if certain == 1 else ScoreBounds(certain, certain)
-    least = _score_of([one.least for one in bounds], extra, how)
+    """Return the verdict on a turn and the bounds of its score; `extra` unexpected calls are penalized."""
+    how, threshold = criterion.turn_score, criterion.exact_threshold
+    if not extra and unseen is None and all(bound is ONE_EXACTLY for bound in bounds):
+        return PASSED, ONE_EXACTLY
+    lowest = _aggregate([bound.lowest for bound in bounds], extra, how)
+    if unseen is None and all(bound.lowest is bound.highest for bound in bounds):
+        return verdict_of(lowest, threshold), ONE_EXACTLY if lowest == 1 else ScoreBounds(lowest, lowest)
     if unseen is not None and criterion.extra_calls == "penalize":
-        least = ZERO
-    within = ScoreBounds(least, _score_of([one.most for one in bounds], extra, how))
+        lowest = ZERO
+    total = ScoreBounds(lowest, _aggregate([bound.highest for bound in bounds], extra, how))
     scores = [result.verdict.exact for result in results if result.verdict.exact is not None]
-    exact = _score_of(scores, extra, how) if scores else None
-    label = label_of(within, threshold)
-    reason = None
+    label, reason = label_of(total, threshold), None
     if label is Label.NOT_EVALUATED:
         reasons = (result.verdict.reason for result in results)
-        reason = next((one for one in reasons if one is not None), unseen)
-    return Verdict(exact, label, reason), within
+        reason = next((reason for reason in reasons if reason is not None), unseen)
+    return Verdict(_aggregate(scores, extra, how) if scores else None, label, reason), total
 
 
-def _with_room(
-    verdict: Verdict, within: ScoreBounds, most: Sequence[Fraction], criterion: Criterion, why: Reason
-) -> tuple[Verdict, ScoreBounds]:
-    """Widen bounds by what another alignment may be worth once everything unknown were known."""
-    within = ScoreBounds(within.least, max(within.most, _score_of(most, 0, criterion.turn_score)))
-    if verdict.label is Label.FAIL and within.most >= criterion.exact_threshold:
-        verdict = Verdict(verdict.exact, Label.NOT_EVALUATED, why)
-    return verdict, within
+# Forbidden calls.
+#
+# A forbidden call with arguments is violated by every call that has these arguments, aligned or not. A forbidden call
+# without arguments is violated by every unaligned call of its tool. A violation fails the turn and its session; it does
+# not change scores.
+
+_NOT_VIOLATED = Verdict(None, Label.PASS)
+_VIOLATED = Verdict(None, Label.FAIL)
 
 
-def _near_misses(
-    matches: Sequence[CallMatch], partners: Sequence[int | None], calls: Sequence[ToolCall], left: Sequence[int]
-) -> dict[int, int]:
-    """Find for each expected call without a partner the left-over call of that name that is most like it."""
-    left_of: dict[str, list[int]] = {}
-    for index in left:
-        left_of.setdefault(calls[index].name, []).append(index)
-    nearest: dict[int, int] = {}
-    for index, (match, partner) in enumerate(zip(matches, partners, strict=True)):
-        candidates = left_of.get(match.expected.name)
-        if partner is None and candidates and not match.expected.optional:
-            best = max(candidates[:_NEAREST_OF], key=lambda place: match.likeness(calls[place]))
-            candidates.remove(best)
-            nearest[index] = best
-    return nearest
+def _check_forbidden(
+    forbidden: Sequence[CallMatch],
+    calls: Sequence[CallResult],
+    unexpected: Sequence[CallResult],
+    unseen: Reason | None,
+) -> tuple[list[CallResult], list[CallResult], Verdict]:
+    """Mark the calls that violate a forbidden call, and return the verdict on all of them.
+
+    `unseen` is the reason why calls may be missing from the recording.
+    """
+    with_arguments = [match for match in forbidden if match.expected.args]
+    total = _NOT_VIOLATED if unseen is None else Verdict(None, Label.NOT_EVALUATED, unseen)
+    marked: list[CallResult] = []
+    for result in (*calls, *unexpected):
+        call = result.actual if result.aligned or result.unexpected else None
+        matches = with_arguments if result.aligned else forbidden
+        violates, reason = (None, None) if call is None else _violation(matches, call)
+        if call is not None and result.aligned:
+            reason = reason or _why_unsure(forbidden, call)
+        if violates is not None:
+            total = _VIOLATED
+            marked.append(replace(result, violates=violates, verdict=Verdict(result.verdict.exact, Label.FAIL)))
+            continue
+        if reason is not None and total is not _VIOLATED:
+            total = Verdict(None, Label.NOT_EVALUATED, total.reason or reason)
+        unknown = reason is not None and result.unexpected
+        marked.append(replace(result, verdict=Verdict(None, Label.NOT_EVALUATED, reason)) if unknown else result)
+    return marked[: len(calls)], marked[len(calls) :], total
 
 
-def _missing(
-    match: CallMatch, index: int, calls: Sequence[ToolCall], near: int | None, unseen: Reason | None
-) -> CallResult:
-    verdict = FAILED if unseen is None else Verdict(None, Label.NOT_EVALUATED, unseen)
-    if near is None:
-        return CallResult(verdict, match.expected, index)
-    call = calls[near]
-    arguments, extra = match.judge(call).arguments, extra_arguments(match.expected, call)
-    return CallResult(verdict, match.expected, index, call, near, arguments, extra)
+def with_forbidden(verdict: Verdict, forbidden: Verdict | None) -> Verdict:
+    """Combine the verdict on expected calls with the verdict on forbidden calls."""
+    if forbidden is None:
+        return verdict
+    nothing_expected = verdict.reason is Reason.NOTHING_EXPECTED
+    if forbidden.label is Label.FAIL:
+        return Verdict(verdict.exact, Label.FAIL)
+    if forbidden.label is Label.PASS:
+        return _NOT_VIOLATED if nothing_expected else verdict
+    if verdict.label is Label.PASS or nothing_expected:
+        return Verdict(verdict.exact, Label.NOT_EVALUATED, forbidden.reason)
+    return verdict
+
+
+def combine_forbidden(verdicts: Iterable[Verdict | None]) -> Verdict | None:
+    """Return the worst of the turns' verdicts on forbidden calls; None if no call is forbidden."""
+    return min(
+        (verdict for verdict in verdicts if verdict is not None),
+        key=lambda verdict: _WORST_TO_BEST.index(verdict.label),
+        default=None,
+    )
+
+
+def _violation(forbidden: Sequence[CallMatch], call: ToolCall) -> tuple[ExpectedCall | None, Reason | None]:
+    """Return the first forbidden call that a call violates, else the reason why this is unknown, if it is."""
+    unknown: Reason | None = None
+    for match in forbidden:
+        if match.expected.name not in (ANY_TOOL, call.name):
+            continue
+        reason = _why_unknown(match, call)
+        if reason is None and match.may_match(call):
+            return match.expected, None
+        unknown = unknown or reason
+    return None, unknown
+
+
+def _why_unsure(forbidden: Sequence[CallMatch], call: ToolCall) -> Reason | None:
+    """Return why an aligned call may turn out to be unexpected, if it would then violate a forbidden call."""
+    if not any(not match.expected.args and match.expected.name in (ANY_TOOL, call.name) for match in forbidden):
+        return None
+    return why_hidden(call)
+
+
+def _why_unknown(match: CallMatch, call: ToolCall) -> Reason | None:
+    """Return why it is unknown whether a call has the forbidden arguments; None if it is known."""
+    expected = match.expected.args
+    if not expected:
+        return None
+    actual, captures = arguments_of(call), call.argument_captures
+    if actual is None:
+        return why_not_known(call)
+    hidden = [name for name in expected if is_hidden(captures, name)]
+    if not hidden or not match.may_match(call):
+        return None
+    return REASON_OF_CAPTURE[captures[hidden[0]]]

@@ -1,4 +1,4 @@
-"""A verdict: the score, its label, and the reason where there is no score."""
+"""A verdict: a score with its label, or the reason why there is no score."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from goldspan.scoring.sessions import Capture, JsonValue, ToolCall
 
 
 class Label(StrEnum):
-    """The one vocabulary of verdicts."""
+    """What a verdict says: `pass`, `fail` or `not_evaluated`."""
 
     PASS = "pass"
     FAIL = "fail"
@@ -41,36 +41,36 @@ class Reason(StrEnum):
 
 
 HARMLESS_REASONS = frozenset({Reason.NOTHING_EXPECTED, Reason.NO_GOLDEN})
-"""Reasons that leave nothing to be desired."""
+"""Reasons that are no cause for concern: there was nothing to evaluate."""
 
 Coverage = Literal["strict", "lenient"]
-"""Whether something that could not be evaluated stands in the way of passing."""
+"""`strict`: anything that could not be evaluated prevents a pass. `lenient`: it does not."""
 
 
 class Verdict(Struct, frozen=True, gc=False):
-    """A score, what it means, and why there is none. Every result has these."""
+    """A score and its label, or the reason why there is no score. Every result has a verdict."""
 
     exact: Fraction | None
-    """The score before rounding, or none where nothing was evaluated."""
+    """The exact score; None if nothing was evaluated."""
     label: Label
     reason: Reason | None = None
-    """Set exactly where `label` is `not_evaluated`."""
+    """Set only if `label` is `not_evaluated`."""
 
     @property
     def score(self) -> float | None:
-        """The score as a float, or none."""
+        """The score as a float, or None."""
         return None if self.exact is None else float(self.exact)
 
 
 class Scored(Struct, frozen=True, gc=False):
-    """A base for results: score, label and reason of their verdict, and whether they passed."""
+    """Base class of results: the score, label and reason of the verdict."""
 
     verdict: Verdict
     """The exact score with its label and reason."""
 
     @property
     def score(self) -> float | None:
-        """The score from 0 to 1, or none where nothing was evaluated."""
+        """The score from 0 to 1; None if nothing was evaluated."""
         return self.verdict.score
 
     @property
@@ -80,7 +80,7 @@ class Scored(Struct, frozen=True, gc=False):
 
     @property
     def reason(self) -> Reason | None:
-        """Why it was not evaluated; set exactly where `label` is `not_evaluated`."""
+        """Why it was not evaluated; set only if `label` is `not_evaluated`."""
         return self.verdict.reason
 
     @property
@@ -98,13 +98,13 @@ class Scored(Struct, frozen=True, gc=False):
         return short_repr(self, str(self))
 
 
+_LONGEST_REPR = 200
+
+
 def short_repr(value: object, text: str) -> str:
     """Return the type and the first line of a text, short enough for pytest to show it whole."""
     line = text.partition("\n")[0]
     return f"<{type(value).__name__} {line if len(line) <= _LONGEST_REPR else line[:_LONGEST_REPR] + '…'}>"
-
-
-_LONGEST_REPR = 200
 
 
 REASON_TEXT: Mapping[Reason, str] = {
@@ -124,7 +124,7 @@ REASON_TEXT: Mapping[Reason, str] = {
     Reason.INCOMPLETE: "spans are missing",
     Reason.EVALUATOR_ERROR: "the metric raised an error",
 }
-"""What each reason means, in every report, message and explanation."""
+"""The words for each reason in reports, messages and explanations."""
 
 REASON_OF_CAPTURE: Mapping[Capture, Reason] = {
     Capture.NOT_CAPTURED: Reason.ARGUMENTS_NOT_CAPTURED,
@@ -135,7 +135,7 @@ REASON_OF_CAPTURE: Mapping[Capture, Reason] = {
 
 
 def arguments_of(call: ToolCall) -> Mapping[str, JsonValue] | None:
-    """Return the arguments of a call, None where they are not known."""
+    """Return the arguments of a call; None if they are unknown."""
     if call.capture != Capture.CAPTURED:
         return None
     arguments: object = call.arguments
@@ -143,22 +143,22 @@ def arguments_of(call: ToolCall) -> Mapping[str, JsonValue] | None:
 
 
 def why_not_known(call: ToolCall) -> Reason:
-    """Say why `arguments_of` has none; captured ones that are no mapping cannot be read."""
+    """Return why `arguments_of` returns None. Captured arguments that are not a mapping count as unparsable."""
     return REASON_OF_CAPTURE[Capture.UNPARSABLE if call.capture == Capture.CAPTURED else call.capture]
 
 
 def is_hidden(captures: Mapping[str, Capture], name: str) -> bool:
-    """Whether the value of an argument is hidden though the call's others are known."""
+    """Whether the value of a single argument is hidden."""
     return captures.get(name, Capture.CAPTURED) != Capture.CAPTURED
 
 
 def why_hidden(call: ToolCall) -> Reason | None:
-    """Say why the arguments of a call, or the first hidden one of them, are not known; none where all are."""
+    """Return why the arguments of a call, or the first hidden argument, are unknown; None if all are known."""
     return next(
         (
-            REASON_OF_CAPTURE[one]
-            for one in (call.capture, *call.argument_captures.values())
-            if one in REASON_OF_CAPTURE
+            REASON_OF_CAPTURE[capture]
+            for capture in (call.capture, *call.argument_captures.values())
+            if capture in REASON_OF_CAPTURE
         ),
         None,
     )

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from goldspan.collector_processor.emit import names
 from goldspan.collector_processor.emit.evaluation import DetailDigest, Evaluation
 from goldspan.scoring.metric_results import MetricResult, MetricTurn
-from goldspan.scoring.results import CallResult, Outcome, SessionResult, TurnResult
+from goldspan.scoring.results import ArgumentOutcome, CallResult, SessionResult, TurnResult
 from goldspan.scoring.sessions import ToolCall, Turn
 
 AttributeValue = str | bool | int | float | tuple[str, ...]
@@ -106,8 +106,8 @@ def _call(evaluation: Evaluation, call: CallResult) -> Attributes:
     if call.expected_index is not None and evaluation.turn_index is not None:
         attributes[names.EXPECTED_CALL.of(metric)] = f"{evaluation.turn_index}.{call.expected_index}"
     lists = {
-        names.MISMATCHED_ARGUMENTS: call.arguments_with(Outcome.MISMATCHED),
-        names.MISSING_ARGUMENTS: call.arguments_with(Outcome.MISSING),
+        names.MISMATCHED_ARGUMENTS: call.arguments_with(ArgumentOutcome.MISMATCHED),
+        names.MISSING_ARGUMENTS: call.arguments_with(ArgumentOutcome.MISSING),
         names.EXTRA_ARGUMENTS: call.extra_arguments,
     }
     return attributes | {key.of(metric): listed for key, found in lists.items() if (listed := tuple(found))}

@@ -19,7 +19,7 @@ from goldspan.collector_processor.emit.attributes import event_attributes, tool_
 from goldspan.collector_processor.emit.evaluation import SHARE, Evaluation, Level
 from goldspan.scoring.errors import GoldspanError
 from goldspan.scoring.metric_results import Range
-from goldspan.scoring.results import CallResult, Outcome
+from goldspan.scoring.results import ArgumentOutcome, CallResult
 from goldspan.scoring.sessions import SpanRef
 from goldspan.scoring.verdict import Reason
 
@@ -153,7 +153,7 @@ class MetricEmitter:
             instruments.unexpected.add(1, common, context)
         else:
             tool = common.get(names.TOOL_NAME.name, "")
-            for outcome in (Outcome.MISMATCHED, Outcome.MISSING):
+            for outcome in (ArgumentOutcome.MISMATCHED, ArgumentOutcome.MISSING):
                 for argument in call.arguments_with(outcome):
                     shown = _shown(f"{tool}\n{argument}", self._arguments, self._name_limit, argument)
                     instruments.argument_mismatches.add(1, common | {names.ARGUMENT.of(metric): shown}, context)

@@ -23,7 +23,7 @@ from goldspan.scoring.json_values import is_mapping, is_sequence, shown, shown_n
 from goldspan.scoring.matchers import escape_literal
 from goldspan.scoring.matchers.kinds.literal import dollar_keys
 from goldspan.scoring.matchers.value_score import MOST_DIFFERING
-from goldspan.scoring.results import ArgumentResult, CallResult, Outcome, TurnResult
+from goldspan.scoring.results import ArgumentOutcome, ArgumentResult, CallResult, TurnResult
 from goldspan.scoring.run import RunResult
 from goldspan.scoring.sessions import JsonValue, Session, ToolCall
 from goldspan.scoring.verdict import Reason
@@ -390,9 +390,9 @@ def _argument_changes(at: Change, call: CallResult, criterion: Criterion) -> Ite
     expected, passed = call_document(call.expected).get("args", {}), call.actual.arguments
     for argument in call.arguments:
         name = argument.name
-        if argument.outcome is Outcome.MISSING:
+        if argument.outcome is ArgumentOutcome.MISSING:
             yield change(("args", name), expected.get(name, NOTHING), NOTHING)
-        elif argument.outcome is Outcome.MISMATCHED:
+        elif argument.outcome is ArgumentOutcome.MISMATCHED:
             sides = expected.get(name, NOTHING), escape_literal(passed[name]) if name in passed else NOTHING
             for path, one, other in _parts(*sides, argument):
                 yield change(("args", name, *path), one, other, sides)

@@ -11,7 +11,7 @@ from fractions import Fraction
 from goldspan.collector_processor.replay.wording import counted, listed, number_text, printable, score_text
 from goldspan.scoring.goldens.golden import Golden
 from goldspan.scoring.metric_results import MetricVerdict
-from goldspan.scoring.results import CallResult, Outcome, SessionResult
+from goldspan.scoring.results import ArgumentOutcome, CallResult, SessionResult
 from goldspan.scoring.run import RunResult
 from goldspan.scoring.verdict import REASON_TEXT, Label, Reason
 
@@ -96,7 +96,7 @@ def _mistakes(calls: list[CallResult]) -> tuple[tuple[str, int], ...]:
         if call.missing:
             found[f"{printable(call.expected.name)} (not called)"] += 1
         else:
-            for outcome in (Outcome.MISMATCHED, Outcome.MISSING):
+            for outcome in (ArgumentOutcome.MISMATCHED, ArgumentOutcome.MISSING):
                 found.update(printable(f"{call.expected.name}.{name}") for name in call.arguments_with(outcome))
     return tuple(found.most_common())
 

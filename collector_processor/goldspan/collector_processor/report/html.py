@@ -44,7 +44,7 @@ from goldspan.collector_processor.report.model import (
 from goldspan.collector_processor.report.terminal import call_text
 from goldspan.scoring.json_values import is_dict, is_list, plain
 from goldspan.scoring.matchers.kinds.literal import dollar_keys
-from goldspan.scoring.results import Outcome
+from goldspan.scoring.results import ArgumentOutcome
 from goldspan.scoring.sessions import JsonValue
 from goldspan.scoring.verdict import Label, Reason
 
@@ -272,7 +272,7 @@ def _call(call: CallReport) -> Iterator[str]:
 
 def _argument(argument: ArgumentReport) -> Iterator[str]:
     kind = "missing" if argument.outcome == "never_called" else argument.outcome
-    if argument.outcome == Outcome.MISMATCHED:
+    if argument.outcome == ArgumentOutcome.MISMATCHED:
         casefold = argument.strategy == "casefold_exact"
         expected, actual = side_by_side(argument.expected, argument.actual, casefold=casefold)
     else:

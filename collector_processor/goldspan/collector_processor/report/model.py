@@ -37,7 +37,7 @@ from goldspan.collector_processor.replay.wording import (
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.goldens.golden import ExpectedCall
 from goldspan.scoring.metric_results import MetricResult, PresetResult
-from goldspan.scoring.results import ArgumentResult, CallResult, Outcome, SessionResult, TurnResult, explain
+from goldspan.scoring.results import ArgumentOutcome, ArgumentResult, CallResult, SessionResult, TurnResult, explain
 from goldspan.scoring.run import RunResult
 from goldspan.scoring.sessions import Capture, JsonValue, ToolCall
 from goldspan.scoring.verdict import REASON_TEXT, Label, Reason
@@ -53,11 +53,11 @@ _LONGEST_ERROR = 40
 """Cells of an error in the note of a call; its facts have all of it."""
 _NOT_EXPECTED, _FORBIDDEN, _REJECTED = "not expected", "forbidden, but called", "requested, never executed"
 _OUTCOMES = {
-    Outcome.MATCHED: "✓ right",
-    Outcome.MISMATCHED: "✗ differs",
-    Outcome.MISSING: "✗ not passed",
-    Outcome.UNKNOWN: "? unknown",
-    Outcome.IGNORED: "ignored",
+    ArgumentOutcome.MATCHED: "✓ right",
+    ArgumentOutcome.MISMATCHED: "✗ differs",
+    ArgumentOutcome.MISSING: "✗ not passed",
+    ArgumentOutcome.UNKNOWN: "? unknown",
+    ArgumentOutcome.IGNORED: "ignored",
 }
 
 
@@ -66,7 +66,7 @@ class ArgumentReport(Struct, frozen=True, gc=False):
 
     name: str
     outcome: str
-    """An `Outcome`, `never_called` where there is no call to compare with, or `extra` for one that was not expected."""
+    """An `ArgumentOutcome`, `never_called` without a call to compare with, or `extra` for an unexpected argument."""
     words: str
     expected: JsonValue | Absent
     actual: JsonValue | Absent
@@ -469,7 +469,7 @@ def _call(call: CallResult) -> CallReport:
 
 
 def _has_wrong_argument(call: CallResult) -> bool:
-    return any(argument.outcome in {Outcome.MISMATCHED, Outcome.MISSING} for argument in call.arguments)
+    return any(argument.outcome in {ArgumentOutcome.MISMATCHED, ArgumentOutcome.MISSING} for argument in call.arguments)
 
 
 def _call_note(call: CallResult) -> str:
@@ -515,11 +515,11 @@ def _arguments(call: CallResult) -> Iterator[ArgumentReport]:
 def _argument(argument: ArgumentResult, made: ToolCall | None) -> ArgumentReport:
     actual: JsonValue | Absent = ABSENT
     unknown = ""
-    if argument.outcome in {Outcome.MATCHED, Outcome.MISMATCHED}:
+    if argument.outcome in {ArgumentOutcome.MATCHED, ArgumentOutcome.MISMATCHED}:
         left_out = made is not None and made.arguments is not None and argument.name not in made.arguments
-        if not (argument.outcome is Outcome.MATCHED and argument.actual is None and left_out):
-            actual = argument.actual
-    elif argument.outcome is Outcome.UNKNOWN and made is not None:
+        if not (argument.outcome is ArgumentOutcome.MATCHED and argument.actual_value is None and left_out):
+            actual = argument.actual_value
+    elif argument.outcome is ArgumentOutcome.UNKNOWN and made is not None:
         capture = made.argument_captures.get(argument.name, made.capture)
         known = capture is Capture.CAPTURED
         unknown = "depends on a result that is not known" if known else CAPTURE_WORDS[capture]
@@ -527,7 +527,7 @@ def _argument(argument: ArgumentResult, made: ToolCall | None) -> ArgumentReport
         printable(argument.name),
         argument.outcome,
         _outcome_words(argument, made),
-        argument.expected,
+        argument.expected_value,
         actual,
         unknown,
         argument.strategy,
@@ -536,12 +536,12 @@ def _argument(argument: ArgumentResult, made: ToolCall | None) -> ArgumentReport
 
 
 def _outcome_words(argument: ArgumentResult, made: ToolCall | None) -> str:
-    if argument.outcome is Outcome.UNKNOWN and made is None:
+    if argument.outcome is ArgumentOutcome.UNKNOWN and made is None:
         return "? never called"
     words = _OUTCOMES[argument.outcome]
     if argument.exact is not None and argument.exact.denominator != 1:
         words += f" {score_text(argument.exact)}"
-    if argument.strategy != "exact" and argument.outcome in {Outcome.MATCHED, Outcome.MISMATCHED}:
+    if argument.strategy != "exact" and argument.outcome in {ArgumentOutcome.MATCHED, ArgumentOutcome.MISMATCHED}:
         words += f" ({argument.strategy})"
     return words if argument.weight == 1 else f"{words}, weight {float(argument.weight):.4g}"
 

@@ -45,7 +45,7 @@ from goldspan.collector_processor.report.model import (
     SessionReport,
     TurnReport,
 )
-from goldspan.scoring.results import Outcome
+from goldspan.scoring.results import ArgumentOutcome
 from goldspan.scoring.verdict import Label
 
 _PIPED_WIDTH = 100
@@ -334,7 +334,7 @@ def _call(page: Page, call: CallReport) -> None:
     if call.note:
         head.append((f"  {call.note}", "" if passed else _STYLES[mark]))
     never_called = call.missing and call.actual is None
-    right = {one.name: one.expected for one in call.arguments if never_called or one.outcome == Outcome.MATCHED}
+    right = {one.name: one.expected for one in call.arguments if never_called or one.outcome == ArgumentOutcome.MATCHED}
     room = page.width - _CALL_INDENT - _cells(head) - 2
     if right and room > 12:
         head.append((f"  {shorten(arguments_text(right), room)}", "dim"))
@@ -378,9 +378,9 @@ def _arguments(page: Page, call: CallReport) -> None:
 
 def _rows(argument: ArgumentReport, *, known: bool) -> Iterator[_Row]:
     unknown = f", {argument.unknown}" if argument.unknown and known else ""
-    if argument.outcome == Outcome.MISSING or unknown:
+    if argument.outcome == ArgumentOutcome.MISSING or unknown:
         yield argument.name, "expected ", one_line(argument.expected), unknown or ", not passed", "", ""
-    if argument.outcome != Outcome.MISMATCHED:
+    if argument.outcome != ArgumentOutcome.MISMATCHED:
         return
     after = "" if argument.strategy == "exact" else f"  ({argument.strategy}"
     if after:

@@ -1,12 +1,12 @@
-"""Which actual call stands for which expected one.
+"""Align expected calls with actual calls, one to one.
 
-Of all alignments one to one, the one with the highest total score; of those, with the most pairs, then with the most
-pairs whose arguments are known, then with the most successful calls, then the one that may still turn out best; of
-those, the one in which each expected call in turn has the earliest actual call. Pairs first would be wrong: f1, f2, f3
-against f2, f3, f9 is worth 2/3, not 0.
+The best alignment has the highest total score. Ties are broken, in this order, by the number of pairs, the number of
+pairs with known arguments, the number of successful calls, the possible gain from unknown values, the share of right
+arguments, and the earliest actual call for each expected call in turn. The number of pairs must not come first: the
+score of f1, f2, f3 against f2, f3, f9 is 2/3, not 0.
 
-The result is exact for up to `LIMIT` pairs of calls that could be looked at. Beyond, calls are aligned in exact
-portions, one after the other, and the alignment is marked as approximate.
+The alignment is exact if there are at most `LIMIT` candidate pairs. Beyond that, it is exact within portions, and it is
+marked as approximate.
 """
 
 from __future__ import annotations
@@ -26,56 +26,57 @@ _LARGEST_SCALE = 1 << 4096
 
 
 class Pair(NamedTuple):
-    """What it is worth to let an actual call stand for an expected one."""
+    """The score of aligning an expected call with an actual call."""
 
     score: Fraction
     known: bool = True
-    """No expected argument's value is unknown."""
+    """The values of all expected arguments are known."""
     successful: bool = True
     """The actual call did not fail."""
-    room: Fraction = Fraction(0)
-    """How much more it may turn out to be worth once everything unknown were known."""
-    likeness: Fraction = Fraction(0)
-    """Breaks ties between pairs whose score says little; 0 to 1, and the same for all perfect pairs of a call."""
+    possible_gain: Fraction = Fraction(0)
+    """How much higher the score is if everything unknown is right."""
+    argument_score: Fraction = Fraction(0)
+    """The share of right arguments, where `score` does not show it. Breaks ties; the same for all perfect pairs of a
+    call."""
 
     @property
     def perfect(self) -> bool:
-        """No other pair can be better."""
+        """Whether no other pair can be better."""
         return self.score == 1 and self.known and self.successful
 
 
 class Alignment(NamedTuple):
-    """The actual call, by position, that stands for each expected one."""
+    """For each expected call, the position of its actual call."""
 
     partners: tuple[int | None, ...]
     approximate: bool = False
 
 
-Judge = Callable[[int, int], Pair | None]
-"""What the pair of an expected and an actual call of one name, by position, is worth; None: may not be aligned."""
+PairScorer = Callable[[int, int], Pair | None]
+"""Scores an expected and an actual call of the same name, by position; None if they may not be aligned."""
 
 
 def align(
     expected: Sequence[str],
     actual: Sequence[str],
-    judge: Judge,
+    pair_scorer: PairScorer,
     *,
     ordered: bool = True,
     batches: Sequence[int] | None = None,
     groups: Sequence[int] | None = None,
     optional: Sequence[bool] | None = None,
 ) -> Alignment:
-    """Align calls by their names and what `judge` says of pairs of one name.
+    """Align calls of the same name by the scores of their pairs.
 
-    `batches` has a number for each actual call: order is free among those with the same number, except 0, which
-    stands for no batch. `groups` has one for each expected call, and order is free among neighbours with the same
-    number. If not `ordered`, neither matters. `optional` expected calls decide only between alignments that are
-    equally good for the others.
+    `batches` has a number for each actual call: calls with the same number may be in any order. 0 means no batch.
+    `groups` has a number for each expected call: neighbours with the same number may be in any order. 0 means no group.
+    Without `ordered`, all calls may be in any order. `optional` expected calls decide only between alignments that are
+    equally good for the required calls.
     """
     names = set(expected)
     columns = [index for index, name in enumerate(actual) if name in names]
     ranks = ranks_of(len(actual), batches if ordered else [1] * len(actual))
-    table = _Table(expected, actual, judge, _starts(len(expected), groups if ordered else None), optional)
+    table = _Table(expected, actual, pair_scorer, _starts(len(expected), groups if ordered else None), optional)
     partners: list[int | None] = [None] * len(expected)
     if len(expected) * len(columns) <= LIMIT:
         exact = _align_exactly(table, range(len(expected)), columns, ranks, partners)
@@ -94,33 +95,33 @@ def align(
 
 
 class _Table:
-    """What pairs are worth, each looked at once, and which rows stand in one group or may be left out."""
+    """The scores of pairs, computed on first use, and the groups and optional flags of the rows."""
 
     def __init__(
         self,
         expected: Sequence[str],
         actual: Sequence[str],
-        judge: Judge,
+        pair_scorer: PairScorer,
         groups: Sequence[int],
         optional: Sequence[bool] | None,
     ) -> None:
-        self.expected, self.actual, self._judge = expected, actual, judge
+        self.expected, self.actual, self._pair_scorer = expected, actual, pair_scorer
         self.groups = groups
-        """For each row where its group begins."""
+        """For each row, the first row of its group."""
         self.optional = optional if optional is not None and any(optional) else None
         self._known: dict[tuple[int, int], Pair | None] = {}
 
     def pair(self, row: int, column: int) -> Pair | None:
         if self.expected[row] != self.actual[column]:
             return None
-        place = (row, column)
-        if place not in self._known:
-            self._known[place] = self._judge(row, column)
-        return self._known[place]
+        key = (row, column)
+        if key not in self._known:
+            self._known[key] = self._pair_scorer(row, column)
+        return self._known[key]
 
 
 def ranks_of(calls: int, batches: Sequence[int] | None) -> Sequence[int]:
-    """Return for each call where its batch begins, which is what orders batches; no batch is one of its own."""
+    """Return for each actual call the first call of its batch. A call without a batch is its own batch."""
     if batches is None:
         return range(calls)
     first: dict[int, int] = {}
@@ -128,7 +129,7 @@ def ranks_of(calls: int, batches: Sequence[int] | None) -> Sequence[int]:
 
 
 def _starts(calls: int, groups: Sequence[int] | None) -> Sequence[int]:
-    """Return for each expected call where its group begins; no group is one of its own."""
+    """Return for each expected call the first call of its group. A call without a group is its own group."""
     if groups is None or not any(groups):
         return range(calls)
     starts: list[int] = []
@@ -149,7 +150,7 @@ def _first_of_each(columns: Sequence[int], actual: Sequence[str], *, ordered: bo
 def _align_exactly(
     table: _Table, rows: range, columns: Sequence[int], ranks: Sequence[int], partners: list[int | None]
 ) -> bool:
-    """Fill in the partners of some rows; whether that is exact."""
+    """Set the partners of some rows, and return whether they are exact."""
     if not rows or not columns:
         return True
     found = _without_rivals(table, rows, columns, ranks) or _first_perfect(table, rows, columns, ranks)
@@ -173,9 +174,10 @@ def _align_exactly(
 def align_weights(
     weights: Sequence[Sequence[int]], expected: Sequence[str], actual: Sequence[str], ranks: Sequence[int] | None
 ) -> list[int | None]:
-    """Align calls by what their pairs are worth: for each row the best column, 0 where the two may not be aligned.
+    """Return the column of each row in the best alignment. A weight of 0 means that the two may not be aligned.
 
-    Columns come in the order of their ranks, and order is free among those of one rank; without ranks, among all.
+    Partners must be in the order of their ranks; columns of the same rank may be in any order. Without ranks, all
+    columns may be in any order.
     """
     if len(weights) == 1:
         [row] = weights
@@ -190,7 +192,7 @@ def align_weights(
 
 
 def _numbered(ranks: Iterable[int]) -> list[list[int]]:
-    """Put the positions of calls with one rank together, in the order of ranks."""
+    """Group the positions of calls by rank, in the order of ranks."""
     places: dict[int, list[int]] = {}
     for position, rank in enumerate(ranks):
         places.setdefault(rank, []).append(position)
@@ -200,7 +202,7 @@ def _numbered(ranks: Iterable[int]) -> list[list[int]]:
 def _without_rivals(
     table: _Table, rows: range, columns: Sequence[int], ranks: Sequence[int]
 ) -> list[int | None] | None:
-    """Give each row the only column of its name, if no two rows or columns share one and none stands in the way."""
+    """Align each row with the only column of its name, if names are unique and the order allows it."""
     column_of = {table.actual[column]: column for column in columns}
     names = [table.expected[row] for row in rows]
     if len(column_of) < len(columns) or len(set(names)) < len(names):
@@ -220,7 +222,7 @@ def _without_rivals(
 
 
 def _first_perfect(table: _Table, rows: range, columns: Sequence[int], ranks: Sequence[int]) -> list[int | None] | None:
-    """Give each row the first perfect partner, if there is one for every row: then nothing can be better."""
+    """Align each row with its first perfect partner, if every row has one. No alignment can be better."""
     if len(rows) > len(columns):
         return None
     found: list[int | None] = []
@@ -240,45 +242,45 @@ def _first_perfect(table: _Table, rows: range, columns: Sequence[int], ranks: Se
 
 
 def _weights(pairs: Sequence[Sequence[Pair | None]], optional: Sequence[bool] | None) -> tuple[list[list[int]], bool]:
-    """Fold all that makes one alignment better than another into one number for each pair; 0 where there is none.
+    """Return an integer weight for each pair, and whether the weights are exact.
 
-    A sum of such numbers is greater exactly where the alignment is better; second, whether they are exact.
+    A weight combines the score with all tie-breakers: the better alignment has the greater sum. 0 means no pair.
     """
-    some = [pair for row in pairs for pair in row if pair is not None]
-    scale = lcm(*{pair.score.denominator for pair in some})
-    fine = lcm(*{part.denominator for pair in some for part in (pair.likeness, pair.room)})
+    possible = [pair for row in pairs for pair in row if pair is not None]
+    scale = lcm(*{pair.score.denominator for pair in possible})
+    fine = lcm(*{part.denominator for pair in possible for part in (pair.argument_score, pair.possible_gain)})
     exact = scale < _LARGEST_SCALE and fine < _LARGEST_SCALE
     scale, fine = min(scale, _LARGEST_SCALE), min(fine, _LARGEST_SCALE)
     most = min(len(pairs), len(pairs[0])) + 1
-    base = most * fine * (most * fine if any(pair.room for pair in some) else 1)
+    base = most * fine * (most * fine if any(pair.possible_gain for pair in possible) else 1)
     folded: dict[tuple[int, int, int, bool, bool], int] = {}
-    for pair in some:
+    for pair in possible:
         if _key(pair) not in folded:
             score = pair.score.numerator * scale // pair.score.denominator
-            likeness = pair.likeness.numerator * fine // pair.likeness.denominator
-            room = pair.room.numerator * fine // pair.room.denominator
+            tie_breaker = pair.argument_score.numerator * fine // pair.argument_score.denominator
+            gain = pair.possible_gain.numerator * fine // pair.possible_gain.denominator
             ranked = ((score * most + 1) * most + pair.known) * most + pair.successful
-            folded[_key(pair)] = ranked * base + room * most * fine + likeness
+            folded[_key(pair)] = ranked * base + gain * most * fine + tie_breaker
     weights = [[0 if pair is None else folded[_key(pair)] for pair in row] for row in pairs]
     if optional is not None:
         beyond = max(folded.values(), default=0) * most + 1
         weights = [
-            row if may_lack else [weight * beyond for weight in row]
-            for row, may_lack in zip(weights, optional, strict=True)
+            row if is_optional else [weight * beyond for weight in row]
+            for row, is_optional in zip(weights, optional, strict=True)
         ]
     return weights, exact
 
 
 def _key(pair: Pair) -> tuple[int, int, int, bool, bool]:
-    """Tell pairs apart quickly: fractions are slow to hash, and most that are equal are one object."""
-    return id(pair.score), id(pair.room), id(pair.likeness), pair.known, pair.successful
+    """Identify equal pairs fast: fractions are slow to hash, and most equal fractions are the same object."""
+    return id(pair.score), id(pair.possible_gain), id(pair.argument_score), pair.known, pair.successful
 
 
 def align_in_order(weights: Sequence[Sequence[int]]) -> list[int | None]:
-    """Align as `align_weights` does where each column has a rank of its own, in their order.
+    """Align as `align_weights` does if each column has its own rank, in ascending order.
 
-    By dynamic programming from the end, then a walk from the start. `best[row]` has for each column, counted from the
-    last, the most that this row and later ones can win from there on.
+    Dynamic programming from the end, then a walk from the start. `best[row]` has for each column, counted from the
+    last, the highest total of this row and later rows from that column on.
     """
     columns = len(weights[0])
     below = [0] * (columns + 1)
@@ -315,11 +317,11 @@ def align_in_order(weights: Sequence[Sequence[int]]) -> list[int | None]:
 
 
 def _in_any_order(weights: Sequence[Sequence[int]], expected: Sequence[str], actual: Sequence[str]) -> list[int | None]:
-    """Align each name by itself: calls of different names never compete."""
+    """Align each name separately: calls of different names never compete."""
     found: list[int | None] = [None] * len(weights)
     for name in dict.fromkeys(expected):
-        rows = [row for row, other in enumerate(expected) if other == name]
-        columns = [column for column, other in enumerate(actual) if other == name]
+        rows = [row for row, row_name in enumerate(expected) if row_name == name]
+        columns = [column for column, column_name in enumerate(actual) if column_name == name]
         matching = Assignment(len(columns))
         for row in rows:
             matching.add([weights[row][column] for column in columns])

@@ -1,9 +1,10 @@
-"""Maximum-weight matching of rows to columns, built row by row, in exact integers and pure Python.
+"""Maximum-weight matching of rows to columns, built row by row, with exact integers in pure Python.
 
-The Hungarian method with prices: every row has a gain and every column a price, none negative, with
-`gain + price >= weight`, equal where row and column are matched, a gain of 0 where a row is left over and a price of 0
-where a column is. Such prices prove a matching best, and name all other best ones: those that use only pairs where
-`gain + price == weight`. Rows are added by shortest augmenting paths, so the best matching of every prefix is known.
+This is the Hungarian method with prices. Every row has a gain and every column has a price, and none is negative.
+`gain + price >= weight` for every pair, with equality for matched pairs. Unmatched rows have gain 0, and unmatched
+columns have price 0. Such prices prove that the matching is optimal. They also describe all other optimal matchings:
+those that use only pairs with `gain + price == weight`. Rows are added by shortest augmenting paths, so the optimal
+matching of every prefix is known.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ _NONE = -1
 
 
 class Assignment:
-    """A best matching of the rows added so far. Two with a weight of 0 may not be matched; none is negative."""
+    """An optimal matching of the rows added so far. Weights are not negative; pairs with weight 0 are not matched."""
 
     __slots__ = ("column_of", "gains", "prices", "row_of", "rows", "value")
 
@@ -28,7 +29,7 @@ class Assignment:
         self.value = 0
 
     def copy(self) -> Assignment:
-        """Return the same matching, to be continued in another way."""
+        """Return an independent copy."""
         twin = Assignment(0)
         twin.rows, twin.value = self.rows.copy(), self.value
         twin.gains, twin.prices = self.gains.copy(), self.prices.copy()
@@ -36,17 +37,17 @@ class Assignment:
         return twin
 
     def add(self, weights: Sequence[int]) -> int:
-        """Add a row by its weights, one for each column, and return the value of the best matching."""
+        """Add a row with a weight for each column, and return the value of the optimal matching."""
         gain = max(map(sub, weights, self.prices), default=0)
         self.rows.append(weights)
         self.gains.append(max(gain, 0))
         self.column_of.append(_NONE)
         if gain > 0:
-            self._make_room(len(self.rows) - 1, gain)
+            self._augment(len(self.rows) - 1, gain)
         return self.value
 
-    def _make_room(self, row: int, gain: int) -> None:
-        """Find the cheapest end of a chain of moves that starts with a new row: a free column, or a row left over."""
+    def _augment(self, row: int, gain: int) -> None:
+        """Find the shortest augmenting path from a new row: it ends at a free column or an unmatched row."""
         prices, gains, rows, row_of = self.prices, self.gains, self.rows, self.row_of
         distance = [gain + price - weight for price, weight in zip(prices, rows[row], strict=True)]
         free = [c for c, owner in enumerate(row_of) if owner == _NONE]
@@ -56,10 +57,10 @@ class Assignment:
             self.value += gain
             return
         mover = [row] * len(distance)
-        """Which row would move to a column."""
+        """For each column, the row that moves to it."""
         waiting = [c for c, owner in enumerate(row_of) if owner != _NONE]
         passed: list[int] = []
-        end, left_over, column = gain, row, _NONE
+        end, unmatched, column = gain, row, _NONE
         if nearest_free != _NONE and distance[nearest_free] < end:
             end, column = distance[nearest_free], nearest_free
         nearest = min(waiting, key=distance.__getitem__, default=_NONE)
@@ -69,7 +70,7 @@ class Assignment:
             passed.append(nearest)
             offset, weights = distance[nearest] + gains[owner], rows[owner]
             if offset < end:
-                end, left_over, column = offset, owner, _NONE
+                end, unmatched, column = offset, owner, _NONE
             if free:
                 # A free column has no price.
                 best_free = max(free, key=weights.__getitem__)
@@ -92,8 +93,8 @@ class Assignment:
             gains[row_of[c]] -= change
             prices[c] += change
         if column == _NONE:
-            column = self.column_of[left_over]
-            self.column_of[left_over] = _NONE
+            column = self.column_of[unmatched]
+            self.column_of[unmatched] = _NONE
         while column != _NONE:
             owner = mover[column]
             row_of[column] = owner
@@ -101,23 +102,23 @@ class Assignment:
 
 
 class BestMatchings:
-    """All matchings as good as a given one.
+    """All matchings with the value of an optimal matching.
 
-    A row moves to a column by having its owner make way, who moves to another column, and so on, until somebody takes
-    the column that the first row came from. Nobody moves but between pairs that keep the matching best. A chain may
-    pass through "nowhere", which stands for all free columns and all rows left over.
+    A row moves to a column, the row that had this column moves to another column, and so on, until a row takes the
+    first row's old column. Only moves along tight pairs are allowed, so the value stays optimal. A chain may pass
+    through "nowhere", which represents all free columns and all unmatched rows.
     """
 
     def __init__(self, best: Assignment) -> None:
         self._column_of, self._row_of = best.column_of.copy(), best.row_of.copy()
         self._tight = {row: _tight_columns(best, row) for row in range(len(best.rows))}
-        self._may_be_left_over = [gain == 0 for gain in best.gains]
+        self._may_be_unmatched = [gain == 0 for gain in best.gains]
         self._may_be_free = [price == 0 for price in best.prices]
 
     def take_lowest(self, row: int) -> int | None:
-        """Match a row with the lowest column it has in any of them, and keep only those that have this pair.
+        """Match a row with its lowest column in any of the matchings, and drop the matchings without this pair.
 
-        None where the row is left over in all that are still there, or was never added.
+        None if the row is unmatched in all remaining matchings, or was never added.
         """
         if row not in self._tight:
             return None
@@ -137,10 +138,10 @@ class BestMatchings:
         return lowest
 
     def _moves(self, own: int) -> tuple[dict[int, int], int, int]:
-        """Find who can make way so that in the end the column `own` is taken or may stay free.
+        """Find the rows that can move so that column `own` is taken or may stay free at the end.
 
-        Returns the column each such row moves to (none: nowhere), the columns whose owners can make way as bits, and
-        the row that moves after a chain passed nowhere (none: it ends there).
+        Returns the column to which each such row moves (-1: nowhere), the columns that these moves free, as bits, and
+        the row that moves after a chain passed nowhere (-1: the chain ends there).
         """
         leads_to = 0 if own == _NONE else 1 << own
         nowhere_leads_to = own == _NONE or self._may_be_free[own]
@@ -157,7 +158,7 @@ class BestMatchings:
                 goals = tight & (leads_to | free if nowhere_leads_to else leads_to)
                 if goals:
                     moves[row] = (goals & -goals).bit_length() - 1
-                elif nowhere_leads_to and column != _NONE and self._may_be_left_over[row]:
+                elif nowhere_leads_to and column != _NONE and self._may_be_unmatched[row]:
                     moves[row] = _NONE
                 else:
                     continue
@@ -169,7 +170,7 @@ class BestMatchings:
         return moves, leads_to | free if nowhere_leads_to else leads_to, after_nowhere
 
     def _move(self, row: int, column: int, moves: dict[int, int], after_nowhere: int) -> None:
-        """Make a chain of moves, begun by a row that goes to a column."""
+        """Apply the chain of moves that starts with moving a row to a column."""
         column_of, row_of = self._column_of, self._row_of
         goal = column_of[row]
         mover, left = row, goal

@@ -1,7 +1,7 @@
-"""Ordered alignment where some actual calls were asked for at once: order is free inside a batch, batches keep theirs.
+"""Ordered alignment with parallel calls: calls of one batch or one group may be in any order.
 
-The expected calls (rows) are cut into one block for each batch, and each block is matched with its batch in any order.
-`ends[row]` below is the most that rows from this one on can win in the batches that follow.
+With batches only, the expected calls (rows) are split into one block for each batch, and each block is matched with its
+batch in any order. `ends[row]` is the highest total of this row and later rows in the batches that follow.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from typing import NamedTuple
 from goldspan.scoring.align.assignment import Assignment, BestMatchings
 
 Weights = Sequence[Sequence[int]]
-"""Row by column; 0 where the two may not be aligned."""
+"""Row by column; 0 if the two may not be aligned."""
 
 _FEW = 6
-"""Up to so many calls of one batch, every subset of them is looked at; beyond, the batch is matched as a whole."""
+"""Largest batch for which every subset of calls is examined. A larger batch is matched as a whole."""
 _LOOK_AHEAD = 4
-"""After how many rows without a gain it pays to ask how many more may bring one."""
+"""Number of rows without a gain after which to compute how many more rows can have one."""
 
 
 def align_batches(weights: Weights, batches: Sequence[Sequence[int]]) -> list[int | None]:
-    """Return the best alignment as one column for each row; of equals, each row in turn has the earliest column.
+    """Return the column of each row in the best alignment; ties go to the earliest column for each row in turn.
 
-    `batches` are the columns of each batch, in order. Rows i < j never go to a later and an earlier batch.
+    `batches` has the columns of each batch, in order. No row gets an earlier batch than a row before it.
     """
     rows = len(weights)
     ends = [0] * (rows + 1)
@@ -54,30 +54,30 @@ def align_batches(weights: Weights, batches: Sequence[Sequence[int]]) -> list[in
 
 
 class _FewCalls:
-    """A batch whose every subset of used calls is looked at."""
+    """A small batch: every subset of its calls is examined."""
 
     def __init__(self, block: Weights, ends: Sequence[int]) -> None:
         self._block = block
         calls = range(len(block[0]) if block else 0)
         without = [[used for used in range(1 << len(calls)) if not used >> call & 1] for call in calls]
-        self._won: list[list[int]] = [[0] * (1 << len(calls))]
-        """By row, then by the bits of the used calls: the most that this and later rows can win."""
+        self._totals: list[list[int]] = [[0] * (1 << len(calls))]
+        """By row, then by the bits of the used calls: the highest total of this row and later rows."""
         for row in range(len(block) - 1, -1, -1):
-            below, end = self._won[-1], ends[row]
-            won = [end if end > other else other for other in below]
+            below, end = self._totals[-1], ends[row]
+            totals = [end if end > total else total for total in below]
             for call in calls:
                 weight = block[row][call]
                 if weight:
                     for used in without[call]:
-                        if (value := weight + below[used | 1 << call]) > won[used]:
-                            won[used] = value
-            self._won.append(won)
-        self._won.reverse()
-        self.values = [won[0] for won in self._won]
+                        if (value := weight + below[used | 1 << call]) > totals[used]:
+                            totals[used] = value
+            self._totals.append(totals)
+        self._totals.reverse()
+        self.values = [totals[0] for totals in self._totals]
 
     def earliest(self, row: int, used: int, remaining: int) -> int | None:
-        """Return the first call of the batch that lets this and later rows win what remains."""
-        below = self._won[row + 1]
+        """Return the first call of the batch that allows the remaining total."""
+        below = self._totals[row + 1]
         for call, weight in enumerate(self._block[row]):
             if weight and not used >> call & 1 and weight + below[used | 1 << call] == remaining:
                 return call
@@ -85,10 +85,10 @@ class _FewCalls:
 
 
 class _ManyCalls:
-    """A batch that is matched as a whole with every block of rows that may be the best one.
+    """A large batch: it is matched as a whole with every block of rows that may be the best block.
 
-    Where the block of a row ends best never comes earlier for a later row (matching a set of rows is submodular), which
-    halves what is to be looked at again and again; blocks grow row by row from what they have in common.
+    The best end of a block never moves back as its first row moves on, because the value of a matching is submodular in
+    its rows. So divide and conquer works. Blocks grow row by row from their common rows.
     """
 
     def __init__(self, block: Weights, ends: Sequence[int], *, is_first: bool) -> None:
@@ -106,9 +106,9 @@ class _ManyCalls:
             self._fill(Assignment(self._calls), 0, 0 if is_first else len(block), 0, len(block))
 
     def _fill(self, common: Assignment, first: int, last: int, earliest: int, latest: int) -> None:
-        """Find the values of rows first..last, whose blocks end between earliest and latest.
+        """Compute the values of rows first..last, whose blocks end between earliest and latest.
 
-        `common` has the rows that all these blocks share: last..earliest, if any.
+        `common` matches the rows that all these blocks share: last..earliest, if any.
         """
         if first > last:
             return
@@ -131,7 +131,7 @@ class _ManyCalls:
         self._fill(self._extended(common, range(max(last, earliest), best_end)), middle + 1, last, best_end, latest)
 
     def _reach(self, matching: Assignment, end: int, latest: int, best: int) -> int:
-        """Return the last end that may be better than the best so far, by what each row can win at most."""
+        """Return the last end that may exceed the best total, by an upper bound on the gain of each row."""
         reach, bound, prices = end, matching.value, matching.prices
         for row in range(end, latest):
             gain = max(map(sub, self._block[row], prices))
@@ -142,15 +142,15 @@ class _ManyCalls:
 
     def _extended(self, matching: Assignment, rows: range) -> Assignment:
         longer = matching.copy()
-        # The strongest first: then few of those that follow make others move.
+        # Rows with the greatest weights come first, so that few later rows need long augmenting paths.
         for row in sorted(rows, key=self._strength.__getitem__, reverse=True):
             longer.add(self._block[row])
         return longer
 
     def earliest(self, row: int, used: int, remaining: int) -> int | None:
-        """Return the first call of the batch that lets this and later rows win what remains."""
+        """Return the first call of the batch that allows the remaining total."""
         if not used and self._chosen_for != remaining:
-            # What is best for this row is so for later ones too, as long as nothing was won.
+            # The best blocks stay the same for later rows until a row is aligned.
             self._chosen_for = remaining
             self._choose_blocks(row, remaining)
         found = [(matchings.take_lowest(row - first), matchings, first) for first, matchings in self._blocks]
@@ -160,37 +160,38 @@ class _ManyCalls:
         return column
 
     def _choose_blocks(self, row: int, remaining: int) -> None:
-        """Keep the best matchings of each block that starts here and lets this and later rows win what remains."""
+        """Collect the optimal matchings of each block that starts here and allows the remaining total."""
         self._blocks = []
         matching, ends = Assignment(self._calls), self._ends
         for end in range(row + 1, len(ends)):
             matching.add(self._block[end - 1])
-            # Of blocks that leave the same to win, the longest has all the matchings of the others.
+            # Of blocks with the same total after them, the longest has all the matchings of the others.
             is_longest = end == len(ends) - 1 or ends[end + 1] < ends[end]
             if is_longest and matching.value + ends[end] == remaining:
                 self._blocks.append((row, BestMatchings(matching)))
 
 
-# Order is free inside groups of expected calls and inside batches of actual ones. An expected call of an earlier group
-# never goes to a later batch than one of a later group. So groups and batches form a staircase: from each pair of them
-# it goes on with the next batch, and then only calls of this group are used up, or with the next group, and then only
-# calls of this batch are.
+# Groups of expected calls and batches of actual calls.
+#
+# A call of an earlier group is never aligned with a later batch than a call of a later group. So groups and batches
+# form a staircase: after each pair of a group and a batch comes the next batch, with the remaining calls of the same
+# group, or the next group, with the remaining calls of the same batch.
 
 _MOST_STEPS = 200_000
-"""How many ways to pair up parts of groups and batches are looked at."""
+"""Maximum number of pairings of subsets to examine."""
 _LARGEST = 10
-"""Calls of a group or a batch whose every subset may be looked at."""
+"""Largest group or batch for which every subset of calls is examined."""
 _IMPOSSIBLE = -1
 
 
 def align_groups(
     weights: Weights, groups: Sequence[Sequence[int]], batches: Sequence[Sequence[int]]
 ) -> tuple[list[int | None], bool]:
-    """Return the best alignment as one column for each row, and whether it is exact.
+    """Return the column of each row in the best alignment, and whether it is exact.
 
-    `groups` are the rows of each group and `batches` the columns of each batch, in order. Of equals, each row in turn
-    has the earliest column. Where too many calls are free of order on both sides at once, what is found is good,
-    and exact if no alignment in any order is better.
+    `groups` has the rows of each group and `batches` the columns of each batch, in order. Ties go to the earliest
+    column for each row in turn. If groups and batches are both too large, the alignment is a good one; it counts as
+    exact if no alignment in any order is better.
     """
     if all(len(group) == 1 for group in groups):
         return align_batches(weights, batches), True
@@ -210,9 +211,9 @@ def align_groups(
 
 
 class _Unique:
-    """Weights of which one alignment alone is best: of equals that with the earliest column for each row in turn.
+    """Weights with a unique best alignment: ties go to the earliest column for each row in turn.
 
-    What a pair adds to a total beside its weight is a digit of its own for its row, so the total names the alignment.
+    Each pair adds a digit for its row to the total, so that the alignment can be read from the total.
     """
 
     def __init__(self, weights: Weights) -> None:
@@ -227,7 +228,7 @@ class _Unique:
             )
 
     def alignment(self, total: int) -> list[int | None]:
-        """Read the alignment off its total."""
+        """Decode the alignment from its total."""
         digits = total % self._all
         found: list[int | None] = []
         for _ in range(self._rows):
@@ -243,10 +244,10 @@ def _steps(groups: Sequence[Sequence[int]], batches: Sequence[Sequence[int]]) ->
 
 
 def _best(weights: Weights, groups: Sequence[Sequence[int]], batches: Sequence[Sequence[int]]) -> int:
-    """Return the highest total over all staircases, group by group and in each batch by batch.
+    """Return the highest total over all staircases, group by group and batch by batch.
 
-    What comes into a cell from the left is the most by which rows of its group are used up; from above, by which
-    columns of its batch are. Sets are bits of numbers.
+    A cell gets from the left the highest total for each set of used rows of its group, and from above the highest total
+    for each set of used columns of its batch. Sets are bits of integers.
     """
     above: list[list[int]] = [[_IMPOSSIBLE] * (1 << len(batch)) for batch in batches]
     above[0][0] = 0
@@ -256,8 +257,8 @@ def _best(weights: Weights, groups: Sequence[Sequence[int]], batches: Sequence[S
         below: list[list[int]] = []
         for number, batch in enumerate(batches):
             cell = _Cell([[weights[row][column] for column in batch] for row in group], len(batch))
-            right = _either(cell.rows_after_rows(left), cell.rows_after_columns(above[number]))
-            below.append(_either(cell.columns_after_columns(above[number]), cell.columns_after_rows(left)))
+            right = _higher(cell.rows_after_rows(left), cell.rows_after_columns(above[number]))
+            below.append(_higher(cell.columns_after_columns(above[number]), cell.columns_after_rows(left)))
             left = right
         best = max(left)
         above = below
@@ -267,22 +268,22 @@ def _best(weights: Weights, groups: Sequence[Sequence[int]], batches: Sequence[S
 class _Pairing(NamedTuple):
     rows: int
     columns: int
-    worth: int
+    total: int
 
 
 class _Cell:
-    """One group and one batch: what their calls are worth together."""
+    """A group and a batch: the highest total for each set of their rows and columns."""
 
     def __init__(self, block: Weights, columns: int) -> None:
-        worth: dict[tuple[int, int], int] = {(0, 0): 0}
+        totals: dict[tuple[int, int], int] = {(0, 0): 0}
         for row, of_row in enumerate(block):
-            for (rows, taken), value in list(worth.items()):
+            for (rows, taken), value in list(totals.items()):
                 for column, weight in enumerate(of_row):
                     if weight and not taken >> column & 1:
                         place = (rows | 1 << row, taken | 1 << column)
-                        if value + weight > worth.get(place, _IMPOSSIBLE):
-                            worth[place] = value + weight
-        self._pairings = [_Pairing(*place, value) for place, value in worth.items()]
+                        if value + weight > totals.get(place, _IMPOSSIBLE):
+                            totals[place] = value + weight
+        self._pairings = [_Pairing(*place, value) for place, value in totals.items()]
         self._rows, self._columns = len(block), columns
         self._of_rows: dict[int, int] = {}
         self._of_columns: dict[int, int] = {}
@@ -304,19 +305,19 @@ class _Cell:
         return _across(used, self._pairings, 1 << self._columns)
 
 
-def _more(used: list[int], worth: dict[int, int]) -> list[int]:
-    """Use up more of the same side."""
+def _more(used: list[int], totals: dict[int, int]) -> list[int]:
+    """Use more calls of the same side."""
     after = used.copy()
     for before, value in enumerate(used):
         if value != _IMPOSSIBLE:
-            for some, gain in worth.items():
-                if some and not before & some and value + gain > after[before | some]:
-                    after[before | some] = value + gain
+            for members, gain in totals.items():
+                if members and not before & members and value + gain > after[before | members]:
+                    after[before | members] = value + gain
     return after
 
 
 def _across(used: list[int], pairings: Iterable[tuple[int, int, int]], sets: int) -> list[int]:
-    """Go on with the other side, which has so many sets; a pairing has its set of this side, of that, and its worth."""
+    """Continue with the other side, which has `sets` sets. Each pairing is (set here, set there, total)."""
     within, everything = _within(used), len(used) - 1
     after = [_IMPOSSIBLE] * sets
     for own, other, value in pairings:
@@ -327,7 +328,7 @@ def _across(used: list[int], pairings: Iterable[tuple[int, int, int]], sets: int
 
 
 def _within(used: list[int]) -> list[int]:
-    """Return for each set the most over its subsets."""
+    """Return for each set the highest total over its subsets."""
     best = used.copy()
     bit = 1
     while bit < len(best):
@@ -338,14 +339,14 @@ def _within(used: list[int]) -> list[int]:
     return best
 
 
-def _either(one: list[int], other: list[int]) -> list[int]:
-    return list(map(max, one, other))
+def _higher(left: list[int], right: list[int]) -> list[int]:
+    return list(map(max, left, right))
 
 
 def _good(
     weights: Weights, groups: Sequence[Sequence[int]], batches: Sequence[Sequence[int]]
 ) -> tuple[list[int | None], bool]:
-    """Put each group in an order that suits it, and align in that order."""
+    """Align with each group in its own order, and with each group in the order of the unordered best matching."""
     matching = Assignment(len(weights[0]))
     for of_row in weights:
         matching.add(of_row)
@@ -353,11 +354,11 @@ def _good(
     rank[_IMPOSSIBLE] = len(batches)
     best: list[int | None] = []
     best_total = _IMPOSSIBLE
-    for suited in (False, True):
+    for reorder in (False, True):
         order = [
             row
             for group in groups
-            for row in (sorted(group, key=lambda row: rank[matching.column_of[row]]) if suited else group)
+            for row in (sorted(group, key=lambda row: rank[matching.column_of[row]]) if reorder else group)
         ]
         partners = align_batches([weights[row] for row in order], batches)
         found: list[int | None] = [None] * len(weights)

@@ -12,7 +12,7 @@ from goldspan.scoring.json_values import Steps
 from goldspan.scoring.sessions import JsonValue
 
 if TYPE_CHECKING:
-    from goldspan.scoring.call_history import EarlierCalls
+    from goldspan.scoring.call_context import EarlierCalls
     from goldspan.scoring.rules import Rule
 
 Expected = Any

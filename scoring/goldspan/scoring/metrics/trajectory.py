@@ -13,8 +13,8 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from goldspan.scoring.align.alignment import Pair, align
-from goldspan.scoring.call_history import CallHistory
-from goldspan.scoring.call_match import CallContext, CallMatch, call_rules
+from goldspan.scoring.call_context import CallContext, CallHistory, DeclaredDefaults
+from goldspan.scoring.call_match import CallMatch, call_rules
 from goldspan.scoring.comparison import ONE, ZERO
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.goldens.golden import Golden
@@ -22,7 +22,6 @@ from goldspan.scoring.metric_results import MetricScore, Range
 from goldspan.scoring.results import SessionResult, TurnResult
 from goldspan.scoring.session_score import score_run
 from goldspan.scoring.sessions import Session, ToolCall, batches_of
-from goldspan.scoring.tool_definitions import DeclaredDefaults
 from goldspan.scoring.verdict import Reason
 
 _PAIR = Pair(ONE)
@@ -88,8 +87,8 @@ class TurnCalls:
 
     def _is_match(self, row: int, column: int, *, known: bool) -> bool:
         if (row, column) not in self._same:
-            least, most = self._matches[row].judge(self._calls[column]).bounds
-            self._same[row, column] = True if least == 1 else None if most == 1 else False
+            lowest, highest = self._matches[row].compare(self._calls[column]).bounds
+            self._same[row, column] = True if lowest == 1 else None if highest == 1 else False
         same = self._same[row, column]
         return same is True if known else same is not False
 

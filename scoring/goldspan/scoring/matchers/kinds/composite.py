@@ -24,7 +24,7 @@ from goldspan.scoring.matchers.value_score import MOST_ITEMS, included, parts_of
 from goldspan.scoring.sessions import JsonValue
 
 if TYPE_CHECKING:
-    from goldspan.scoring.call_history import EarlierCalls
+    from goldspan.scoring.call_context import EarlierCalls
     from goldspan.scoring.rules import Rule
 
 

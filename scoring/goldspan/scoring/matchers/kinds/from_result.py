@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from goldspan.scoring.call_history import CallPosition
+from goldspan.scoring.call_context import ExpectedCallPosition
 from goldspan.scoring.comparison import ZERO
 from goldspan.scoring.json_values import Steps, is_mapping, shown, steps_of, value_at
 from goldspan.scoring.matchers.matcher import ABSENT, Expected, Matcher, MatcherKind, MatcherReader, Options, ValuePath
 from goldspan.scoring.sessions import Capture, JsonValue
 
 if TYPE_CHECKING:
-    from goldspan.scoring.call_history import EarlierCalls
+    from goldspan.scoring.call_context import EarlierCalls
     from goldspan.scoring.rules import Rule
 
 _PLACE = re.compile(r"([0-9]{1,6})\.([0-9]{1,6})", re.ASCII)
@@ -28,7 +28,7 @@ class FromResult(Matcher):
     Of several calls of a tool the best counts. A result that was not captured is unknown, not wrong.
     """
 
-    call: str | CallPosition
+    call: str | ExpectedCallPosition
     path: Steps
 
     def score(self, actual: JsonValue, rule: Rule, earlier: EarlierCalls | None) -> Fraction | None:

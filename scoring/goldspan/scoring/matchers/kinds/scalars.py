@@ -16,7 +16,7 @@ from goldspan.scoring.matchers.matcher import ABSENT, Expected, Matcher, Matcher
 from goldspan.scoring.sessions import JsonValue
 
 if TYPE_CHECKING:
-    from goldspan.scoring.call_history import EarlierCalls
+    from goldspan.scoring.call_context import EarlierCalls
     from goldspan.scoring.rules import Rule
 
 
