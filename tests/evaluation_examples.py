@@ -27,7 +27,7 @@ UNKNOWN = Verdict(None, Label.NOT_EVALUATED, Reason.ARGUMENTS_REDACTED)
 
 def argument(name: str, outcome: ArgumentOutcome) -> ArgumentResult:
     return ArgumentResult(
-        name, outcome, Fraction(outcome is ArgumentOutcome.MATCHED), "exact", expected="x", actual="y"
+        name, outcome, Fraction(outcome is ArgumentOutcome.MATCHED), "exact", expected_value="x", actual_value="y"
     )
 
 
