@@ -198,7 +198,7 @@ class CallMatch:
             if score is ONE:
                 outcome = ArgumentOutcome.MATCHED
                 points += rule.points
-            elif score is MISSING:
+            elif isinstance(score, Absence):  # `MISSING`
                 outcome, score, found = ArgumentOutcome.MISSING, ZERO, None
             elif score is None:
                 outcome, found = ArgumentOutcome.UNKNOWN, None
