@@ -23,8 +23,10 @@ __all__ = [
     "split_runs",
 ]
 
-_MODULES = {"load_criterion": "loading", "load_goldens": "loading"}
-_MODULES |= dict.fromkeys(("Ambiguous", "GoldenIndex", "is_turn_of", "split_runs"), "golden_index")
+_MODULES = {
+    **dict.fromkeys(("Ambiguous", "GoldenIndex", "is_turn_of", "split_runs"), "golden_index"),
+    **dict.fromkeys(("load_criterion", "load_goldens"), "loading"),
+}
 
 
 def __getattr__(name: str) -> Any:
