@@ -196,7 +196,7 @@ class CallMatch:
                 found = actual[name]
                 score = rule.compare(expected, found)
             if score is ONE:
-                outcome = ArgumentOutcome.MATCHED
+                outcome, score = ArgumentOutcome.MATCHED, ONE
                 points += rule.points
             elif isinstance(score, Absence):  # `MISSING`
                 outcome, score, found = ArgumentOutcome.MISSING, ZERO, None
