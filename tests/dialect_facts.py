@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from goldspan.mappers.dialect_registry import DialectRegistry
-from goldspan.mappers.facts import ModelFacts, SpanFacts, ToolFacts
 from goldspan.mappers.readers import read_files
+from goldspan.mappers.span_facts import ModelFacts, SpanFacts, ToolFacts
 from goldspan.scoring.sessions import Capture, Content
 
 FOLDER = Path(__file__).parent / "fixtures"

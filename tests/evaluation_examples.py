@@ -8,7 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from goldspan.collector_processor.emit.evaluation import Evaluation, Level
-from goldspan.mappers.facts import ResourceFacts
+from goldspan.mappers.span_facts import ResourceFacts
 from goldspan.scoring.goldens.golden import ExpectedCall
 from goldspan.scoring.results import ArgumentOutcome, ArgumentResult, CallResult, SessionResult, TurnResult
 from goldspan.scoring.sessions import SpanRef, ToolCall, Turn

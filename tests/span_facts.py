@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from goldspan.mappers.facts import ModelFacts, Request, Role, SpanFacts, ToolFacts
+from goldspan.mappers.span_facts import ModelFacts, Request, Role, SpanFacts, ToolFacts
 from goldspan.scoring.sessions import NO_CONTENT, Capture, Content
 
 SECOND = 1_000_000_000

@@ -119,7 +119,7 @@ def test_a_room_imports_only_what_it_may(room: str) -> None:
 
 COLLECTOR = ROOT / "collector_processor/goldspan/collector_processor"
 LAYERS = (
-    {"timer", "metric_workers"},
+    {"timer", "metric_threads"},
     {"emit"},
     {"engine", "sinks"},
     {"in_process", "gateway", "replay"},
@@ -198,7 +198,7 @@ def test_a_wrong_import_is_found(room: str, source: str) -> None:
         ("scoring", "def f():\n    from yaml import parse"),
         ("scoring", "from ..errors import Mistake"),
         ("mappers", "from goldspan.scoring import Session\nfrom google.protobuf import message"),
-        ("collector_processor", "import time, click\nfrom goldspan.mappers.facts import Role"),
+        ("collector_processor", "import time, click\nfrom goldspan.mappers.span_facts import Role"),
     ],
 )
 def test_a_right_import_is_not(room: str, source: str) -> None:

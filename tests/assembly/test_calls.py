@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from goldspan.mappers.assembly import assemble
-from goldspan.mappers.facts import LogFacts, ModelFacts, Request, SpanFacts, ToolFacts
+from goldspan.mappers.span_facts import LogFacts, ModelFacts, Request, SpanFacts, ToolFacts
 from goldspan.scoring.sessions import Capture, Content, ToolCall
 from span_facts import agent, captured, model, plain, tool
 

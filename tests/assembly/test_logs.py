@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from goldspan.mappers.assembly import assemble
 from goldspan.mappers.assembly.joined_logs import with_logs
-from goldspan.mappers.facts import ContextFacts, LogFacts, ModelFacts, Record, Request, Role, SpanFacts, ToolFacts
+from goldspan.mappers.span_facts import ContextFacts, LogFacts, ModelFacts, Record, Request, Role, SpanFacts, ToolFacts
 from goldspan.scoring.sessions import NO_CONTENT, Capture, Content, ToolCall
 from span_facts import SECOND, agent, captured, model, plain, tool
 

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from goldspan.mappers.assembly import AssemblySettings, assemble
-from goldspan.mappers.facts import ResourceFacts, SpanFacts
+from goldspan.mappers.span_facts import ResourceFacts, SpanFacts
 from span_facts import agent, model, plain, tool
 
 Keys = tuple[tuple[str, str], ...]

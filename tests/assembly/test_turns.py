@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from goldspan.mappers.assembly import AssemblySettings, assemble
-from goldspan.mappers.facts import SpanFacts
+from goldspan.mappers.span_facts import SpanFacts
 from goldspan.scoring.errors import Problem
 from span_facts import SECOND, agent, model, plain, tool
 

@@ -10,8 +10,8 @@ from typing import Any
 from conformance.single_records import Document, changed
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.dialects import DialectTable
-from goldspan.mappers.facts import Role
 from goldspan.mappers.readers import views
+from goldspan.mappers.span_facts import Role
 from goldspan.mappers.spans import LogView
 
 _REGISTRY = DialectRegistry()

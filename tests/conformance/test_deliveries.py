@@ -18,12 +18,12 @@ from conformance.recordings import FOLDER, TRUTH, files_of
 from conformance.single_records import Document, documents_of
 from goldspan.collector_processor.emit.evaluation import Evaluation, Level
 from goldspan.collector_processor.engine.engine import Engine, EngineOutput
-from goldspan.collector_processor.engine.judge import evaluations_of
+from goldspan.collector_processor.engine.evaluations import evaluations_of
 from goldspan.collector_processor.engine.settings import EngineSettings
 from goldspan.mappers import read_sessions
 from goldspan.mappers.dialect_registry import DialectRegistry
-from goldspan.mappers.facts import LogFacts, Record
 from goldspan.mappers.readers import views
+from goldspan.mappers.span_facts import LogFacts, Record
 from goldspan.mappers.spans import LogView
 from goldspan.scoring import load_goldens
 from goldspan.scoring.api import score_session

@@ -12,7 +12,7 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 import evaluation_examples as given
 from goldspan.collector_processor.emit import names
 from goldspan.collector_processor.emit.emitters import MetricEmitter
-from goldspan.mappers.facts import ResourceFacts
+from goldspan.mappers.span_facts import ResourceFacts
 from goldspan.scoring.goldens.golden import ExpectedCall
 from goldspan.scoring.results import ArgumentOutcome
 

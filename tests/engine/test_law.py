@@ -14,10 +14,10 @@ from msgspec import structs
 
 from goldspan.collector_processor.emit.evaluation import Evaluation
 from goldspan.collector_processor.engine.engine import Engine, EngineOutput
-from goldspan.collector_processor.engine.judge import evaluations_of
+from goldspan.collector_processor.engine.evaluations import evaluations_of
 from goldspan.collector_processor.engine.settings import EngineSettings
 from goldspan.mappers.assembly import assemble
-from goldspan.mappers.facts import LogFacts, ModelFacts, Record, SpanFacts
+from goldspan.mappers.span_facts import LogFacts, ModelFacts, Record, SpanFacts
 from goldspan.scoring.api import score_session
 from goldspan.scoring.goldens import load_goldens
 from goldspan.scoring.goldens.golden import Golden

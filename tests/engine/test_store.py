@@ -6,7 +6,7 @@ import hypothesis.strategies as st
 from hypothesis import given
 
 from goldspan.collector_processor.engine.store import MemoryStore, TraceState
-from goldspan.mappers.facts import PlainSpanFacts, SpanFacts
+from goldspan.mappers.span_facts import PlainSpanFacts, SpanFacts
 
 SPAN_IDS = st.binary(min_size=8, max_size=8).map(bytes.hex) | st.from_regex("[01]{16}", fullmatch=True)
 IDENTITIES = SPAN_IDS | st.text(max_size=20)

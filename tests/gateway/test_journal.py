@@ -19,9 +19,9 @@ from goldspan.collector_processor.gateway.journal.body_log import BodyLog, LogFu
 from goldspan.collector_processor.gateway.journal.journal import Changes, Journal
 from goldspan.collector_processor.gateway.journal.records import decode_record, encode_record
 from goldspan.mappers.dialect_registry import DialectRegistry
-from goldspan.mappers.facts import LogFacts, ModelFacts, Role, SpanFacts, ToolFacts
-from goldspan.mappers.facts import Request as ToolRequest
 from goldspan.mappers.readers import read_files
+from goldspan.mappers.span_facts import LogFacts, ModelFacts, Role, SpanFacts, ToolFacts
+from goldspan.mappers.span_facts import Request as ToolRequest
 from goldspan.scoring.sessions import Capture, Content
 
 REQUEST = Request(Signal.TRACES, b"body", (("x-tenant", "a"), ("x-other", "é")))

@@ -19,7 +19,7 @@ from goldspan.collector_processor.cli.serve import serve
 from goldspan.collector_processor.gateway.prometheus import HELP
 from goldspan.collector_processor.gateway.settings.loading import load_settings, variables
 from goldspan.scoring.errors import FileError
-from goldspan.scoring.goldens.documents import MistakeCollector
+from goldspan.scoring.goldens.json_with_lines import MistakeCollector
 from goldspan.scoring.goldens.yaml_text import read_yaml
 from markdown_pages import blocks
 

@@ -11,6 +11,7 @@ from hypothesis import given
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
+from goldspan.collector_processor.gateway.attribute_key_scanner import KeyScanner
 from goldspan.collector_processor.gateway.encoded_spans import (
     Envelope,
     SpanGroup,
@@ -21,7 +22,6 @@ from goldspan.collector_processor.gateway.encoded_spans import (
     traces_at,
     with_attributes,
 )
-from goldspan.collector_processor.gateway.key_scanner import KeyScanner
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.readers.otlp_messages import message_attributes
 from goldspan.mappers.readers.otlp_protobuf import ProtobufReader

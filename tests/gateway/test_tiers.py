@@ -12,10 +12,10 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from goldspan.collector_processor.engine.settings import EngineSettings
-from goldspan.collector_processor.gateway.assembling_tenant import SESSION_ID
+from goldspan.collector_processor.gateway.attribute_key_scanner import KeyScanner
 from goldspan.collector_processor.gateway.encoded_spans import SpanGroup, by_trace, join_request, split_request
+from goldspan.collector_processor.gateway.first_tier import SESSION_ID
 from goldspan.collector_processor.gateway.interfaces import Accepted, Request, Signal
-from goldspan.collector_processor.gateway.key_scanner import KeyScanner
 from goldspan.collector_processor.gateway.pipeline import GatewayPipeline
 from goldspan.collector_processor.gateway.settings.loading import load_settings
 from goldspan.collector_processor.gateway.settings.sections import PipelineSettings

@@ -15,7 +15,7 @@ from conformance import recordings
 from conformance.recordings import files_of
 from goldspan.collector_processor.cli import main
 from goldspan.collector_processor.golden_tools.writing import yaml_text
-from goldspan.scoring.goldens.documents import MistakeCollector
+from goldspan.scoring.goldens.json_with_lines import MistakeCollector
 from goldspan.scoring.goldens.schema import golden_set_schema
 from goldspan.scoring.goldens.yaml_text import read_yaml
 

@@ -13,7 +13,7 @@ from ruamel.yaml import YAML
 
 from goldspan.collector_processor.golden_tools.writing import WIDTH, yaml_text
 from goldspan.scoring.goldens import load_goldens
-from goldspan.scoring.goldens.documents import MistakeCollector
+from goldspan.scoring.goldens.json_with_lines import MistakeCollector
 from goldspan.scoring.goldens.yaml_text import read_yaml
 
 TRAPS = [

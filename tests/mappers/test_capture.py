@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.dialects.reading.arguments import read_arguments
-from goldspan.mappers.facts import ToolFacts
+from goldspan.mappers.span_facts import ToolFacts
 from goldspan.scoring.sessions import Capture
 from otlp_containers import Span, event
 

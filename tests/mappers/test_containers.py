@@ -8,8 +8,8 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from goldspan.mappers.dialect_registry import DialectRegistry
-from goldspan.mappers.facts import Role, SpanFacts
 from goldspan.mappers.readers import read_files, views
+from goldspan.mappers.span_facts import Role, SpanFacts
 from goldspan.scoring.errors import Problem
 from otlp_containers import RECORDINGS, as_message, as_sdk_spans, requests_of
 

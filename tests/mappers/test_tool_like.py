@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from goldspan.mappers.dialect_registry import DialectRegistry
-from goldspan.mappers.facts import Role, SpanFacts
+from goldspan.mappers.span_facts import Role, SpanFacts
 from goldspan.scoring.sessions import Capture
 from otlp_containers import Span
 

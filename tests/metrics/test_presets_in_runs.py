@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from goldspan.collector_processor.replay.summary import totals
+from goldspan.collector_processor.replay.summary_and_exit_code import totals
 from goldspan.scoring import CriterionError, GoldenFileError, Session, ToolCall, Turn, explain, score_sessions
 from goldspan.scoring.presets import PRESETS, score_with_preset
 from goldspan.scoring.results import SessionResult

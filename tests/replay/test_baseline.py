@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from command_line import Run
 from goldspan.collector_processor.replay.baseline import Baseline, decide_against, load_baseline, regressions_since
-from goldspan.collector_processor.replay.summary import Coverage
+from goldspan.collector_processor.replay.summary_and_exit_code import Coverage
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.errors import FileError
 from goldspan.scoring.goldens import Golden

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from browser import NAMES, Page, browser, executable
-from goldspan.collector_processor.replay.summary import Coverage, decide_exit_code
+from goldspan.collector_processor.replay.summary_and_exit_code import Coverage, decide_exit_code
 from goldspan.collector_processor.report.html import html_report
 from goldspan.collector_processor.report.model import build_report
 from goldspan.scoring import Session, ToolCall, Turn, score_sessions

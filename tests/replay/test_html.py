@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from goldspan.collector_processor.replay.summary import Coverage, decide_exit_code
+from goldspan.collector_processor.replay.summary_and_exit_code import Coverage, decide_exit_code
 from goldspan.collector_processor.report.html import html_report, side_by_side, value_html
 from goldspan.collector_processor.report.model import build_report
 from goldspan.scoring.api import score_sessions

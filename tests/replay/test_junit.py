@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from goldspan.collector_processor.replay.summary import Coverage, decide_exit_code
+from goldspan.collector_processor.replay.summary_and_exit_code import Coverage, decide_exit_code
 from goldspan.collector_processor.report.junit import junit_report
 from goldspan.collector_processor.report.model import build_report
 from goldspan.scoring.goldens import Golden

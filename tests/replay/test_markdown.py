@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goldspan.collector_processor.replay.summary import Coverage, ExitDecision, decide_exit_code
+from goldspan.collector_processor.replay.summary_and_exit_code import Coverage, ExitDecision, decide_exit_code
 from goldspan.collector_processor.report.markdown import LONGEST, markdown_report
 from goldspan.collector_processor.report.model import build_report
 from goldspan.scoring.errors import Problem

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from goldspan.collector_processor.replay.summary import Coverage, decide_exit_code
+from goldspan.collector_processor.replay.summary_and_exit_code import Coverage, decide_exit_code
 from goldspan.collector_processor.report.model import build_report
 from goldspan.collector_processor.report.terminal import Page, print_page, report_page
 from goldspan.scoring.goldens import Golden

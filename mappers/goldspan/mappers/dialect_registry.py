@@ -14,7 +14,8 @@ from goldspan.mappers.dialects.reading.dialect_table import DialectTable
 from goldspan.mappers.dialects.reading.log_records import LogRegistry
 from goldspan.mappers.dialects.reading.protocol import Dialect, Reading
 from goldspan.mappers.dialects.reading.recorded_values import first_identifier, identifiers
-from goldspan.mappers.facts import (
+from goldspan.mappers.installed_dialects import built_in_dialects, default_dialects
+from goldspan.mappers.span_facts import (
     NO_CONTEXT,
     NO_RESOURCE,
     ContextFacts,
@@ -29,7 +30,6 @@ from goldspan.mappers.facts import (
     ToolFacts,
     first_captured,
 )
-from goldspan.mappers.installed_dialects import built_in_dialects, default_dialects
 from goldspan.mappers.spans import (
     ENTRY_KINDS,
     Detachable,

@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from goldspan.scoring.align.alignment import Pair
+from goldspan.scoring.argument_rules import Rule
 from goldspan.scoring.call_context import CallContext, EarlierCalls
 from goldspan.scoring.comparison import ONE, ZERO
 from goldspan.scoring.criterion import Criterion
@@ -20,7 +21,6 @@ from goldspan.scoring.matchers.kinds.presence import Absent, Ignore, Present
 from goldspan.scoring.matchers.matcher import ABSENT, Absence, Expected, holds_matchers
 from goldspan.scoring.matchers.value_score import differing, has_parts, lacks, score_of
 from goldspan.scoring.results import ArgumentOutcome, ArgumentResult
-from goldspan.scoring.rules import Rule
 from goldspan.scoring.sessions import JsonValue, ToolCall
 from goldspan.scoring.verdict import REASON_OF_CAPTURE, Label, Reason, Verdict, arguments_of, is_hidden, why_not_known
 

@@ -16,10 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import Field, StrictBool, ValidationError, model_validator
 
-from goldspan.scoring.comparison import SIMILARITY_IS_MISSING, similarity_is_available
-from goldspan.scoring.errors import CriterionError
-from goldspan.scoring.json_values import Steps, is_mapping, shown
-from goldspan.scoring.rules import (
+from goldspan.scoring.argument_rules import (
     NO_RULE,
     ArgumentRule,
     Around,
@@ -35,6 +32,9 @@ from goldspan.scoring.rules import (
     place_of,
     resolved,
 )
+from goldspan.scoring.comparison import SIMILARITY_IS_MISSING, similarity_is_available
+from goldspan.scoring.errors import CriterionError
+from goldspan.scoring.json_values import Steps, is_mapping, shown
 
 MatchMode = Literal["name_only", "name_and_required_args", "name_and_args"]
 """Which pairs of an expected and an actual call of one name may be aligned."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from goldspan.mappers.dialects import Advice, DialectTable, Rule, Source
-from goldspan.mappers.facts import Role
+from goldspan.mappers.span_facts import Role
 
 FERRY = DialectTable(
     name="ferry",

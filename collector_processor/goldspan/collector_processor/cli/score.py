@@ -26,11 +26,11 @@ from goldspan.collector_processor.cli.input_output import (
     write_json,
 )
 from goldspan.collector_processor.emit.enriched_traces import ScoreAttributes, write_enriched
-from goldspan.collector_processor.metric_workers import MetricWorkers
+from goldspan.collector_processor.metric_threads import MetricWorkers
 from goldspan.collector_processor.replay.baseline import decide_against, load_baseline
 from goldspan.collector_processor.replay.hints import argument_advice
 from goldspan.collector_processor.replay.replay import Consumer, replay
-from goldspan.collector_processor.replay.summary import Coverage, decide_exit_code
+from goldspan.collector_processor.replay.summary_and_exit_code import Coverage, decide_exit_code
 from goldspan.collector_processor.replay.trace_files import TraceFiles, trace_files
 from goldspan.collector_processor.report.html import html_report
 from goldspan.collector_processor.report.junit import junit_report

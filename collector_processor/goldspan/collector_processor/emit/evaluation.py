@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from goldspan.mappers.facts import NO_RESOURCE, ResourceFacts
+from goldspan.mappers.span_facts import NO_RESOURCE, ResourceFacts
 from goldspan.scoring.metric_results import MetricResult, MetricTurn, MetricVerdict, Range
 from goldspan.scoring.results import CallResult, SessionResult, TurnResult
 from goldspan.scoring.sessions import SpanRef

@@ -19,12 +19,12 @@ import heapq
 from dataclasses import dataclass
 
 from goldspan.collector_processor.emit.evaluation import Evaluation
-from goldspan.collector_processor.engine.judge import Judge, OutputBuilder
+from goldspan.collector_processor.engine.evaluations import Judge, OutputBuilder
 from goldspan.collector_processor.engine.settings import EngineSettings, EngineStats
 from goldspan.collector_processor.engine.store import MemoryStore, SessionState, TraceState
 from goldspan.mappers.assembly import Fragment, read_trace
 from goldspan.mappers.assembly.trace_tree import newer_version, without_ids
-from goldspan.mappers.facts import LogFacts, PlainSpanFacts, Role, SpanFacts
+from goldspan.mappers.span_facts import LogFacts, PlainSpanFacts, Role, SpanFacts
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.goldens.golden_index import GoldenIndex
 from goldspan.scoring.results import SessionResult

@@ -17,7 +17,7 @@ from typing import Generic, TypeVar
 
 from goldspan.collector_processor.emit.evaluation import Evaluation
 from goldspan.mappers.assembly import Fragment, TurnFragments
-from goldspan.mappers.facts import LogFacts, PlainSpanFacts, SpanFacts
+from goldspan.mappers.span_facts import LogFacts, PlainSpanFacts, SpanFacts
 from goldspan.scoring.sessions import SpanRef, Turn
 
 

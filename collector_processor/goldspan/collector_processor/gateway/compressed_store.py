@@ -22,7 +22,7 @@ from goldspan.collector_processor.gateway.journal.records import (
     encode_session,
 )
 from goldspan.mappers.assembly import AssemblySettings, read_trace
-from goldspan.mappers.facts import LogFacts
+from goldspan.mappers.span_facts import LogFacts
 
 _QUIET = 5.0
 """Seconds without new records after which a trace is compressed."""

@@ -17,6 +17,7 @@ from itertools import islice
 from goldspan.collector_processor.emit.attributes import Attributes, span_attributes
 from goldspan.collector_processor.engine.engine import Engine, EngineOutput
 from goldspan.collector_processor.engine.settings import EngineSettings
+from goldspan.collector_processor.gateway.attribute_key_scanner import KeyScanner
 from goldspan.collector_processor.gateway.compressed_store import CompressedStore
 from goldspan.collector_processor.gateway.deliver.dispatcher import PendingRequest
 from goldspan.collector_processor.gateway.deliver.evaluation_requests import TenantMetrics
@@ -30,11 +31,10 @@ from goldspan.collector_processor.gateway.encoded_spans import (
     with_attributes,
 )
 from goldspan.collector_processor.gateway.interfaces import Headers
-from goldspan.collector_processor.gateway.key_scanner import KeyScanner
 from goldspan.collector_processor.gateway.settings.sections import PipelineSettings
 from goldspan.mappers.dialect_registry import DialectRegistry
-from goldspan.mappers.facts import LogFacts, Record, SpanFacts
 from goldspan.mappers.readers.otlp_protobuf import ProtobufReader
+from goldspan.mappers.span_facts import LogFacts, Record, SpanFacts
 from goldspan.mappers.spans import LogView
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.goldens import GoldenIndex

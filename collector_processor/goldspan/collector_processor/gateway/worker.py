@@ -14,7 +14,7 @@ from typing import Any
 
 from goldspan.collector_processor.emit.evaluation import Evaluation, Level
 from goldspan.collector_processor.engine.store import SessionState
-from goldspan.collector_processor.gateway.assembling_tenant import AssemblingTenant
+from goldspan.collector_processor.gateway.attribute_key_scanner import KeyScanner
 from goldspan.collector_processor.gateway.deliver.evaluation_requests import TenantMetrics, encoded_events
 from goldspan.collector_processor.gateway.deliver.outbox import (
     AcceptedBody,
@@ -24,15 +24,15 @@ from goldspan.collector_processor.gateway.deliver.outbox import (
     RequestSources,
 )
 from goldspan.collector_processor.gateway.encoded_spans import EncodedSpanBuffer, SpanGroup, join_request
+from goldspan.collector_processor.gateway.first_tier import AssemblingTenant
 from goldspan.collector_processor.gateway.interfaces import Headers, Request, Signal
 from goldspan.collector_processor.gateway.journal.body_log import LogEntry
 from goldspan.collector_processor.gateway.journal.journal import Journal
 from goldspan.collector_processor.gateway.journal.records import encode_session
-from goldspan.collector_processor.gateway.key_scanner import KeyScanner
 from goldspan.collector_processor.gateway.settings.sections import PipelineSettings
 from goldspan.collector_processor.gateway.tenant import HeldSpan, Tenant, TenantOutput, TenantState, TenantTable
 from goldspan.mappers.dialect_registry import JOIN_ATTRIBUTES, DialectRegistry
-from goldspan.mappers.facts import Record
+from goldspan.mappers.span_facts import Record
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.goldens import GoldenIndex
 from goldspan.scoring.sessions import SpanRef

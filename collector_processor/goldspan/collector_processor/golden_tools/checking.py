@@ -12,8 +12,15 @@ from typing import Any, NamedTuple
 from goldspan.scoring.api import score_turn
 from goldspan.scoring.call_context import declared_parameters
 from goldspan.scoring.goldens import Ambiguous, Golden, GoldenIndex
-from goldspan.scoring.goldens.documents import MistakeCollector, Unreadable, ValuePath, nearest, path_text, read_text
 from goldspan.scoring.goldens.golden import ANY_TOOL, ExpectedCall
+from goldspan.scoring.goldens.json_with_lines import (
+    MistakeCollector,
+    Unreadable,
+    ValuePath,
+    nearest,
+    path_text,
+    read_text,
+)
 from goldspan.scoring.goldens.loading import READERS
 from goldspan.scoring.json_values import is_mapping, is_sequence, shown, shown_name
 from goldspan.scoring.matchers.kinds.literal import LITERAL, dollar_keys

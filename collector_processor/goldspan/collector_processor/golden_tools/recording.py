@@ -17,8 +17,8 @@ from goldspan.collector_processor.replay.hints import CAPTURE_WORDS, NO_SESSION_
 from goldspan.collector_processor.replay.inspection import user_text
 from goldspan.collector_processor.replay.wording import counted
 from goldspan.scoring.comparison import equal
-from goldspan.scoring.goldens.documents import MAX_DEPTH, ValuePath
 from goldspan.scoring.goldens.golden import MOST_ALTERNATIVES
+from goldspan.scoring.goldens.json_with_lines import MAX_DEPTH, ValuePath
 from goldspan.scoring.json_values import is_mapping, is_sequence, shown, shown_name
 from goldspan.scoring.matchers import escape_literal
 from goldspan.scoring.matchers.kinds.literal import LITERAL, dollar_keys

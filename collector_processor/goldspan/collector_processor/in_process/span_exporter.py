@@ -20,7 +20,7 @@ from goldspan.collector_processor.engine.settings import EngineSettings
 from goldspan.collector_processor.in_process.held_spans import HoldSettings
 from goldspan.collector_processor.in_process.span_pipeline import SpanPipeline
 from goldspan.collector_processor.in_process.trace_filter import TraceFilter
-from goldspan.collector_processor.metric_workers import MetricWorkers
+from goldspan.collector_processor.metric_threads import MetricWorkers
 from goldspan.mappers.assembly.runs import AssemblySettings
 from goldspan.mappers.dialect_registry import JOIN_ATTRIBUTES, DialectRegistry
 from goldspan.scoring.criterion import Criterion

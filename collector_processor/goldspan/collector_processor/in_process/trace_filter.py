@@ -27,7 +27,6 @@ from goldspan.collector_processor.engine.store import MemoryStore, SpanBuffer
 from goldspan.collector_processor.in_process.held_spans import TracesWithoutSession, estimated_size
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.dialects.reading.recorded_values import identifier
-from goldspan.mappers.facts import LogFacts, Role
 from goldspan.mappers.readers.sdk import (
     PlainSdkSpan,
     SdkReader,
@@ -37,6 +36,7 @@ from goldspan.mappers.readers.sdk import (
     skeleton,
     undecoded,
 )
+from goldspan.mappers.span_facts import LogFacts, Role
 from goldspan.mappers.spans import LogView, PlainSpans, UndecodedSpan
 from goldspan.scoring.goldens import GoldenIndex
 from goldspan.scoring.sessions import SpanRef

@@ -17,7 +17,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from goldspan.collector_processor.replay.summary import (
+from goldspan.collector_processor.replay.summary_and_exit_code import (
     Coverage,
     ExitDecision,
     gaps,

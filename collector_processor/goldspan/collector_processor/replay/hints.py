@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from goldspan.collector_processor.replay.summary import Totals
+from goldspan.collector_processor.replay.summary_and_exit_code import Totals
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.dialects import Advice, Dialect
 from goldspan.scoring.run import RunResult

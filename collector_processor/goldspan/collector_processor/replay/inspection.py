@@ -10,7 +10,7 @@ from typing import Any, cast
 from goldspan.collector_processor.replay.hints import Hint, hints_for_traces
 from goldspan.mappers.assembly import assemble
 from goldspan.mappers.dialect_registry import DialectRegistry
-from goldspan.mappers.facts import Record
+from goldspan.mappers.span_facts import Record
 from goldspan.mappers.spans import LogView, RecordView
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.goldens.golden_index import user_texts

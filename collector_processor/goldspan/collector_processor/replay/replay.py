@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from goldspan.collector_processor.emit.evaluation import Evaluation
 from goldspan.collector_processor.engine.engine import Engine, EngineOutput
 from goldspan.collector_processor.engine.settings import EngineSettings
-from goldspan.collector_processor.metric_workers import MetricWorkers
+from goldspan.collector_processor.metric_threads import MetricWorkers
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.spans import LogView, MarkedView, PlainSpans
 from goldspan.scoring.errors import Problem

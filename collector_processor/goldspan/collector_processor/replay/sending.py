@@ -19,7 +19,7 @@ from goldspan.collector_processor.emit import names
 from goldspan.collector_processor.emit.emitters import EventEmitter, MetricEmitter
 from goldspan.collector_processor.emit.evaluation import Evaluation
 from goldspan.collector_processor.replay.replay import Consumer
-from goldspan.mappers.facts import ResourceFacts
+from goldspan.mappers.span_facts import ResourceFacts
 from goldspan.scoring.errors import SettingsError
 
 _PATIENCE_SECONDS = 15.0

@@ -12,7 +12,7 @@ from fractions import Fraction
 from msgspec import Struct
 
 from goldspan.collector_processor.replay.hints import CAPTURE_WORDS, Hint, hints_for_run
-from goldspan.collector_processor.replay.summary import (
+from goldspan.collector_processor.replay.summary_and_exit_code import (
     Coverage,
     ExitDecision,
     Totals,

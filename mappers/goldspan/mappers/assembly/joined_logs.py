@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from goldspan.mappers.facts import (
+from goldspan.mappers.span_facts import (
     NO_CONTEXT,
     ContextFacts,
     LogFacts,

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from goldspan.mappers.assembly.fragments import Fragment
 from goldspan.mappers.assembly.session_id import DEFAULT_SESSION_KEYS
 from goldspan.mappers.assembly.tool_calls import PSEUDO_TOOLS, calls_of
 from goldspan.mappers.assembly.trace_tree import TraceTree, time_order
-from goldspan.mappers.facts import Role, SpanFacts, first_captured
+from goldspan.mappers.assembly.turn_fragments import Fragment
+from goldspan.mappers.span_facts import Role, SpanFacts, first_captured
 from goldspan.scoring.sessions import Session, Turn
 
 

@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from goldspan.mappers.assembly.trace_tree import TraceTree, time_order
-from goldspan.mappers.facts import ModelFacts, Request, Role, SpanFacts, ToolFacts, first_captured
+from goldspan.mappers.span_facts import ModelFacts, Request, Role, SpanFacts, ToolFacts, first_captured
 from goldspan.scoring.sessions import Capture, Content, SpanRef, ToolCall
 
 # Which tool calls of a turn ran in parallel (R8).

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from goldspan.mappers.facts import PlainSpanFacts, Role, SpanFacts
+from goldspan.mappers.span_facts import PlainSpanFacts, Role, SpanFacts
 from goldspan.mappers.spans import SpanOutline
 
 # Which version of a span is kept if it was delivered more than once (R4).

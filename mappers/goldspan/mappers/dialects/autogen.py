@@ -14,7 +14,7 @@ from goldspan.mappers.dialects.reading.arguments import read_arguments, read_con
 from goldspan.mappers.dialects.reading.dialect_table import Advice
 from goldspan.mappers.dialects.reading.protocol import Reading
 from goldspan.mappers.dialects.reading.recorded_values import decoded
-from goldspan.mappers.facts import LogFacts, ToolFacts
+from goldspan.mappers.span_facts import LogFacts, ToolFacts
 from goldspan.mappers.spans import SpanView
 from goldspan.scoring.json_values import is_list, is_mapping
 

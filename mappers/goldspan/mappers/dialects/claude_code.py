@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from goldspan.mappers.dialects.reading.dialect_table import Advice, DialectTable, Rule, Source, first_text
 from goldspan.mappers.dialects.reading.recorded_values import identifier, text_at
-from goldspan.mappers.facts import Role, ToolFacts
+from goldspan.mappers.span_facts import Role, ToolFacts
 from goldspan.mappers.spans import Attributes, SpanView
 from goldspan.scoring.json_values import is_dict
 from goldspan.scoring.sessions import Capture, Content

@@ -10,7 +10,7 @@ from typing import Any
 
 from goldspan.mappers.dialects.reading.dialect_table import Advice, DialectTable, Rule, Source
 from goldspan.mappers.dialects.reading.recorded_values import at, decoded
-from goldspan.mappers.facts import Role
+from goldspan.mappers.span_facts import Role
 from goldspan.scoring.json_values import is_mapping, is_sequence
 
 _KIND = "langsmith.span.kind"

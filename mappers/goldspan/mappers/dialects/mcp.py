@@ -7,7 +7,7 @@ not traced it makes no turn.
 from __future__ import annotations
 
 from goldspan.mappers.dialects.reading.dialect_table import Advice, Affixes, DialectTable, Rule, Source
-from goldspan.mappers.facts import Role
+from goldspan.mappers.span_facts import Role
 
 _METHOD = "mcp.method.name"
 _SERVER = 2

@@ -18,7 +18,7 @@ from goldspan.mappers.dialects.reading.dialect_table import (
 )
 from goldspan.mappers.dialects.reading.message_encodings import input_events, output_events
 from goldspan.mappers.dialects.reading.messages import requests_in
-from goldspan.mappers.facts import Role
+from goldspan.mappers.span_facts import Role
 from goldspan.scoring.json_values import is_dict, is_list
 
 _OPERATION = "gen_ai.operation.name"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from goldspan.mappers.dialects.reading.dialect_table import Advice, DialectTable, Rule, Source
-from goldspan.mappers.facts import Role, ToolFacts
+from goldspan.mappers.span_facts import Role, ToolFacts
 from goldspan.mappers.spans import Attributes, SpanView
 
 _OPERATION = "gen_ai.operation.name"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from goldspan.mappers.dialects.reading.dialect_table import Advice, DialectTable, Rule, Source
 from goldspan.mappers.dialects.reading.recorded_values import only_text, plain_text
-from goldspan.mappers.facts import Role
+from goldspan.mappers.span_facts import Role
 
 UIPATH = DialectTable(
     name="uipath",

@@ -8,8 +8,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from goldspan.scoring.goldens.documents import MistakeCollector, Place, Unreadable, ValuePath, check_finite, found
 from goldspan.scoring.goldens.json_text import read_json, read_value
+from goldspan.scoring.goldens.json_with_lines import MistakeCollector, Place, Unreadable, ValuePath, check_finite, found
 from goldspan.scoring.json_values import counted, is_list, is_mapping
 from goldspan.scoring.matchers import escape_literal
 from goldspan.scoring.sessions import JsonValue

@@ -37,7 +37,7 @@ from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.errors import CriterionError, MetricError
-from goldspan.scoring.goldens.criteria import (
+from goldspan.scoring.goldens.criterion_inheritance import (
     CALL_LEVEL,
     GOLDEN_LEVEL,
     SET_LEVEL,
@@ -48,7 +48,6 @@ from goldspan.scoring.goldens.criteria import (
     check_turn_of_whole_session,
     inherit,
 )
-from goldspan.scoring.goldens.documents import JsonSchema, MistakeCollector, ValuePath, check_finite, found, nearest
 from goldspan.scoring.goldens.golden import (
     ANY_TOOL,
     MAIN_METRIC,
@@ -62,6 +61,14 @@ from goldspan.scoring.goldens.golden import (
     Operator,
     PresetChoice,
     Repeat,
+)
+from goldspan.scoring.goldens.json_with_lines import (
+    JsonSchema,
+    MistakeCollector,
+    ValuePath,
+    check_finite,
+    found,
+    nearest,
 )
 from goldspan.scoring.json_values import is_list, is_mapping
 from goldspan.scoring.matchers.reading import ValueReader

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import PurePath
 
-from goldspan.scoring.goldens.documents import MAX_DEPTH, MistakeCollector, Place, Unreadable, ValuePath
+from goldspan.scoring.goldens.json_with_lines import MAX_DEPTH, MistakeCollector, Place, Unreadable, ValuePath
 from goldspan.scoring.json_values import is_mapping
 from goldspan.scoring.sessions import JsonValue
 

@@ -10,12 +10,19 @@ from typing import Any
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.errors import CriterionFileError, GoldenFileError, Mistake
 from goldspan.scoring.goldens.adk_eval_set import is_eval_set, read_eval_set
-from goldspan.scoring.goldens.criteria import SET_LEVEL, CriterionMapping, criterion_mapping, inherit
-from goldspan.scoring.goldens.documents import MistakeCollector, Unreadable, ValuePath, found, json_copy, read_text
+from goldspan.scoring.goldens.criterion_inheritance import SET_LEVEL, CriterionMapping, criterion_mapping, inherit
 from goldspan.scoring.goldens.golden import MAIN_METRIC, GoldenSet, MetricChoice
 from goldspan.scoring.goldens.golden_file import read_golden_set, read_metrics
 from goldspan.scoring.goldens.golden_index import GoldenIndex, duplicates_in
 from goldspan.scoring.goldens.json_text import read_json, read_json_lines
+from goldspan.scoring.goldens.json_with_lines import (
+    MistakeCollector,
+    Unreadable,
+    ValuePath,
+    found,
+    json_copy,
+    read_text,
+)
 from goldspan.scoring.goldens.yaml_text import read_yaml
 from goldspan.scoring.json_values import is_mapping
 from goldspan.scoring.metrics.registry import metric_names

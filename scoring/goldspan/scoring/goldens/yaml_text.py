@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from goldspan.scoring.goldens.documents import MAX_DEPTH, MAX_VALUES, MistakeCollector, Place, ValuePath
 from goldspan.scoring.goldens.json_text import duplicate_key_message
+from goldspan.scoring.goldens.json_with_lines import MAX_DEPTH, MAX_VALUES, MistakeCollector, Place, ValuePath
 from goldspan.scoring.json_values import shown
 from goldspan.scoring.sessions import JsonValue
 

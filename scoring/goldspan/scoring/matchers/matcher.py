@@ -12,8 +12,8 @@ from goldspan.scoring.json_values import Steps
 from goldspan.scoring.sessions import JsonValue
 
 if TYPE_CHECKING:
+    from goldspan.scoring.argument_rules import Rule
     from goldspan.scoring.call_context import EarlierCalls
-    from goldspan.scoring.rules import Rule
 
 Expected = Any
 """A JSON value, in which nothing is a matcher any more; a Matcher, a HoldingObject or a HoldingList."""

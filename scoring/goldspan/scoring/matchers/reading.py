@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 
+from goldspan.scoring.argument_rules import Rule, Strategy
 from goldspan.scoring.comparison import comparison
 from goldspan.scoring.errors import MatcherError
 from goldspan.scoring.json_values import is_mapping, is_sequence, shown
@@ -24,7 +25,6 @@ from goldspan.scoring.matchers.matcher import (
     holds_matchers,
 )
 from goldspan.scoring.matchers.value_score import score_of
-from goldspan.scoring.rules import Rule, Strategy
 from goldspan.scoring.sessions import JsonValue
 
 MATCHER_KINDS = matcher_kinds()

@@ -25,8 +25,8 @@ from goldspan.scoring.matchers.matcher import (
 from goldspan.scoring.sessions import JsonValue
 
 if TYPE_CHECKING:
+    from goldspan.scoring.argument_rules import Rule
     from goldspan.scoring.call_context import EarlierCalls
-    from goldspan.scoring.rules import Rule
 
 
 # Plain elements are counted, in linear time; where there are matchers, elements are paired as a bipartite matching.

@@ -17,7 +17,7 @@ from goldspan.collector_processor.emit.attributes import event_attributes
 from goldspan.collector_processor.emit.emitters import SCOPE, MetricEmitter, scope_version
 from goldspan.collector_processor.emit.evaluation import Evaluation
 from goldspan.collector_processor.gateway.encoded_spans import key_values
-from goldspan.mappers.facts import ResourceFacts
+from goldspan.mappers.span_facts import ResourceFacts
 from goldspan.scoring.sessions import SpanRef
 
 _SAMPLED = 1

@@ -28,7 +28,7 @@ from goldspan.collector_processor.gateway.interfaces import Delivered, DeliveryR
 from goldspan.collector_processor.gateway.journal.body_log import LogEntry
 from goldspan.collector_processor.gateway.journal.journal import Changes, Journal, Outgoing, encode_refs
 from goldspan.collector_processor.gateway.journal.records import encode_record
-from goldspan.mappers.facts import Record
+from goldspan.mappers.span_facts import Record
 from goldspan.scoring.sessions import SpanRef
 
 # Requests that a receiver refused for good, kept as files for a person to look at.

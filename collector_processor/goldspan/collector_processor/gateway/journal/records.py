@@ -15,10 +15,10 @@ from typing import Any
 import msgspec
 
 from goldspan.collector_processor.emit.evaluation import DetailDigest, Evaluation, Level
-from goldspan.collector_processor.engine.judge import INCOMPLETE, digest_of
+from goldspan.collector_processor.engine.evaluations import INCOMPLETE, digest_of
 from goldspan.collector_processor.engine.store import SessionState
 from goldspan.collector_processor.gateway.compression import zlib_compress
-from goldspan.mappers.facts import (
+from goldspan.mappers.span_facts import (
     ContextFacts,
     LazySpanFacts,
     LogFacts,

@@ -13,7 +13,14 @@ from pydantic_core import ErrorDetails
 from goldspan.collector_processor.gateway.settings.field_types import Secret, Section
 from goldspan.collector_processor.gateway.settings.sections import GatewaySettings
 from goldspan.scoring.errors import FileError, Mistake
-from goldspan.scoring.goldens.documents import MistakeCollector, Unreadable, ValuePath, nearest, path_text, read_text
+from goldspan.scoring.goldens.json_with_lines import (
+    MistakeCollector,
+    Unreadable,
+    ValuePath,
+    nearest,
+    path_text,
+    read_text,
+)
 from goldspan.scoring.goldens.yaml_text import read_yaml
 from goldspan.scoring.json_values import is_dict, is_list, shown
 

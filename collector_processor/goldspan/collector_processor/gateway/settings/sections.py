@@ -35,7 +35,7 @@ from goldspan.collector_processor.gateway.settings.field_types import (
     read_secret,
 )
 from goldspan.collector_processor.gateway.tls import ClientTls, ServerTls
-from goldspan.collector_processor.metric_workers import MetricWorkers
+from goldspan.collector_processor.metric_threads import MetricWorkers
 from goldspan.collector_processor.sinks import LangfuseScores, MLflowScores, PhoenixScores
 from goldspan.collector_processor.sinks.score_exporter import ScoreSinks
 from goldspan.mappers.assembly import DEFAULT_SESSION_KEYS, AssemblySettings

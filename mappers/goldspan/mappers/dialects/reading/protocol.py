@@ -7,7 +7,7 @@ from typing import Protocol, runtime_checkable
 
 from msgspec import Struct
 
-from goldspan.mappers.facts import ContextFacts, LogFacts, ModelFacts, Role, ToolFacts
+from goldspan.mappers.span_facts import ContextFacts, LogFacts, ModelFacts, Role, ToolFacts
 from goldspan.mappers.spans import LogView, SpanView
 from goldspan.scoring.sessions import NO_CONTENT, Content
 

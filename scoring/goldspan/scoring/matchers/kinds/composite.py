@@ -24,8 +24,8 @@ from goldspan.scoring.matchers.value_score import MOST_ITEMS, included, parts_of
 from goldspan.scoring.sessions import JsonValue
 
 if TYPE_CHECKING:
+    from goldspan.scoring.argument_rules import Rule
     from goldspan.scoring.call_context import EarlierCalls
-    from goldspan.scoring.rules import Rule
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,8 @@ from goldspan.scoring.matchers.matcher import ABSENT, Expected, Matcher, Matcher
 from goldspan.scoring.sessions import Capture, JsonValue
 
 if TYPE_CHECKING:
+    from goldspan.scoring.argument_rules import Rule
     from goldspan.scoring.call_context import EarlierCalls
-    from goldspan.scoring.rules import Rule
 
 _PLACE = re.compile(r"([0-9]{1,6})\.([0-9]{1,6})", re.ASCII)
 _EXAMPLE = "expected an object such as {call: create_order, path: /id}"

@@ -27,7 +27,7 @@ from goldspan.mappers.assembly import (
     runs_of,
     turns_of,
 )
-from goldspan.mappers.facts import ResourceFacts
+from goldspan.mappers.span_facts import ResourceFacts
 from goldspan.scoring.api import score_session
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.goldens.golden import Golden

@@ -16,13 +16,13 @@ from typing import Any
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 
 from goldspan.collector_processor.engine.engine import EngineOutput
+from goldspan.collector_processor.gateway.attribute_key_scanner import KeyScanner
 from goldspan.collector_processor.gateway.encoded_spans import Envelope, SpanGroup, by_trace
-from goldspan.collector_processor.gateway.key_scanner import KeyScanner
 from goldspan.collector_processor.gateway.tenant import HeldSpan, HoldDecision, Tenant, TenantOutput
 from goldspan.mappers.assembly import Fragment, read_trace
 from goldspan.mappers.assembly.trace_tree import newer_version
 from goldspan.mappers.dialect_registry import DialectRegistry
-from goldspan.mappers.facts import LogFacts, Record, SpanFacts
+from goldspan.mappers.span_facts import LogFacts, Record, SpanFacts
 from goldspan.mappers.spans import LogView
 from goldspan.scoring.goldens import GoldenIndex
 from goldspan.scoring.sessions import SpanRef

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from goldspan.mappers.assembly.session_id import FoundSession, find_session
 from goldspan.mappers.assembly.trace_tree import TraceTree, is_agent, time_order
-from goldspan.mappers.facts import NO_RESOURCE, ResourceFacts, Role, SpanFacts
+from goldspan.mappers.span_facts import NO_RESOURCE, ResourceFacts, Role, SpanFacts
 from goldspan.scoring.sessions import SpanRef
 
 
