@@ -225,10 +225,8 @@ class SelfTelemetry:
         held, size = names.HELD_SPANS, names.HELD_BYTES
         self._held = meter.create_up_down_counter(held.name, unit=held.unit, description=held.meaning)
         self._held_bytes = meter.create_up_down_counter(size.name, unit=size.unit, description=size.meaning)
-        self._released_early = _counter(meter, names.RELEASED_EARLY)
-        self._dropped = _counter(meter, names.DROPPED_SPANS)
-        self._problems = _counter(meter, names.PROBLEMS)
-        self._failures = _counter(meter, names.FAILURES)
+        counted = (names.RELEASED_EARLY, names.DROPPED_SPANS, names.PROBLEMS, names.FAILURES)
+        self._counters = {instrument: _counter(meter, instrument) for instrument in counted}
         self._logged: set[tuple[str, str]] = set()
 
     def held(self, spans: int, size: int) -> None:
@@ -236,17 +234,9 @@ class SelfTelemetry:
         self._add(self._held, spans)
         self._add(self._held_bytes, size)
 
-    def released_early(self, spans: int, reason: str) -> None:
-        """Count held spans that were exported before their result."""
-        self._add(self._released_early, spans, reason)
-
-    def dropped(self, spans: int, reason: str) -> None:
-        """Count spans that were not exported."""
-        self._add(self._dropped, spans, reason)
-
-    def problems(self, count: int, code: str) -> None:
-        """Count telemetry that could not be used."""
-        self._add(self._problems, count, code)
+    def count(self, what: names.Instrument, amount: int, reason: str) -> None:
+        """Count spans that were released early or dropped, unusable telemetry, or failures."""
+        self._add(self._counters[what], amount, reason)
 
     def failure(self, where: str, error: BaseException) -> None:
         """Count a contained exception, and log the first of each place and type with its traceback."""
@@ -254,13 +244,13 @@ class SelfTelemetry:
         if cause not in self._logged and len(self._logged) < _MAX_LOGGED:
             self._logged.add(cause)
             _logger.warning("%s failed; later failures of this kind are counted only", where, exc_info=error)
-        self._add(self._failures, 1, where)
+        self.count(names.FAILURES, 1, where)
 
     def unusable_goldens(self, error: BaseException) -> None:
         """Count goldens that cannot be used, and log why."""
         unexpected = None if isinstance(error, GoldspanError) else error
         _logger.warning("the goldens cannot be used, so nothing is scored: %s", error, exc_info=unexpected)
-        self._add(self._failures, 1, "goldens")
+        self.count(names.FAILURES, 1, "goldens")
 
     def _add(self, counter: Counter | UpDownCounter, amount: int, reason: str | None = None) -> None:
         if not amount:

@@ -25,6 +25,9 @@ _CONTAINERS = (
 )
 
 
+_KEYS: Mapping[type, str] = {bool: "boolValue", float: "doubleValue", str: "stringValue"}
+
+
 class ScoreAttributes:
     """The score attributes of each span."""
 
@@ -95,12 +98,8 @@ def _add(span: dict[str, Any], attributes: Attributes) -> bool:
 
 def _any_value(value: AttributeValue) -> dict[str, Any]:
     """Encode as `AnyValue` of OTLP/JSON: 64-bit integers are strings."""
-    if isinstance(value, bool):
-        return {"boolValue": value}
-    if isinstance(value, int):
+    if isinstance(value, tuple):
+        return {"arrayValue": {"values": list(map(_any_value, value))}}
+    if type(value) is int:
         return {"intValue": str(value)}
-    if isinstance(value, float):
-        return {"doubleValue": value}
-    if isinstance(value, str):
-        return {"stringValue": value}
-    return {"arrayValue": {"values": [{"stringValue": text} for text in value]}}
+    return {_KEYS[type(value)]: value}

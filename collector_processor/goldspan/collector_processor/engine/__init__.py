@@ -6,5 +6,3 @@
   golden wants their trace.
 - `settings`: timeouts, bounds and counters.
 """
-
-from __future__ import annotations

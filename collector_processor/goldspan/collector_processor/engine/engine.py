@@ -6,8 +6,7 @@
 
 It reads no clock, file, environment or network. Its law: *the newest revisions of a run's results depend only on its
 set of records, never on their order, batching, repetition, timing or door, wherever no bound was hit.* Time decides
-when a result is given and when state is dropped, never what the result is: the engine keeps sets of records, and every
-result is a pure function of such a set.
+when a result is given and when state is dropped, never what the result is.
 
 Outside the law are results marked `incomplete`, revision numbers, and spans that come after their run was dropped: they
 are counted as late, since there is nothing left to correct.

@@ -230,9 +230,8 @@ def _size_of_value(value: object, depth: int) -> int:
     if isinstance(value, (str, int, float)) or depth >= _MAX_DEPTH:
         return size
     if isinstance(value, Mapping):
-        for key, item in cast("Mapping[object, object]", value).items():
-            size += sys.getsizeof(key, 64) + _size_of_value(item, depth + 1)
-    elif isinstance(value, (list, tuple)):
-        for item in cast("Iterable[object]", value):
-            size += _size_of_value(item, depth + 1)
+        items = cast("Mapping[object, object]", value).items()
+        return size + sum(sys.getsizeof(key, 64) + _size_of_value(item, depth + 1) for key, item in items)
+    if isinstance(value, (list, tuple)):
+        return size + sum(_size_of_value(item, depth + 1) for item in cast("Iterable[object]", value))
     return size

@@ -15,6 +15,7 @@ from opentelemetry.metrics import MeterProvider
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
+from goldspan.collector_processor.emit import names
 from goldspan.collector_processor.emit.emitters import EventEmitter, MetricEmitter, SelfTelemetry
 from goldspan.collector_processor.engine.settings import EngineSettings
 from goldspan.collector_processor.in_process.held_spans import HoldSettings
@@ -136,11 +137,18 @@ class ToolParameterMatchExporter(SpanExporter):
         )
         self._inner = inner
         self._shut_down = False
-        index = None if self._wraps_another() else _usable(goldens, criterion, telemetry)
-        self._warn_of_same_target()
+        index = None
+        if isinstance(inner, ToolParameterMatchExporter):
+            _logger.warning(
+                "a ToolParameterMatchExporter is wrapped in another one: the outer one only passes spans on. "
+                "Give ToolParameterMatchSpanProcessor the plain exporter."
+            )
+        else:
+            index = _usable(goldens, criterion, telemetry)
+            self._warn_of_same_target()
         registry = DialectRegistry(
             join_attributes=(*JOIN_ATTRIBUTES, *(index.join_attributes if index else ())),
-            on_problem=lambda problem: telemetry.problems(1, problem.code),
+            on_problem=lambda problem: telemetry.count(names.PROBLEMS, 1, problem.code),
         )
         self._pipeline = SpanPipeline(
             inner,
@@ -203,7 +211,8 @@ class ToolParameterMatchExporter(SpanExporter):
     def warn_of_second_exporter(self, span: Span) -> None:
         """Warn if the span's tracer provider has another exporter that sends to the same place. Never raises."""
         try:
-            second = second_exporter(span, self._inner)
+            found = _exporters_in([getattr(span, "_span_processor", None)])
+            second = next((exporter for exporter in found if same_target(exporter, self._inner)), None)
         except Exception:
             _logger.debug("could not inspect the tracer provider", exc_info=True)
             return
@@ -216,19 +225,7 @@ class ToolParameterMatchExporter(SpanExporter):
                 target(second) or "the same exporter",
             )
 
-    def _wraps_another(self) -> bool:
-        """Warn if goldspan is wrapped in goldspan. The outer exporter then scores nothing."""
-        if not isinstance(self._inner, ToolParameterMatchExporter):
-            return False
-        _logger.warning(
-            "a ToolParameterMatchExporter is wrapped in another one: the outer one only passes spans on. "
-            "Give ToolParameterMatchSpanProcessor the plain exporter."
-        )
-        return True
-
     def _warn_of_same_target(self) -> None:
-        if isinstance(self._inner, ToolParameterMatchExporter):
-            return
         for other in list(_exporters):
             if not other._shut_down and same_target(other._inner, self._inner):  # noqa: SLF001 - the same class
                 _logger.warning(
@@ -281,12 +278,6 @@ def same_target(one: SpanExporter, other: SpanExporter) -> bool:
     """Whether spans that both get arrive twice."""
     to = target(other)
     return one is other or (to is not None and type(one) is type(other) and target(one) == to)
-
-
-def second_exporter(span: Span, inner: SpanExporter) -> SpanExporter | None:
-    """Return an exporter on the span's tracer provider, beside goldspan's, that sends to the target of `inner`."""
-    found = _exporters_in([getattr(span, "_span_processor", None)])
-    return next((exporter for exporter in found if same_target(exporter, inner)), None)
 
 
 def _exporters_in(parts: list[object]) -> Iterator[SpanExporter]:

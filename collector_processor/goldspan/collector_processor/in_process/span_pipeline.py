@@ -33,6 +33,7 @@ from typing import Any
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
+from goldspan.collector_processor.emit import names
 from goldspan.collector_processor.emit.attributes import span_attributes
 from goldspan.collector_processor.emit.emitters import (
     EventEmitter,
@@ -114,12 +115,12 @@ class SpanPipeline:
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         """Export the spans that need not wait. Returns the inner exporter's result for these."""
         if self._closed:
-            self._telemetry.dropped(len(spans), "shutdown")
+            self._telemetry.count(names.DROPPED_SPANS, len(spans), "shutdown")
             return SpanExportResult.FAILURE
         with self._locked(LOCK_TIMEOUT) as locked:
             if locked:
                 return self._export(spans)
-        self._telemetry.dropped(len(spans), "failure" if locked else "export_timeout")
+        self._telemetry.count(names.DROPPED_SPANS, len(spans), "failure" if locked else "export_timeout")
         return SpanExportResult.FAILURE
 
     def root_started(self, span: ReadableSpan) -> None:
@@ -135,7 +136,7 @@ class SpanPipeline:
             if not getattr(record, "log_record", record).trace_id or not self._may_tell(*log_event(record)):
                 return
             if len(self._logs) >= MAX_QUEUED_LOGS:
-                self._telemetry.problems(1, "dropped_log_record")
+                self._telemetry.count(names.PROBLEMS, 1, "dropped_log_record")
                 return
             self._logs.append(self._log_reader.log_view(record))
             if len(self._logs) in (1, _MANY_LOGS):
@@ -160,7 +161,7 @@ class SpanPipeline:
         self._closed = True
         self._timer.set(None)
         if not flushed:
-            self._telemetry.dropped(len(self._held), "shutdown")
+            self._telemetry.count(names.DROPPED_SPANS, len(self._held), "shutdown")
 
     def _export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         now = time.monotonic()
@@ -244,27 +245,29 @@ class SpanPipeline:
                 self._telemetry.failure("metrics", error)
         released = self._held.release(output.released)
         overdue = time.monotonic() - self._hold_settings.timeout
-        self._telemetry.released_early(
-            sum(held.since <= overdue and not held.attributes for held in released), "hold_timeout"
+        self._telemetry.count(
+            names.RELEASED_EARLY,
+            sum(held.since <= overdue and not held.attributes for held in released),
+            "hold_timeout",
         )
         self._release(released)
 
     def _count(self, output: EngineOutput, stats: EngineStats) -> None:
         """Count what the engine could not use since the last step; its own counts never go back."""
         for problem in output.problems:
-            self._telemetry.problems(1, problem.code)
+            self._telemetry.count(names.PROBLEMS, 1, problem.code)
         before = self._counted
         self._counted = dataclasses.replace(stats)
-        self._telemetry.problems(stats.repeated - before.repeated, "repeated_span")
-        self._telemetry.problems(stats.late - before.late, "late_span")
-        self._telemetry.problems(stats.evicted_sessions - before.evicted_sessions, "evicted_session")
+        self._telemetry.count(names.PROBLEMS, stats.repeated - before.repeated, "repeated_span")
+        self._telemetry.count(names.PROBLEMS, stats.late - before.late, "late_span")
+        self._telemetry.count(names.PROBLEMS, stats.evicted_sessions - before.evicted_sessions, "evicted_session")
         if unmatched := stats.sessions_without_golden - before.sessions_without_golden:
             self._metrics.record_no_golden(unmatched)
 
     def _release(self, spans: Sequence[HeldSpan], *, early: str = "") -> None:
         """Export spans that were held, with their attributes. `early`: why they did not wait for their result."""
         if early:
-            self._telemetry.released_early(len(spans), early)
+            self._telemetry.count(names.RELEASED_EARLY, len(spans), early)
         for start in range(0, len(spans), MAX_BATCH):
             self._export_to_inner([self._to_export(held) for held in spans[start : start + MAX_BATCH]])
 
@@ -282,7 +285,7 @@ class SpanPipeline:
             self._telemetry.failure("export", error)
             result = SpanExportResult.FAILURE
         if result is SpanExportResult.FAILURE:
-            self._telemetry.dropped(len(spans), "export_failed")
+            self._telemetry.count(names.DROPPED_SPANS, len(spans), "export_failed")
         return result
 
     def _end_step(self) -> None:

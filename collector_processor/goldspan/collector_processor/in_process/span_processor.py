@@ -41,7 +41,7 @@ class ToolParameterMatchSpanProcessor(BatchSpanProcessor):
         **options: Unpack[ExporterOptions],
     ) -> None:
         self._scoring_exporter = ToolParameterMatchExporter(span_exporter, goldens=goldens, **options)
-        self._at_exit: Callable[[], None] | None = None
+        self._at_exit: Callable[[], object] | None = None
         super().__init__(
             self._scoring_exporter,
             max_queue_size,
@@ -82,14 +82,9 @@ class ToolParameterMatchSpanProcessor(BatchSpanProcessor):
     def _register_exit(self) -> None:
         # Exit handlers run last in, first out. This one is registered with the first span, after those of the
         # providers. So it runs before theirs, and the last turn's events and points still get through.
-        processor = weakref.ref(self)
-
-        def flush_at_exit() -> None:
-            if (alive := processor()) is not None:
-                alive._flush_at_exit()  # noqa: SLF001 - the same class
-
-        self._at_exit = flush_at_exit
-        atexit.register(flush_at_exit)
+        flush = weakref.WeakMethod(self._flush_at_exit)
+        self._at_exit = lambda: (alive := flush()) and alive()
+        atexit.register(self._at_exit)
 
     def _flush_at_exit(self) -> None:
         super().force_flush()

@@ -230,25 +230,19 @@ class TraceFilter:
     ) -> list[tuple[SpanRef, ReadableSpan]]:
         """Buffer spans of a trace without a session, and return those to hold: they may get a score."""
         roots = {id(span) for span in spans if is_root(span)}
-        tools: set[int] = set()
-        scored: set[int] = set()
+        may_get_score = set(roots)
         recognised = trace in self._without_session
         for span in scan.marked:
             role, is_scored = self._registry.outline(self._reader.view(span))
             recognised = recognised or role is not None
             if is_scored:
-                scored.add(id(span))
+                may_get_score.discard(id(span))
             elif role is Role.TOOL or role is Role.AGENT:
-                tools.add(id(span))
-        self._buffer_spans(
-            trace,
-            [span for span in scan.plain if id(span) not in roots],
-            [*scan.marked, *(span for span in scan.plain if id(span) in roots)],
-            now,
-        )
+                may_get_score.add(id(span))
+        plain = [span for span in scan.plain if id(span) not in roots]
+        self._buffer_spans(trace, plain, [*scan.marked, *(span for span in scan.plain if id(span) in roots)], now)
         if not recognised:
             return []
-        may_get_score = (tools | roots) - scored
         to_hold = [
             (SpanRef(trace_id, format(span.context.span_id, "016x")), span)
             for span in spans
