@@ -48,19 +48,22 @@ def event_attributes(evaluation: Evaluation) -> Attributes:
         names.CRITERION.of(metric): evaluation.criterion,
     }
     reason = None if verdict.reason is None else verdict.reason.value
-    known: dict[str, AttributeValue | None] = {
+    standard: dict[str, AttributeValue | None] = {
         names.EVALUATION_LABEL.name: None if verdict.label is None else verdict.label.value,
         names.EVALUATION_SCORE.name: verdict.score,
-        names.REASON.of(metric): reason,
         names.ERROR_TYPE.name: reason if reason == "evaluator_error" else None,
         names.EVALUATION_EXPLANATION.name: evaluation.explanation or None,
-        names.PRESET.of(metric): evaluation.preset,
         names.AGENT_NAME.name: evaluation.agent,
-        names.TURN_INDEX.of(metric): evaluation.turn_index,
-        names.INCOMPLETE.of(metric): evaluation.incomplete or None,
-        names.WITHDRAWN.of(metric): evaluation.withdrawn or None,
     }
-    attributes |= _present(known)
+    own: tuple[tuple[names.Attribute, AttributeValue | None], ...] = (
+        (names.REASON, reason),
+        (names.PRESET, evaluation.preset),
+        (names.TURN_INDEX, evaluation.turn_index),
+        (names.INCOMPLETE, evaluation.incomplete or None),
+        (names.WITHDRAWN, evaluation.withdrawn or None),
+    )
+    attributes |= _present(standard)
+    attributes |= {key.of(metric): value for key, value in own if value is not None}
     match detail:
         case CallResult():
             call_id = None if detail.actual is None or detail.missing else detail.actual.call_id
@@ -93,7 +96,7 @@ def _verdict(evaluation: Evaluation, keys: tuple[names.Attribute, ...]) -> Attri
         evaluation.preset,
         evaluation.revision,
     )
-    return _present({key.of(evaluation.metric): value for key, value in zip(keys, values, strict=True)})
+    return {key.of(evaluation.metric): value for key, value in zip(keys, values, strict=True) if value is not None}
 
 
 def _present(values: Mapping[str, AttributeValue | None]) -> Attributes:
@@ -105,12 +108,12 @@ def _call(evaluation: Evaluation, call: CallResult) -> Attributes:
     attributes: Attributes = {names.UNEXPECTED.of(metric): call.unexpected}
     if call.expected_index is not None and evaluation.turn_index is not None:
         attributes[names.EXPECTED_CALL.of(metric)] = f"{evaluation.turn_index}.{call.expected_index}"
-    lists = {
-        names.MISMATCHED_ARGUMENTS: call.arguments_with(ArgumentOutcome.MISMATCHED),
-        names.MISSING_ARGUMENTS: call.arguments_with(ArgumentOutcome.MISSING),
-        names.EXTRA_ARGUMENTS: call.extra_arguments,
-    }
-    return attributes | {key.of(metric): listed for key, found in lists.items() if (listed := tuple(found))}
+    lists = (
+        (names.MISMATCHED_ARGUMENTS, call.arguments_with(ArgumentOutcome.MISMATCHED)),
+        (names.MISSING_ARGUMENTS, call.arguments_with(ArgumentOutcome.MISSING)),
+        (names.EXTRA_ARGUMENTS, call.extra_arguments),
+    )
+    return attributes | {key.of(metric): listed for key, found in lists if (listed := tuple(found))}
 
 
 def _turn(metric: str, turn: TurnResult) -> Attributes:

@@ -226,7 +226,7 @@ class SelfTelemetry:
         self._held = meter.create_up_down_counter(held.name, unit=held.unit, description=held.meaning)
         self._held_bytes = meter.create_up_down_counter(size.name, unit=size.unit, description=size.meaning)
         counted = (names.RELEASED_EARLY, names.DROPPED_SPANS, names.PROBLEMS, names.FAILURES)
-        self._counters = {instrument: _counter(meter, instrument) for instrument in counted}
+        self._counters = {instrument.name: _counter(meter, instrument) for instrument in counted}
         self._logged: set[tuple[str, str]] = set()
 
     def held(self, spans: int, size: int) -> None:
@@ -236,7 +236,7 @@ class SelfTelemetry:
 
     def count(self, what: names.Instrument, amount: int, reason: str) -> None:
         """Count spans that were released early or dropped, unusable telemetry, or failures."""
-        self._add(self._counters[what], amount, reason)
+        self._add(self._counters[what.name], amount, reason)
 
     def failure(self, where: str, error: BaseException) -> None:
         """Count a contained exception, and log the first of each place and type with its traceback."""

@@ -247,14 +247,11 @@ class _RunEvaluations:
         for call in (*turn.calls, *turn.unexpected_calls):
             actual = call.actual if call.aligned or call.unexpected else None
             key = f"expected:{call.expected_index}" if call.expected is not None else f"actual:{_name(call)}"
-            of_call = place._replace(call_key=key)
+            target, timestamp, agent = place.target, place.timestamp, place.agent
             if actual is not None:
-                evidence = actual.evidence[0] if actual.evidence else place.target
-                of_call = of_call._replace(
-                    target=actual.span or evidence,
-                    timestamp=actual.end or place.timestamp,
-                    agent=actual.agent or place.agent,
-                )
+                target = actual.span or (actual.evidence[0] if actual.evidence else target)
+                timestamp, agent = actual.end or timestamp, actual.agent or agent
+            of_call = _Place(target, timestamp, place.turn_key, key, place.turn_index, agent)
             yield self.evaluation(Level.CALL, call, of_call)
 
 
