@@ -2,3 +2,5 @@
 
 `names` declares every emitted name, `evaluation` the value that all others write.
 """
+
+from __future__ import annotations

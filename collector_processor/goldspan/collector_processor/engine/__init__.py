@@ -6,3 +6,5 @@
   golden wants their trace.
 - `settings`: timeouts, bounds and counters.
 """
+
+from __future__ import annotations
