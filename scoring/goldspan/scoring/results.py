@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from fractions import Fraction
 from html import escape
+from typing import TypeVar
 
 from msgspec import Struct
 
@@ -17,6 +18,8 @@ from goldspan.scoring.json_values import Steps, shown, shown_name, steps_of, val
 from goldspan.scoring.metric_results import MetricResult, MetricVerdict, PresetResult
 from goldspan.scoring.sessions import JsonValue, Session, ToolCall, Turn
 from goldspan.scoring.verdict import REASON_TEXT, Label, Reason, Scored, Verdict, short_repr
+
+_Result = TypeVar("_Result", "TurnResult", "SessionResult")
 
 
 class ArgumentOutcome(StrEnum):
@@ -402,6 +405,11 @@ def _names(label: str, names: Sequence[str], *, raw: bool = False) -> list[str]:
     return [f"{label}: {', '.join(first)}{more}"]
 
 
+def failures_first(results: Iterable[_Result]) -> Iterator[_Result]:
+    """Yield results in their order, but those that failed before all others."""
+    return iter(sorted(results, key=lambda result: result.verdict.label is not Label.FAIL))
+
+
 def is_interesting(session: SessionResult) -> bool:
     """Whether the session has a golden, and anything besides a pass to report."""
     if session.verdict.reason is Reason.NO_GOLDEN:
@@ -442,13 +450,17 @@ def first_difference(turn: TurnResult) -> str:
     """Return the first wrong call of a turn with its arguments, on one line."""
     if turn.turn is None:
         return _turn_name_and_reason(turn)
+    made_or_missing = (*turn.calls, *turn.unexpected_calls)
+    failed = next((call for call in made_or_missing if call.verdict.label is Label.FAIL or call.violates), None)
+    if failed is not None:
+        return f"{turn_name(turn)}: {_call_line(failed)}"
     wrong = next(_calls(turn), None) if turn.verdict.label is not Label.PASS else None
     return f"{turn_name(turn)}: {wrong or explain_turn(turn)}"
 
 
 def session_difference(session: SessionResult) -> str:
     """Return the name of the session and its first wrong call, on one line."""
-    failed = next((turn for turn in session.turns if _differs(turn.verdict)), None)
+    failed = next(failures_first(turn for turn in session.turns if _differs(turn.verdict)), None)
     return f"{_session_name(session)}: {explain_session(session) if failed is None else first_difference(failed)}"
 
 
@@ -492,17 +504,19 @@ def _call_line(call: CallResult, head: str = "") -> str:
 
 
 def verdict_text(verdict: Verdict | MetricVerdict) -> str:
-    """Return `pass`, `FAIL` or `????` with the score."""
+    """Return `pass`, `FAIL` or `?` (not evaluated), with the score unless it passed."""
     if verdict.label is Label.PASS:
         return "pass"
     score = "" if verdict.score is None else f" {verdict.score:.3g}"
-    return f"{'FAIL' if verdict.label is Label.FAIL else '????'}{score}"
+    return f"{'FAIL' if verdict.label is Label.FAIL else '?'}{score}"
 
 
 CALL_COLUMNS = ("session", "turn", "call", "label", "score", "explanation")
 ARGUMENT_COLUMNS = ("argument", "outcome", "expected", "actual")
 
 _MAX_ROWS = 200
+_ROW_COLOURS = {"fail": "#c62828", "not_evaluated": "#8a6d00"}
+"""The colours of rows by label, readable on light and dark pages."""
 
 
 def call_rows(session: str, turn: TurnResult) -> list[tuple[str, ...]]:
@@ -518,7 +532,7 @@ def call_rows(session: str, turn: TurnResult) -> list[tuple[str, ...]]:
 
 def session_rows(result: SessionResult) -> list[tuple[str, ...]]:
     """Return the table rows of a session: a row for each call, or a row for a session without turns."""
-    name = _session_name(result)
+    name = _session_name(result).removeprefix("session ")
     rows = [row for turn in result.turns for row in call_rows(name, turn)]
     return rows or [(name, "", "", *_label_and_score(result.verdict), explain_session(result))]
 
@@ -544,8 +558,9 @@ def html_table(caption: str, columns: Sequence[str], rows: Sequence[Sequence[str
     """Return an HTML table for notebooks; all text is escaped."""
 
     def row(cells: Sequence[str], tag: str) -> str:
-        inside = "".join(f"<{tag} style='text-align:left'>{escape(cell)}</{tag}>" for cell in cells)
-        return f"<tr>{inside}</tr>"
+        colour = next((_ROW_COLOURS[cell] for cell in cells if cell in _ROW_COLOURS), "inherit")
+        style = f"text-align:left;vertical-align:top;color:{colour}"
+        return f"<tr>{''.join(f'<{tag} style={style!r}>{escape(cell)}</{tag}>' for cell in cells)}</tr>"
 
     body = "".join(row(cells, "td") for cells in rows[:_MAX_ROWS])
     more = f"<p>and {len(rows) - _MAX_ROWS} more</p>" if len(rows) > _MAX_ROWS else ""

@@ -32,6 +32,7 @@ from goldspan.scoring.results import (
     SessionResult,
     TurnResult,
     explain,
+    failures_first,
     html_table,
     is_interesting,
     session_difference,
@@ -373,14 +374,12 @@ class RunResult(Struct, frozen=True, gc=False):
 
     def __repr__(self) -> str:
         score = "" if self.score is None else f" {self.score:.3g}"
-        wrong = next(
-            (found for found in self.sessions if found.label is not Label.PASS and is_interesting(found)), None
-        )
+        wrong = next(failures_first(s for s in self.sessions if s.label is not Label.PASS and is_interesting(s)), None)
         first = next(_lines(self)) if wrong is None else session_difference(wrong)
         return short_repr(self, f"{self.label}{score}, {counted(len(self.sessions), 'session')}; {first}")
 
     def _repr_html_(self) -> str:
-        rows = [row for session in self.sessions for row in session_rows(session)]
+        rows = [row for session in failures_first(self.sessions) for row in session_rows(session)]
         return html_table(next(_lines(self)), CALL_COLUMNS, rows)
 
 
@@ -395,7 +394,7 @@ def _lines(run: RunResult) -> Iterator[str]:
     )
     if not labels:
         yield "nothing was recognised: no session in what was read"
-    interesting = [session for session in run.sessions if is_interesting(session)]
+    interesting = list(failures_first(session for session in run.sessions if is_interesting(session)))
     for session in interesting[:_MAX_SESSIONS]:
         yield from session_lines(session)
     if len(interesting) > _MAX_SESSIONS:
