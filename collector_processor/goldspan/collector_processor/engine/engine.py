@@ -22,7 +22,7 @@ from goldspan.collector_processor.engine.evaluations import Judge, OutputBuilder
 from goldspan.collector_processor.engine.settings import EngineSettings, EngineStats
 from goldspan.collector_processor.engine.store import MemoryStore, SessionState, TraceState
 from goldspan.mappers.assembly import Fragment, read_trace
-from goldspan.mappers.assembly.trace_tree import newer_version, without_ids
+from goldspan.mappers.assembly.duplicate_spans import newer_version, without_ids
 from goldspan.mappers.span_facts import LogFacts, PlainSpanFacts, Role, SpanFacts
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.goldens.golden_index import GoldenIndex

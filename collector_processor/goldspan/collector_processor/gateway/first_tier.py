@@ -20,7 +20,7 @@ from goldspan.collector_processor.gateway.attribute_key_scanner import KeyScanne
 from goldspan.collector_processor.gateway.encoded_spans import Envelope, SpanGroup, by_trace
 from goldspan.collector_processor.gateway.tenant import HeldSpan, HoldDecision, Tenant, TenantOutput
 from goldspan.mappers.assembly import Fragment, read_trace
-from goldspan.mappers.assembly.trace_tree import newer_version
+from goldspan.mappers.assembly.duplicate_spans import newer_version
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.span_facts import LogFacts, Record, SpanFacts
 from goldspan.mappers.spans import LogView

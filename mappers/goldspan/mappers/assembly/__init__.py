@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from goldspan.mappers.assembly.duplicate_spans import newer_version, without_ids
 from goldspan.mappers.assembly.joined_logs import session_keys_of, with_logs
 from goldspan.mappers.assembly.runs import (
     DEFAULT_ASSEMBLY,
@@ -20,7 +21,7 @@ from goldspan.mappers.assembly.runs import (
 )
 from goldspan.mappers.assembly.session_id import DEFAULT_SESSION_KEYS
 from goldspan.mappers.assembly.tool_calls import PSEUDO_TOOLS
-from goldspan.mappers.assembly.trace_tree import TraceTree, newer_version, with_ancestors, without_ids
+from goldspan.mappers.assembly.trace_tree import TraceTree, with_ancestors
 from goldspan.mappers.assembly.turn_fragments import Fragment, fragment_without_ids, fragments_of
 from goldspan.mappers.span_facts import LogFacts, PlainSpanFacts, Record, SpanFacts
 from goldspan.scoring.errors import Problem
