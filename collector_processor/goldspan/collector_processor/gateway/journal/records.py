@@ -1,7 +1,7 @@
 """Rows of the journal as bytes: what was read of spans and log records, and the results given for a session.
 
 A call takes a few hundred bytes. Of facts only the fields that differ from their defaults are written.
-`SCHEMA` is a hash of the field names, so that records of another version of goldspan are recognised and not misread.
+`SCHEMA` is a hash of fields and encoding, so that records of another version are recognised and not misread.
 """
 
 from __future__ import annotations
@@ -32,8 +32,11 @@ from goldspan.mappers.span_facts import (
 from goldspan.scoring.sessions import Content, SpanRef
 
 _KINDS = (SpanFacts, LogFacts, ToolFacts, ModelFacts, Request, ContextFacts, ResourceFacts, Content)
-SCHEMA = hashlib.sha256(repr([(kind.__name__, kind.__struct_fields__) for kind in _KINDS]).encode()).hexdigest()[:16]
-"""A hash of the fields of facts."""
+_ENCODING = "msgpack, defaults left out"
+SCHEMA = hashlib.sha256(
+    repr([_ENCODING, *((kind.__name__, kind.__struct_fields__) for kind in _KINDS)]).encode()
+).hexdigest()[:16]
+"""A hash of the fields of facts and of how they are encoded."""
 
 _MSGPACK: Mapping[bytes, type[Record]] = {b"s": SpanFacts, b"l": LogFacts}
 _JSON: Mapping[bytes, type[Record]] = {b"S": SpanFacts, b"L": LogFacts}
