@@ -13,7 +13,7 @@ from goldspan.mappers.assembly.session_id import DEFAULT_SESSION_KEYS
 from goldspan.mappers.dialects.reading.dialect_table import DialectTable
 from goldspan.mappers.dialects.reading.log_records import LogRegistry
 from goldspan.mappers.dialects.reading.protocol import Dialect, Reading
-from goldspan.mappers.dialects.reading.recorded_values import first_identifier, identifiers
+from goldspan.mappers.dialects.reading.value_parsing import first_identifier, identifiers
 from goldspan.mappers.installed_dialects import built_in_dialects, default_dialects
 from goldspan.mappers.span_facts import (
     NO_CONTEXT,

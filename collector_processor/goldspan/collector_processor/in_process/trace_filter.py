@@ -26,7 +26,7 @@ from goldspan.collector_processor.engine.settings import EngineSettings
 from goldspan.collector_processor.engine.store import MemoryStore, SpanBuffer
 from goldspan.collector_processor.in_process.held_spans import TracesWithoutSession, estimated_size
 from goldspan.mappers.dialect_registry import DialectRegistry
-from goldspan.mappers.dialects.reading.recorded_values import identifier
+from goldspan.mappers.dialects.reading.value_parsing import identifier
 from goldspan.mappers.readers.sdk import (
     PlainSdkSpan,
     SdkReader,

@@ -20,7 +20,7 @@ from goldspan.mappers.assembly.runs import (
     turns_of,
 )
 from goldspan.mappers.assembly.session_id import DEFAULT_SESSION_KEYS
-from goldspan.mappers.assembly.tool_calls import PSEUDO_TOOLS
+from goldspan.mappers.assembly.tool_calls_and_batches import PSEUDO_TOOLS
 from goldspan.mappers.assembly.trace_tree import TraceTree, with_ancestors
 from goldspan.mappers.assembly.turn_fragments import Fragment, fragment_without_ids, fragments_of
 from goldspan.mappers.span_facts import LogFacts, PlainSpanFacts, Record, SpanFacts

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from goldspan.mappers.assembly.session_id import DEFAULT_SESSION_KEYS
-from goldspan.mappers.assembly.tool_calls import PSEUDO_TOOLS, calls_of
+from goldspan.mappers.assembly.tool_calls_and_batches import PSEUDO_TOOLS, calls_of
 from goldspan.mappers.assembly.trace_tree import TraceTree, time_order
 from goldspan.mappers.assembly.turn_fragments import Fragment
 from goldspan.mappers.span_facts import Role, SpanFacts, first_captured

@@ -13,7 +13,7 @@ from typing import Any
 from goldspan.mappers.dialects.reading.arguments import read_arguments, read_content
 from goldspan.mappers.dialects.reading.dialect_table import Advice
 from goldspan.mappers.dialects.reading.protocol import Reading
-from goldspan.mappers.dialects.reading.recorded_values import decoded
+from goldspan.mappers.dialects.reading.value_parsing import decoded
 from goldspan.mappers.span_facts import LogFacts, ToolFacts
 from goldspan.mappers.spans import SpanView
 from goldspan.scoring.json_values import is_list, is_mapping

@@ -9,7 +9,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from goldspan.mappers.dialects.reading.dialect_table import Advice, DialectTable, Rule, Source, first_text
-from goldspan.mappers.dialects.reading.recorded_values import identifier, text_at
+from goldspan.mappers.dialects.reading.value_parsing import identifier, text_at
 from goldspan.mappers.span_facts import Role, ToolFacts
 from goldspan.mappers.spans import Attributes, SpanView
 from goldspan.scoring.json_values import is_dict

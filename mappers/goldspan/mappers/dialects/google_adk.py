@@ -13,7 +13,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from goldspan.mappers.dialects.reading.dialect_table import Advice, Affixes, DialectTable, Elision, Rule, Source
-from goldspan.mappers.dialects.reading.recorded_values import at, decoded_dict
+from goldspan.mappers.dialects.reading.value_parsing import at, decoded_dict
 from goldspan.mappers.span_facts import Role, ToolFacts
 from goldspan.mappers.spans import Attributes, SpanView
 from goldspan.scoring.json_values import is_dict

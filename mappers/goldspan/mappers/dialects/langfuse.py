@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from goldspan.mappers.dialects.reading.arguments import args_and_kwargs
 from goldspan.mappers.dialects.reading.dialect_table import Advice, DialectTable, Rule, Source
-from goldspan.mappers.dialects.reading.recorded_values import only_text, plain_text
+from goldspan.mappers.dialects.reading.value_parsing import only_text, plain_text
 from goldspan.mappers.span_facts import Role
 
 _TYPE = "langfuse.observation.type"

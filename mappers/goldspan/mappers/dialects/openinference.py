@@ -19,7 +19,7 @@ from goldspan.mappers.dialects.reading.dialect_table import (
 )
 from goldspan.mappers.dialects.reading.message_encodings import flat_messages, flat_texts
 from goldspan.mappers.dialects.reading.messages import last_answer, last_user_text
-from goldspan.mappers.dialects.reading.recorded_values import decoded, decoded_dict, only_text
+from goldspan.mappers.dialects.reading.value_parsing import decoded, decoded_dict, only_text
 from goldspan.mappers.span_facts import Role
 from goldspan.scoring.json_values import is_dict, is_list
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from goldspan.mappers.dialects.reading.dialect_table import Advice, DialectTable, Rule, Source
-from goldspan.mappers.dialects.reading.recorded_values import plain_text
+from goldspan.mappers.dialects.reading.value_parsing import plain_text
 from goldspan.mappers.span_facts import Role
 from goldspan.mappers.spans import Attributes, SpanView
 

@@ -21,7 +21,7 @@ from goldspan.mappers.dialects.reading.dialect_table import (
     undecided_without_result,
 )
 from goldspan.mappers.dialects.reading.message_encodings import flat_messages
-from goldspan.mappers.dialects.reading.recorded_values import at, first_of, literal_at, only_text, plain_text, text_at
+from goldspan.mappers.dialects.reading.value_parsing import at, first_of, literal_at, only_text, plain_text, text_at
 from goldspan.mappers.span_facts import Role, ToolFacts
 from goldspan.mappers.spans import Attributes, SpanView
 from goldspan.scoring.json_values import is_list

@@ -12,7 +12,7 @@ from typing import Any
 
 from goldspan.mappers.dialects.reading.arguments import args_and_kwargs
 from goldspan.mappers.dialects.reading.dialect_table import Advice, Affixes, DialectTable, Rule, Source
-from goldspan.mappers.dialects.reading.recorded_values import decoded, plain_text
+from goldspan.mappers.dialects.reading.value_parsing import decoded, plain_text
 from goldspan.mappers.span_facts import Role
 from goldspan.mappers.spans import Attributes, SpanView
 from goldspan.scoring.json_values import is_mapping

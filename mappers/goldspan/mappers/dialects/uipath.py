@@ -6,7 +6,7 @@ https://uipath.github.io/uipath-python/core/traced/
 from __future__ import annotations
 
 from goldspan.mappers.dialects.reading.dialect_table import Advice, DialectTable, Rule, Source
-from goldspan.mappers.dialects.reading.recorded_values import only_text, plain_text
+from goldspan.mappers.dialects.reading.value_parsing import only_text, plain_text
 from goldspan.mappers.span_facts import Role
 
 UIPATH = DialectTable(

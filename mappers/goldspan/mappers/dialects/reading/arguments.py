@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from goldspan.mappers.dialects.reading.recorded_values import literal, loads
+from goldspan.mappers.dialects.reading.value_parsing import literal, loads
 from goldspan.scoring.json_values import is_dict, is_list, is_mapping, is_sequence
 from goldspan.scoring.sessions import NO_CONTENT, Capture, Content
 

@@ -36,7 +36,7 @@ from goldspan.mappers.dialects.reading.messages import (
     requests_in,
 )
 from goldspan.mappers.dialects.reading.protocol import LogReading, Reading
-from goldspan.mappers.dialects.reading.recorded_values import identifier, identifiers
+from goldspan.mappers.dialects.reading.value_parsing import identifier, identifiers
 from goldspan.mappers.span_facts import ContextFacts, ModelFacts, Role, ToolFacts
 from goldspan.mappers.spans import STATUS_ERROR, Attributes, LogView, SpanView
 from goldspan.scoring.json_values import is_mapping, is_sequence

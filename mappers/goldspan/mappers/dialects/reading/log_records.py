@@ -16,7 +16,7 @@ from goldspan.mappers.dialects.reading.arguments import plain, read_content
 from goldspan.mappers.dialects.reading.message_encodings import CHOICE, INPUT_EVENTS, event_message
 from goldspan.mappers.dialects.reading.messages import answers_in, last_answer, newest_first, role_of
 from goldspan.mappers.dialects.reading.protocol import LogDialect, LogReading
-from goldspan.mappers.dialects.reading.recorded_values import decoded, identifiers
+from goldspan.mappers.dialects.reading.value_parsing import decoded, identifiers
 from goldspan.mappers.span_facts import NO_CONTEXT, ContextFacts, LogFacts, ToolFacts
 from goldspan.mappers.spans import DecodedSpan, EventView, LogView, SpanView
 from goldspan.scoring.errors import DialectError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Generic, TypeVar, overload
 
-from goldspan.mappers.dialects.reading.recorded_values import loads
+from goldspan.mappers.dialects.reading.value_parsing import loads
 from goldspan.mappers.spans import EventView, SpanView
 from goldspan.scoring.json_values import is_dict, is_mapping, is_sequence
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from goldspan.mappers.dialects.reading.arguments import REDACTION_TOKENS, read_arguments
-from goldspan.mappers.dialects.reading.recorded_values import loads
+from goldspan.mappers.dialects.reading.value_parsing import loads
 from goldspan.mappers.span_facts import Request
 from goldspan.scoring.json_values import is_dict, is_mapping, is_sequence
 from goldspan.scoring.sessions import NO_CONTENT, Capture, Content
