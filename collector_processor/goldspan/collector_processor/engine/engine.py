@@ -96,7 +96,7 @@ class Engine:
         repeated = self._store.tombstone_has(fact.trace_id, fact.span_id)
         if repeated is not None:
             self.stats.repeated += repeated
-            self.stats.late += not repeated and fact.role is not None
+            self.stats.late += not repeated  # a plain span too: it may join an agent to its tool
             return False
         trace = self._open(fact.trace_id, now)
         old = trace.spans.get(fact.span_id)
