@@ -125,9 +125,9 @@ class Listener:
         self.newest: dict[str, Evaluation] = {}
         self.revised = 0
 
-    def hear(self, handout: EngineOutput) -> None:
-        assert not handout.problems
-        for evaluation in handout.evaluations:
+    def hear(self, output: EngineOutput) -> None:
+        assert not output.problems
+        for evaluation in output.evaluations:
             self.revised += evaluation.revision > 1
             self.newest[evaluation.id] = evaluation
 

@@ -184,13 +184,13 @@ class Law(RuleBasedStateMachine):
         self.waiting = list(records)
         order.shuffle(self.waiting)
 
-    def take(self, handout: EngineOutput) -> None:
-        for evaluation in handout.evaluations:
+    def take(self, output: EngineOutput) -> None:
+        for evaluation in output.evaluations:
             before = self.newest.get(evaluation.id)
             assert evaluation.revision == (1 if before is None else before.revision + 1)
             self.newest[evaluation.id] = evaluation
-        assert handout.released <= self.held, "only what is held can be released, and only once"
-        self.held -= handout.released
+        assert output.released <= self.held, "only what is held can be released, and only once"
+        self.held -= output.released
 
     def feed(self, fact: Record) -> None:
         if isinstance(fact, LogFacts):

@@ -62,12 +62,12 @@ def replay(
     results: dict[tuple[str, str], SessionResult] = {}
     read = recognised = 0
 
-    def take(handout: EngineOutput) -> None:
-        for result in handout.sessions:
+    def take(output: EngineOutput) -> None:
+        for result in output.sessions:
             if result.session is not None:
                 results[result.session.id, result.session.run] = _slim(result, result.session)
-        problems.extend(handout.problems)
-        for evaluation in handout.evaluations:
+        problems.extend(output.problems)
+        for evaluation in output.evaluations:
             for consumer in consumers:
                 consumer(evaluation)
 
