@@ -60,7 +60,7 @@ TURN = TurnResult(
     expected_index=0,
     calls_expected=2,
     calls_evaluated=2,
-    calls_matched=1,
+    calls_aligned=1,
 )
 SESSION = SessionResult(FAIL, session=None, golden=None, turns=(TURN,), turns_expected=1, turns_evaluated=1)
 

@@ -10,6 +10,9 @@ from msgspec.structs import replace
 import evaluation_examples as given
 from goldspan.collector_processor.emit.attributes import event_attributes, span_attributes
 from goldspan.collector_processor.emit.evaluation import Evaluation
+from goldspan.collector_processor.emit.names import TOOL_LIMIT
+from goldspan.scoring.goldens.golden import ExpectedCall
+from goldspan.scoring.results import CallResult
 from goldspan.scoring.verdict import Label, Reason, Verdict
 
 
@@ -50,10 +53,45 @@ def test_a_turn_s_root_carries_counts() -> None:
         "tool_parameter_match.turn.revision": 1,
         "tool_parameter_match.turn.expected_calls": 2,
         "tool_parameter_match.turn.evaluated_calls": 2,
-        "tool_parameter_match.turn.matched_calls": 1,
+        "tool_parameter_match.turn.aligned_calls": 1,
+        "tool_parameter_match.turn.right_calls": 0,
         "tool_parameter_match.turn.missing_calls": 1,
         "tool_parameter_match.turn.unexpected_calls": 1,
+        "tool_parameter_match.turn.missing_tools": ("get_weather",),
+        "tool_parameter_match.turn.wrong_tools": ("get_weather",),
     }
+
+
+def _named(call: CallResult, tool: str) -> CallResult:
+    return replace(call, expected=ExpectedCall(tool, {"city": "x"}))
+
+
+NEVER_CALLED = replace(given.MISSING, actual=None, arguments=())
+RIGHT = replace(given.ALIGNED, verdict=given.PASS, arguments=given.ARGUMENTS[:1], extra_arguments=())
+
+
+@pytest.mark.parametrize(
+    ("calls", "missing", "wrong"),
+    [
+        ((RIGHT,), None, None),
+        ((_named(NEVER_CALLED, "book"), RIGHT), ("book",), None),
+        ((_named(given.ALIGNED, "book"), _named(given.ALIGNED, "book"), RIGHT), None, ("book",)),
+        ((_named(given.ALIGNED, "b"), _named(NEVER_CALLED, "a"), _named(given.MISSING, "c")), ("a", "c"), ("b", "c")),
+        ((replace(given.ALIGNED, verdict=given.UNKNOWN),), None, None),
+        (
+            tuple(_named(NEVER_CALLED, f"tool_{number}") for number in range(30)),
+            tuple(f"tool_{number}" for number in range(TOOL_LIMIT)),
+            None,
+        ),
+    ],
+)
+def test_a_turn_s_root_and_event_name_the_tools_that_are_missing_or_wrong(
+    calls: tuple[CallResult, ...], missing: tuple[str, ...] | None, wrong: tuple[str, ...] | None
+) -> None:
+    turn = given.evaluation(replace(given.TURN, calls=calls))
+    for found in (span_attributes(turn), event_attributes(turn)):
+        assert found.get("tool_parameter_match.turn.missing_tools") == missing
+        assert found.get("tool_parameter_match.turn.wrong_tools") == wrong
 
 
 def test_a_tool_span_that_is_its_turn_s_root_carries_both_apart() -> None:

@@ -44,9 +44,11 @@ def test_tool_spans_and_turn_roots_wait_for_their_result_and_carry_it(make_rig: 
         "tool_parameter_match.turn.revision": 1,
         "tool_parameter_match.turn.expected_calls": 1,
         "tool_parameter_match.turn.evaluated_calls": 1,
-        "tool_parameter_match.turn.matched_calls": 1,
+        "tool_parameter_match.turn.aligned_calls": 1,
+        "tool_parameter_match.turn.right_calls": 0,
         "tool_parameter_match.turn.missing_calls": 0,
         "tool_parameter_match.turn.unexpected_calls": 0,
+        "tool_parameter_match.turn.wrong_tools": ("get_weather",),
     }
 
 

@@ -80,9 +80,9 @@ def test_in_any_order_the_order_of_calls_never_changes_score_or_label(
     shuffled = data.draw(st.permutations(calls))
     one, other = score_turn(expected, Turn(tuple(calls)), free), score_turn(expected, Turn(tuple(shuffled)), free)
     assert (one.verdict.exact, one.verdict.label) == (other.verdict.exact, other.verdict.label)
-    assert (one.calls_evaluated, one.calls_matched, len(one.unexpected_calls)) == (
+    assert (one.calls_evaluated, one.calls_aligned, len(one.unexpected_calls)) == (
         other.calls_evaluated,
-        other.calls_matched,
+        other.calls_aligned,
         len(other.unexpected_calls),
     )
 

@@ -77,7 +77,7 @@ class TestOptional:
     def test_left_out_it_is_no_loss(self) -> None:
         result = score_turn([must("f"), may("g")], [did("f")])
         assert verdict(result) == (1, Label.PASS, None)
-        assert (result.calls_expected, result.calls_matched, result.calls_missing, len(result.calls)) == (1, 1, 0, 1)
+        assert (result.calls_expected, result.calls_aligned, result.calls_missing, len(result.calls)) == (1, 1, 0, 1)
 
     def test_made_it_is_scored_outside_the_mean_and_not_unexpected(self) -> None:
         result = score_turn([must("f"), may("g", x=1, y=2)], [did("f"), did("g", x=1, y=3)])
@@ -278,7 +278,7 @@ class TestAlternatives:
         best = score_session(either(*lists), actual)
         assert best.verdict.exact == max(score_session(either(one), actual).verdict.exact or 0 for one in lists)
         shuffled = score_session(either(*data.draw(st.permutations(lists))), actual)
-        assert (shuffled.verdict, shuffled.turns[0].calls_matched) == (best.verdict, best.turns[0].calls_matched)
+        assert (shuffled.verdict, shuffled.turns[0].calls_aligned) == (best.verdict, best.turns[0].calls_aligned)
 
 
 def test_plain_mappings_say_all_of_it() -> None:

@@ -215,7 +215,7 @@ class TestNearMisses:
         result = score_turn([call("f", x=1), call("f", x=2)], [call("f")])
         assert [found.actual_index for found in result.calls] == [0, None]
         assert [extra.actual_index for extra in result.unexpected_calls] == [0]
-        assert (result.calls_missing, result.calls_matched) == (2, 0)
+        assert (result.calls_missing, result.calls_aligned) == (2, 0)
 
     def test_a_call_out_of_order_is_the_near_miss(self) -> None:
         result = score_turn([call("a"), call("b")], [call("b"), call("a")])
@@ -294,7 +294,7 @@ class TestUnknown:
         assert verdict(result) == (None, Label.NOT_EVALUATED, reason)
         assert result.calls[0].aligned
         assert result.calls[0].arguments_with(ArgumentOutcome.UNKNOWN) == ("x",)
-        assert (result.calls_expected, result.calls_evaluated, result.calls_matched) == (1, 0, 1)
+        assert (result.calls_expected, result.calls_evaluated, result.calls_aligned) == (1, 0, 1)
 
     def test_a_call_of_which_no_argument_is_expected_needs_none(self) -> None:
         assert score_turn([call("f")], [unknown(Capture.NOT_CAPTURED)]).verdict.exact == 1
@@ -401,8 +401,8 @@ def test_a_score_is_a_share_and_counts_add_up(expected: Any, actual: Any, criter
     result = score_turn(expected, actual, criterion)
     assert (result.verdict.exact is None) == (not expected)
     assert 0 <= (result.verdict.exact or 0) <= 1
-    assert len(result.calls) == result.calls_expected == result.calls_matched + result.calls_missing == len(expected)
-    assert result.calls_matched + len(result.unexpected_calls) == len(actual)
+    assert len(result.calls) == result.calls_expected == result.calls_aligned + result.calls_missing == len(expected)
+    assert result.calls_aligned + len(result.unexpected_calls) == len(actual)
     assert (result.verdict.reason is None) == (result.verdict.label is not Label.NOT_EVALUATED)
 
 

@@ -89,6 +89,14 @@ class CallResult(Scored, frozen=True, gc=False):
         """Whether no actual call is aligned with the expected call; `actual` may be a near miss."""
         return self.expected is not None and not self.aligned
 
+    @property
+    def has_wrong_arguments(self) -> bool:
+        """Whether the aligned call, or the near miss of a missing one, has other arguments than expected."""
+        if self.aligned:
+            return self.verdict.exact is not None and self.verdict.exact != 1
+        wrong = (ArgumentOutcome.MISMATCHED, ArgumentOutcome.MISSING)
+        return self.missing and any(argument.outcome in wrong for argument in self.arguments)
+
     aligned: bool = False
     """`expected` and `actual` are aligned with each other."""
     violates: ExpectedCall | None = None
@@ -124,7 +132,7 @@ class TurnResult(Scored, frozen=True, gc=False):
     """Number of expected calls in the mean of the turn."""
     calls_evaluated: int = 0
     """Number of these calls that were evaluated."""
-    calls_matched: int = 0
+    calls_aligned: int = 0
     """Number of these calls that are aligned with an actual call."""
     approximate: bool = False
     """The turn was too large for the exact alignment; the pairs are good, but may not be the best."""
@@ -146,6 +154,11 @@ class TurnResult(Scored, frozen=True, gc=False):
     def violations(self) -> tuple[CallResult, ...]:
         """Results of the calls that are forbidden."""
         return tuple(call for call in (*self.calls, *self.unexpected_calls) if call.violates is not None)
+
+    @property
+    def calls_right(self) -> int:
+        """Number of expected calls in the mean that have the score 1."""
+        return sum(call.verdict.exact == 1 for call in self.calls if not call.optional)
 
     @property
     def calls_missing(self) -> int:

@@ -134,7 +134,7 @@ def score_calls(
         expected.index,
         calls_expected=len(counted),
         calls_evaluated=sum(result.verdict.exact is not None for result in counted),
-        calls_matched=sum(result.aligned for result in counted),
+        calls_aligned=sum(result.aligned for result in counted),
         approximate=aligned.approximate,
     )
     return TurnScore(result, bounds, forbidden, bool(counted))
@@ -167,7 +167,7 @@ def _rank(score: TurnScore) -> tuple[float | Fraction, ...]:
         Fraction(-1) if result.verdict.exact is None else result.verdict.exact,
         score.bounds.lowest,
         result.calls_evaluated - result.calls_expected,
-        result.calls_matched,
+        result.calls_aligned,
         -len(result.unexpected_calls),
     )
 

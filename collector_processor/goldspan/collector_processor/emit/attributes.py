@@ -117,12 +117,20 @@ def _call(evaluation: Evaluation, call: CallResult) -> Attributes:
 
 
 def _turn(metric: str, turn: TurnResult) -> Attributes:
-    return {
+    attributes: Attributes = {
         names.TURN_EXPECTED_CALLS.of(metric): turn.calls_expected,
         names.TURN_EVALUATED_CALLS.of(metric): turn.calls_evaluated,
-        names.TURN_MATCHED_CALLS.of(metric): turn.calls_matched,
+        names.TURN_ALIGNED_CALLS.of(metric): turn.calls_aligned,
+        names.TURN_RIGHT_CALLS.of(metric): turn.calls_right,
         names.TURN_MISSING_CALLS.of(metric): turn.calls_missing,
         names.TURN_UNEXPECTED_CALLS.of(metric): len(turn.unexpected_calls),
+    }
+    lists = (
+        (names.TURN_MISSING_TOOLS, [call.tool for call in turn.calls if call.missing]),
+        (names.TURN_WRONG_TOOLS, [call.tool for call in turn.calls if call.has_wrong_arguments]),
+    )
+    return attributes | {
+        key.of(metric): tuple(dict.fromkeys(tools))[: names.TOOL_LIMIT] for key, tools in lists if tools
     }
 
 

@@ -102,15 +102,30 @@ TURN_PRESET = Attribute("turn.preset", "string", PRESET.meaning)
 TURN_REVISION = Attribute("turn.revision", "int", REVISION.meaning)
 TURN_EXPECTED_CALLS = Attribute("turn.expected_calls", "int", "Number of expected calls in the mean")
 TURN_EVALUATED_CALLS = Attribute("turn.evaluated_calls", "int", "How many of them were evaluated")
-TURN_MATCHED_CALLS = Attribute("turn.matched_calls", "int", "Number of expected calls that are aligned with a call")
-TURN_MISSING_CALLS = Attribute("turn.missing_calls", "int", "Number of expected calls that were not made")
+TURN_ALIGNED_CALLS = Attribute(
+    "turn.aligned_calls", "int", "Number of expected calls that are aligned with a call, right or wrong"
+)
+TURN_RIGHT_CALLS = Attribute("turn.right_calls", "int", "Number of expected calls with the score 1")
+TURN_MISSING_CALLS = Attribute("turn.missing_calls", "int", "Number of expected calls that are aligned with no call")
 TURN_UNEXPECTED_CALLS = Attribute(
     "turn.unexpected_calls", "int", "Number of calls that are aligned with no expected call"
 )
 
+TOOL_LIMIT = 20
+"""A list of a turn names so many different tools; the counts beside it are whole."""
+TURN_MISSING_TOOLS = Attribute(
+    "turn.missing_tools", "string[]", f"Tools of the missing calls: the first {TOOL_LIMIT} different names"
+)
+TURN_WRONG_TOOLS = Attribute(
+    "turn.wrong_tools",
+    "string[]",
+    "Tools of the expected calls whose aligned call, or nearest call where it is missing, has wrong arguments: the "
+    f"first {TOOL_LIMIT} different names",
+)
+
 TURN_VERDICT = (TURN_SCORE, TURN_LABEL, TURN_REASON, TURN_GOLDEN, TURN_GOLDEN_SET, TURN_PRESET, TURN_REVISION)
-_EXPECTED = (TURN_EXPECTED_CALLS, TURN_EVALUATED_CALLS, TURN_MATCHED_CALLS, TURN_MISSING_CALLS)
-TURN = (*TURN_VERDICT, *_EXPECTED, TURN_UNEXPECTED_CALLS)
+_EXPECTED = (TURN_EXPECTED_CALLS, TURN_EVALUATED_CALLS, TURN_ALIGNED_CALLS, TURN_RIGHT_CALLS, TURN_MISSING_CALLS)
+TURN = (*TURN_VERDICT, *_EXPECTED, TURN_UNEXPECTED_CALLS, TURN_MISSING_TOOLS, TURN_WRONG_TOOLS)
 
 # The event.
 
