@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 from goldspan.collector_processor.emit.evaluation import Evaluation
 from goldspan.collector_processor.engine.evaluations import Judge, OutputBuilder
+from goldspan.collector_processor.engine.sessions_without_golden import SessionsWithoutGolden
 from goldspan.collector_processor.engine.settings import EngineSettings, EngineStats
 from goldspan.collector_processor.engine.store import MemoryStore, SessionState, TraceState
 from goldspan.mappers.assembly import Fragment, read_trace
@@ -79,7 +80,7 @@ class Engine:
             self.stats.late += 1  # the span that it belongs to may be among the dropped ones; it may also still come
         if fact.identity not in trace.logs:
             trace.logs[fact.identity] = fact
-            trace.session_ids.update((session_id, None) for _, session_id in fact.session_keys)
+            trace.session_ids.update((session_id, key) for key, session_id in fact.session_keys)
             self._records += 1
             self._changed(trace, now)
         self._evict_excess(now)
@@ -107,8 +108,8 @@ class Engine:
             self._records += 1
             trace.recognised += fact.role is not None
         trace.spans[fact.span_id] = fact
-        for _, session_id in (*fact.session_keys, *fact.resource.session_keys):
-            trace.session_ids[session_id] = None
+        for key, session_id in (*fact.session_keys, *fact.resource.session_keys):
+            trace.session_ids.setdefault(session_id, key)
         trace.rooted = trace.rooted or not fact.parent_id or fact.entry
         self._changed(trace, now)
         hold = self._holds(trace, fact)
@@ -195,9 +196,14 @@ class Engine:
             times.append(self._now)
         return min(times, default=None)
 
-    def count_unmatched(self, session_id: str) -> None:
-        """Count a session without golden, of which the door feeds nothing."""
-        self._judge.count_unmatched(session_id)
+    @property
+    def without_golden(self) -> SessionsWithoutGolden:
+        """The sessions that were counted as `stats.sessions_without_golden`."""
+        return self._judge.without_golden
+
+    def count_unmatched(self, session_id: str, source: str) -> None:
+        """Count a session without golden, of which the door feeds nothing. `source`: the attribute that names it."""
+        self._judge.count_unmatched(session_id, source)
 
     def restore_session(self, session: SessionState, now: float) -> None:
         """Restore the results of a session after a restart; feed its records again, too."""
@@ -330,7 +336,8 @@ class Engine:
         output.release_all(trace)
         if trace.recognised and not trace.counted:
             trace.counted = True
-            self._judge.count_unmatched(next(iter(trace.session_ids), trace.trace_id))
+            named = next(iter(trace.session_ids.items()), (trace.trace_id, "trace_id"))
+            self._judge.count_unmatched(*named)
         self._drop_unwanted_trace(trace, now, output)
 
     def _waiting_time(self, fragment: Fragment) -> float:

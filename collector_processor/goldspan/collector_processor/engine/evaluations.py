@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from goldspan.collector_processor.emit.attributes import event_attributes
 from goldspan.collector_processor.emit.evaluation import SHARE, DetailDigest, Evaluation, Level
+from goldspan.collector_processor.engine.sessions_without_golden import SessionsWithoutGolden
 from goldspan.collector_processor.engine.settings import EngineSettings, EngineStats
 from goldspan.collector_processor.engine.store import MemoryStore, SessionState, TraceState
 from goldspan.mappers.assembly import (
@@ -40,8 +41,6 @@ from goldspan.scoring.verdict import Label, Reason, Verdict
 
 INCOMPLETE = Verdict(None, Label.NOT_EVALUATED, Reason.INCOMPLETE)
 Detail = CallResult | TurnResult | SessionResult | MetricTurn | MetricResult
-_MAX_REMEMBERED_SESSIONS = 10_000
-"""Sessions without golden, each counted once while it is remembered."""
 
 
 @dataclass(slots=True)
@@ -76,16 +75,11 @@ class Judge:
         self.settings = settings
         self.stats = stats
         self._store = store
-        self._unmatched: dict[str, None] = {}
+        self.without_golden = SessionsWithoutGolden()
 
-    def count_unmatched(self, session_id: str) -> None:
-        """Count a session without golden, once while it is remembered."""
-        if session_id in self._unmatched:
-            return
-        self._unmatched[session_id] = None
-        self.stats.sessions_without_golden += 1
-        if len(self._unmatched) > _MAX_REMEMBERED_SESSIONS:
-            del self._unmatched[next(iter(self._unmatched))]
+    def count_unmatched(self, session_id: str, source: str) -> None:
+        """Count a session without golden, once while it is remembered. `source`: the attribute that names it."""
+        self.stats.sessions_without_golden += self.without_golden.add(session_id, source)
 
     def judge(
         self,
@@ -112,7 +106,7 @@ class Judge:
         state.judged = state.judged or complete
         wanted = self.goldens.wants(session_id)
         if not wanted:
-            self.count_unmatched(session_id)
+            self.count_unmatched(session_id, self._source_of(state))
         if not wanted and not (complete and self.settings.report_unmatched):
             return
         results: dict[str, Evaluation] = {}
@@ -121,7 +115,7 @@ class Judge:
             golden = self.goldens.find(run)
             if golden is None and not (complete and self.settings.report_unmatched):
                 if complete:
-                    self.count_unmatched(session_id)
+                    self.count_unmatched(session_id, self._source_of(state))
                 continue
             is_complete = complete or run.run in state.complete_runs
             is_complete = is_complete or (flushed and _saw_every_turn(score_session(golden, run)))
@@ -132,6 +126,12 @@ class Judge:
             for evaluation in evaluations_of(result, complete=is_complete, include_values=self.settings.include_values):
                 results[evaluation.id] = evaluation
         output.evaluations += revise(state.results, results)
+
+    def _source_of(self, state: SessionState) -> str:
+        """Return the attribute that names a session, or `trace_id`."""
+        traces = map(self._store.trace, state.traces)
+        fragments = (fragment for trace in traces if trace is not None for fragment in trace.ready)
+        return next((one.session.source for one in fragments if one.session.id == state.id), "trace_id")
 
     def _runs(self, state: SessionState, *, build: bool) -> list[Session]:
         """Return the runs of a session from its complete turns. Without `build` the turns are only outlined."""

@@ -41,8 +41,8 @@ class TraceState:
     """The fragments whose turns are complete, as of the last check."""
     due: float | None = None
     """When the engine checks it next."""
-    session_ids: dict[str, None] = field(default_factory=dict[str, None])
-    """Every session id that its records name; the session id of a turn is one of these or the trace id."""
+    session_ids: dict[str, str] = field(default_factory=dict[str, str])
+    """Every session id that its records name, with the attribute; the id of a turn is one of these or the trace id."""
     held: list[SpanRef] = field(default_factory=list[SpanRef])
     """Spans that the door holds."""
     rooted: bool = False

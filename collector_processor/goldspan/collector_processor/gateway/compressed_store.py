@@ -158,7 +158,7 @@ class CompressedStore(MemoryStore):
     def _decompressed(self, trace_id: str, small: bytes) -> TraceState:
         content: tuple[Any, ...] = msgspec.msgpack.decode(zlib.decompress(small))
         last, recognised, session_ids, flags, records = content
-        trace = TraceState(trace_id, last, recognised=recognised, session_ids=dict.fromkeys(session_ids))
+        trace = TraceState(trace_id, last, recognised=recognised, session_ids=session_ids)
         trace.rooted, trace.counted, trace.reopened, trace.lost_calls = flags
         for record in records:
             fact = decode_record(record)
@@ -176,7 +176,7 @@ def _compressed(trace: TraceState) -> bytes:
     records = [encode_record(fact) for fact in trace.spans.values()] + [
         encode_record(fact) for fact in trace.logs.values()
     ]
-    content = (trace.last, trace.recognised, list(trace.session_ids), flags, records)
+    content = (trace.last, trace.recognised, trace.session_ids, flags, records)
     return zlib.compress(msgspec.msgpack.encode(content), 1)
 
 

@@ -21,6 +21,7 @@ other code, and a forked child starts over in `_reset`.
 from __future__ import annotations
 
 import dataclasses
+import logging
 import os
 import threading
 import time
@@ -42,12 +43,15 @@ from goldspan.collector_processor.emit.emitters import (
     suppressed_instrumentation,
 )
 from goldspan.collector_processor.engine.engine import EngineOutput
+from goldspan.collector_processor.engine.sessions_without_golden import JoinReport
 from goldspan.collector_processor.engine.settings import EngineStats
 from goldspan.collector_processor.in_process.held_spans import HeldSpan, HeldSpans, HoldSettings
 from goldspan.collector_processor.in_process.trace_filter import TraceFilter
 from goldspan.collector_processor.timer import Timer
 from goldspan.mappers.readers.sdk import SdkReader, log_event
 from goldspan.mappers.spans import LogView
+
+_logger = logging.getLogger("goldspan")
 
 LOCK_TIMEOUT = 30.0
 """Seconds to wait for another thread that exports. After that the inner exporter counts as stuck."""
@@ -104,6 +108,7 @@ class SpanPipeline:
         self._telemetry = telemetry
         self._log_reader = SdkReader()
         self._closed = False
+        self._spans = 0
         self._reported_held = (0, 0)
         self._counted = EngineStats()
         self._reset()
@@ -153,6 +158,7 @@ class SpanPipeline:
                 self._run_engine(lambda trace_filter: trace_filter.flush(now, end_of_input=end_of_input))
                 self._release(self._held.release_all())
                 self._end_step()
+                self._report_joins(last=end_of_input)
         return locked
 
     def close(self, timeout: float) -> None:
@@ -206,6 +212,7 @@ class SpanPipeline:
         if self._filter is None:
             return set()
         held: set[int] = set()
+        self._spans += len(spans)
         for ref, span in self._filter.add(spans, now):
             try:
                 if self._hold_settings.enabled and self._held.add(ref, span, now):
@@ -234,6 +241,7 @@ class SpanPipeline:
             self._start_filter()
             return
         for evaluation in output.evaluations:
+            self._joins.golden_seen(evaluation.golden_set, evaluation.golden)
             try:
                 self._held.annotate(evaluation.target, span_attributes(evaluation))
                 self._events.emit(evaluation)
@@ -251,6 +259,24 @@ class SpanPipeline:
             "hold_timeout",
         )
         self._release(released)
+
+    def _report_joins(self, *, last: bool) -> None:
+        """Log which sessions no golden wants, if that is new; a warning as long as no golden was seen."""
+        if self._filter is None:
+            return
+        engine = self._filter.engine
+        goldens, count = engine.goldens.goldens, engine.stats.sessions_without_golden
+        report = self._joins
+        if said := report.sentence(goldens, engine.without_golden, count, last=last):
+            _logger.log(logging.WARNING if report.is_warning else logging.INFO, "%s", said)
+        elif last and goldens and self._spans and not count and report.is_warning:
+            _logger.warning(
+                "0 of %d goldens seen; spans seen: %d, none of an agent, a model or a tool that goldspan knows. Switch "
+                "on the instrumentation of the agent's framework.",
+                len(goldens),
+                self._spans,
+            )
+            self._spans = 0
 
     def _count(self, output: EngineOutput, stats: EngineStats) -> None:
         """Count what the engine could not use since the last step; its own counts never go back."""
@@ -312,6 +338,8 @@ class SpanPipeline:
         self._lock = threading.RLock()
         self._held = HeldSpans(self._hold_settings.max_spans, self._hold_settings.max_bytes)
         self._logs = deque[LogView]()
+        self._joins = JoinReport()
+        self._spans = 0
         self._timer = Timer(self._on_timer, "goldspan-timer")
         self._start_filter()
 

@@ -71,7 +71,8 @@ class ScannedSpans(NamedTuple):
     plain: Sequence[ReadableSpan]
     """Spans without a marker."""
     marked: Sequence[ReadableSpan]
-    session_ids: Mapping[str, None]
+    session_ids: Mapping[str, str]
+    """By id, the attribute that names it."""
     is_opaque: bool
     """A dialect marks some of them that finds session ids in a way of its own, or refers to other traces."""
 
@@ -99,6 +100,7 @@ class TraceFilter:
 
         """
         self._goldens = goldens
+        self._session_ranks = {key: rank for rank, key in enumerate(settings.assembly.session_keys)}
         self._registry = registry
         self._content = content
         self._on_failure = on_failure
@@ -214,14 +216,14 @@ class TraceFilter:
             return _Decision.READ
         if trace in self._buffer.unwanted:
             return _Decision.LEAVE_UNREAD
-        session_ids = [*scan.session_ids, *self._sessions_of_logs(trace)] or self._sessions_of_root(trace)
+        session_ids = {**dict(self._sessions_of_logs(trace)), **scan.session_ids} or self._sessions_of_root(trace)
         if has_golden(trace_id) or any(map(has_golden, session_ids)):
             return _Decision.READ
         if not session_ids and self._goldens.goldens:
             has_room = trace in self._without_session or not self._without_session.is_full
             return _Decision.WAIT_FOR_SESSION if has_room else _Decision.READ
         if self._has_agent_span(scan.marked):
-            self.engine.count_unmatched(next(iter(session_ids), trace_id))
+            self.engine.count_unmatched(*self._first_named(session_ids, trace_id))
         self._leave_unread(trace)
         return _Decision.LEAVE_UNREAD
 
@@ -253,22 +255,27 @@ class TraceFilter:
 
     def _end_without_session(self, trace: int) -> None:
         """Count a trace whose root has ended and that named no session with a golden."""
-        self.engine.count_unmatched(next(self._sessions_of_logs(trace), format(trace, "032x")))
+        self.engine.count_unmatched(*self._first_named(dict(self._sessions_of_logs(trace)), format(trace, "032x")))
         self._leave_unread(trace)
 
     def _leave_unread(self, trace: int) -> None:
         self._buffer.unwanted.add(trace)
         self._released.update(self._without_session.remove(trace))
 
-    def _sessions_of_root(self, trace: int) -> list[str]:
+    def _sessions_of_root(self, trace: int) -> dict[str, str]:
         root = self._roots.get(trace)
         # The attributes of a running span may change meanwhile, so they are copied.
-        return [] if root is None else [session_id for session_id, _ in self._session_ids(dict(root.attributes or {}))]
+        return {} if root is None else dict(self._session_ids(dict(root.attributes or {})))
 
-    def _sessions_of_logs(self, trace: int) -> Iterator[str]:
+    def _sessions_of_logs(self, trace: int) -> Iterator[tuple[str, str]]:
         for record in self._buffer.records(trace):
             if isinstance(record, LogFacts):
-                yield from (session_id for _, session_id in record.session_keys)
+                yield from ((session_id, key) for key, session_id in record.session_keys)
+
+    def _first_named(self, session_ids: Mapping[str, str], trace_id: str) -> tuple[str, str]:
+        """Return the session id whose attribute comes first (R6), and the attribute; without any the trace id."""
+        ranks = self._session_ranks
+        return min(session_ids.items(), key=lambda one: ranks.get(one[1], len(ranks)), default=(trace_id, "trace_id"))
 
     def _has_agent_span(self, marked: Iterable[ReadableSpan]) -> bool:
         """Whether a span is an agent's, a model's or a tool's. A marker alone does not say so."""
@@ -353,7 +360,7 @@ class TraceFilter:
         (keys, bare_scopes), session_keys, opaque = registry.markers, registry.session_keys, registry.opaque_markers
         plain: list[ReadableSpan] = []
         marked: list[ReadableSpan] = []
-        session_ids: dict[str, None] = {}
+        session_ids: dict[str, str] = {}
         resource: object = None
         is_opaque = False
         for span in spans:
@@ -368,7 +375,7 @@ class TraceFilter:
             if span.resource is not resource:
                 resource = span.resource
                 of_resource = registry.resource(self._reader.resource(resource)).session_keys
-                session_ids.update((session_id, None) for _, session_id in of_resource)
+                session_ids.update((session_id, key) for key, session_id in of_resource)
             is_opaque = is_opaque or not opaque.isdisjoint(hits)
         return ScannedSpans(plain, marked, session_ids, is_opaque)
 
@@ -383,10 +390,10 @@ class TraceFilter:
             (plain if unmarked and not is_root(span) else others).append(span)
         return plain, others
 
-    def _session_ids(self, attributes: Mapping[str, Any]) -> Iterator[tuple[str, None]]:
+    def _session_ids(self, attributes: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         for key in self._registry.session_keys.intersection(attributes):
             if (session_id := identifier(attributes[key])) is not None:
-                yield session_id, None
+                yield session_id, key
 
 
 class RunningRoots:

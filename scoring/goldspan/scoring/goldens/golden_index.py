@@ -40,7 +40,7 @@ class GoldenIndex:
         self.goldens = tuple(golden for one in self.sets for golden in one.goldens)
         if mistakes := duplicates_in(self.sets):
             raise GoldenFileError(*mistakes)
-        joins = [(_join(golden), golden) for golden in self.goldens]
+        joins = [(joined_by(golden), golden) for golden in self.goldens]
         self._exact = {key: golden for (how, key), golden in joins if how == "session"}
         self._texts = {key: golden for (how, key), golden in joins if how == "first user text" and key}
         self._by_attribute: dict[str, dict[tuple[type, Any], list[Golden]]] = {}
@@ -101,7 +101,7 @@ def duplicates_in(sets: Sequence[GoldenSet]) -> list[Mistake]:
     goldens = [golden for one in sets for golden in one.goldens]
     named: list[tuple[str, object, str]] = [("golden set", one.label, one.source) for one in sets]
     for one in goldens:
-        how, key = _join(one)
+        how, key = joined_by(one)
         named.append((f"golden for the {how}", key, one.source))
     first: dict[tuple[str, str], str] = {}
     mistakes: list[Mistake] = []
@@ -117,7 +117,7 @@ def duplicates_in(sets: Sequence[GoldenSet]) -> list[Mistake]:
     return mistakes
 
 
-def _join(golden: Golden) -> tuple[str, str]:
+def joined_by(golden: Golden) -> tuple[str, str]:
     """Return how a golden finds its sessions, in words, and by what."""
     if golden.session is not None:
         return "session", golden.session
