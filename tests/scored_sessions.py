@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -14,7 +15,7 @@ from goldspan.scoring.run import RunResult
 from goldspan.scoring.sessions import Capture, Content, Session, ToolCall, Turn
 from goldspan.scoring.verdict import Label, Reason, Verdict
 
-CRITERION = Criterion()
+CRITERION = Criterion(threshold=Decimal("0.8"))
 Score = int | float | Fraction
 
 

@@ -17,6 +17,7 @@ TRACE = ROOT / "examples" / "traces" / "strands.otlp.json"
 GOLDENS = ROOT / "examples" / "goldens.yaml"
 SCHEMA = json.loads((ROOT / "config" / "score.schema.json").read_text("utf-8"))
 NEVER_MIND = ("--coverage", "lenient")
+PASSING = (*NEVER_MIND, "--threshold", "0.8")
 
 
 def score(*options: object, goldens: Path = GOLDENS) -> Result:
@@ -46,13 +47,13 @@ def test_a_metric_stands_beside_the_score() -> None:
     [("trajectory_f1", 0), ("trajectory_f1=0.8", 0), ("trajectory_f1=0.9", 1), ("trajectory_exact_match=1", 1)],
 )
 def test_only_a_threshold_fails(metric: str, exit_code: int) -> None:
-    ran = score(*NEVER_MIND, "--metric", metric)
+    ran = score(*PASSING, "--metric", metric)
     assert ran.exit_code == exit_code
     assert ("is too low in 1 session" in ran.output) is bool(exit_code)
 
 
 def test_the_table_shows_a_metric_that_failed_though_the_session_passed() -> None:
-    shown = score(*NEVER_MIND, "--metric", "trajectory_f1=0.9").output
+    shown = score(*PASSING, "--metric", "trajectory_f1=0.9").output
     assert "✓ 0.94  weather-strands\n  ✗ 0.83  trajectory_f1  needs 0.90; mean of 2 turns" in shown
     assert "metrics     trajectory_f1 0.83, 1 below 0.90" in shown
 
@@ -68,7 +69,7 @@ def test_a_metric_of_one_s_own_lies_in_the_working_directory(tmp_path: Path, mon
 def test_a_metric_that_breaks_leaves_the_rest_and_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "broken_of_mine.py").write_text("def broken(session, golden):\n    return 1 / 0\n", "utf-8")
     monkeypatch.chdir(tmp_path)
-    only_informs = score(*NEVER_MIND, "--metric", "broken_of_mine:broken", "-v")
+    only_informs = score(*PASSING, "--metric", "broken_of_mine:broken", "-v")
     assert only_informs.exit_code == 0
     assert "broken  the metric raised an error; ZeroDivisionError: division by zero" in only_informs.output
     strict = score("--metric", "broken_of_mine:broken=1")
@@ -161,7 +162,7 @@ def test_a_baseline_holds_metrics_too(tmp_path: Path) -> None:
 def test_every_report_shows_metrics_and_presets(tmp_path: Path) -> None:
     files = {kind: tmp_path / f"report.{kind}" for kind in ("junit", "html", "markdown")}
     reports = [part for kind, path in files.items() for part in ("--report", f"{kind}={path}")]
-    score(*NEVER_MIND, "--metric", "trajectory_f1=0.9", "--metric", "trajectory_recall", *reports)
+    score(*PASSING, "--metric", "trajectory_f1=0.9", "--metric", "trajectory_recall", *reports)
     text = {kind: path.read_text("utf-8") for kind, path in files.items()}
     assert 'name="weather-strands [trajectory_f1]"' in text["junit"]
     assert 'name="trajectory_recall.score[weather-strands]"' in text["junit"]

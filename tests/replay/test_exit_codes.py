@@ -61,6 +61,16 @@ CASES = {
         (GOOD,), ("--goldens", NO_GOLDENS_FILE), 2, f"goldspan: {NO_GOLDENS_FILE}: there is no such"
     ),
     "a golden twice": Case((GOOD,), ("--goldens", "again.yaml"), 2, "sess-1"),
+    "threshold reached": Case((HALF,), ("--threshold", "0.5"), 0, "✓ passed: 1 session of 1."),
+    "threshold before that of a file": Case(
+        (HALF,), ("--criterion", "half.yaml", "--threshold", "0.51"), 1, "1 of 1 session failed"
+    ),
+    "threshold too large": Case((GOOD,), ("--threshold", "80"), 2, "'80' is not a number from 0 to 1, such as 0.8"),
+    "threshold below 0": Case((GOOD,), ("--threshold", "-0.1"), 2, "'-0.1' is not a number from 0 to 1"),
+    "threshold in words": Case((GOOD,), ("--threshold", "nan"), 2, "'nan' is not a number from 0 to 1"),
+    "threshold of a preset": Case(
+        (GOOD,), ("--preset", "axion", "--threshold", "0.5"), 2, "--threshold is for goldspan's own score"
+    ),
     "no number": Case((GOOD,), ("--fail-under", "80%"), 2, "'80%' is not a number from 0 to 1"),
     "metrics to nowhere": Case((GOOD,), ("--otlp-metrics",), 2, "--otlp-metrics needs --otlp-endpoint"),
     "no URL": Case((GOOD,), ("--otlp-endpoint", "localhost:4318"), 2, "expected a URL such as"),
@@ -149,3 +159,20 @@ def test_the_installed_command_gives_the_process_its_exit_code(
     assert ended.returncode == code
     assert "Traceback" not in ended.stderr
     assert (ended.stdout == "") == (code == 2)
+
+
+def test_one_argument_that_is_always_wrong_fails_thirty_sessions(run: Run, tmp_path: Path) -> None:
+    """Four of five arguments are right in each: no mean may hide the fifth."""
+    expected = {"value": 21.5, "from_unit": "C", "to_unit": "F", "digits": 1, "locale": "en"}
+    names = [f"s-{number}" for number in range(30)]
+    goldens = [{"session": name, "turns": [{"calls": [{"name": "convert", "args": expected}]}]} for name in names]
+    (tmp_path / "convert.json").write_text(json.dumps({"golden_set": "convert", "goldens": goldens}))
+    wrong = {**expected, "to_unit": "K"}
+    write_lines(tmp_path / "traces.jsonl", *(turn_request(name, ("convert", wrong)) for name in names))
+    result = run("score", "traces.jsonl", "--goldens", "convert.json")
+    assert result.exit_code == 1
+    assert "✗ failed: 30 of 30 sessions failed." in result.output
+    assert "mistakes    convert.to_unit x30" in result.output
+    allowed = run("score", "traces.jsonl", "--goldens", "convert.json", "--threshold", "0.8")
+    assert allowed.exit_code == 0
+    assert "mistakes    convert.to_unit x30" in allowed.output

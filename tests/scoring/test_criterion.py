@@ -63,7 +63,7 @@ def test_the_defaults_are_those_of_the_definition() -> None:
         "missing_turns": "zero",
         "turn_join": "auto",
         "equality": "json",
-        "threshold": 0.8,
+        "threshold": 1.0,
     }
     assert Criterion.parse(None) == Criterion.parse({}) == Criterion()
     assert DIFFERENT.keys() == Criterion.model_fields.keys() - {"equality"}
@@ -82,7 +82,8 @@ def test_adks_own_example_is_understood() -> None:
     criterion = Criterion.parse(OF_ADK_ISSUE_5643)
     assert criterion.per_arg_strategies == {"temperature": "numeric"}
     assert (criterion.numeric_tolerance, criterion.threshold) == (Decimal("0.5"), Decimal("0.8"))
-    assert criterion == Criterion(per_arg_strategies={"temperature": "numeric"}, numeric_tolerance=Decimal("0.5"))
+    said = {"per_arg_strategies": {"temperature": "numeric"}, "numeric_tolerance": Decimal("0.5")}
+    assert criterion == Criterion(**said, threshold=Decimal("0.8"))
 
 
 def test_argument_names_are_never_respelled() -> None:
@@ -168,8 +169,8 @@ def test_the_more_specific_rule_wins() -> None:
 def test_criteria_that_say_the_same_are_equal() -> None:
     same = [
         Criterion(),
-        Criterion(threshold=Decimal("0.80")),
-        Criterion.parse({"threshold": 0.8, "tools": {}}),
+        Criterion(threshold=Decimal("1.0")),
+        Criterion.parse({"threshold": 1, "tools": {}}),
         Criterion.parse({"perArgStrategies": {}}),
     ]
     assert len({criterion.digest for criterion in same}) == len(set(same)) == 1
@@ -180,7 +181,8 @@ def test_criteria_that_say_the_same_are_equal() -> None:
 
 
 def test_a_digest_stays_the_same_from_version_to_version() -> None:
-    assert Criterion().digest == "44136fa355b3"
+    assert Criterion(threshold=Decimal("0.8")).digest == "44136fa355b3"
+    assert Criterion().digest == Criterion(threshold=Decimal(1)).digest == "f7cabde6d7f5"
     assert Criterion.parse(OF_ADK_ISSUE_5643).digest == "2e1d33b38857"
 
 
@@ -220,5 +222,5 @@ def test_similarity_is_refused_early_where_rapidfuzz_is_missing(monkeypatch: pyt
 def test_the_schema_holds_for_what_is_accepted() -> None:
     schema = Criterion.model_json_schema()
     assert schema["properties"].keys() == Criterion.model_fields.keys()
-    assert schema["properties"]["threshold"]["default"] == 0.8
+    assert schema["properties"]["threshold"]["default"] == 1
     assert schema["additionalProperties"] is False

@@ -112,6 +112,7 @@ def test_an_argument_that_is_not_known_stands_in_the_way_of_a_strict_pass_only()
     calls = (ToolCall("get_weather", {"city": "Paris", "unit": "celsius"}),) * 4 + (LOST.turns[0].calls)
     source = goldens("s")
     source["goldens"][0]["turns"][0]["calls"] *= 5
+    source["criterion"] = {"threshold": 0.8}
     result = score_sessions(source, [Session("s", (Turn(calls),))])
     assert result.sessions[0].verdict.label is Label.PASS
     assert (result.passes("strict"), result.passes("lenient")) == (False, True)

@@ -86,8 +86,9 @@ def test_what_is_no_golden_is_refused(wrong: Any) -> None:
 
 def test_four_of_five_turns_pass_a_threshold_of_four_fifths() -> None:
     turns = tuple(Turn((RIGHT if number else WRONG,)) for number in range(5))
-    result = score_session(golden(*[None] * 5), Session("s", turns))
+    result = score_session(golden(*[None] * 5, threshold=0.8), Session("s", turns))
     assert (result.verdict.exact, result.verdict.label) == (Fraction(4, 5), Label.PASS)
+    assert score_session(golden(*[None] * 5), Session("s", turns)).verdict.label is Label.FAIL
 
 
 class TestJoin:

@@ -166,13 +166,14 @@ def test_adks_own_example(temperature: Any, score: Fraction) -> None:
 
 def test_four_of_five_pass_a_threshold_of_four_fifths() -> None:
     calls = [call(f"f{number}") for number in range(5)]
-    assert verdict(score_turn(calls, calls[:4])) == (Fraction(4, 5), Label.PASS, None)
+    assert verdict(score_turn(calls, calls[:4])) == (Fraction(4, 5), Label.FAIL, None)
+    assert verdict(score_turn(calls, calls[:4], {"threshold": 0.8})) == (Fraction(4, 5), Label.PASS, None)
     assert verdict(score_turn(calls, calls[:4], {"threshold": 0.8000001})) == (Fraction(4, 5), Label.FAIL, None)
 
 
 def test_a_call_passes_only_when_everything_is_right() -> None:
     arguments = {f"a{number}": 0 for number in range(100)}
-    result = score_turn([call("f", **arguments)], [call("f", **arguments | {"a0": 1})])
+    result = score_turn([call("f", **arguments)], [call("f", **arguments | {"a0": 1})], {"threshold": 0.99})
     assert result.verdict.label is Label.PASS
     assert result.calls[0].verdict.exact == Fraction(99, 100)
     assert result.calls[0].verdict.label is Label.FAIL
@@ -312,7 +313,7 @@ class TestUnknown:
 
     def test_a_verdict_is_given_where_the_unknown_cannot_change_it(self) -> None:
         right, lost = ToolCall("f", {"x": 1}), unknown(Capture.NOT_CAPTURED)
-        passes = score_turn([call("f", x=1)] * 5, [right] * 4 + [lost])
+        passes = score_turn([call("f", x=1)] * 5, [right] * 4 + [lost], {"threshold": 0.8})
         assert verdict(passes) == (Fraction(1), Label.PASS, None)
         fails = score_turn([call("f", x=1)] * 5, [ToolCall("f", {"x": 2})] * 2 + [lost] * 3)
         assert verdict(fails) == (Fraction(0), Label.FAIL, None)

@@ -36,6 +36,9 @@ from goldspan.scoring.comparison import SIMILARITY_IS_MISSING, similarity_is_ava
 from goldspan.scoring.errors import CriterionError
 from goldspan.scoring.json_values import Steps, is_mapping, shown
 
+_UNWRITTEN_THRESHOLD = Decimal("0.8")
+"""The threshold that digests leave out: it was the default once, and a criterion keeps its digest."""
+
 MatchMode = Literal["name_only", "name_and_required_args", "name_and_args"]
 """Which pairs of an expected and an actual call of one name may be aligned."""
 
@@ -114,7 +117,7 @@ class Criterion(Block):
     """How turns find each other: by `key` (turn id, user text), by `index`, or by key where there are keys."""
     equality: Literal["json"] = "json"
     """1 equals 1.0, true does not equal 1, NaN equals nothing, null is not absent."""
-    threshold: Threshold = Decimal("0.8")
+    threshold: Threshold = Decimal(1)
     """The least score of a turn or a session that passes; a call passes at 1."""
 
     if not TYPE_CHECKING:  # checkers know the constructor that pydantic derives from the fields
@@ -186,7 +189,10 @@ class Criterion(Block):
     @cached_property
     def digest(self) -> str:
         """12 hex digits that are the same for equal criteria, whatever their spelling."""
-        text = json.dumps(_canonical(self.model_dump(exclude_defaults=True)), sort_keys=True)
+        fields = self.model_dump(exclude_defaults=True) | {"threshold": self.threshold}
+        if self.threshold == _UNWRITTEN_THRESHOLD:
+            del fields["threshold"]
+        text = json.dumps(_canonical(fields), sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
     @cached_property

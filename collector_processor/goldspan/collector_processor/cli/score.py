@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -38,7 +39,8 @@ from goldspan.collector_processor.report.markdown import markdown_report
 from goldspan.collector_processor.report.model import Report, build_report
 from goldspan.collector_processor.report.terminal import report_page
 from goldspan.mappers.dialect_registry import JOIN_ATTRIBUTES, DialectRegistry
-from goldspan.scoring.errors import FileError, Mistake
+from goldspan.scoring.criterion import Criterion
+from goldspan.scoring.errors import CriterionError, FileError, Mistake
 from goldspan.scoring.goldens import load_criterion, load_goldens
 from goldspan.scoring.goldens.loading import load_metrics
 from goldspan.scoring.metrics.registry import find_metric
@@ -56,14 +58,12 @@ _RENDERERS: dict[str, Callable[[Report], str]] = {
 _SINK_KINDS = ("phoenix", "mlflow", "langfuse")
 
 
-def _score(written: str) -> Fraction:
+def _score(written: str) -> Decimal:
     """Read a number from 0 to 1, exactly as written."""
     try:
-        number = Fraction(written)
-    except (ValueError, ZeroDivisionError):
-        number = Fraction(-1)
-    if not 0 <= number <= 1:
-        raise click.BadParameter(f"{written!r} is not a number from 0 to 1")
+        number = Criterion(threshold=Decimal(written)).threshold
+    except (InvalidOperation, CriterionError):
+        raise click.BadParameter(f"{written!r} is not a number from 0 to 1, such as 0.8") from None
     return number
 
 
@@ -106,6 +106,12 @@ def _preset_option(written: str) -> tuple[str, Any]:
     "--goldens", "golden_files", multiple=True, required=True, metavar="FILE", help="A golden set; repeatable."
 )
 @click.option("--criterion", "criterion_file", metavar="FILE", help="The criterion that golden sets start from.")
+@click.option(
+    "--threshold",
+    type=_score,
+    metavar="SCORE",
+    help="The least score of a turn or a session that passes, in place of what golden sets say; 1 by default.",
+)
 @click.option("--preset", "preset_name", metavar="NAME", help="Score as another system does: axion, uipath, ...")
 @click.option(
     "--option",
@@ -162,6 +168,7 @@ def score(
     *,
     golden_files: tuple[str, ...],
     criterion_file: str | None,
+    threshold: Decimal | None,
     preset_name: str | None,
     preset_options: tuple[tuple[str, Any], ...],
     metrics: tuple[str, ...],
@@ -171,7 +178,7 @@ def score(
     otlp_endpoint: str | None,
     otlp_metrics: bool,
     sinks: tuple[tuple[str, str], ...],
-    fail_under: Fraction | None,
+    fail_under: Decimal | None,
     coverage: str,
     baseline_file: str | None,
     verbose: bool,
@@ -184,7 +191,7 @@ def score(
     Exit codes: 0 all passed; 1 a session failed, something could not be evaluated, a golden was never seen, or nothing
     was recognised; 2 wrong usage, or a named file holds no record.
     """
-    _refuse_contradictions(preset_name, preset_options, criterion_file)
+    _refuse_contradictions(preset_name, preset_options, criterion_file, threshold)
     if otlp_metrics and otlp_endpoint is None:
         raise click.UsageError("--otlp-metrics needs --otlp-endpoint URL to send them to")
     if otlp_endpoint is not None and not otlp_endpoint.startswith(("http://", "https://")):
@@ -192,6 +199,8 @@ def score(
     with file_errors(), trace_files(traces) as files:
         criterion = None if criterion_file is None else load_criterion(criterion_file)
         goldens = load_goldens(*golden_files, criterion=criterion)
+        if threshold is not None:
+            goldens = goldens.with_threshold(threshold)
         scorer = _scorer(preset_name, preset_options, metrics, criterion_file)
         baseline = None if baseline_file is None else load_baseline(Path(baseline_file))
         registry = DialectRegistry(
@@ -211,7 +220,12 @@ def score(
                 consumers.append(attributes.take)
             found = replay(views, goldens, registry, problems=files.problems, consumers=consumers, scorer=scorer)
         decide = decide_exit_code if baseline is None else partial(decide_against, baseline)
-        decision = decide(found.result, recognised=found.recognised, coverage=Coverage(coverage), fail_under=fail_under)
+        decision = decide(
+            found.result,
+            recognised=found.recognised,
+            coverage=Coverage(coverage),
+            fail_under=None if fail_under is None else Fraction(fail_under),
+        )
         if as_format == "json":
             write_json(found.result.to_json())
             complain(f"regressed: {regression}" for regression in decision.regressions or ())
@@ -227,10 +241,13 @@ def score(
 
 
 def _refuse_contradictions(
-    preset: str | None, options: tuple[tuple[str, Any], ...], criterion_file: str | None
+    preset: str | None, options: tuple[tuple[str, Any], ...], criterion_file: str | None, threshold: Decimal | None
 ) -> None:
     if preset is not None and criterion_file is not None:
         raise click.UsageError("--preset scores by the rules of another system, --criterion by goldspan's: use one")
+    if preset is not None and threshold is not None:
+        message = "--threshold is for goldspan's own score: set a preset's with --option, or use --fail-under"
+        raise click.UsageError(message)
     if options and preset is None:
         raise click.UsageError("--option sets an option of a preset: add --preset NAME")
 

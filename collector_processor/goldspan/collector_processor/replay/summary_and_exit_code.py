@@ -272,7 +272,7 @@ def summary_rows(result: RunResult, sums: Totals) -> Iterator[tuple[str, str]]:
         yield "calls", _calls(sums)
     if metrics := _metric_sums(result):
         yield "metrics", metrics
-    if len(sums.mistakes) > 1:
+    if sums.mistakes:
         yield "mistakes", listed((name for name, times in sums.mistakes for _ in range(times)), 4)
     if sums.seen or sums.never_seen:
         yield "goldens", _goldens(result, sums)

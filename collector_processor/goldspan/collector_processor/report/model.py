@@ -349,7 +349,7 @@ def _notes(result: SessionResult) -> Iterator[str]:
     golden, session = result.golden, result.session
     if result.preset is not None:
         yield f"scored by {result.preset}"
-    elif result.verdict.label is Label.FAIL and golden is not None:
+    elif result.verdict.label is Label.FAIL and golden is not None and golden.criterion.threshold < 1:
         yield f"needs {score_text(float(golden.criterion.threshold))}"
     others = [call.actual.name for turn in result.turns for call in turn.unexpected_calls if call.actual]
     if others and result.verdict.label is Label.PASS:

@@ -9,7 +9,8 @@ is already merged in, and `None` on a turn or a call means "the one above, uncha
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from fractions import Fraction
 from itertools import chain
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -186,11 +187,23 @@ class Golden:
             return ", ".join(f"{name}={value}" for name, value in self.attribute.items())
         return self.first_user_text or ""
 
+    def with_threshold(self, threshold: Decimal) -> Golden:
+        """Return the golden with this threshold for its turns and its session, whatever its criteria say."""
+        turns = tuple(
+            turn if turn.criterion is None else replace(turn, criterion=_with_threshold(turn.criterion, threshold))
+            for turn in self.turns
+        )
+        return replace(self, turns=turns, criterion=_with_threshold(self.criterion, threshold))
+
     def all_calls(self) -> Iterator[ExpectedCall]:
         """Yield every call that it names, in all turns and alternatives."""
         yield from chain(self.calls or (), *self.alternatives)
         for turn in self.turns:
             yield from chain(turn.calls, *turn.alternatives)
+
+
+def _with_threshold(criterion: Criterion, threshold: Decimal) -> Criterion:
+    return criterion.model_copy(update={"threshold": threshold})
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,12 @@ first, then a pattern of its id.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from fnmatch import translate
 from typing import Any, cast
 
@@ -52,6 +54,13 @@ class GoldenIndex:
         self._any_pattern = re.compile("|".join(pattern.pattern for pattern, _ in self._patterns) or "(?!)")
         self.join_attributes = tuple(sorted({name for golden in self.goldens for name in golden.attribute}))
         """Attributes that goldens match by: readers of spans must keep them."""
+
+    def with_threshold(self, threshold: Decimal) -> GoldenIndex:
+        """Return the same goldens, each with this threshold in the place of its own."""
+        return GoldenIndex(
+            dataclasses.replace(one, goldens=tuple(golden.with_threshold(threshold) for golden in one.goldens))
+            for one in self.sets
+        )
 
     def find(self, session: Session) -> Golden | Ambiguous | None:
         """Return the golden of a session, all goldens that match it equally well, or None."""
