@@ -60,6 +60,9 @@ class Kept:
     def reload_goldens(self, goldens: object) -> None:
         pass
 
+    def not_ready_reason(self) -> str | None:
+        return None
+
     def coverage(self) -> dict[str, Any]:
         return {"goldens": []}
 

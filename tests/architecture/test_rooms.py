@@ -119,7 +119,7 @@ def test_a_room_imports_only_what_it_may(room: str) -> None:
 
 COLLECTOR = ROOT / "collector_processor/goldspan/collector_processor"
 LAYERS = (
-    {"timer", "metric_threads"},
+    {"http_client", "timer", "metric_threads"},
     {"emit"},
     {"engine", "sinks"},
     {"in_process", "gateway", "replay"},

@@ -146,7 +146,7 @@ def test_a_partial_success_is_no_failure(http: Downstream, over_grpc: Downstream
             200, {"content-type": "application/x-protobuf"}, message.SerializeToString()
         )
         downstream.grpc_answer = lambda context: message.SerializeToString()
-        assert exporter.deliver(Request(signal, b"")) == Delivered(3, "too late")
+        assert exporter.deliver(Request(signal, REQUEST.body)) == Delivered(3, "too late")
         exporter.close()
 
 

@@ -64,6 +64,7 @@ def test_a_back_end_that_asks_for_a_year_is_tried_again_after_an_hour() -> None:
         backoff=Backoff(),
         now=lambda: clock[0],
         random=Random(0),
+        on_failure=lambda name, error: None,
     )
 
     def put(signal: Signal) -> None:

@@ -253,7 +253,8 @@ def test_defaults_of_the_inside_are_its_own() -> None:
     inside = load_settings(
         None, {**SOMEWHERE, "GOLDSPAN_JOURNAL_ENABLED": "false", "GOLDSPAN_DEAD_LETTERS_ENABLED": "false"}
     )
-    assert inside.pipeline({}) == PipelineSettings()
+    addresses = dict.fromkeys(Signal, SOMEWHERE["GOLDSPAN_EXPORT_ENDPOINT"])
+    assert inside.pipeline({}) == PipelineSettings(addresses=addresses)
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable
 
+_logger = logging.getLogger("goldspan")
 _MIN_INTERVAL = 0.01
 """Seconds between two calls at least, so that an owner that always sets a time in the past does not spin."""
 
@@ -13,7 +15,8 @@ _MIN_INTERVAL = 0.01
 class Timer:
     """Calls `on_due` from its own thread when the time that was set has come.
 
-    `on_due` must not raise, and may set the timer again. Times are those of `time.monotonic`.
+    `on_due` may set the timer again. If it raises, that is logged and the thread goes on. Times are those of
+    `time.monotonic`.
     """
 
     def __init__(self, on_due: Callable[[], None], name: str) -> None:
@@ -53,7 +56,10 @@ class Timer:
     def _run(self) -> None:
         earliest = 0.0
         while self._wait(earliest):
-            self._on_due()
+            try:
+                self._on_due()
+            except Exception:
+                _logger.warning("work of the thread %s failed", self._name, exc_info=True)
             earliest = time.monotonic() + _MIN_INTERVAL
 
     def _wait(self, earliest: float) -> bool:

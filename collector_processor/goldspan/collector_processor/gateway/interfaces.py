@@ -86,6 +86,10 @@ class Pipeline(Protocol):
         """Score by these goldens from now on. Open sessions are scored by the new or the old ones, never by both."""
         ...
 
+    def not_ready_reason(self) -> str | None:
+        """Return why requests cannot be worked on or delivered now, for `/readyz`; None if they can."""
+        ...
+
     def coverage(self) -> Mapping[str, Any]:
         """Return which goldens matched a session and which never did, as JSON values, for `/coverage`."""
         ...

@@ -23,7 +23,7 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceResponse
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
-from goldspan.collector_processor.gateway.interfaces import Delivered, Signal
+from goldspan.collector_processor.gateway.interfaces import Delivered, Request, Signal
 from goldspan.scoring.json_values import is_dict
 
 GRPC_METHODS = {
@@ -113,18 +113,22 @@ def status_as_protobuf(response: OtlpResponse) -> bytes:
     return bytes(status.SerializeToString())
 
 
-def read_partial_success(signal: Signal, content: bytes, *, is_json: bool = False) -> Delivered:
-    """Return how many items a back-end rejected, by its response. An unreadable response counts as none."""
-    message = RESPONSE_MESSAGES[signal]()
+def read_partial_success(request: Request, content: bytes, *, is_json: bool = False) -> Delivered:
+    """Return how many items a back-end rejected, by its response. An unreadable response counts as none.
+
+    A back-end cannot reject more items than the request has bytes: beyond it the number is cut.
+    """
+    message = RESPONSE_MESSAGES[request.signal]()
     try:
         if is_json:
             json_format.Parse(content, message, ignore_unknown_fields=True)
         else:
             message.ParseFromString(content)
-    except (DecodeError, json_format.ParseError, ValueError, RecursionError):
+        partial = message.partial_success
+        rejected = getattr(partial, _REJECTED_FIELDS[request.signal])
+        return Delivered(min(max(0, rejected), len(request.body)), _one_line(partial.error_message))
+    except Exception:  # noqa: BLE001 - parsers raise many kinds, and nothing that a back-end says may stop delivery
         return Delivered()
-    partial = message.partial_success
-    return Delivered(max(0, getattr(partial, _REJECTED_FIELDS[signal])), partial.error_message[:MAX_SHOWN])
 
 
 def read_error_message(content: bytes, *, is_json: bool) -> str:
@@ -133,11 +137,16 @@ def read_error_message(content: bytes, *, is_json: bool) -> str:
     if is_json:
         with suppress(ValueError, RecursionError):
             status = json.loads(content)
-            message = str(status.get("message", "")) if is_dict(status) else ""
+            found = status.get("message") if is_dict(status) else None
+            message = found if isinstance(found, str) else ""
     else:
-        with suppress(DecodeError):
+        with suppress(DecodeError, ValueError):
             message = str(Status.FromString(content).message)
         # Proxies answer in plain text, which may parse as a Status without a message.
         message = message or content.decode("utf-8", "replace")
-    shown = " ".join(message.split())[:MAX_SHOWN]
+    return _one_line(message)
+
+
+def _one_line(message: str) -> str:
+    shown = " ".join(message[: 10 * MAX_SHOWN].split())[:MAX_SHOWN]
     return shown if shown.isprintable() else ""

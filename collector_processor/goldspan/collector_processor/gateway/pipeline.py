@@ -39,6 +39,7 @@ from random import Random
 from typing import Any
 
 from goldspan.collector_processor.gateway.deliver.dispatcher import Dispatcher, PendingRequest
+from goldspan.collector_processor.gateway.deliver.outages import OutageLog
 from goldspan.collector_processor.gateway.encoded_spans import SpanGroup, split_request
 from goldspan.collector_processor.gateway.interfaces import (
     Accepted,
@@ -55,6 +56,7 @@ from goldspan.collector_processor.gateway.journal.body_log import LogEntry, LogF
 from goldspan.collector_processor.gateway.journal.journal import Journal, RecoveredState
 from goldspan.collector_processor.gateway.recovery import receive_unfinished, restore_state
 from goldspan.collector_processor.gateway.settings.sections import PipelineSettings
+from goldspan.collector_processor.gateway.threads import GuardedThread, thread_metrics, why_not_running
 from goldspan.collector_processor.gateway.worker import Worker, registry_for
 from goldspan.collector_processor.sinks.score_exporter import ScoreSinks
 from goldspan.scoring.goldens import GoldenIndex
@@ -118,6 +120,8 @@ class GatewayPipeline:
             backoff=self.settings.backoff,
             now=time.monotonic,
             random=random,
+            on_failure=self._failed,
+            outages=OutageLog(self.settings.addresses, time.monotonic),
         )
         self._journal: Journal | None = None
         if (folder := self.settings.journal) is not None:
@@ -135,7 +139,7 @@ class GatewayPipeline:
         )
         if self._journal is not None:
             self._recover(self._journal)
-        self._thread = threading.Thread(target=self._run, name="goldspan-engine", daemon=True)
+        self._thread = GuardedThread("engine", self._run, self._failed)
         self.dispatcher.start()
         self._thread.start()
 
@@ -225,7 +229,7 @@ class GatewayPipeline:
         except Exception as error:  # noqa: BLE001 - one bad step must not stop the gateway
             self._failed("gateway", error)
 
-    def _failed(self, where: str, error: Exception) -> None:
+    def _failed(self, where: str, error: BaseException) -> None:
         """Count a contained failure, and log the first of its kind."""
         self.failures[where] += 1
         kind = (where, type(error).__qualname__)
@@ -270,13 +274,17 @@ class GatewayPipeline:
         self.dispatcher.close(max(0.0, end - time.monotonic()))
         self._queue.put(None)
         self._thread.join(max(1.0, end - time.monotonic()))
-        if self._journal is not None and not self._thread.is_alive():
+        if self._journal is not None and self._thread.has_ended:
             self._journal.close()
         return everything
 
     def reload_goldens(self, goldens: GoldenIndex) -> None:
         """Judge by these goldens from now on; an open session is judged again when something new comes for it."""
         self._queue.put(lambda _: self.worker.use_goldens(goldens))
+
+    def not_ready_reason(self) -> str | None:
+        """Return why requests cannot be worked on or delivered now; None if they can."""
+        return why_not_running([self._thread, *self.dispatcher.threads])
 
     # Counts.
 
@@ -310,6 +318,9 @@ class GatewayPipeline:
             yield "goldspan_sink_waiting_scores", {"sink": sink}, exporter.waiting
             yield "goldspan_sink_scores_total", {"sink": sink, "outcome": "delivered"}, exporter.delivered
             yield "goldspan_sink_scores_total", {"sink": sink, "outcome": "dropped"}, exporter.dropped
+        for signal, seconds in dispatcher.stalled_seconds():
+            yield "goldspan_delivery_stalled_seconds", {"signal": signal.value}, seconds
+        yield from thread_metrics([self._thread, *dispatcher.threads])
         yield from dispatcher.delays.samples("goldspan_delivery_delay_seconds")
 
     def _totals(self) -> Iterator[tuple[str, float]]:

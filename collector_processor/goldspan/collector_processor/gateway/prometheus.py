@@ -32,6 +32,7 @@ HELP = {
     "goldspan_delivery_attempts_total": "Attempts to send a request.",
     "goldspan_delivery_retries_total": "Failed attempts that are retried.",
     "goldspan_delivery_delay_seconds": "Time from when a request is ready to be sent until its delivery: a histogram.",
+    "goldspan_delivery_stalled_seconds": "Time without a delivery while requests wait, by signal; 0 while none waits.",
     "goldspan_waiting_requests": "Requests that wait for delivery.",
     "goldspan_waiting_bytes": "Bytes of their bodies.",
     "goldspan_backlog_bytes": "Bytes that are acknowledged and not processed yet.",
@@ -57,6 +58,8 @@ HELP = {
     "goldspan_sink_scores_total": "Scores that such a back-end accepted, and those that were dropped, by outcome.",
     "goldspan_problems_total": "Records that could not be used, by code.",
     "goldspan_failures_total": "Internal errors that were contained, by place. The log has the first of each.",
+    "goldspan_threads": "Threads that the gateway needs, by name.",
+    "goldspan_threads_running": "Those that run. One that failed runs again after a pause.",
     "goldspan_dead_letters_total": "Refused requests that were kept in files.",
     "goldspan_dead_letters_dropped_total": "Refused requests removed for newer ones, or not writable.",
 }

@@ -16,6 +16,7 @@ from pydantic import BaseModel
 
 from goldspan.collector_processor.gateway.interfaces import Sample
 from goldspan.collector_processor.gateway.settings.field_types import Secret
+from goldspan.collector_processor.gateway.threads import GuardedThread, thread_metrics
 from goldspan.collector_processor.gateway.tls import ClientTls, ServerTls
 from goldspan.scoring.errors import FileError
 from goldspan.scoring.goldens import GoldenIndex, load_criterion, load_goldens
@@ -111,6 +112,60 @@ class GoldenReloader(FileReloader):
         for outcome, number in self._outcomes.items():
             yield "goldspan_goldens_reloads_total", {"outcome": outcome}, number
         yield "goldspan_goldens_loaded_timestamp_seconds", {}, self._loaded_at
+
+
+class FileWatch:
+    """A thread that checks files now and then, and reloads them at once when it is asked to.
+
+    It is no thread of the event loop's executor, which a shutdown waits for: a file system that hangs stops reloads
+    and nothing else.
+    """
+
+    def __init__(self, interval: float | None, *, check: Callable[[], object], reload: Callable[[], object]) -> None:
+        """Call `check` every `interval` seconds, or never if that is None; and `reload` after `reload_soon`."""
+        self._interval = interval
+        self._check = check
+        self._reload = reload
+        self._wake = threading.Event()
+        self._asked = False
+        self._stopped = False
+        self.failures = 0
+        self._thread = GuardedThread("reload", self._run, self._on_failure)
+
+    def start(self) -> None:
+        """Begin to watch."""
+        self._thread.start()
+
+    def reload_soon(self) -> None:
+        """Reload in the thread. Returns at once."""
+        self._asked = True
+        self._wake.set()
+
+    def stop(self) -> None:
+        """Check no more. Does not wait for a check that is being made."""
+        self._stopped = True
+        self._wake.set()
+        self._thread.join(0.0)
+
+    def metrics(self) -> Iterator[Sample]:
+        """Yield whether the thread runs, and how often it failed."""
+        yield from thread_metrics([self._thread])
+        if self.failures:
+            yield "goldspan_failures_total", {"where": "reload"}, self.failures
+
+    def _run(self) -> None:
+        while not self._stopped:
+            self._wake.wait(self._interval)
+            self._wake.clear()
+            if self._stopped:
+                return
+            asked, self._asked = self._asked, False
+            (self._reload if asked else self._check)()
+
+    def _on_failure(self, _: str, error: BaseException) -> None:
+        self.failures += 1
+        if self.failures == 1:
+            _logger.warning("files could not be checked for changes; later failures are counted", exc_info=error)
 
 
 def credential_files(settings: BaseModel) -> Iterator[Path]:

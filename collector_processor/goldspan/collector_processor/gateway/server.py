@@ -26,6 +26,7 @@ from goldspan.collector_processor.gateway.receive.http_server import HttpServer
 from goldspan.collector_processor.gateway.receive.request_handler import BearerTokens, RequestHandler
 from goldspan.collector_processor.gateway.reload import (
     FileReloader,
+    FileWatch,
     GoldenFiles,
     GoldenReloader,
     credential_files,
@@ -80,6 +81,7 @@ class GatewayServer:
             files, self._pipeline.reload_goldens, loaded_at=time.time(), now=time.time
         )
         self._credential_reloader = FileReloader(credential_files(settings), self._reload_credentials)
+        self._file_watch = FileWatch(settings.watch_files, check=self._check_files, reload=self._reload_files)
         self._handler = RequestHandler(
             self._pipeline,
             settings.limits,
@@ -104,12 +106,12 @@ class GatewayServer:
         loop = asyncio.get_running_loop()
         async with contextlib.AsyncExitStack() as at_end:
             at_end.push_async_callback(self._shut_down)
-            at_end.enter_context(_signal_handlers(loop, self.stop, self._reload_soon))
+            at_end.enter_context(_signal_handlers(loop, self.stop, self._file_watch.reload_soon))
             for name, listener in self._listeners().items():
                 await listener.start()
                 self.addresses[name] = self._address(name, listener.port)
                 _logger.info("listening", extra={"server": name, "address": self.addresses[name]})
-            at_end.enter_context(_repeated_check(self._settings.watch_files, self._check_files))
+            self._file_watch.start()
             self._ready = True
             notify_systemd("READY=1")
             if started is not None:
@@ -128,6 +130,7 @@ class GatewayServer:
         began = time.monotonic()
         _logger.info("shutting down: new requests are refused")
         self._handler.closing = True
+        self._file_watch.stop()
         grace = min(_GRACE_SECONDS, timeout)
         await asyncio.gather(*(receiver.stop(grace) for receiver in self._receivers.values()))
         left = max(0.0, timeout - (time.monotonic() - began))
@@ -165,9 +168,12 @@ class GatewayServer:
                 self._pipeline.metrics, self._handler.metrics, self._golden_reloader.metrics, self._metrics
             ),
             coverage=self._pipeline.coverage,
-            not_ready_reason=lambda: None if self._ready else "starting or shutting down",
+            not_ready_reason=self._not_ready_reason,
         )
         return HttpServer(application, settings.listen, self._settings.limits, settings.tls)
+
+    def _not_ready_reason(self) -> str | None:
+        return self._pipeline.not_ready_reason() if self._ready else "starting or shutting down"
 
     def _listeners(self) -> dict[str, _Listener]:
         return {**self._receivers, **({} if self._admin is None else {"admin": self._admin})}
@@ -178,17 +184,15 @@ class GatewayServer:
         return str(ListenAddress("" if listen is None else listen.host, port))
 
     def _metrics(self) -> Iterator[Sample]:
+        yield from self._file_watch.metrics()
         http = self._receivers.get("http")
         if isinstance(http, HttpServer):
             yield "goldspan_receiver_connections", {"door": "http"}, http.connections
             yield "goldspan_receiver_connections_turned_away_total", {"door": "http"}, http.closed_by_limits
 
-    def _reload_soon(self) -> None:
-        def reload() -> None:
-            self._credential_reloader.check()
-            self._golden_reloader.reload()
-
-        asyncio.get_running_loop().run_in_executor(None, reload)
+    def _reload_files(self) -> None:
+        self._credential_reloader.check()
+        self._golden_reloader.reload()
 
     def _check_files(self) -> None:
         self._credential_reloader.check()
@@ -292,25 +296,3 @@ def _signal_handlers(
     finally:
         for number in added:
             loop.remove_signal_handler(number)
-
-
-@contextlib.contextmanager
-def _repeated_check(interval: float | None, check: Callable[[], None]) -> Generator[None]:
-    """Call `check` every `interval` seconds while the block runs, or never if that is None."""
-    if interval is None:
-        yield
-        return
-
-    async def repeat() -> None:
-        while True:
-            await asyncio.sleep(interval)
-            try:
-                await asyncio.to_thread(check)
-            except Exception:
-                _logger.exception("files could not be checked for changes")
-
-    task = asyncio.get_running_loop().create_task(repeat())
-    try:
-        yield
-    finally:
-        task.cancel()

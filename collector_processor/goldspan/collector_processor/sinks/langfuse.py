@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, cast
+from typing import Any
 
 from urllib3.util import make_headers
 
@@ -19,7 +19,10 @@ from goldspan.collector_processor.sinks.score_exporter import (
     ScoreExporter,
     SendResult,
 )
+from goldspan.scoring.json_values import is_dict, is_list
 
+_RETRYABLE = frozenset(map(str, RETRYABLE_STATUS))
+_MAX_REASON = 200
 _CLOUD = "https://cloud.langfuse.com"
 
 
@@ -82,10 +85,13 @@ def _not_accepted(sent: Mapping[str, Score], response: Response) -> SendResult:
     retry: list[Score] = []
     rejected: list[Score] = []
     reason = ""
-    for error in cast("list[dict[str, Any]]", errors) if isinstance(errors, list) else []:
-        if (score := sent.get(str(error.get("id")))) is not None:
-            (retry if error.get("status") in RETRYABLE_STATUS else rejected).append(score)
-            reason = reason or f"{error.get('status')} {error.get('message') or error.get('error')}"
+    for error in errors if is_list(errors) else ():
+        score = sent.get(str(error.get("id"))) if is_dict(error) else None
+        if score is None:
+            continue
+        status = str(error.get("status"))
+        (retry if status in _RETRYABLE else rejected).append(score)
+        reason = reason or f"{status} {error.get('message') or error.get('error')}"[:_MAX_REASON]
     return SendResult(retry, rejected, reason)
 
 

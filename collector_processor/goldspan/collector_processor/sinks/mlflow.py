@@ -7,6 +7,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
+from urllib.parse import quote
 
 from urllib3.util import make_headers
 
@@ -24,6 +25,8 @@ from goldspan.collector_processor.sinks.score_exporter import (
 _RETRYABLE = RETRYABLE_STATUS | {404}
 """404: the trace is not known yet."""
 _CHANGEABLE: Sequence[str] = ("feedback", "rationale", "metadata")
+_MAX_ID = 200
+"""Characters of an assessment's id; a longer one is none."""
 _REMEMBERED = 10_000
 """Assessments whose ids are in memory, so that a correction replaces them."""
 
@@ -81,11 +84,11 @@ class MLflowBackend:
         if (known := self._known.get(score.id)) is not None:
             changed = {key: assessment[key] for key in _CHANGEABLE} | {"assessment_id": known, "trace_id": trace}
             body = {"assessment": changed, "update_mask": ",".join(_CHANGEABLE)}
-            response = self._api.request("PATCH", f"{path}/{known}", body)
+            response = self._api.request("PATCH", f"{path}/{quote(known, safe='')}", body)
         else:
             response = self._api.request("POST", path, {"assessment": assessment})
         found = response.part("assessment", "assessment_id")
-        if response.status < 300 and isinstance(found, str):
+        if response.status < 300 and isinstance(found, str) and len(found) <= _MAX_ID:
             self._known[score.id] = found
             if len(self._known) > _REMEMBERED:
                 self._known.popitem(last=False)

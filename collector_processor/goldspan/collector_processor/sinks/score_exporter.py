@@ -7,6 +7,7 @@ everything else, and `ScoreSinks` passes each result to several of them.
 from __future__ import annotations
 
 import contextlib
+import json
 import logging
 import math
 import os
@@ -18,7 +19,6 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, cast
 
-import urllib3
 from opentelemetry.sdk._logs import ReadableLogRecord
 from opentelemetry.sdk._logs.export import LogRecordExporter, LogRecordExportResult
 from opentelemetry.trace import format_span_id, format_trace_id
@@ -28,6 +28,7 @@ from goldspan.collector_processor.emit import names
 from goldspan.collector_processor.emit.attributes import event_attributes
 from goldspan.collector_processor.emit.emitters import suppressed_instrumentation
 from goldspan.collector_processor.emit.evaluation import Evaluation, Level
+from goldspan.collector_processor.http_client import HttpClient, describe, requests_end_by
 from goldspan.collector_processor.timer import Timer
 
 CALL, TURN, SESSION = Level.CALL.value, Level.TURN.value, Level.SESSION.value
@@ -101,7 +102,8 @@ def _number(value: object) -> float | None:
 
 _logger = logging.getLogger("goldspan")
 
-TIMEOUT = urllib3.Timeout(connect=5.0, read=20.0)
+TIMEOUT = 20.0
+"""Seconds for one request, with everything."""
 RETRYABLE_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
 MAX_BATCH = 100
 """Scores in one request at most."""
@@ -110,6 +112,8 @@ MIN_BACKOFF, MAX_BACKOFF = 1.0, 60.0
 _MAX_REASONS = 20
 """Reasons that are logged at most."""
 _MAX_REASON_LENGTH = 60
+_MAX_TEXT = 200
+"""Characters of a response that are logged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,16 +147,19 @@ class Backend(Protocol):
         ...
 
     def send(self, scores: Sequence[Score]) -> SendResult:
-        """Send scores once. May raise `urllib3.exceptions.HTTPError`: then all are sent again."""
+        """Send scores once. May raise `urllib3.exceptions.HTTPError` or `OSError`: then all are sent again."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """An HTTP response. The body is decoded if it is JSON, else it is text."""
+    """An HTTP response."""
 
     status: int
     body: Any
+    """Decoded if it is JSON, else text. Nothing about its shape is known."""
+    text: str = ""
+    """The beginning of the body as text, in one line."""
 
     def part(self, *keys: str) -> Any:
         """Return the value below these keys in a JSON object, or None."""
@@ -164,7 +171,7 @@ class Response:
     @property
     def reason(self) -> str:
         """Status and the beginning of the body, in one line."""
-        return f"HTTP {self.status} {str(self.body)[:200]}".rstrip().replace("\n", " ")
+        return f"HTTP {self.status} {self.text}".rstrip()
 
     def result(self, scores: Sequence[Score], retryable: Container[int] = RETRYABLE_STATUS) -> SendResult:
         """Return what became of the scores that were sent."""
@@ -176,21 +183,20 @@ class Response:
 
 
 class JsonApi:
-    """JSON over HTTP to one server, over pooled connections, without retries."""
+    """JSON over HTTP to one server, without retries."""
 
     def __init__(self, endpoint: str, headers: Mapping[str, str]) -> None:
-        self._endpoint = endpoint.rstrip("/")
-        self._headers = {**headers, "User-Agent": "goldspan"}
-        self._pool = urllib3.PoolManager(timeout=TIMEOUT, retries=False)
+        self._headers = {**headers, "User-Agent": "goldspan", "Content-Type": "application/json"}
+        self._client = HttpClient(endpoint)
 
     def request(self, method: str, path: str, body: object) -> Response:
-        """Send one request. Raises `urllib3.exceptions.HTTPError` if there is no response."""
-        response = self._pool.request(method, self._endpoint + path, json=body, headers=self._headers)
-        try:
-            decoded = response.json()
-        except ValueError:
-            decoded = response.data.decode("utf-8", "replace")
-        return Response(response.status, decoded)
+        """Send one request. Raises `urllib3.exceptions.HTTPError` or `OSError` if there is no response."""
+        response = self._client.request(method, path, json.dumps(body).encode(), self._headers, seconds=TIMEOUT)
+        text = response.body.decode("utf-8", "replace")
+        decoded: Any = text
+        with contextlib.suppress(ValueError, RecursionError):
+            decoded = json.loads(text)
+        return Response(response.status, decoded, " ".join(text[:_MAX_TEXT].split()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,7 +302,8 @@ class ScoreExporter(LogRecordExporter):
         for start in range(0, len(scores), MAX_BATCH):
             if time.monotonic() >= end:
                 return
-            self._send(scores[start : start + MAX_BATCH])
+            with requests_end_by(end):
+                self._send(scores[start : start + MAX_BATCH])
 
     def _send(self, batch: Sequence[_QueuedScore]) -> None:
         """Send scores once, and keep those to retry in the queue. Never raises."""
@@ -304,8 +311,8 @@ class ScoreExporter(LogRecordExporter):
         try:
             with suppressed_instrumentation():
                 result = self._backend.send(scores)
-        except HTTPError as error:
-            result = SendResult(retry=scores, reason=str(error))
+        except (HTTPError, OSError) as error:
+            result = SendResult(retry=scores, reason=describe(error)[:_MAX_TEXT])
         except Exception as error:  # noqa: BLE001 - an unexpected response must not stop the thread
             result = SendResult(rejected=scores, reason=f"{type(error).__name__}: {error}")
         now = time.monotonic()

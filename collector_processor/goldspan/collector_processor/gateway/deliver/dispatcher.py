@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from random import Random
 
+from goldspan.collector_processor.gateway.deliver.outages import OutageLog
 from goldspan.collector_processor.gateway.deliver.retry import Backoff
 from goldspan.collector_processor.gateway.interfaces import (
     DeliveryResult,
@@ -23,7 +24,10 @@ from goldspan.collector_processor.gateway.interfaces import (
     Retry,
     Signal,
 )
+from goldspan.collector_processor.gateway.otlp_responses import MAX_SHOWN
 from goldspan.collector_processor.gateway.prometheus import DurationHistogram
+from goldspan.collector_processor.gateway.threads import GuardedThread, OnFailure
+from goldspan.collector_processor.http_client import describe
 
 
 @dataclass(eq=False, slots=True)
@@ -53,6 +57,8 @@ class _TenantQueue:
     busy: int = 0
     failures: int = 0
     resumes: float = 0.0
+    moved: float = 0.0
+    """When something was last delivered or refused, or, before that, when the first request came."""
 
 
 OnResult = Callable[[PendingRequest, DeliveryResult], object]
@@ -72,6 +78,8 @@ class Dispatcher:
         backoff: Backoff,
         now: Callable[[], float],
         random: Random,
+        on_failure: OnFailure,
+        outages: OutageLog | None = None,
     ) -> None:
         """Keep at most `max_memory` bytes of bodies in memory, except bodies that are nowhere else."""
         self._exporter = exporter
@@ -79,6 +87,8 @@ class Dispatcher:
         self._backoff = backoff
         self._now = now
         self._random = random
+        self._on_failure = on_failure
+        self._outages = outages
         self._max_memory = max_memory
         self._queues: dict[tuple[Signal, Headers], _TenantQueue] = {}
         self._changed = threading.Condition()
@@ -91,10 +101,7 @@ class Dispatcher:
         self.delays = DurationHistogram()
         """From `put` to the delivery or refusal of a request."""
         self.retries: dict[Signal, int] = dict.fromkeys(Signal, 0)
-        self._threads = [
-            threading.Thread(target=self._run, name=f"goldspan-delivery-{number}", daemon=True)
-            for number in range(threads)
-        ]
+        self.threads = [GuardedThread("delivery", self._run, on_failure) for _ in range(threads)]
 
     @property
     def is_slow(self) -> bool:
@@ -103,7 +110,7 @@ class Dispatcher:
 
     def start(self) -> None:
         """Start delivering."""
-        for thread in self._threads:
+        for thread in self.threads:
             thread.start()
 
     def put(self, pending: PendingRequest) -> None:
@@ -117,7 +124,8 @@ class Dispatcher:
                     self._in_memory += pending.size
             self.waiting += 1
             self.waiting_bytes += pending.size
-            self._queues.setdefault((pending.signal, pending.headers), _TenantQueue()).waiting.append(pending)
+            queue = self._queues.setdefault((pending.signal, pending.headers), _TenantQueue(moved=pending.since))
+            queue.waiting.append(pending)
             self._changed.notify()
 
     def withdraw(self, pending: PendingRequest) -> bool:
@@ -136,19 +144,36 @@ class Dispatcher:
             self._closed = True
             self._changed.notify_all()
         end = self._now() + timeout
-        for thread in self._threads:
-            if thread.is_alive():
-                thread.join(max(0.0, end - self._now()))
+        for thread in self.threads:
+            thread.join(max(0.0, end - self._now()))
+
+    def stalled_seconds(self) -> Iterator[tuple[Signal, float]]:
+        """Yield for each signal how long nothing was delivered or refused while requests wait; 0 if none waits."""
+        stalled = dict.fromkeys(Signal, 0.0)
+        with self._changed:
+            now = self._now()
+            for (signal, _), queue in self._queues.items():
+                stalled[signal] = max(stalled[signal], now - queue.moved)
+        yield from stalled.items()
 
     def _run(self) -> None:
         while (found := self._next()) is not None:
             queue, pending = found
+            self._note_result(queue, pending, self._attempt(pending))
+
+    def _attempt(self, pending: PendingRequest) -> DeliveryResult:
+        """Make one attempt. What raises is reported and tried again: the request must stay in its queue."""
+        try:
             body = pending.read_body()
             if body is None:
-                result: DeliveryResult = Refused("the body is no longer in the journal")
-            else:
-                result = self._exporter.deliver(Request(pending.signal, body, pending.headers))
-            self._note_result(queue, pending, result)
+                return Refused("the body is no longer in the journal")
+            result = self._exporter.deliver(Request(pending.signal, body, pending.headers))
+        except BaseException as error:  # noqa: BLE001 - nothing may lose the request or end the thread
+            self._on_failure("delivery", error)
+            return Retry(None, describe(error)[:MAX_SHOWN])
+        if self._outages is not None:
+            self._outages.note(pending.signal, result, self.waiting, self.waiting_bytes)
+        return result
 
     def _next(self) -> tuple[_TenantQueue, PendingRequest] | None:
         with self._changed:
@@ -184,6 +209,7 @@ class Dispatcher:
                     self._changed.notify_all()
                 queue.failures = 0
                 queue.resumes = 0.0
+                queue.moved = self._now()
                 self.delays.add(self._now() - pending.since)
                 self._remove(pending)
                 if not queue.waiting and not queue.busy:

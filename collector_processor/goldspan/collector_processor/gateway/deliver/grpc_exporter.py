@@ -13,6 +13,7 @@ from goldspan.collector_processor.gateway.deliver.retry import parse_retry_info
 from goldspan.collector_processor.gateway.interfaces import DeliveryResult, Refused, Request, Retry, Signal
 from goldspan.collector_processor.gateway.otlp_responses import GRPC_METHODS, MAX_SHOWN, read_partial_success
 from goldspan.collector_processor.gateway.settings.sections import Destination
+from goldspan.collector_processor.http_client import MAX_BODY
 from goldspan.scoring.errors import SettingsError
 
 RETRYABLE = frozenset({
@@ -26,6 +27,10 @@ RETRYABLE = frozenset({
 """Status codes after which the same request is sent again. RESOURCE_EXHAUSTED is one only with a RetryInfo."""
 
 
+_MAX_RECONNECT_MILLISECONDS = 10_000
+"""Longest pause of the channel between two connections. The dispatcher has longer ones of its own."""
+
+
 class OtlpGrpcExporter:
     """Sends to one OTLP/gRPC endpoint over one channel."""
 
@@ -34,7 +39,11 @@ class OtlpGrpcExporter:
         if destination.compression == "zstd":
             raise SettingsError("compression: found zstd, expected gzip or none: gRPC has no zstd")
         scheme, _, target = destination.endpoint.rstrip("/").rpartition("://")
-        options = [("grpc.max_send_message_length", -1)]
+        options = [
+            ("grpc.max_send_message_length", -1),
+            ("grpc.max_receive_message_length", MAX_BODY),  # before and after decompression
+            ("grpc.max_reconnect_backoff_ms", _MAX_RECONNECT_MILLISECONDS),
+        ]
         if scheme == "https":
             pem = destination.tls.pem()
             credentials = grpc.ssl_channel_credentials(pem.ca, pem.key, pem.certificate)
@@ -66,7 +75,7 @@ class OtlpGrpcExporter:
             return _result_of_error(error)
         except ValueError as error:  # another thread closed the channel
             return Retry(None, str(error)[:MAX_SHOWN])
-        return read_partial_success(request.signal, content)
+        return read_partial_success(request, content)
 
     def close(self) -> None:
         """Close the channel."""
@@ -78,8 +87,8 @@ def _result_of_error(error: Any) -> DeliveryResult:
     code: grpc.StatusCode = error.code()
     message = " ".join((error.details() or "").split())[:MAX_SHOWN]
     reason = f"gRPC {code.name}: {message}" if message else f"gRPC {code.name}"
-    status = next((value for key, value in error.trailing_metadata() or () if key == "grpc-status-details-bin"), None)
-    seconds = parse_retry_info(status)
+    details = [value for key, value in error.trailing_metadata() or () if key == "grpc-status-details-bin"]
+    seconds = parse_retry_info(details[0]) if details else None
     if code in RETRYABLE or (code is grpc.StatusCode.RESOURCE_EXHAUSTED and seconds is not None):
         return Retry(seconds, reason)
     return Refused(reason)

@@ -7,19 +7,19 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-import urllib3
+from urllib3.exceptions import HTTPError
 
 from goldspan.collector_processor.gateway import compression
 from goldspan.collector_processor.gateway.deliver.retry import parse_retry_after
-from goldspan.collector_processor.gateway.interfaces import DeliveryResult, Refused, Request, Retry, Signal
+from goldspan.collector_processor.gateway.interfaces import Delivered, DeliveryResult, Refused, Request, Retry, Signal
 from goldspan.collector_processor.gateway.otlp_responses import MAX_SHOWN, read_error_message, read_partial_success
 from goldspan.collector_processor.gateway.settings.sections import Destination
+from goldspan.collector_processor.http_client import HttpClient, HttpResponse, describe
 
 RETRYABLE = frozenset({429, 502, 503, 504})
 """HTTP statuses after which the same request is sent again."""
 
 _PROTOBUF, _JSON = "application/x-protobuf", "application/json"
-_MAX_RESPONSE_BYTES = 64 << 10
 
 
 class OtlpHttpExporter:
@@ -30,18 +30,13 @@ class OtlpHttpExporter:
         base = destination.endpoint.rstrip("/")
         for signal in Signal:
             base = base.removesuffix(f"/v1/{signal}")
-        self._base = base
         headers = {name.lower(): value for name, value in destination.headers.items()}
         self._headers = {"content-type": _PROTOBUF, "user-agent": "goldspan", **headers}
         self._compression = destination.compression
+        self._timeout = destination.timeout
         self._closed = False
-        self._pool = urllib3.PoolManager(
-            maxsize=destination.connections,
-            block=True,
-            retries=False,
-            timeout=urllib3.Timeout(total=destination.timeout),
-            ssl_context=destination.tls.context() if base.startswith("https:") else None,
-        )
+        context = destination.tls.context() if base.startswith("https:") else None
+        self._client = HttpClient(base, connections=destination.connections, ssl_context=context)
 
     def deliver(self, request: Request) -> DeliveryResult:
         """Make one attempt."""
@@ -52,37 +47,26 @@ class OtlpHttpExporter:
         if self._compression != "none":
             body = compression.gzip(body) if self._compression == "gzip" else compression.zstd(body)
             headers["content-encoding"] = self._compression
-        url = f"{self._base}/v1/{request.signal}"
         try:
-            response = self._pool.request(
-                "POST", url, body=body, headers=headers, redirect=False, preload_content=False
-            )
-            content = _read_response(response)
-        except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
-            return Retry(None, f"{type(error).__name__}: {error}"[:MAX_SHOWN])
-        return _result(request.signal, response, content)
+            response = self._client.request("POST", f"/v1/{request.signal}", body, headers, seconds=self._timeout)
+        except (HTTPError, OSError, ValueError) as error:
+            return Retry(None, describe(error)[:MAX_SHOWN])
+        return _result(request, response)
 
     def close(self) -> None:
         """Close the connections."""
         self._closed = True
-        self._pool.clear()
+        self._client.close()
 
 
-def _read_response(response: urllib3.BaseHTTPResponse) -> bytes:
-    """Return the beginning of the response body; the connection is kept only if that is all of it."""
-    content = response.read(_MAX_RESPONSE_BYTES, decode_content=False)
-    if response.read(1, decode_content=False):
-        response.close()
-    response.release_conn()
-    return content
-
-
-def _result(signal: Signal, response: urllib3.BaseHTTPResponse, content: bytes) -> DeliveryResult:
+def _result(request: Request, response: HttpResponse) -> DeliveryResult:
     is_json = response.headers.get("content-type", "").startswith(_JSON)
     if 200 <= response.status < 300:
-        return read_partial_success(signal, content, is_json=is_json)
-    message = read_error_message(content, is_json=is_json)
+        if response.unread:  # the status says that the request was accepted
+            return Delivered(message=f"the response could not be read: {response.unread}"[:MAX_SHOWN])
+        return read_partial_success(request, response.body, is_json=is_json)
+    message = read_error_message(response.body, is_json=is_json)
     reason = f"HTTP {response.status}: {message}" if message else f"HTTP {response.status}"
-    if response.status in RETRYABLE:
+    if response.status in RETRYABLE or response.status < 200:  # below 200 the real response is still to come
         return Retry(parse_retry_after(response.headers.get("retry-after"), datetime.now(UTC)), reason)
     return Refused(reason)

@@ -18,6 +18,9 @@ from goldspan.collector_processor.gateway.settings.field_types import Seconds, S
 MAX_RETRY_AFTER_SECONDS = 3600.0
 """A longer Retry-After is cut to this: a wrong header must not stop delivery for days."""
 
+_MAX_HEADER = 100
+"""Characters of a Retry-After that are read; a date has 29."""
+
 
 class Backoff(Section):
     """How long delivery pauses after a failed attempt. A Retry-After from the back-end is used instead."""
@@ -39,27 +42,31 @@ class Backoff(Section):
 
 
 def parse_retry_after(value: str | None, now: datetime) -> float | None:
-    """Return the seconds in a Retry-After header, which is a number or a date (RFC 9110, section 10.2.3)."""
+    """Return the seconds in a Retry-After header, which is a number or a date (RFC 9110, section 10.2.3).
+
+    None if it is neither. A number may be too large for any pause; `Backoff` has the bound.
+    """
     if value is None:
         return None
     text = value.strip()
+    if len(text) > _MAX_HEADER:
+        return None
     if text.isascii() and text.isdecimal():
         return float(text)
     try:
         at = parsedate_to_datetime(text)
-    except ValueError:
+        return max(0.0, ((at if at.tzinfo else at.replace(tzinfo=UTC)) - now).total_seconds())
+    except Exception:  # noqa: BLE001 - the parser raises many kinds for years, offsets and texts that are out of range
         return None
-    at = at if at.tzinfo else at.replace(tzinfo=UTC)
-    return max(0.0, (at - now).total_seconds())
 
 
-def parse_retry_info(status: bytes | None) -> float | None:
-    """Return the seconds in the RetryInfo of an encoded `google.rpc.Status`."""
-    if status is None:
+def parse_retry_info(status: object) -> float | None:
+    """Return the seconds in the RetryInfo of an encoded `google.rpc.Status`; None if it has none."""
+    if not isinstance(status, bytes):
         return None
     info = RetryInfo()
     try:
         found = any(detail.Unpack(info) for detail in Status.FromString(status).details)
-    except DecodeError:
+    except (DecodeError, ValueError):
         return None
     return max(0.0, info.retry_delay.seconds + info.retry_delay.nanos / 1e9) if found else None

@@ -162,6 +162,11 @@ class Export(Section):
             connections=self.concurrency,
         )
 
+    def addresses(self) -> dict[Signal, str]:
+        """Return the endpoint of each signal that is sent."""
+        overrides: dict[Signal, SignalExport] = {signal: getattr(self, signal) for signal in Signal}
+        return {signal: one.endpoint or self.endpoint for signal, one in overrides.items() if one.enabled}
+
     @model_validator(mode="after")
     def _grpc_has_no_zstd(self) -> Export:
         for signal in Signal:
@@ -354,6 +359,8 @@ class PipelineSettings:
     deliveries: int = 4
     """Requests sent at once."""
     backoff: Backoff = field(default_factory=Backoff)
+    addresses: Mapping[Signal, str] = field(default_factory=dict[Signal, str])
+    """Where each signal is sent, for the log."""
     dead_letters: Path | None = None
     """A folder for refused requests. None: they are only counted."""
     dead_letter_files: int = 1000
@@ -411,6 +418,7 @@ class GatewaySettings(Section):
             max_backlog=journal.max_backlog,
             deliveries=self.export.concurrency,
             backoff=self.export.retry,
+            addresses=self.export.addresses(),
             dead_letters=(dead_letters.folder or state / "dead-letters") if dead_letters.enabled else None,
             dead_letter_files=dead_letters.max_files,
             dead_letter_bytes=dead_letters.max_bytes,

@@ -1,0 +1,248 @@
+"""HTTP requests, each with one deadline for all of it and a bound on what is received.
+
+urllib3's timeouts are for one operation of a socket: a server that sends a byte a second never exceeds them, and the
+lookup of a name has none. Here the deadline covers lookup, connection, TLS handshake, request and response; and bytes
+are counted where they come from the socket, so that no header, chunk or trailer can exceed the bound.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Callable, Generator, Mapping
+from concurrent.futures import Future
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+import urllib3
+from urllib3.connection import HTTPConnection, HTTPSConnection
+
+MAX_BODY = 64 << 10
+"""Bytes of a response body that are read. A longer body is cut."""
+_MAX_RECEIVED = 1 << 20
+"""Bytes that one attempt may receive: headers, body, TLS and chunk framing."""
+
+
+@dataclass(frozen=True, slots=True)
+class HttpResponse:
+    """A response."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+    """The beginning of the body as it was sent: a `Content-Encoding`, which no request asks for, is not undone."""
+    unread: str = ""
+    """Why the body could not be read to its end, if so."""
+
+
+class HttpClient:
+    """Sends requests to one server over kept-alive connections. Never retries, follows no redirect, is thread-safe."""
+
+    def __init__(self, base: str, *, connections: int = 1, ssl_context: ssl.SSLContext | None = None) -> None:
+        """Take the URL that paths are added to, and how many connections may be open at once.
+
+        `ssl_context` None: servers are verified by the CAs of the system.
+        """
+        self._base = base.rstrip("/")
+        context = None
+        if self._base.lower().startswith("https:"):
+            context = ssl_context or ssl.create_default_context()
+            context.sslsocket_class = _TlsSocket
+        self._pool = urllib3.PoolManager(maxsize=connections, block=True, retries=False, ssl_context=context)
+        self._pool.pool_classes_by_scheme = {"http": _HttpPool, "https": _HttpsPool}
+
+    def request(
+        self, method: str, path: str, body: bytes, headers: Mapping[str, str], *, seconds: float
+    ) -> HttpResponse:
+        """Send a request and read its response, all within `seconds`.
+
+        Raises:
+            urllib3.exceptions.HTTPError, OSError, ValueError: there is no response.
+
+        """
+        attempt = _Attempt(min(time.monotonic() + seconds, _END.get()), _MAX_RECEIVED)
+        token = _ATTEMPT.set(attempt)
+        try:
+            left = attempt.seconds_left()
+            response = self._pool.request(
+                method,
+                self._base + path,
+                body=body,
+                headers=headers,
+                redirect=False,
+                preload_content=False,
+                timeout=left,
+                pool_timeout=left,
+            )
+            try:
+                content, unread = _beginning(response), ""
+            except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
+                response.close()
+                content, unread = b"", describe(error)
+            finally:
+                response.release_conn()
+        finally:
+            _ATTEMPT.reset(token)
+        return HttpResponse(response.status, response.headers, content, unread)
+
+    def close(self) -> None:
+        """Close the connections that no request uses."""
+        self._pool.clear()
+
+
+@contextmanager
+def requests_end_by(end: float) -> Generator[None]:
+    """Let no request of this thread take longer than until `end`, by `time.monotonic`, while the block runs."""
+    token = _END.set(min(end, _END.get()))
+    try:
+        yield
+    finally:
+        _END.reset(token)
+
+
+def describe(error: BaseException) -> str:
+    """Return type and message of what made a request fail, without urllib3's wrapping."""
+    inner = error.__cause__ or next((one for one in error.args if isinstance(one, BaseException)), None)
+    if isinstance(error, urllib3.exceptions.HTTPError) and inner is not None:
+        return describe(inner)
+    return " ".join(f"{type(error).__name__}: {error}".split())
+
+
+def _beginning(response: urllib3.BaseHTTPResponse) -> bytes:
+    """Return the beginning of the body; the connection is kept only if that is all of it."""
+    content = response.read(MAX_BODY, decode_content=False)
+    if response.read(1, decode_content=False):
+        response.close()
+    return content
+
+
+@dataclass(slots=True)
+class _Attempt:
+    """What one attempt may still use."""
+
+    deadline: float
+    bytes_left: float
+
+    def seconds_left(self) -> float:
+        if (left := self.deadline - time.monotonic()) <= 0:
+            raise TimeoutError("the attempt took too long")
+        return left
+
+    def count(self, received: int) -> int:
+        self.bytes_left -= received
+        if self.bytes_left < 0:
+            raise OSError(f"the response has more than {_MAX_RECEIVED:,} bytes")
+        return received
+
+
+_END: ContextVar[float] = ContextVar("goldspan_requests_end", default=math.inf)
+_ATTEMPT: ContextVar[_Attempt] = ContextVar("goldspan_http_attempt")
+"""The attempt of this thread. The sockets look it up, since urllib3 and http.client stand between."""
+
+
+class _Socket(socket.socket):
+    """A socket that obeys the attempt of its thread."""
+
+    def recv_into(self, *arguments: Any, **options: Any) -> int:
+        attempt = _ATTEMPT.get()
+        self.settimeout(attempt.seconds_left())
+        return attempt.count(super().recv_into(*arguments, **options))
+
+    def sendall(self, *arguments: Any, **options: Any) -> None:
+        self.settimeout(_ATTEMPT.get().seconds_left())  # for all of it
+        super().sendall(*arguments, **options)
+
+
+class _TlsSocket(ssl.SSLSocket):
+    """The same with TLS. `sendall` calls `send`."""
+
+    def recv_into(self, *arguments: Any, **options: Any) -> int:
+        attempt = _ATTEMPT.get()
+        self.settimeout(attempt.seconds_left())
+        return attempt.count(super().recv_into(*arguments, **options))
+
+    def send(self, *arguments: Any, **options: Any) -> int:
+        self.settimeout(_ATTEMPT.get().seconds_left())
+        return super().send(*arguments, **options)
+
+
+class _HttpConnection(HTTPConnection):
+    def _new_conn(self) -> socket.socket:
+        return _connect(self)
+
+
+class _HttpsConnection(HTTPSConnection):
+    def _new_conn(self) -> socket.socket:
+        return _connect(self)
+
+
+class _HttpPool(urllib3.HTTPConnectionPool):
+    ConnectionCls = _HttpConnection
+
+
+class _HttpsPool(urllib3.HTTPSConnectionPool):
+    ConnectionCls = _HttpsConnection
+
+
+def _connect(connection: HTTPConnection) -> socket.socket:
+    """Connect to the first address of the host that accepts. Raises OSError, the last one."""
+    attempt = _ATTEMPT.get()
+    failure = OSError(f"no address of {connection.host} was found")
+    for family, kind, protocol, _, address in _addresses(connection.host, connection.port, attempt.seconds_left()):
+        opened = _Socket(family, kind, protocol)
+        try:
+            for option in connection.socket_options or ():
+                opened.setsockopt(*option)
+            opened.settimeout(attempt.seconds_left())
+            opened.connect(address)
+            opened.settimeout(attempt.seconds_left())  # for the TLS handshake
+        except OSError as error:
+            opened.close()
+            failure = error
+        else:
+            return opened
+    raise failure
+
+
+_lookups: dict[tuple[int, str, int], Future[Any]] = {}
+"""Lookups that run, by process: threads do not survive a fork."""
+_lookups_lock = threading.Lock()
+
+
+def _addresses(host: str, port: int, seconds: float) -> Any:
+    """Return what `getaddrinfo` returns. Raises OSError, and TimeoutError after `seconds`.
+
+    `getaddrinfo` has no timeout. It runs in a thread, one for each name at most, which is left alone if it hangs.
+    """
+    host, key = host.strip("[]"), (os.getpid(), host, port)
+    with _lookups_lock:
+        future = _lookups.get(key)
+        if future is None:
+            future = _lookups[key] = Future()
+            thread = threading.Thread(target=_look_up, args=(key, host, port, future), name="goldspan-dns", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError as error:
+                del _lookups[key]
+                raise OSError(str(error)) from None
+    try:
+        return future.result(seconds)
+    except TimeoutError:
+        raise TimeoutError(f"the name {host} was not resolved in time") from None
+
+
+def _look_up(key: tuple[int, str, int], host: str, port: int, future: Future[Any]) -> None:
+    look_up: Callable[..., Any] = socket.getaddrinfo
+    try:
+        future.set_result(look_up(host, port, type=socket.SOCK_STREAM))
+    except BaseException as error:  # noqa: BLE001 - raised again where the result is read
+        future.set_exception(error)
+    finally:
+        with _lookups_lock:
+            _lookups.pop(key, None)
