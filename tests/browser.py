@@ -63,6 +63,10 @@ class Page:
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self._call("Emulation.setEmulatedMedia", {"features": [scheme]})
 
+    def scripts(self, *, allowed: bool) -> None:
+        """Let pages that are opened next run scripts, or not."""
+        self._call("Emulation.setScriptExecutionDisabled", {"value": not allowed})
+
     def run(self, script: str) -> Any:
         """The value of an expression in the page."""
         answer = self._call("Runtime.evaluate", {"expression": script, "returnByValue": True, "awaitPromise": True})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -127,9 +128,13 @@ def test_labels_are_chosen_with_the_arrows(report: Page) -> None:
 def test_everything_can_be_reached_and_opened_by_key(report: Page) -> None:
     report.run("document.getElementById('close-all').focus()")
     report.press("Enter")
-    assert report.run("document.querySelectorAll('.session[open]').length") == 0
-    report.press("Tab")
-    first = "document.querySelector('.session')"
+    assert report.run("document.querySelectorAll('.session[open], .group[open]').length") == 0
+    first = "document.querySelector('main details')"
+    report.run("document.getElementById('close-all').focus()")
+    for _ in range(4):  # the list of mistakes and its filters stand before the sessions
+        report.press("Tab")
+        if report.run(f"{FOCUSED} === {first}.querySelector('summary')"):
+            break
     assert report.run(f"{FOCUSED} === {first}.querySelector('summary')")
     outline = f"getComputedStyle({FOCUSED}).outlineStyle"
     assert report.run(outline) == "solid", "one sees where one is"
@@ -137,11 +142,98 @@ def test_everything_can_be_reached_and_opened_by_key(report: Page) -> None:
     assert report.run(f"{first}.open")
     report.press(" ", text=" ")
     assert not report.run(f"{first}.open")
-    report.press("Tab", shift=True)
+    report.run("document.getElementById('close-all').focus()")
     report.press("Tab", shift=True)
     assert report.run(f"{FOCUSED}.id") == "open-all"
     report.press(" ", text=" ")
     assert report.run(f"{SHOWN}.every((one) => one.open)")
+
+
+VISIBLE = "[...document.querySelectorAll('.session')].filter((one) => getComputedStyle(one).display !== 'none')"
+MISTAKES = """
+Object.fromEntries([...document.querySelectorAll('.choice')].map((one) => [one.querySelector('input').id,
+  Number(one.querySelector('b').textContent)]))
+"""
+
+
+@pytest.fixture
+def many(page: Page, tmp_path: Path) -> Iterator[Path]:
+    """The report of 60 sessions, 40 of which fail in three ways."""
+    wrong: list[dict[str, Any]] = [{"city": "Rome", "days": 1}, {"city": "Paris"}, {"city": "Rome", "days": 2}]
+    goldens = [
+        {"session": f"s-{index}", "turns": [{"calls": [{"name": "get_weather", "args": {"city": "Paris", "days": 1}}]}]}
+        for index in range(60)
+    ]
+    sessions = [
+        Session(
+            f"s-{index}",
+            (
+                Turn(
+                    (ToolCall("get_weather", wrong[index % 3] if index < 40 else {"city": "Paris", "days": 1}),),
+                    start=1,
+                ),
+            ),
+        )
+        for index in range(60)
+    ]
+    result = score_sessions({"golden_set": "w", "goldens": goldens}, sessions)
+    path = tmp_path / "many.html"
+    decision = decide_exit_code(result, recognised=1, coverage=Coverage.STRICT)
+    path.write_bytes(html_report(build_report(result, decision)).encode())
+    yield path
+    page.scripts(allowed=True)
+
+
+@pytest.mark.parametrize("scripts", [True, False], ids=["with script", "without script"])
+def test_a_mistake_is_a_filter_with_and_without_scripts(page: Page, many: Path, scripts: bool) -> None:
+    page.scripts(allowed=scripts)
+    page.look()
+    page.open(many)
+    choices = page.run(MISTAKES)
+    assert sorted(choices.values(), reverse=True)[0] == 40, "the tool"
+    assert len(choices) > 2
+    for choice, count in choices.items():
+        page.run(f"document.getElementById('{choice}').click()")
+        assert page.run(f"{VISIBLE}.length") == count
+    page.run("document.getElementById('any').click()")
+    assert page.run(f"{VISIBLE}.length") == 60
+    page.run("document.getElementById('show-pass').click()")
+    assert page.run(f"{VISIBLE}.length") == 20
+
+
+def test_sessions_that_fail_alike_are_folded_into_groups(page: Page, many: Path) -> None:
+    page.look()
+    page.open(many)
+    assert page.run("document.querySelectorAll('details.session[open], details.group[open]').length") == 0
+    groups = "[...document.querySelectorAll('.group.fail')].map((one) => one.querySelectorAll('.session').length)"
+    sizes = page.run(groups)
+    assert sum(sizes) == 40
+    assert sizes == sorted(sizes, reverse=True)
+    page.run("document.querySelector('.choice input').click()")
+    assert page.run("document.querySelectorAll('details.group.fail:not([open]):not([hidden])').length") == 0
+
+
+@pytest.mark.parametrize("width", [1360, 390])
+def test_rows_stack_and_no_word_is_broken_on_a_phone(report: Page, width: int) -> None:
+    report.look(width=width)
+    report.run("document.getElementById('open-all').click()")
+    side_by_side = """
+    [...document.querySelectorAll('.call .wide tbody tr')].filter((row) => {
+      const cells = [...row.querySelectorAll('td[data-head]')].map((cell) => cell.getBoundingClientRect().top);
+      return cells.length > 1 && row.checkVisibility() && Math.abs(cells[0] - cells[1]) < 2;
+    }).length
+    """
+    assert (report.run(side_by_side) == 0) is (width == 390)
+    broken = """
+    [...document.querySelectorAll('tbody th, .what, .badge, .cause')].filter((one) => {
+      const word = one.textContent.trim();
+      if (!one.checkVisibility() || /\\s/.test(word) || word.length > 24) return false;
+      const range = document.createRange();
+      range.selectNodeContents(one);
+      return new Set([...range.getClientRects()].map((part) => Math.round(part.top / 12))).size > 1;
+    }).map((one) => one.textContent)
+    """
+    assert report.run(broken) == []
 
 
 def test_what_failed_beside_the_score_is_seen_while_its_session_is_closed(report: Page) -> None:

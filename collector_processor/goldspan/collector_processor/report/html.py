@@ -35,6 +35,7 @@ from goldspan.collector_processor.report.model import (
     ArgumentReport,
     CallReport,
     MetricReport,
+    MistakeReport,
     OtherCall,
     PresetAnswer,
     Report,
@@ -50,13 +51,20 @@ from goldspan.scoring.verdict import Label, Reason
 
 LONGEST = 20_000
 """Characters of one value that are shown; the JSON document has all of it."""
-_MOST_OPEN = 20
-"""Sessions that are open when the page is; the rest is one key away."""
+_MOST_OPEN = 5
+"""Sessions of one label that are open when the page is; more are folded."""
+_MOST_FILTERS = 100
+"""Mistakes that can be chosen as a filter, the most frequent ones."""
+_FEWEST_FILTERS = 2
 _BRIEF = 160
 _LONG = 2_000
 _ON_ONE_LINE = 48
 _CUT = "… cut here; the JSON document has the whole value"
 _INDENT = "  "
+_SHOWN_OTHERWISE = {"sessions", "mistakes"}
+"""Rows of the summary that the page shows as numbers and as filters."""
+_WRONG = (ArgumentOutcome.MISMATCHED, ArgumentOutcome.MISSING, "never_called")
+"""Arguments that stand first in the table of their call."""
 _NOTHING = '<span class="none">—</span>'
 
 
@@ -67,7 +75,8 @@ def html_report(report: Report) -> str:
 
 def _page(report: Report) -> Iterator[str]:
     folder = resources.files("goldspan.collector_processor.report")
-    style = (folder / "html_page.css").read_text("utf-8")
+    mistakes = _Mistakes(report.sessions)
+    style = (folder / "html_page.css").read_text("utf-8") + mistakes.style()
     script = (folder / "html_page.js").read_text("utf-8")
     policy = (
         f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; img-src data:; "
@@ -81,15 +90,18 @@ def _page(report: Report) -> Iterator[str]:
     yield f"<title>{report.word}: {sets or 'goldspan'}</title>\n<style>{style}</style>\n</head>\n<body>"
     yield f'<header><p class="made">goldspan · tool call arguments</p><h1>{sets or "No golden set"}</h1>'
     yield f'<p class="conclusion {"fail" if report.failed else "pass"}"><strong>{report.mark} {report.word}</strong> '
-    yield f"{html_text(report.because)}</p></header>"
+    yield f"{html_text(report.because)}</p>"
+    if report.first_difference:
+        yield f'<p class="first">First difference: <code>{html_text(report.first_difference)}</code></p>'
+    yield "</header>"
     yield from _summary(report)
     if report.regressions:
         yield from _listing("Regressed", report.regressions, opened=True)
     yield from _filter(report)
+    yield from mistakes.panel()
     yield "<main>"
-    for index, session in enumerate(report.worst_first()):
-        opened = index < _MOST_OPEN and (session.failed or session.label is not Label.PASS)
-        yield from _session(session, opened=opened)
+    for label in WORST_FIRST:
+        yield from _sessions(label, report, mistakes)
     yield '<p id="nothing-left" hidden>No session matches the filter.</p></main>'
     if report.never_seen:
         lines = [" · ".join(filter(None, (one.name, one.golden_set, one.source))) for one in report.never_seen]
@@ -98,7 +110,7 @@ def _page(report: Report) -> Iterator[str]:
         yield from _listing("Sessions without a golden", report.totals.without_golden, opened=False)
     if report.problems:
         lines = [f"{code}: {text}" for code, text in report.problems]
-        yield from _listing("Problems", lines, opened=len(lines) <= 20)
+        yield from _listing("Problems", lines, opened=len(lines) <= _MOST_OPEN)
     yield f"<script>{script}</script>\n</body>\n</html>"
 
 
@@ -118,8 +130,11 @@ def _digest(text: str) -> str:
 
 def _summary(report: Report) -> Iterator[str]:
     sums = report.totals
-    yield '<section class="summary" aria-label="Summary"><ul class="tiles">'
-    tiles = [(label.value, str(sums.sessions.get(label, 0)), LABEL_WORDS[label]) for label in WORST_FIRST]
+    counts = [(label.value, sums.sessions.get(label, 0), LABEL_WORDS[label]) for label in WORST_FIRST]
+    yield '<section class="summary" aria-label="Summary">'
+    yield _bar([(kind, count) for kind, count, _ in counts])
+    yield '<ul class="tiles">'
+    tiles = [(kind if count else "none", f"{count:,}", words) for kind, count, words in counts]
     if sums.mean is not None:
         tiles.append(("mean", score_text(sums.mean), "mean score"))
     if sums.calls_expected:
@@ -128,33 +143,135 @@ def _summary(report: Report) -> Iterator[str]:
         yield f'<li class="{kind}"><b>{number}</b> {words}</li>'
     yield "</ul><dl>"
     for label, text in report.summary:
-        yield f"<dt>{label}</dt><dd>{html_text(text)}</dd>"
+        if label not in _SHOWN_OTHERWISE:
+            yield f"<dt>{label}</dt><dd>{html_text(text)}</dd>"
     yield "</dl>"
     if report.hints:
-        yield "<h2>What to do</h2><ul>"
+        yield '<section class="hints"><h2>What to do</h2><ul>'
         yield from (f"<li><b>{html_text(seen)}</b>: {_prose(helps)}</li>" for seen, helps in report.hints)
-        yield "</ul>"
+        yield "</ul></section>"
     yield "</section>"
 
 
+def _bar(parts: Sequence[tuple[str, int]], whole: int | None = None) -> str:
+    """Return a bar with a part for each count, as long as its share of `whole`, else of their sum."""
+    whole = whole or sum(count for _, count in parts) or 1
+    rects: list[str] = []
+    start = 0.0
+    for kind, count in parts:
+        if count:
+            width = max(100 * count / whole, 0.5)
+            rects.append(f'<rect class="{kind}" x="{start:.2f}" width="{width:.2f}" height="1"></rect>')
+            start += width
+    return f'<svg class="bar" viewBox="0 0 100 1" preserveAspectRatio="none" aria-hidden="true">{"".join(rects)}</svg>'
+
+
+def _open(opened: bool) -> str:  # noqa: FBT001 - it is the only argument
+    return " open" if opened else ""
+
+
 def _filter(report: Report) -> Iterator[str]:
+    if not report.sessions:
+        return
     counts = Counter(session.label for session in report.sessions)
-    yield '<form id="filter" role="search" hidden><fieldset><legend class="unseen">Show sessions by label</legend>'
+    yield '<form id="filter" role="search"><fieldset><legend class="unseen">Show sessions by label</legend>'
     choices = [("", "All", counts.total())]
     choices += [(label.value, LABEL_WORDS[label].capitalize(), counts[label]) for label in WORST_FIRST]
     for value, words, count in choices:
         checked = "" if value else " checked"
-        yield f'<label><input type="radio" name="label" value="{value}"{checked}> {words} <b>{count:,}</b></label>'
-    yield '</fieldset><label class="text"><span class="unseen">Show sessions that contain</span>'
-    yield '<input type="search" id="text" placeholder="session, tool, argument or value" autocomplete="off"'
+        yield f'<label><input type="radio" name="label" id="show-{value or "all"}" value="{value}"{checked}> '
+        yield f"{words} <b>{count:,}</b></label>"
+    yield '</fieldset><label class="text" hidden><span class="unseen">Show sessions that contain</span>'
+    yield '<input type="search" id="text" placeholder="Session, tool, argument or value" autocomplete="off"'
     yield ' aria-keyshortcuts="/"> <kbd>/</kbd></label>'
-    yield '<button type="button" id="open-all">Open all</button>'
-    yield '<button type="button" id="close-all">Close all</button>'
+    yield '<button type="button" id="open-all" hidden>Open all</button>'
+    yield '<button type="button" id="close-all" hidden>Close all</button>'
     yield '<output id="shown" for="text"></output></form>'
 
 
+class _Mistakes:
+    """The mistakes of all sessions, by tool and argument, each with the class that its sessions have.
+
+    The filters work by style alone, so that the page needs no script for them.
+    """
+
+    def __init__(self, sessions: Sequence[SessionReport]) -> None:
+        self.counts = Counter(str(one) for session in sessions for one in session.mistakes)
+        tools: dict[str, dict[str, MistakeReport]] = {}
+        for session in sessions:
+            for one in session.mistakes:
+                tools.setdefault(one.tool, {})[str(one)] = one
+        of_tool = Counter(tool for one in sessions for tool in dict.fromkeys(mistake.tool for mistake in one.mistakes))
+        self._tools = [(tool, count, sorted(tools[tool], key=self._rarity)) for tool, count in of_tool.most_common()]
+        self._named = {name: one for known in tools.values() for name, one in known.items()}
+        shown = [name for name, _ in self.counts.most_common(_MOST_FILTERS)]
+        self._class = {name: f"m{number}" for number, name in enumerate(shown)}
+        self._class_of_tool = {tool: f"t{number}" for number, (tool, _, _) in enumerate(self._tools[:_MOST_FILTERS])}
+        self._sessions = sum(bool(session.mistakes) for session in sessions)
+
+    def _rarity(self, name: str) -> int:
+        return -self.counts[name]
+
+    def classes(self, sessions: Iterable[SessionReport]) -> str:
+        """Return the classes of the mistakes that these sessions have."""
+        found: dict[str, None] = {}
+        for one in (one for session in sessions for one in session.mistakes):
+            for name in (self._class_of_tool.get(one.tool), self._class.get(str(one))):
+                if name:
+                    found[name] = None
+        return "".join(f" {name}" for name in found)
+
+    def most_frequent(self, session: SessionReport) -> str:
+        """Return the mistake of the session that most sessions have."""
+        return max(map(str, session.mistakes), key=lambda name: self.counts[name], default="")
+
+    def style(self) -> str:
+        """Return the rules that hide what a chosen filter leaves out."""
+        hide = "body:has(#{0}:checked) :is(.session,.group,.part):not(.{1}){{display:none}}\n".format
+        labels = (hide(f"show-{label.value}", label.value) for label in WORST_FIRST)
+        return "".join(
+            (*labels, *(hide(name, name) for name in (*self._class.values(), *self._class_of_tool.values())))
+        )
+
+    def panel(self) -> Iterator[str]:
+        """Yield the filters: for each tool, and for each of its mistakes."""
+        if len(self.counts) < _FEWEST_FILTERS:
+            return
+        yield '<details class="mistakes" open><summary><h2>Mistakes</h2> <span class="note">in '
+        yield f"{counted(self._sessions, 'session')}; choose one to see them</span></summary>"
+        yield '<fieldset><legend class="unseen">Show sessions by mistake</legend>'
+        yield '<label class="any"><input type="radio" name="mistake" form="filter" id="any" value="" checked> '
+        yield "All sessions</label>"
+        yield '<div class="tools">'
+        most = max(count for _, count, _ in self._tools)
+        for tool, count, known in self._tools:
+            names = [name for name in known if name in self._class]
+            if not names:
+                continue
+            yield '<div class="tool">'
+            if len(names) > 1 and tool:
+                yield self._choice(self._class_of_tool[tool], f"<code>{html_text(tool)}</code>", count, most, "whole")
+            for name in names:
+                one = self._named[name]
+                words = f' <span class="note">{html_text(one.words)}</span>' if one.words else ""
+                shown = one.argument if len(names) > 1 else ".".join(filter(None, (tool, one.argument)))
+                text = f"<code>{html_text(shown)}</code>{words}" if shown else html_text(one.words)
+                yield self._choice(self._class[name], text, self.counts[name], most, "")
+            yield "</div>"
+        yield "</div>"
+        if len(self.counts) > len(self._class):
+            yield f'<p class="note">and {counted(len(self.counts) - len(self._class), "rarer mistake")}</p>'
+        yield "</fieldset></details>"
+
+    def _choice(self, value: str, text: str, count: int, most: int, kind: str) -> str:
+        return (
+            f'<label class="choice {kind}"><input type="radio" name="mistake" form="filter" id="{value}" '
+            f'value="{value}"> <span>{text}</span> {_bar([("fail", count)], most)} <b>{count:,}</b></label>'
+        )
+
+
 def _listing(title: str, lines: Sequence[str], *, opened: bool, helps: str = "") -> Iterator[str]:
-    yield f'<details class="listing"{" open" if opened else ""}><summary><h2>{title}</h2> <b>{len(lines):,}</b>'
+    yield f'<details class="listing"{_open(opened)}><summary><h2>{title}</h2> <b>{len(lines):,}</b>'
     yield "</summary>"
     if helps:
         yield f"<p>{_prose(helps)}</p>"
@@ -178,13 +295,53 @@ def _score_badge(label: Label, score: Fraction | None) -> str:
     return _badge(label, score_text(score).strip())
 
 
-def _session(session: SessionReport, *, opened: bool) -> Iterator[str]:
+def _sessions(label: Label, report: Report, mistakes: _Mistakes) -> Iterator[str]:
+    """Yield the sessions with a label; those that have the same cause are a group."""
+    sessions = [one for one in report.worst_first() if one.label is label]
+    if not sessions:
+        return
+    groups: dict[str, list[SessionReport]] = {}
+    for session in sessions:
+        groups.setdefault(_cause(session, label, mistakes), []).append(session)
+    few = len(sessions) <= _MOST_OPEN
+    yield f'<section class="part {label.value}{mistakes.classes(sessions)}"><h2>{LABEL_WORDS[label].capitalize()} '
+    yield f'<span class="note">{counted(len(sessions), "session")}</span></h2>'
+    for cause, alike in sorted(groups.items(), key=lambda item: (not item[1][0].failed, -len(item[1]))):
+        opened = few and (label is not Label.PASS or alike[0].failed)
+        if len(alike) == 1:
+            yield from _session(alike[0], mistakes, opened=opened)
+            continue
+        yield f'<details class="group {label.value}{mistakes.classes(alike)}"{_open(few)}><summary>'
+        yield f'<span class="cause">{html_text(cause)}</span> <b class="count">{len(alike):,}</b> '
+        if example := next((one.values for one in alike[0].mistakes if str(one) == cause), ""):
+            yield f'<span class="brief">{html_text(shorten(example, _BRIEF))}</span>'
+        yield "</summary>"
+        for session in alike:
+            yield from _session(session, mistakes, opened=opened)
+        yield "</details>"
+    yield "</section>"
+
+
+def _cause(session: SessionReport, label: Label, mistakes: _Mistakes) -> str:
+    """Return the heading under which a session stands together with others."""
+    if label is not Label.FAIL and (broken := next((one.name for one in session.metrics if one.broken), "")):
+        return broken
+    if label is Label.NOT_EVALUATED and session.reason:
+        return session.reason
+    if name := mistakes.most_frequent(session):
+        return name
+    return "everything right" if label is Label.PASS else session.explanation
+
+
+def _session(session: SessionReport, mistakes: _Mistakes, *, opened: bool) -> Iterator[str]:
     label = session.label.value
-    yield f'<details class="session {label}" data-label="{label}"{" open" if opened else ""}>'
+    yield f'<details class="session {label}{mistakes.classes([session])}" data-label="{label}"{_open(opened)}>'
     yield f'<summary>{_score_badge(session.label, session.score)} <span class="name">{html_text(session.name)}</span> '
     failed = [one for one in session.metrics if one.label is Label.FAIL]
     texts = [html_text(f"{MARKS[one.label]} {one.name} {one.score_text}") for one in failed]
     badges = "".join(f' <span class="badge fail">{text}</span>' for text in texts)
+    if session.first_difference:
+        yield f'<code class="brief">{html_text(shorten(session.first_difference, _BRIEF))}</code> '
     yield f'<span class="note">{html_text(" · ".join(session.notes))}</span>{badges}</summary>'
     if session.reason:
         yield f'<p class="reason"><b>{html_text(session.reason)}.</b> {_prose(session.helps)}</p>'
@@ -204,20 +361,24 @@ def _metrics(metrics: Sequence[MetricReport]) -> Iterator[str]:
         threshold = one.threshold_text or "none"
         words = "; ".join(filter(None, (one.reason, one.explanation)))
         yield f'<tr><th scope="row">{html_text(one.name)}</th><td>{_badge(one.label, one.score_text)}</td>'
-        yield f"<td>{threshold}</td><td>{html_text(words)} "
+        yield f'<td data-head="threshold">{threshold}</td><td>{html_text(words)} '
         yield f'<span class="about">{html_text(one.description)}</span></td></tr>'
     yield "</tbody></table></div>"
 
 
 def _turn(turn: TurnReport) -> Iterator[str]:
-    yield f'<section class="turn {turn.label.value}">'
-    if not turn.whole:
+    if turn.whole:
+        yield f'<section class="turn {turn.label.value}">'
+    else:
+        right = turn.label is Label.PASS and turn.score == 1
         notes = [turn.reason, counted(len(turn.calls), "expected call") if turn.calls else ""]
         notes += ["too many calls to align exactly"] if turn.approximate else []
+        yield f'<details class="turn {turn.label.value}"{_open(not right)}><summary>'
         yield f"<h3>{_score_badge(turn.label, turn.score)} {turn.title}"
         yield f' <span class="note">{html_text(" · ".join(filter(None, notes)))}</span></h3>'
         if turn.user_text:
-            yield f'<p class="said">{html_text(turn.user_text[:_LONG])}</p>'
+            yield f' <span class="said">{html_text(turn.user_text[:_LONG])}</span>'
+        yield "</summary>"
     if turn.preset is not None:
         yield from _preset(turn.preset)
     else:
@@ -225,7 +386,7 @@ def _turn(turn: TurnReport) -> Iterator[str]:
             yield from _call(call)
         for other in turn.others:
             yield from _other(other)
-    yield "</section>"
+    yield "</section>" if turn.whole else "</details>"
 
 
 def _preset(answer: PresetAnswer) -> Iterator[str]:
@@ -249,7 +410,7 @@ def _preset(answer: PresetAnswer) -> Iterator[str]:
 
 def _call(call: CallReport) -> Iterator[str]:
     opened = call.label is not Label.PASS or call.score != 1
-    yield f'<details class="call {call.label.value}"{" open" if opened else ""}>'
+    yield f'<details class="call {call.label.value}"{_open(opened)}>'
     yield f"<summary>{_score_badge(call.label, call.score)} <code>{html_text(call.tool)}</code>"
     if call.note:
         yield f' <span class="note {call.label.value}">{html_text(call.note.rstrip(":"))}</span>'
@@ -261,8 +422,8 @@ def _call(call: CallReport) -> Iterator[str]:
         actual = "actual" if call.aligned or call.actual is None else "nearest call"
         yield '<div class="wide"><table><thead><tr><th scope="col">argument</th><th scope="col">expected</th>'
         yield f'<th scope="col">{actual}</th><th scope="col">result</th></tr></thead><tbody>'
-        for argument in call.arguments:
-            yield from _argument(argument)
+        for argument in sorted(call.arguments, key=lambda one: one.outcome not in _WRONG):
+            yield from _argument(argument, actual)
         yield "</tbody></table></div>"
     else:
         yield '<p class="none">No arguments are expected.</p>'
@@ -270,7 +431,7 @@ def _call(call: CallReport) -> Iterator[str]:
     yield "</details>"
 
 
-def _argument(argument: ArgumentReport) -> Iterator[str]:
+def _argument(argument: ArgumentReport, head: str) -> Iterator[str]:
     kind = "missing" if argument.outcome == "never_called" else argument.outcome
     if argument.outcome == ArgumentOutcome.MISMATCHED:
         casefold = argument.strategy == "casefold_exact"
@@ -279,8 +440,12 @@ def _argument(argument: ArgumentReport) -> Iterator[str]:
         expected, actual = _value_or_nothing(argument.expected), _value_or_nothing(argument.actual)
     if argument.unknown:
         actual = f'<span class="none">{html_text(argument.unknown)}</span>'
-    yield f'<tr class="{kind}"><th scope="row">{html_text(argument.name)}</th><td><pre>{expected}</pre></td>'
-    yield f'<td><pre>{actual}</pre></td><td class="what">{html_text(argument.words)}</td></tr>'
+    yield f'<tr class="{kind}"><th scope="row">{html_text(argument.name)}</th>'
+    if argument.outcome == ArgumentOutcome.MATCHED and expected == actual:
+        yield f'<td colspan="2"><pre>{expected}</pre></td>'
+    else:
+        yield f'<td data-head="expected"><pre>{expected}</pre></td><td data-head="{head}"><pre>{actual}</pre></td>'
+    yield f'<td class="what">{html_text(argument.words)}</td></tr>'
 
 
 def _value_or_nothing(value: JsonValue | Absent) -> str:
@@ -297,7 +462,8 @@ def _other(other: OtherCall) -> Iterator[str]:
         yield "</thead><tbody>"
         for name, value, hidden in call.arguments:
             shown = f'<span class="none">{hidden}</span>' if hidden else _value_or_nothing(value)
-            yield f'<tr class="extra"><th scope="row">{html_text(name)}</th><td><pre>{shown}</pre></td></tr>'
+            yield f'<tr class="extra"><th scope="row">{html_text(name)}</th>'
+            yield f'<td data-head="actual"><pre>{shown}</pre></td></tr>'
         yield "</tbody></table></div>"
     yield from _facts(call)
     yield "</details>"

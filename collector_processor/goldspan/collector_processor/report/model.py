@@ -27,9 +27,12 @@ from goldspan.collector_processor.replay.summary_and_exit_code import (
 from goldspan.collector_processor.replay.wording import (
     ABSENT,
     Absent,
+    Difference,
     counted,
+    differences,
     listed,
     number_text,
+    one_line,
     printable,
     score_text,
     shorten,
@@ -100,6 +103,28 @@ class CallReport(Struct, frozen=True, gc=False):
     missing: bool
     only_unknown: bool
     """Whether all there is to say is that its arguments are not known."""
+
+
+class MistakeReport(Struct, frozen=True, gc=False):
+    """One way in which a session differs from its golden."""
+
+    tool: str
+    """Empty where a whole turn is meant."""
+    argument: str
+    """Empty where the whole call is meant."""
+    words: str
+    """`not passed`, `not called`; empty for an argument with another value."""
+    values: str = ""
+    """What was expected and found, on one line; empty where `words` says it all."""
+
+    @property
+    def told(self) -> str:
+        """The mistake with its values."""
+        return ": ".join(filter(None, (str(self), self.values)))
+
+    def __str__(self) -> str:
+        name = ".".join(filter(None, (self.tool, self.argument)))
+        return f"{name} ({self.words})" if name and self.words else name or self.words
 
 
 class OtherCall(Struct, frozen=True, gc=False):
@@ -188,6 +213,8 @@ class SessionReport(Struct, frozen=True, gc=False):
     explanation: str
     notes: tuple[str, ...]
     facts: tuple[str, ...]
+    mistakes: tuple[MistakeReport, ...]
+    """Each one once, in order of appearance."""
     forbidden_tools: tuple[str, ...]
     calls_right: int
     start_ns: int
@@ -195,6 +222,11 @@ class SessionReport(Struct, frozen=True, gc=False):
     """Unix time in nanoseconds; 0 where it is not known."""
     turns: tuple[TurnReport, ...]
     metrics: tuple[MetricReport, ...]
+
+    @property
+    def first_difference(self) -> str:
+        """The first mistake with its values, on one line; empty where there is none."""
+        return self.mistakes[0].told if self.mistakes else ""
 
 
 class RepeatReport(Struct, frozen=True, gc=False):
@@ -233,6 +265,12 @@ class Report(Struct, frozen=True, gc=False):
     hints: tuple[Hint, ...]
     problems: tuple[tuple[str, str], ...]
     never_seen: tuple[UnseenGolden, ...]
+
+    @property
+    def first_difference(self) -> str:
+        """The first difference of the worst session, after the session's name; empty where nothing failed."""
+        worst = next((one for one in self.worst_first() if one.failed and one.mistakes), None)
+        return "" if worst is None else f"{worst.name}: {worst.first_difference}"
 
     @property
     def word(self) -> str:
@@ -332,6 +370,7 @@ def _session(result: SessionResult, name: str, run: tuple[int, int], by_dialect:
         explanation=printable(explain(result)),
         notes=tuple(map(printable, _notes(result))),
         facts=tuple(map(printable, _facts(result))),
+        mistakes=tuple({str(one): one for one in reversed([*_mistakes(result)])}.values())[::-1],
         forbidden_tools=tuple(dict.fromkeys(printable(call.name) for call in violations)),
         calls_right=sum(call.verdict.exact == 1 for call in calls),
         start_ns=start,
@@ -339,6 +378,42 @@ def _session(result: SessionResult, name: str, run: tuple[int, int], by_dialect:
         turns=tuple(_turn(result, turn) for turn in result.turns),
         metrics=tuple(map(_metric, result.metrics)),
     )
+
+
+def _mistakes(result: SessionResult) -> Iterator[MistakeReport]:
+    for turn in result.turns:
+        for call in turn.calls:
+            tool = printable(call.tool)
+            if call.missing and not call.has_wrong_arguments:
+                yield MistakeReport(tool, "", "not called")
+                continue
+            for argument in call.arguments:
+                if argument.outcome in _MISTAKES:
+                    yield MistakeReport(
+                        tool,
+                        printable(argument.name),
+                        _MISTAKES[argument.outcome],
+                        _values(_argument(argument, call.actual)),
+                    )
+        for call in turn.violations:
+            yield MistakeReport(printable(call.tool), "", "forbidden")
+
+
+_MISTAKES = {ArgumentOutcome.MISMATCHED: "", ArgumentOutcome.MISSING: "not passed"}
+
+
+def _values(argument: ArgumentReport) -> str:
+    """Say on one line what was expected of a wrong argument, and what was found."""
+    if isinstance(argument.expected, Absent) or isinstance(argument.actual, Absent):
+        return ""
+    found = differences(argument.expected, argument.actual, casefold=argument.strategy == "casefold_exact")
+    one = found[0] if found else Difference("", argument.expected, argument.actual)
+    path = f"{printable(one.path)} " if one.path else ""
+    if isinstance(one.actual, Absent):
+        return f"{path}expected {one_line(one.expected)}, not passed"
+    if isinstance(one.expected, Absent):
+        return f"{path}not expected, found {one_line(one.actual)}"
+    return f"{path}expected {one_line(one.expected)}, found {one_line(one.actual)}"
 
 
 def _reason(reason: Reason | None) -> str:
@@ -420,9 +495,13 @@ def _turn(session: SessionResult, result: TurnResult) -> TurnReport:
 
 
 def _others(result: TurnResult, made: Sequence[ToolCall]) -> Iterator[OtherCall]:
-    """Yield calls that were forbidden, not expected, refused or not judged, in this order."""
+    """Yield calls that were forbidden, not expected, refused or not judged, in this order.
+
+    The near miss of a missing call is told with that call.
+    """
+    near = {call.actual_index for call in result.calls if call.missing and call.actual_index is not None}
     for call in sorted(result.unexpected_calls, key=lambda call: call.violates is None):
-        if call.actual is not None:
+        if call.actual is not None and (call.violates is not None or call.actual_index not in near):
             mark, words = (UNEXPECTED, _NOT_EXPECTED) if call.violates is None else (WRONG, _FORBIDDEN)
             yield OtherCall(mark, words, actual_call(call.actual))
     for request in result.rejected:
