@@ -69,17 +69,23 @@ def notify_systemd(state: str, environ: Mapping[str, str] = os.environ) -> None:
         _logger.warning("could not send %s to systemd: %s", state, error)
 
 
-_LIBRARIES = ("grpc", "urllib3", "uvicorn", "opentelemetry")
+_LIBRARIES = {
+    "grpc": logging.WARNING,
+    "uvicorn": logging.WARNING,
+    "opentelemetry": logging.WARNING,
+    "urllib3": logging.ERROR,
+}
+"""What libraries log at least. urllib3 warns of malformed headers with all of them, whoever sent how many."""
 _NOT_EXTRA = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
 def configure_logs(level: str, form: Literal["json", "text"]) -> None:
-    """Log to standard error, as `json` or `text`. Libraries log warnings only."""
+    """Log to standard error, as `json` or `text`. Of libraries, only what went wrong."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines() if form == "json" else TextLines())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
-    for name in _LIBRARIES:
-        logging.getLogger(name).setLevel(logging.WARNING)
+    for name, lowest in _LIBRARIES.items():
+        logging.getLogger(name).setLevel(lowest)
 
 
 class JsonLines(logging.Formatter):
