@@ -23,10 +23,10 @@ def test_a_span_leaves_as_the_very_object_unless_it_carries_something() -> None:
     plain, scored = span(1), span(2)
     held.add(ref(1), plain, 0.0)
     held.add(ref(2), scored, 0.0)
-    held.annotate(ref(2), {"score": 1.0})
-    held.annotate(ref(2), {"label": "pass"})
-    held.annotate(ref(3), {"score": 0.0})
-    held.annotate(None, {"score": 0.0})
+    held.annotate(ref(2), "m", {"score": 1.0})
+    held.annotate(ref(2), "m", {"label": "pass"})
+    held.annotate(ref(3), "m", {"score": 0.0})
+    held.annotate(None, "m", {"score": 0.0})
     first, second = (one.to_export() for one in held.release_all())
     assert first is plain
     assert second is not scored

@@ -38,7 +38,7 @@ def rich_span() -> ReadableSpan:
 def test_a_copy_differs_in_what_was_added_and_in_nothing_else() -> None:
     original = rich_span()
     before = encode_spans([original])
-    after = encode_spans([ScoredSpan(original, {"tool_parameter_match.score": 0.5})])
+    after = encode_spans([ScoredSpan(original, {**(original.attributes or {}), "tool_parameter_match.score": 0.5})])
     [span] = after.resource_spans[0].scope_spans[0].spans
     assert span.dropped_attributes_count == 2
     assert span.dropped_events_count == 4
@@ -49,7 +49,7 @@ def test_a_copy_differs_in_what_was_added_and_in_nothing_else() -> None:
 
 def test_a_copy_can_be_printed_and_keeps_what_cannot_be_json() -> None:
     original = ReadableSpan("by hand", attributes={"nan": math.nan, "n": 1})
-    copy = ScoredSpan(original, {"added": True})
+    copy = ScoredSpan(original, {**(original.attributes or {}), "added": True})
     assert copy.attributes is not None
     assert math.isnan(float(str(copy.attributes["nan"])))
     assert '"added": true' in copy.to_json()

@@ -307,14 +307,14 @@ def test_beyond_so_many_traces_without_a_name_they_are_read(
     assert registry.read_spans == ["tool", "chat", "plain"]
 
 
-def test_a_root_that_carries_a_score_already_does_not_wait(filter_: TraceFilter) -> None:
+def test_a_span_that_carries_a_score_already_waits_for_ours(filter_: TraceFilter) -> None:
     tool, _, _ = ended(None)
     scored = recorded(
         lambda tracer: tracer.start_span(
             "tool", attributes={**(tool.attributes or {}), "tool_parameter_match.score": 1.0}
         ).end()
     )
-    assert names(filter_.add(scored, 0.0)) == []
+    assert names(filter_.add(scored, 0.0)) == ["tool"]
 
 
 def _span_id(span: ReadableSpan) -> str:

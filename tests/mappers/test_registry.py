@@ -91,12 +91,6 @@ def test_run_id_and_attributes_to_join_on() -> None:
     assert (facts.run_id, facts.join_attributes) == ("r-1", {"test.case.name": "rain"})
 
 
-@pytest.mark.parametrize("key", ["tool_parameter_match.score", "tool_parameter_match.turn.label"])
-def test_spans_that_carry_a_score_of_ours_say_so(key: str) -> None:
-    assert read({key: 1.0}).scored
-    assert not read(TOOL).scored
-
-
 def test_resources_are_read_once_and_kept_by_identity() -> None:
     shared = ResourceView(
         {"service.name": "agent", "deployment.environment": "test", "session.id": "s", "goldspan.run.id": "r"}

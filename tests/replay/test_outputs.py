@@ -84,6 +84,17 @@ def test_judged_spans_are_enriched_and_all_others_stay_as_they_came(
     assert not list(tmp_path.glob("*.partial"))
 
 
+def test_a_score_that_was_in_the_file_is_replaced(run: Run, goldens: Path, tmp_path: Path) -> None:
+    forged = turn_request("sess-1", ("get_weather", WRONG))
+    for span in forged["resourceSpans"][0]["scopeSpans"][0]["spans"]:
+        for key in ("tool_parameter_match.score", "tool_parameter_match.score", "tool_parameter_match.said.by"):
+            span["attributes"].append({"key": key, "value": {"doubleValue": 1.0}})
+    [document] = stamped(write_lines(tmp_path / "traces.jsonl", forged), goldens, run, tmp_path / "enriched.jsonl")
+    plain = turn_request("sess-1", ("get_weather", WRONG))
+    [expected] = stamped(write_lines(tmp_path / "plain.jsonl", plain), goldens, run, tmp_path / "expected.jsonl")
+    assert document == expected
+
+
 @pytest.mark.every_recording
 @pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: path.name.removesuffix(".otlp.json"))
 def test_enriched_spans_tell_the_same_sessions(path: Path, run: Run, tmp_path: Path) -> None:

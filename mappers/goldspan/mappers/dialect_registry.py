@@ -154,7 +154,6 @@ class _Plan(NamedTuple):
     session_keys: tuple[str, ...]
     run_keys: tuple[str, ...]
     join_keys: tuple[str, ...]
-    scored: bool
     tables: tuple[DialectTable, ...] = ()
     """The same readers, if they can outline a span without its content and never raise."""
 
@@ -227,21 +226,18 @@ class DialectRegistry:
             self._failed("reader", error, view)
             return SpanFacts("", "", "", 0, 0)
 
-    def outline(self, view: SpanView) -> tuple[Role | None, bool]:
-        """Return a span's role, and whether it carries goldspan's score. This costs far less than `read`."""
+    def outline(self, view: SpanView) -> Role | None:
+        """Return a span's role. This costs far less than `read`."""
         try:
             hits = self._keys.intersection(view.attributes)
             plan = self._plan(hits, view.scope_name)
             if plan.tables:
                 outlines = (table.outline(view) for table in plan.tables)
-                return next(
-                    (one.role for one in outlines if one is not None and one.role is not None), None
-                ), plan.scored
-            facts = self._facts(view, hits, content=False)
+                return next((one.role for one in outlines if one is not None and one.role is not None), None)
+            return self._facts(view, hits, content=False).role
         except Exception as error:  # noqa: BLE001 - as above
             self._failed("reader", error, view)
-            return None, False
-        return facts.role, facts.scored
+            return None
 
     def skeletons(self, plain: PlainSpans) -> Iterator[PlainSpanFacts]:
         """Yield spans without any of the `markers`, grouped by trace."""
@@ -338,7 +334,6 @@ class DialectRegistry:
             "run_id": first_identifier(attributes, plan.run_keys) if plan.run_keys else None,
             "join_attributes": {key: attributes[key] for key in plan.join_keys} if plan.join_keys else None,
             "entry": view.parent_is_remote or view.kind in ENTRY_KINDS,
-            "scored": plan.scored,
             "resource": self.resource(view.resource),
         }
 
@@ -371,7 +366,6 @@ class DialectRegistry:
             tuple(key for key in self._session_keys if key in hits),
             tuple(key for key in RUN_ID_KEYS if key in hits),
             tuple(key for key in self._join_attributes if key in hits),
-            not _SCORED.isdisjoint(hits),
             tuple(one for one in readers if isinstance(one, DialectTable))
             if _BUILT_IN_TABLES.issuperset(map(id, knowing))
             else (),
@@ -384,7 +378,7 @@ class DialectRegistry:
     def _bare_plan(self, scope: str) -> _Plan:
         """Return the plan for a span without attributes: the dialects that know its scope."""
         readers = tuple((one.name, one.read) for one in self.dialects if scope in _bare_scopes(one))
-        return _Plan(readers, (), (), (), scored=False)
+        return _Plan(readers, (), (), ())
 
     def _reading(self, name: str, read: Callable[[SpanView], Reading | None], view: SpanView) -> Reading | None:
         try:

@@ -134,8 +134,6 @@ class SpanFacts(Struct, frozen=True, gc=False, omit_defaults=True):
     """Tools ran under this span, and its dialect writes no spans for them: "no calls" must not be concluded."""
     entry: bool = False
     """Its parent is in another process: a server or consumer span, or OTLP's `CONTEXT_IS_REMOTE` flag."""
-    scored: bool = False
-    """The span already carries goldspan's score, so it never gets another (R13)."""
     resource: ResourceFacts = NO_RESOURCE
     notes: tuple[LogFacts, ...] = ()
     """Content for spans in other traces, to which this span is linked."""

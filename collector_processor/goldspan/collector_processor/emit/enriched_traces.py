@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import IO, Any, cast
 
 from goldspan.collector_processor.emit.attributes import Attributes, AttributeValue, span_attributes
 from goldspan.collector_processor.emit.evaluation import Evaluation
+from goldspan.collector_processor.emit.names import is_own
 from goldspan.mappers.readers.otlp_json import hex_id
 from goldspan.scoring.json_values import is_dict, is_list
 from goldspan.scoring.sessions import SpanRef
@@ -33,11 +34,14 @@ class ScoreAttributes:
 
     def __init__(self) -> None:
         self._by_span: dict[SpanRef, Attributes] = {}
+        self.metrics = set[str]()
+        """Whose scores they are."""
 
     def take(self, evaluation: Evaluation) -> None:
         """Keep the span attributes of an evaluation."""
         if evaluation.target is not None and (attributes := span_attributes(evaluation)):
             self._by_span.setdefault(evaluation.target, {}).update(attributes)
+            self.metrics.add(evaluation.metric)
 
     def of(self, span: Mapping[str, Any]) -> Attributes | None:
         """Return the attributes for a span of OTLP/JSON."""
@@ -48,8 +52,8 @@ class ScoreAttributes:
 def write_enriched(path: Path, documents: Iterable[object], scores: ScoreAttributes) -> int:
     """Write every document with the attributes of `scores` on its spans. Returns the number of changed spans.
 
-    Spans without scores, and spans that already have scores, are written unchanged. A path that ends in `.gz` is
-    compressed. The file gets its name only when it is complete.
+    Scores take the place of those that a span has already. Spans without scores are written unchanged. A path that
+    ends in `.gz` is compressed. The file gets its name only when it is complete.
     """
     partial = path.with_name(f"{path.name}.partial")
     changed = 0
@@ -77,20 +81,18 @@ def _add_scores(document: object, scores: ScoreAttributes) -> int:
             inner = [item[key] for key in _CONTAINERS if is_list(item.get(key))]
             waiting += inner
             if not inner and (attributes := scores.of(item)) is not None:
-                changed += _add(item, attributes)
+                changed += _write(item, attributes, scores.metrics)
     return changed
 
 
-def _add(span: dict[str, Any], attributes: Attributes) -> bool:
+def _write(span: dict[str, Any], attributes: Attributes, metrics: Collection[str]) -> bool:
     present = span.setdefault("attributes", [])
     if is_dict(present):
-        if attributes.keys() & present.keys():
-            return False
-        present.update(attributes)
+        others = {key: value for key, value in present.items() if not is_own(str(key), metrics)}
+        span["attributes"] = {**others, **attributes}
     elif is_list(present):
-        if any(is_dict(pair) and pair.get("key") in attributes for pair in present):
-            return False
-        present += [{"key": key, "value": _any_value(value)} for key, value in attributes.items()]
+        pairs = [pair for pair in present if not (is_dict(pair) and is_own(str(pair.get("key")), metrics))]
+        span["attributes"] = pairs + [{"key": key, "value": _any_value(value)} for key, value in attributes.items()]
     else:
         return False
     return True

@@ -7,7 +7,9 @@ goldspan's and begin with the name of the evaluated metric, `tool_parameter_matc
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal
 
 METRIC = "tool_parameter_match"
@@ -240,6 +242,26 @@ FAILURES = _self_counter(
 )
 
 SELF = (HELD_SPANS, HELD_BYTES, RELEASED_EARLY, DROPPED_SPANS, PROBLEMS, FAILURES)
+
+_OWN = frozenset(one.name for one in (*CALL, *TURN, *EVENT, *SESSION, *METRICS))
+
+
+def is_own(name: str, metrics: Collection[str]) -> bool:
+    """Tell whether an attribute or an instrument has a name under which goldspan writes the scores of these metrics.
+
+    Under `tool_parameter_match` that is every name. Under other metrics, which users name, it is a declared one.
+    Backends such as Prometheus know a dot as an underscore, so both count.
+    """
+    stored = name.replace(".", "_")
+    if METRIC in metrics and stored.startswith(METRIC) and stored[len(METRIC) : len(METRIC) + 1] in ("", "_"):
+        return True
+    return any(stored in _stored_names(metric) for metric in metrics)
+
+
+@cache
+def _stored_names(metric: str) -> frozenset[str]:
+    return frozenset(f"{metric}.{own}".replace(".", "_") for own in _OWN)
+
 
 # Not emitted, but read: `session_scope` sets it on spans that start.
 

@@ -260,7 +260,7 @@ class Engine:
 
     def _holds(self, trace: TraceState, fact: SpanFacts) -> bool:
         """Tell whether a span may get a score: a tool or the root of a turn, unless no golden wants its session."""
-        if fact.scored or not self.settings.holds:
+        if not self.settings.holds:
             return False
         root = fact.role is Role.AGENT or not fact.parent_id or fact.entry
         if trace.recognised == 0 and not (root and fact.session_keys):

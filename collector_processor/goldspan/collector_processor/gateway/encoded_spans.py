@@ -6,13 +6,13 @@ unknown fields stay bytes too, so that any part of a request can be sent as a re
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from google.protobuf.message import DecodeError
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
+from goldspan.collector_processor.emit.names import is_own
 from goldspan.collector_processor.engine.store import SpanBuffer
 from goldspan.mappers.readers.otlp_messages import hex_bytes
 from goldspan.mappers.readers.otlp_protobuf import fields, message_class
@@ -21,8 +21,6 @@ from goldspan.scoring.sessions import SpanRef
 Value = str | bool | int | float | Sequence[str]
 """The attribute values that can be encoded."""
 
-_ATTRIBUTES = 9
-"""The field number of `Span.attributes`."""
 _TRACE_ID = b"\n\x10"
 """The first bytes of a span whose trace id is its first field and has 16 bytes, as every writer encodes it."""
 
@@ -138,33 +136,39 @@ def trace_id_of(span: bytes) -> bytes:
     return found
 
 
-def with_attributes(span: bytes, attributes: Mapping[str, Value]) -> bytes:
-    """Return an encoded span with attributes appended; a key that the span has already is left as it is.
+def with_scores(span: bytes, attributes: Mapping[str, Value], metrics: Collection[str]) -> bytes:
+    """Return an encoded span with the attributes of these metrics, in place of those that came under their names.
 
-    The fields of a protobuf message may come in any order, so the span's own bytes are not touched.
+    The fields of a protobuf message may come in any order, so attributes are appended.
     """
-    # The keys share a prefix, and nearly every span has none of them: then one search is enough.
-    prefixed = _common_prefix(min(attributes), max(attributes)).encode() in span if attributes else False
-    present = _keys(span) if prefixed and any(key.encode() in span for key in attributes) else frozenset[str]()
-    added = {key: value for key, value in attributes.items() if key not in present}
-    return span + Span(attributes=key_values(added)).SerializeToString()
+    if not attributes:
+        return span
+    if has_scores(span, metrics):
+        message = message_class("Span").FromString(span)
+        kept = [raw for raw in message.attributes if not is_score(raw, metrics)]
+        del message.attributes[:]
+        message.attributes.extend(kept)
+        span = message.SerializeToString()
+    return span + Span(attributes=key_values(attributes)).SerializeToString()
 
 
-@lru_cache(256)
-def _common_prefix(first: str, last: str) -> str:
-    return first[: next((at for at, (one, other) in enumerate(zip(first, last, strict=False)) if one != other), None)]
-
-
-def _keys(span: bytes) -> frozenset[str]:
-    attributes = [span[start:end] for number, wire, start, end, _ in fields(span) if (number, wire) == (_ATTRIBUTES, 2)]
-    return frozenset(_decoded_key(raw) for raw in attributes)
-
-
-def _decoded_key(raw: bytes) -> str:
+def has_scores(span: bytes, metrics: Collection[str]) -> bool:
+    """Tell whether an encoded span has attributes under the names of these metrics."""
+    if not any(metric.encode() in span for metric in metrics):
+        return False  # as nearly every span
     try:
-        return str(message_class("KeyValue").FromString(raw).key)
+        return any(is_score(raw, metrics) for raw in message_class("Span").FromString(span).attributes)
     except DecodeError:
-        return ""
+        return False
+
+
+def is_score(attribute: bytes, metrics: Collection[str]) -> bool:
+    """Tell whether an encoded attribute has a name of these metrics."""
+    try:
+        key: bytes = message_class("Key").FromString(attribute).key
+    except DecodeError:
+        return False
+    return is_own(str(key, "utf-8", "replace"), metrics)
 
 
 def ref_of(span: bytes) -> SpanRef:

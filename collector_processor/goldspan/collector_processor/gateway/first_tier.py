@@ -221,7 +221,8 @@ class AssemblingTenant(Tenant):
             self.held_bytes -= held.size
             session_id = sessions.get(held.ref.span_id)
             if session_id is not None:
-                held.attributes[SESSION_ID] = session_id
+                if SESSION_ID not in dict(trace.spans[held.ref.span_id].session_keys):
+                    held.attributes[SESSION_ID] = session_id
                 held.envelope = Envelope(self._resource_of(held.envelope.resource, session_id), held.envelope.scope)
         self._quiet[trace_id] = self._waiting.pop(trace_id)
         return released

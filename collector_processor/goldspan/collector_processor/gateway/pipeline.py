@@ -35,12 +35,14 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from random import Random
 from typing import Any
 
 from goldspan.collector_processor.gateway.deliver.dispatcher import Dispatcher, PendingRequest
 from goldspan.collector_processor.gateway.deliver.outages import OutageLog
 from goldspan.collector_processor.gateway.encoded_spans import SpanGroup, split_request
+from goldspan.collector_processor.gateway.foreign_scores import ForeignScores
 from goldspan.collector_processor.gateway.interfaces import (
     Accepted,
     AcceptResult,
@@ -60,6 +62,7 @@ from goldspan.collector_processor.gateway.threads import GuardedThread, thread_m
 from goldspan.collector_processor.gateway.worker import Worker, registry_for
 from goldspan.collector_processor.sinks.score_exporter import ScoreSinks
 from goldspan.scoring.goldens import GoldenIndex
+from goldspan.scoring.metrics.registry import BUILT_IN_METRICS
 
 _logger = logging.getLogger("goldspan.gateway")
 _SINKS_CLOSE_TIMEOUT = 5.0
@@ -102,7 +105,10 @@ class GatewayPipeline:
         self.received_bytes = Counter[Signal]()
         self.not_accepted = Counter[str]()
         """Requests, by reason."""
+        self.removed_scores = Counter[Signal]()
+        """Attributes, events and metrics that clients wrote under goldspan's names."""
         self.failures = Counter[str]()
+        self._foreign_scores = _foreign_scores(goldens, self.settings)
         self._numbers = 0
         self._lock = threading.Lock()
         self._backlog = 0
@@ -149,10 +155,17 @@ class GatewayPipeline:
         """Write a request to the journal and queue it for the worker; returns once it is durable."""
         if self._closing:
             return self._busy("shutting_down", _RETRY_SOON, "the gateway is shutting down")
+        if self._foreign_scores is not None:
+            cleaned = self._foreign_scores.remove(request.signal, request.body)
+            if cleaned is None:
+                return self._broken(request)
+            body, removed = cleaned
+            if removed:
+                self.removed_scores[request.signal] += removed
+                request = replace(request, body=body)
         groups = split_request(request.body)
         if groups is None:
-            self.not_accepted["broken"] += 1
-            return Rejected(f"found no {request.signal.value} request in the {len(request.body):,} bytes of the body")
+            return self._broken(request)
         size = len(request.body)
         with self._lock:
             if self._backlog and self._backlog + size > self.settings.max_backlog:
@@ -184,6 +197,10 @@ class GatewayPipeline:
         except OSError as error:
             self._failed("journal", error)
             return self._busy("journal_failed", _RETRY_LATER, f"the journal cannot be written: {error}"), None
+
+    def _broken(self, request: Request) -> Rejected:
+        self.not_accepted["broken"] += 1
+        return Rejected(f"found no {request.signal.value} request in the {len(request.body):,} bytes of the body")
 
     def _busy(self, reason: str, seconds: float, message: str) -> Busy:
         self.not_accepted[reason] += 1
@@ -280,6 +297,7 @@ class GatewayPipeline:
 
     def reload_goldens(self, goldens: GoldenIndex) -> None:
         """Judge by these goldens from now on; an open session is judged again when something new comes for it."""
+        self._foreign_scores = _foreign_scores(goldens, self.settings)
         self._queue.put(lambda _: self.worker.use_goldens(goldens))
 
     def not_ready_reason(self) -> str | None:
@@ -299,6 +317,7 @@ class GatewayPipeline:
             ("received_requests", "signal", self.received),
             ("received_bytes", "signal", self.received_bytes),
             ("not_accepted_requests", "reason", self.not_accepted),
+            ("removed_scores", "signal", self.removed_scores),
             ("delivered_requests", "signal", worker.outbox.delivered),
             ("refused_requests", "signal", worker.outbox.refused),
             ("rejected_items", "signal", worker.outbox.rejected),
@@ -350,6 +369,15 @@ class GatewayPipeline:
         yield "goldens_never_seen", never_seen
         yield "dead_letters_total", 0 if letters is None else letters.written
         yield "dead_letters_dropped_total", 0 if letters is None else letters.dropped
+
+
+def _foreign_scores(goldens: GoldenIndex, settings: PipelineSettings) -> ForeignScores | None:
+    """Return what removes the scores of clients; None if they are trusted."""
+    if settings.trust_scores:
+        return None
+    chosen = {choice.metric.name for choice in settings.engine.scorer.metrics}
+    of_goldens = {choice.name for golden in goldens.goldens for choice in golden.metrics}
+    return ForeignScores({*BUILT_IN_METRICS, *chosen, *of_goldens})
 
 
 def _nothing(_: float) -> None:

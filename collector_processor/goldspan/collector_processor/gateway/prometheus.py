@@ -26,6 +26,7 @@ HELP = {
     "goldspan_received_requests_total": "Acknowledged requests.",
     "goldspan_received_bytes_total": "Bytes of their bodies, decompressed.",
     "goldspan_not_accepted_requests_total": "Requests that were refused or answered with Retry-After, by reason.",
+    "goldspan_removed_scores_total": "What clients wrote under goldspan's names and `trust_scores: false` removed.",
     "goldspan_delivered_requests_total": "Requests that the back-end accepted.",
     "goldspan_refused_requests_total": "Requests that the back-end refused with a status that is not retryable.",
     "goldspan_rejected_items_total": "Items that the back-end rejected in a partial success.",

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from goldspan.collector_processor.emit.attributes import Attributes, span_attributes
+from goldspan.collector_processor.emit.evaluation import Evaluation
 from goldspan.collector_processor.engine.engine import Engine, EngineOutput
 from goldspan.collector_processor.engine.settings import EngineSettings
 from goldspan.collector_processor.gateway.attribute_key_scanner import KeyScanner
@@ -26,9 +27,10 @@ from goldspan.collector_processor.gateway.encoded_spans import (
     Envelope,
     SpanGroup,
     by_trace,
+    has_scores,
     join_request,
     traces_at,
-    with_attributes,
+    with_scores,
 )
 from goldspan.collector_processor.gateway.interfaces import Headers
 from goldspan.collector_processor.gateway.settings.sections import PipelineSettings
@@ -56,6 +58,8 @@ class HeldSpan:
     """The number of the request it came in."""
     since: float
     attributes: Attributes = field(default_factory=dict[str, "str | bool | int | float | tuple[str, ...]"])
+    metrics: set[str] = field(default_factory=set[str])
+    """The metrics that wrote these."""
 
     @property
     def size(self) -> int:
@@ -64,7 +68,7 @@ class HeldSpan:
 
     def scored(self) -> SpanGroup:
         """Return the span with its attributes, ready to be forwarded."""
-        return SpanGroup(self.envelope, [with_attributes(self.span, self.attributes) if self.attributes else self.span])
+        return SpanGroup(self.envelope, [with_scores(self.span, self.attributes, self.metrics)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -390,8 +394,16 @@ class Tenant:
     def _output(self, output: EngineOutput, past_timeout: int = 0) -> TenantOutput:
         for evaluation in output.evaluations:
             if evaluation.target is not None and (held := self._held.get(evaluation.target)) is not None:
-                held.attributes.update(span_attributes(evaluation))
+                self._annotate(held, evaluation)
         return TenantOutput(output, self._release(output.released), past_timeout)
+
+    def _annotate(self, held: HeldSpan, evaluation: Evaluation) -> None:
+        """Add the attributes of a result, in place of those that the client wrote under the same names."""
+        if attributes := span_attributes(evaluation):
+            if evaluation.metric not in held.metrics and has_scores(held.span, (evaluation.metric,)):
+                self._on_problem(Problem("overwritten_score", f"span {held.ref.span_id} came with a score", ""))
+            held.metrics.add(evaluation.metric)
+            held.attributes.update(attributes)
 
     def _release(self, refs: Iterable[SpanRef]) -> list[HeldSpan]:
         released = [held for ref in refs if (held := self._held.pop(ref, None)) is not None]

@@ -14,6 +14,7 @@ from typing import cast
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.util.types import AttributeValue
 
+from goldspan.collector_processor.emit.names import is_own
 from goldspan.mappers.readers.sdk import attributes_of
 from goldspan.scoring.sessions import SpanRef
 
@@ -40,10 +41,20 @@ class HeldSpan:
     since: float
     size: int
     attributes: dict[str, AttributeValue] = field(default_factory=dict[str, AttributeValue])
+    metrics: set[str] = field(default_factory=set[str])
+    """The metrics that wrote these."""
+
+    @property
+    def overwrites(self) -> bool:
+        """Whether the agent wrote attributes itself that only goldspan should write."""
+        return bool(self.attributes) and any(is_own(key, self.metrics) for key in attributes_of(self.span))
 
     def to_export(self) -> ReadableSpan:
-        """Return a copy with the attributes, or the span itself if there are none."""
-        return ScoredSpan(self.span, self.attributes) if self.attributes else self.span
+        """Return a copy with the attributes in place of any of these names; the span itself if there are none."""
+        if not self.attributes:
+            return self.span
+        own = {key: value for key, value in (self.span.attributes or {}).items() if not is_own(key, self.metrics)}
+        return ScoredSpan(self.span, {**own, **self.attributes})
 
 
 class HeldSpans:
@@ -68,10 +79,11 @@ class HeldSpans:
         self.size += held.size
         return True
 
-    def annotate(self, ref: SpanRef | None, attributes: Mapping[str, AttributeValue]) -> None:
-        """Add attributes to a held span. Does nothing if the span is not held."""
-        if ref is not None and (held := self._spans.get(ref)) is not None:
+    def annotate(self, ref: SpanRef | None, metric: str, attributes: Mapping[str, AttributeValue]) -> None:
+        """Add attributes of a metric to a held span. Does nothing if the span is not held, or without attributes."""
+        if attributes and ref is not None and (held := self._spans.get(ref)) is not None:
             held.attributes.update(attributes)
+            held.metrics.add(metric)
 
     def release(self, refs: Iterable[SpanRef]) -> list[HeldSpan]:
         """Remove and return those of these spans that are held."""
@@ -162,18 +174,18 @@ class TracesWithoutSession:
 
 
 class ScoredSpan(ReadableSpan):
-    """A copy of an ended span with more attributes.
+    """A copy of an ended span with other attributes.
 
     The copy keeps the counts of dropped attributes, events and links, which the constructor would set to 0.
     """
 
-    def __init__(self, original: ReadableSpan, added: Mapping[str, AttributeValue]) -> None:
+    def __init__(self, original: ReadableSpan, attributes: Mapping[str, AttributeValue]) -> None:
         super().__init__(
             name=original.name,
             context=original.context,
             parent=original.parent,
             resource=original.resource,
-            attributes={**(original.attributes or {}), **added},
+            attributes=attributes,
             events=original.events,
             links=original.links,
             kind=original.kind,

@@ -243,7 +243,7 @@ class SpanPipeline:
         for evaluation in output.evaluations:
             self._joins.golden_seen(evaluation.golden_set, evaluation.golden)
             try:
-                self._held.annotate(evaluation.target, span_attributes(evaluation))
+                self._held.annotate(evaluation.target, evaluation.metric, span_attributes(evaluation))
                 self._events.emit(evaluation)
             except Exception as error:  # noqa: BLE001 - log record processors are the user's
                 self._telemetry.failure("events", error)
@@ -299,6 +299,7 @@ class SpanPipeline:
 
     def _to_export(self, held: HeldSpan) -> ReadableSpan:
         try:
+            self._telemetry.count(names.PROBLEMS, held.overwrites, "overwritten_score")
             return held.to_export()
         except Exception as error:  # noqa: BLE001 - a span without its score is better than none
             self._telemetry.failure("export", error)

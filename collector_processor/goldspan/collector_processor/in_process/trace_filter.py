@@ -235,11 +235,9 @@ class TraceFilter:
         may_get_score = set(roots)
         recognised = trace in self._without_session
         for span in scan.marked:
-            role, is_scored = self._registry.outline(self._reader.view(span))
+            role = self._registry.outline(self._reader.view(span))
             recognised = recognised or role is not None
-            if is_scored:
-                may_get_score.discard(id(span))
-            elif role is Role.TOOL or role is Role.AGENT:
+            if role is Role.TOOL or role is Role.AGENT:
                 may_get_score.add(id(span))
         plain = [span for span in scan.plain if id(span) not in roots]
         self._buffer_spans(trace, plain, [*scan.marked, *(span for span in scan.plain if id(span) in roots)], now)
@@ -283,8 +281,7 @@ class TraceFilter:
             name = scope_of(span)
             if name in self._agent_scopes:
                 return True
-            role, _ = self._registry.outline(self._reader.view(span))
-            if role is not None:
+            if self._registry.outline(self._reader.view(span)) is not None:
                 if len(self._agent_scopes) < _MAX_SCOPES:
                     self._agent_scopes.add(name)
                 return True

@@ -60,6 +60,8 @@ class Receivers(Section):
     """Allow an address beyond loopback without tokens and without client certificates."""
     forward_headers: HeaderNames = ()
     """Request headers to forward. Their values identify a tenant: data of different tenants is never mixed."""
+    trust_scores: bool = True
+    """false: attributes, events and metrics under goldspan's names that a client sends are removed and counted."""
 
     def addresses(self) -> Iterator[tuple[str, ListenAddress]]:
         """Yield name and address of each receiver that is on."""
@@ -339,7 +341,8 @@ class Log(Section):
 class PipelineSettings:
     """The settings of the pipeline, as `GatewaySettings.pipeline` makes them. Times are in seconds, sizes in bytes.
 
-    Fields without a line of their own mean the same as in `Scoring`, `JournalSection` and `DeadLettersSection`.
+    Fields without a line of their own mean the same as in `Receivers`, `Scoring`, `JournalSection` and
+    `DeadLettersSection`.
     """
 
     tier: Literal["single", "assemble"] = "single"
@@ -350,6 +353,7 @@ class PipelineSettings:
     unread_span_bytes: int = 64 << 20
     """Spans of traces that no golden matches so far, kept for `engine.trace_retention`. Tenants share it equally."""
     max_tenants: int = 64
+    trust_scores: bool = True
     journal: Path | None = None
     """A folder that no other gateway uses. None: acknowledged requests are lost when the process ends."""
     journal_sync: Literal["normal", "full"] = "normal"
@@ -411,6 +415,7 @@ class GatewaySettings(Section):
                 assembly=AssemblySettings(session_keys=scoring.session_keys, session_gap=scoring.session_gap),
             ),
             max_tenants=scoring.max_tenants,
+            trust_scores=self.receivers.trust_scores,
             journal=(journal.folder or state / "journal") if journal.enabled else None,
             journal_sync=journal.sync,
             journal_max_bytes=journal.max_bytes,
