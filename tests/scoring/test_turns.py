@@ -210,7 +210,7 @@ class TestNearMisses:
         assert found.actual_index == 1
         assert found.arguments_with(ArgumentOutcome.MATCHED) == ("x",)
         assert found.arguments_with(ArgumentOutcome.MISSING) == ("y",)
-        assert explain(found) == "not called; nearest call: missing: y"
+        assert explain(found) == "f.y (not passed); 1 of 2 arguments match"
 
     def test_a_call_is_the_near_miss_of_one_expected_call_and_still_unexpected(self) -> None:
         result = score_turn([call("f", x=1), call("f", x=2)], [call("f")])
@@ -221,9 +221,7 @@ class TestNearMisses:
     def test_a_call_out_of_order_is_the_near_miss(self) -> None:
         result = score_turn([call("a"), call("b")], [call("b"), call("a")])
         missing = [found for found in result.calls if found.missing]
-        assert [explain(found) for found in missing] == [
-            "not called; nearest call: right, but not where it is expected"
-        ]
+        assert [explain(found) for found in missing] == ["b (called, but out of order)"]
 
 
 class TestOrder:
@@ -252,7 +250,7 @@ class TestFailedAndRejected:
         ignored = score_turn([call("f", x=1)], [failed], {"failed_calls": "ignore"})
         assert ignored.verdict.exact == 0
         assert ignored.calls[0].actual is failed
-        assert "that call failed" in explain(ignored.calls[0])
+        assert "f (not called; the nearest call failed)" in explain(ignored.calls[0])
 
     def test_of_equal_calls_the_one_that_worked_is_the_partner(self) -> None:
         calls = [ToolCall("f", {"x": 1}, error="timeout"), ToolCall("f", {"x": 1})]
@@ -264,7 +262,7 @@ class TestFailedAndRejected:
         assert reported.verdict.exact == 0
         assert reported.rejected == (rejected,)
         assert reported.unexpected_calls == ()
-        assert "that request was not executed" in explain(reported.calls[0])
+        assert "the nearest call was requested, but not executed" in explain(reported.calls[0])
         counted = score_turn([call("f", x=1)], [rejected], {"rejected_requests": "count"})
         assert counted.verdict.exact == 1
 

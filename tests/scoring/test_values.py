@@ -163,8 +163,8 @@ def test_str_is_the_readable_difference_and_repr_is_short() -> None:
     call = f"FAIL 0.5 get_weather: 1 of 2 arguments match; mismatched: {unit}"
     assert str(WRONG.calls[0]) == call
     assert repr(WRONG.calls[0]) == f"<CallResult {call}>"
-    assert str(WRONG) == f"FAIL 0.5 turn 1: 0 of 1 calls right; wrong: get_weather\n  {call}"
-    assert repr(WRONG) == f"<TurnResult FAIL 0.5 turn 1: {call}>"
+    assert str(WRONG) == f"FAIL 0.5 turn 1: get_weather.unit (wrong); 0 of 1 calls right; wrong: get_weather\n  {call}"
+    assert repr(WRONG) == f"<TurnResult FAIL 0.5 turn 1: get_weather.{unit}>"
     session = score_session(
         [[{"name": "get_weather", "args": {"city": "Paris", "unit": "celsius"}}]],
         [[ToolCall("get_weather", {"city": "Paris", "unit": "kelvin"})]],

@@ -97,7 +97,8 @@ class CallMatch:
         self._context = context
 
     @property
-    def _extra_arguments_count(self) -> bool:
+    def extra_arguments_count(self) -> bool:
+        """Whether an unexpected argument lowers the score, or keeps a call from being aligned."""
         return self.criterion.extra_arguments == "penalize" or self.criterion.match_mode == "name_and_args"
 
     def is_perfect(self, call: ToolCall, score: CallScore) -> bool:
@@ -118,7 +119,7 @@ class CallMatch:
             return None
         actual = arguments_of(call)
         if actual is None:
-            pair = _UNKNOWN if self._arguments or self._extra_arguments_count else _PERFECT
+            pair = _UNKNOWN if self._arguments or self.extra_arguments_count else _PERFECT
             return pair if successful else pair._replace(successful=False)
         by_keys, by_values = criterion.match_mode != "name_only", criterion.match_mode == "name_and_args"
         hidden = call.argument_captures
@@ -145,7 +146,7 @@ class CallMatch:
                 return None
             elif score is not ZERO:
                 points += rule.points * score
-        extra = len(extra_arguments(self.expected, call)) if self._extra_arguments_count else 0
+        extra = len(extra_arguments(self.expected, call)) if self.extra_arguments_count else 0
         if by_values and extra:
             return None
         score = _share(points, self._total + extra)
@@ -158,15 +159,19 @@ class CallMatch:
             return Pair(ONE if score is ONE else ZERO, successful=successful, argument_score=score)
         return Pair(score, successful=successful)
 
-    def similarity(self, call: ToolCall) -> Fraction:
-        """Return the share of the expected arguments that are right, even if the two may not be aligned."""
+    def likeness(self, call: ToolCall) -> tuple[Fraction, int]:
+        """Return the share of the expected arguments that are right, and how many were passed, right or wrong."""
         actual = arguments_of(call) or {}
         points: Fraction | int = 0
         for argument in self._arguments:
             score = self._score(argument, actual, call)
             if score is not None and score is not MISSING and score is not ZERO:
                 points += argument.rule.points if score is ONE else argument.rule.points * score
-        return _share(points, self._total)
+        return _share(points, self._total), sum(argument.name in actual for argument in self._arguments)
+
+    def has_same_arguments(self, call: ToolCall) -> bool:
+        """Whether a call, perhaps of another tool, has the expected arguments and no others."""
+        return bool(arguments_of(call)) and not extra_arguments(self.expected, call) and self.may_match(call)
 
     def may_match(self, call: ToolCall) -> bool:
         """Whether every argument matches that is not hidden."""
@@ -230,7 +235,7 @@ class CallMatch:
             for name, value, rule, _ in self._arguments
         ]
         results = self._with_ignored(unknown, {})
-        if not self._arguments and not self._extra_arguments_count:
+        if not self._arguments and not self.extra_arguments_count:
             return CallScore(PASSED, ONE_EXACTLY, results, ())
         return CallScore(Verdict(None, Label.NOT_EVALUATED, why_not_known(call)), UNBOUNDED, results, ())
 

@@ -12,9 +12,11 @@ from html import escape
 from typing import TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from goldspan.scoring.differences import Difference, DifferenceKind, heaviest_first, part_names, value_differences
 from goldspan.scoring.goldens.golden import ExpectedCall, Golden
-from goldspan.scoring.json_values import Steps, shown, shown_name, steps_of, value_at
+from goldspan.scoring.json_values import shown, shown_name
 from goldspan.scoring.metric_results import MetricResult, MetricVerdict, PresetResult
 from goldspan.scoring.sessions import JsonValue, Session, ToolCall, Turn
 from goldspan.scoring.verdict import REASON_TEXT, Label, Reason, Scored, Verdict, short_repr
@@ -101,6 +103,19 @@ class CallResult(Scored, frozen=True, gc=False):
     """`expected` and `actual` are aligned with each other."""
     violates: ExpectedCall | None = None
     """The forbidden call that the actual call violates: the label is then `fail`, whatever the score."""
+    out_of_order: bool = False
+    """The near miss could be aligned with the expected call, if it came in another order."""
+    extra_arguments_count: bool = False
+    """An unexpected argument lowers the score, or keeps the two calls from being aligned."""
+    same_arguments_index: int | None = None
+    """Position of an unexpected call of another tool with the arguments of this missing call: renamed, perhaps."""
+    same_arguments_tool: str = ""
+    """The name of that tool."""
+
+    @property
+    def differences(self) -> tuple[Difference, ...]:
+        """The differences between the two calls, those that explain most first."""
+        return heaviest_first(_call_differences(self))
 
     def __str__(self) -> str:
         return _call_line(self)
@@ -140,15 +155,35 @@ class TurnResult(Scored, frozen=True, gc=False):
     """The result of the preset that scored the turn, if any. There are no calls then."""
     alternative: int | None = None
     """Index of the golden's alternative with the best result, from 0; None if there are no alternatives."""
+    extra_calls_count: bool = False
+    """An unexpected call lowers the score."""
 
     def __str__(self) -> str:
         return "\n".join(turn_lines(self))
 
     def __repr__(self) -> str:
-        return short_repr(self, f"{verdict_text(self.verdict)} {first_difference(self)}")
+        return short_repr(self, f"{verdict_text(self.verdict)} {turn_difference(self)}")
 
     def _repr_html_(self) -> str:
         return html_table(_turn_head(self), CALL_COLUMNS, call_rows("", self))
+
+    @property
+    def differences(self) -> tuple[Difference, ...]:
+        """The differences of the turn, those that explain most first."""
+        return heaviest_first(_turn_differences(self))
+
+    @property
+    def first_difference(self) -> Difference | None:
+        """The difference that explains most; None if there is none."""
+        return next(iter(self.differences), None)
+
+    @property
+    def unpaired_calls(self) -> tuple[CallResult, ...]:
+        """Results of the unexpected calls, without those that a missing call names as its nearest."""
+        near = {
+            index for call in self.calls if call.missing for index in (call.actual_index, call.same_arguments_index)
+        }
+        return tuple(call for call in self.unexpected_calls if call.actual_index not in near)
 
     @property
     def violations(self) -> tuple[CallResult, ...]:
@@ -210,6 +245,16 @@ class SessionResult(Scored, frozen=True, gc=False):
         return html_table(next(session_lines(self)), CALL_COLUMNS, session_rows(self))
 
     @property
+    def differences(self) -> tuple[Difference, ...]:
+        """The differences of all turns, those that explain most first."""
+        return heaviest_first(difference for turn in self.turns for difference in _turn_differences(turn))
+
+    @property
+    def first_difference(self) -> Difference | None:
+        """The difference that explains most; None if there is none."""
+        return next(iter(self.differences), None)
+
+    @property
     def failed(self) -> bool:
         """Whether the session failed, or a metric failed its threshold."""
         labels = [self.verdict.label, *(metric.verdict.label for metric in self.metrics)]
@@ -238,8 +283,69 @@ class SessionResult(Scored, frozen=True, gc=False):
         return sum(turn.calls_evaluated for turn in self.turns)
 
 
+# The differences, from the results.
+
+
+def _call_differences(call: CallResult, turn: str = "") -> Iterator[Difference]:
+    unseen = call.missing and call.verdict.reason is not None
+
+    def difference(kind: DifferenceKind, argument: str = "", *, counts: bool = True, hint: str = "") -> Difference:
+        counts = counts and not (call.optional or unseen)
+        return Difference(kind, call.tool, argument, counts, hint=hint, turn=turn)
+
+    if call.violates is not None:
+        yield Difference(DifferenceKind.FORBIDDEN_CALL, call.tool, turn=turn)
+    if call.expected is None:
+        return
+    found = False
+    for argument in call.arguments:
+        found |= argument.outcome in (ArgumentOutcome.MISMATCHED, ArgumentOutcome.MISSING)
+        if argument.outcome is ArgumentOutcome.MISSING:
+            yield difference(DifferenceKind.ARGUMENT_NOT_PASSED, argument.name)
+        elif argument.outcome is ArgumentOutcome.MISMATCHED:
+            wrong = difference(DifferenceKind.WRONG_ARGUMENT, argument.name)
+            values = argument.expected_value, argument.actual_value, argument.differing
+            yield replace(wrong, expected=values[0], actual=values[1], parts=values[2])
+    for name in call.extra_arguments:
+        found |= call.extra_arguments_count
+        yield difference(DifferenceKind.UNEXPECTED_ARGUMENT, name, counts=call.extra_arguments_count)
+    if call.out_of_order:
+        yield difference(DifferenceKind.OUT_OF_ORDER)
+    elif call.missing and not found and not unseen:
+        yield difference(DifferenceKind.TOOL_NOT_CALLED, hint=_why_not_called(call))
+
+
+def _why_not_called(call: CallResult) -> str:
+    if call.same_arguments_tool:
+        other, aliases = shown_name(call.same_arguments_tool), f"{{{call.tool}: [{call.same_arguments_tool}]}}"
+        return f"same arguments as `{other}`: renamed? then add `aliases: {aliases}` to the golden set"
+    made = call.actual
+    if made is None:
+        return ""
+    if made.rejected:
+        return "the nearest call was requested, but not executed"
+    if made.error is not None:
+        return "the nearest call failed"
+    return "" if made.arguments is not None else "the arguments of the nearest call are not known"
+
+
+def _turn_differences(turn: TurnResult) -> Iterator[Difference]:
+    name = turn_name(turn)
+    if turn.turn is None:
+        if turn.verdict.label is Label.FAIL:
+            yield Difference(DifferenceKind.TURN_NOT_SEEN, turn=name)
+        return
+    for call in turn.calls:
+        yield from _call_differences(call, name)
+    for call in turn.unexpected_calls:
+        if call.violates is not None:
+            yield from _call_differences(call, name)
+    for call in turn.unpaired_calls:
+        if call.violates is None:
+            yield Difference(DifferenceKind.TOOL_NOT_EXPECTED, call.tool, "", turn.extra_calls_count, turn=name)
+
+
 _MAX_NAMES = 10
-_MAX_PARTS = 3
 
 
 def explain(detail: CallResult | TurnResult | SessionResult, *, include_values: bool = False) -> str:
@@ -263,11 +369,10 @@ def explain_call(call: CallResult, *, include_values: bool = False) -> str:
             return "not expected"
         return f"not expected, and perhaps forbidden: {REASON_TEXT[reason]}"
     if call.missing:
-        return "; ".join(_of_missing(call, include_values=include_values))
+        return _of_missing(call, include_values=include_values)
     parts = [f"not evaluated: {REASON_TEXT[call.verdict.reason]}"] if call.verdict.reason is not None else []
     if call.arguments:
-        matched = len(call.arguments_with(ArgumentOutcome.MATCHED))
-        parts.append(f"{matched} of {len(call.arguments)} arguments match")
+        parts.append(_matched(call))
     elif not parts:
         parts.append("no arguments are expected")
     parts += _differences(call, include_values=include_values)
@@ -282,6 +387,9 @@ def explain_call(call: CallResult, *, include_values: bool = False) -> str:
     return "; ".join(parts)
 
 
+_SAID_ANYWAY = (DifferenceKind.FORBIDDEN_CALL, DifferenceKind.TURN_NOT_SEEN)
+
+
 def explain_turn(turn: TurnResult) -> str:
     """Explain the result of a turn, with the names of its tools."""
     if turn.answer is not None:
@@ -290,8 +398,10 @@ def explain_turn(turn: TurnResult) -> str:
     others = [call for call in turn.unexpected_calls if call.violates is None]
     wrong = [call for call in turn.calls if call.aligned and _is_wrong(call)]
     required = [call for call in turn.calls if not call.optional]
+    first = turn.first_difference if turn.verdict.label is Label.FAIL else None
     unknown = [call for call in required if call.verdict.label is Label.NOT_EVALUATED]
-    missing = [call for call in required if call.missing and call.verdict.label is Label.FAIL]
+    wrong += [call for call in required if call.missing and call.has_wrong_arguments and _is_wrong(call)]
+    missing = [call for call in required if call.missing and _is_wrong(call) and call not in wrong]
     if required:
         right = sum(call.verdict.exact == 1 for call in required)
         parts = [f"{right} of {turn.calls_expected} calls right"]
@@ -313,6 +423,8 @@ def explain_turn(turn: TurnResult) -> str:
     parts += _names("not executed", [call.name for call in turn.rejected])
     if turn.approximate:
         parts.append("aligned approximately")
+    if first is not None and first.lowers_score and first.kind not in _SAID_ANYWAY:
+        parts.insert(0, first.text())
     return "; ".join(parts)
 
 
@@ -327,7 +439,9 @@ def explain_session(session: SessionResult) -> str:
         if session.verdict.reason is None:
             return "nothing that is forbidden was called"
         return f"not evaluated: {REASON_TEXT[session.verdict.reason]}"
-    parts = [f"{session.turns_evaluated} of {session.turns_expected} turns evaluated"]
+    first = session.first_difference if session.verdict.label is Label.FAIL else None
+    parts = [_in_turn(first, include_values=False)] if first is not None and first.lowers_score else []
+    parts.append(f"{session.turns_evaluated} of {session.turns_expected} turns evaluated")
     if broken:
         parts.append(f"forbidden calls: {', '.join(turn_name(turn) for turn in broken)}")
     failed = [turn for turn in session.turns if turn.verdict.label is Label.FAIL and turn not in broken]
@@ -352,15 +466,18 @@ def turn_name(turn: TurnResult) -> str:
     return "turn" if index is None else f"turn {index + 1}"
 
 
-def _of_missing(call: CallResult, *, include_values: bool) -> Iterable[str]:
-    yield "not called" if call.verdict.reason is None else f"not evaluated: {REASON_TEXT[call.verdict.reason]}"
-    if call.actual is not None:
-        differences = _differences(call, include_values=include_values)
-        yield f"nearest call: {', '.join(differences) or 'right, but not where it is expected'}"
-        if call.actual.error is not None:
-            yield "that call failed"
-        if call.actual.rejected:
-            yield "that request was not executed"
+def _of_missing(call: CallResult, *, include_values: bool) -> str:
+    found = [difference.text(include_values=include_values) for difference in call.differences]
+    parts = found[:_MAX_NAMES] + ([f"and {len(found) - _MAX_NAMES} more"] if len(found) > _MAX_NAMES else [])
+    if call.verdict.reason is not None:
+        parts.insert(0, f"not evaluated: {REASON_TEXT[call.verdict.reason]}")
+    if call.arguments:
+        parts.append(_matched(call))
+    return "; ".join(parts)
+
+
+def _matched(call: CallResult) -> str:
+    return f"{len(call.arguments_with(ArgumentOutcome.MATCHED))} of {len(call.arguments)} arguments match"
 
 
 def _differences(call: CallResult, *, include_values: bool) -> list[str]:
@@ -374,31 +491,12 @@ def _differences(call: CallResult, *, include_values: bool) -> list[str]:
 
 
 def _argument(argument: ArgumentResult, *, include_values: bool) -> str:
-    name = shown_name(argument.name)
-    parts, more = argument.differing[:_MAX_PARTS], len(argument.differing) - _MAX_PARTS
-    rest = [f"and {more} more"] if more > 0 else []
+    name, parts = shown_name(argument.name), part_names(argument.differing)
     if not include_values:
-        return f"{name} ({', '.join([*map(shown_name, parts), *rest])})" if parts else name
+        return f"{name} ({parts})" if parts else name
     if argument.outcome is not ArgumentOutcome.MISMATCHED:
         return f"{name} (expected {shown(argument.expected_value)})"
-    try:
-        inside = [f"{shown_name(part)}: {_part(argument, steps_of(part))}" for part in parts]
-    except LookupError:
-        inside = []  # the pointer leads into a matcher
-    text = "; ".join([*inside, *rest]) if inside else _difference(argument.expected_value, argument.actual_value)
-    return f"{name} ({text})"
-
-
-def _part(argument: ArgumentResult, steps: Steps) -> str:
-    expected = value_at(argument.expected_value, steps)
-    try:
-        return _difference(expected, value_at(argument.actual_value, steps))
-    except LookupError:
-        return f"expected {shown(expected)}, found nothing"
-
-
-def _difference(expected: JsonValue, actual: JsonValue) -> str:
-    return f"expected {shown(expected)}, found {shown(actual)}"
+    return f"{name} ({value_differences(argument.expected_value, argument.actual_value, argument.differing)})"
 
 
 def _is_wrong(call: CallResult) -> bool:
@@ -459,22 +557,25 @@ def turn_lines(turn: TurnResult) -> Iterator[str]:
     yield from (f"  {line}" for line in _details(turn))
 
 
-def first_difference(turn: TurnResult) -> str:
-    """Return the first wrong call of a turn with its arguments, on one line."""
-    if turn.turn is None:
-        return _turn_name_and_reason(turn)
-    made_or_missing = (*turn.calls, *turn.unexpected_calls)
-    failed = next((call for call in made_or_missing if call.verdict.label is Label.FAIL or call.violates), None)
-    if failed is not None:
-        return f"{turn_name(turn)}: {_call_line(failed)}"
-    wrong = next(_calls(turn), None) if turn.verdict.label is not Label.PASS else None
-    return f"{turn_name(turn)}: {wrong or explain_turn(turn)}"
+def turn_difference(turn: TurnResult) -> str:
+    """Return the name of the turn and its first difference, on one line."""
+    first = turn.first_difference if turn.verdict.label is not Label.PASS else None
+    if turn.turn is None or first is None:
+        return _turn_name_and_reason(turn) if turn.turn is None else f"{turn_name(turn)}: {explain_turn(turn)}"
+    return f"{turn_name(turn)}: {first}"
 
 
 def session_difference(session: SessionResult) -> str:
-    """Return the name of the session and its first wrong call, on one line."""
-    failed = next(failures_first(turn for turn in session.turns if _differs(turn.verdict)), None)
-    return f"{_session_name(session)}: {explain_session(session) if failed is None else first_difference(failed)}"
+    """Return the name of the session and its first difference, on one line."""
+    first = session.first_difference
+    if first is None or not first.lowers_score:
+        return f"{_session_name(session)}: {explain_session(session)}"
+    return f"{_session_name(session)}: {_in_turn(first)}"
+
+
+def _in_turn(difference: Difference, *, include_values: bool = True) -> str:
+    text = difference.text(include_values=include_values)
+    return text if difference.kind is DifferenceKind.TURN_NOT_SEEN else f"{difference.turn}: {text}"
 
 
 def _session_name(result: SessionResult) -> str:
@@ -502,18 +603,20 @@ def _calls(turn: TurnResult) -> Iterator[str]:
     for call in turn.calls:
         if _differs(call.verdict) or call.extra_arguments:
             yield _call_line(call)
-    near = {call.actual_index for call in turn.calls if call.missing}
+    unpaired = {call.actual_index for call in turn.unpaired_calls}
     for call in turn.unexpected_calls:
         if call.violates is not None:
             yield _call_line(call)
-        elif call.actual_index not in near:
+        elif call.actual_index in unpaired:
             yield _call_line(call, "extra")
     for request in turn.rejected:
         yield f"extra {shown_name(request.name)}: requested, never executed"
 
 
 def _call_line(call: CallResult, head: str = "") -> str:
-    return f"{head or verdict_text(call.verdict)} {shown_name(call.tool)}: {explain_call(call, include_values=True)}"
+    text = explain_call(call, include_values=True)
+    named = text if call.missing and call.verdict.reason is None else f"{shown_name(call.tool)}: {text}"
+    return f"{head or verdict_text(call.verdict)} {named}"
 
 
 def verdict_text(verdict: Verdict | MetricVerdict) -> str:

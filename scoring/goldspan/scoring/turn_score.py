@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -108,7 +108,7 @@ def score_calls(
     matches = [CallMatch(expected.calls[place], context) for place in expected.places]
     calls = turn.calls if turn is not None else ()
     aligned = _align_known(matches, calls, criterion, batches)
-    results, bounds_of = _call_results(matches, expected.places, calls, aligned, unseen)
+    results, bounds_of = _call_results(matches, expected, calls, aligned, unseen)
     unexpected = _unexpected_results(calls, aligned.partners)
     counted = [result for result in results if not result.optional]
     verdict, bounds, forbidden = NOT_EXPECTED, UNBOUNDED, None
@@ -136,6 +136,7 @@ def score_calls(
         calls_evaluated=sum(result.verdict.exact is not None for result in counted),
         calls_aligned=sum(result.aligned for result in counted),
         approximate=aligned.approximate,
+        extra_calls_count=criterion.extra_calls == "penalize",
     )
     return TurnScore(result, bounds, forbidden, bool(counted))
 
@@ -258,7 +259,7 @@ def _highest_scores(
 
 def _call_results(
     matches: Sequence[CallMatch],
-    places: Sequence[int],
+    turn: ExpectedTurn,
     calls: Sequence[ToolCall],
     aligned: _AlignedCalls,
     unseen: Reason | None,
@@ -267,19 +268,31 @@ def _call_results(
     results: list[CallResult] = []
     bounds: list[ScoreBounds] = []
     near_misses = _near_misses(matches, calls, aligned.partners)
-    for row, (match, partner, place) in enumerate(zip(matches, aligned.partners, places, strict=True)):
+    renamed = _renamed(matches, calls, aligned.partners, near_misses, {call.expected.name for call in turn.calls})
+    for row, (match, partner, place) in enumerate(zip(matches, aligned.partners, turn.places, strict=True)):
         expected = match.expected
         if partner is not None:
             call = calls[partner]
             score = aligned.scores.get(row) or match.compare(call)
             result = CallResult(
-                score.verdict, expected, place, call, partner, score.arguments, score.extra, aligned=True
+                score.verdict,
+                expected,
+                place,
+                call,
+                partner,
+                score.arguments,
+                score.extra,
+                aligned=True,
+                extra_arguments_count=match.extra_arguments_count,
             )
             score_bounds = score.bounds
         elif expected.optional:
             continue
         else:
             result = _missing_result(match, place, calls, near_misses.get(row), unseen)
+            if row in renamed:
+                index = renamed[row]
+                result = replace(result, same_arguments_index=index, same_arguments_tool=calls[index].name)
             score_bounds = ZERO_EXACTLY if unseen is None else UNBOUNDED
         results.append(result)
         if not expected.optional:
@@ -295,7 +308,17 @@ def _missing_result(
         return CallResult(verdict, match.expected, place)
     call = calls[near_miss]
     arguments, extra = match.compare(call).arguments, extra_arguments(match.expected, call)
-    return CallResult(verdict, match.expected, place, call, near_miss, arguments, extra)
+    return CallResult(
+        verdict,
+        match.expected,
+        place,
+        call,
+        near_miss,
+        arguments,
+        extra,
+        out_of_order=match.pair(call) is not None,
+        extra_arguments_count=match.extra_arguments_count,
+    )
 
 
 def _unexpected_results(calls: Sequence[ToolCall], partners: Sequence[int | None]) -> list[CallResult]:
@@ -318,14 +341,43 @@ def _near_misses(
     for index, call in enumerate(calls):
         if index not in taken:
             unaligned.setdefault(call.name, []).append(index)
+    likely = [
+        (match.likeness(calls[index]), -row, -index)
+        for row, (match, partner) in enumerate(zip(matches, partners, strict=True))
+        if partner is None and not match.expected.optional
+        for index in unaligned.get(match.expected.name, ())[:_NEAR_MISS_CANDIDATES]
+    ]
     nearest: dict[int, int] = {}
-    for row, (match, partner) in enumerate(zip(matches, partners, strict=True)):
-        candidates = unaligned.get(match.expected.name)
-        if partner is None and candidates and not match.expected.optional:
-            best = max(candidates[:_NEAR_MISS_CANDIDATES], key=lambda index: match.similarity(calls[index]))
-            candidates.remove(best)
-            nearest[row] = best
+    for _, row, index in sorted(likely, reverse=True):
+        if -row not in nearest and -index not in taken:
+            nearest[-row] = -index
+            taken.add(-index)
     return nearest
+
+
+def _renamed(
+    matches: Sequence[CallMatch],
+    calls: Sequence[ToolCall],
+    partners: Sequence[int | None],
+    near_misses: Mapping[int, int],
+    names: Container[str],
+) -> dict[int, int]:
+    """Find for each missing call without a near miss a call of an unknown tool with the same arguments.
+
+    `names` are those of the tools that the golden knows.
+    """
+    if None not in partners or ANY_TOOL in names:
+        return {}
+    others = [index for index, call in enumerate(calls) if call.name not in names and not call.rejected]
+    others = others[:_NEAR_MISS_CANDIDATES]
+    renamed: dict[int, int] = {}
+    for row, match in enumerate(matches):
+        if partners[row] is None and row not in near_misses and not match.expected.optional:
+            found = next((index for index in others if match.has_same_arguments(calls[index])), None)
+            if found is not None:
+                others.remove(found)
+                renamed[row] = found
+    return renamed
 
 
 # The verdict on the expected calls.

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 
 from goldspan.collector_processor.replay.wording import counted, listed, number_text, printable, score_text
+from goldspan.scoring.differences import DifferenceKind
 from goldspan.scoring.goldens.golden import Golden
 from goldspan.scoring.metric_results import MetricVerdict
-from goldspan.scoring.results import ArgumentOutcome, CallResult, SessionResult
+from goldspan.scoring.results import CallResult, SessionResult, TurnResult
 from goldspan.scoring.run import RunResult
 from goldspan.scoring.verdict import REASON_TEXT, Label, Reason
 
@@ -28,6 +29,9 @@ class Totals:
     without_golden: tuple[str, ...]
     calls_expected: int
     calls_matched: int
+    calls_wrong: int
+    """Calls with wrong arguments, aligned or not."""
+    calls_out_of_order: int
     calls_missing: int
     calls_evaluated: int
     calls_unexpected: int
@@ -39,7 +43,7 @@ class Totals:
     not_evaluated: Mapping[Reason, int]
     """Why expected calls or whole turns and sessions were not evaluated, and how many."""
     mistakes: tuple[tuple[str, int], ...]
-    """Arguments, as in `get_weather.days`, and calls never made, by how often they were wrong; most often first."""
+    """Wrong arguments, as in `get_weather.days`, and other differences that lower a score; most often first."""
     seen: tuple[str, ...]
     never_seen: tuple[str, ...]
 
@@ -49,6 +53,7 @@ def totals(result: RunResult) -> Totals:
     scored = [session for session in result.sessions if has_golden(session)]
     turns = [turn for session in scored for turn in session.turns]
     calls = [call for turn in turns for call in turn.calls]
+    faults = Counter(_fault(call) for call in calls if call.verdict.exact not in (None, 1))
     groups: dict[str, list[Fraction]] = {}
     for session in scored:
         if session.verdict.exact is not None:
@@ -61,17 +66,29 @@ def totals(result: RunResult) -> Totals:
         ),
         calls_expected=len(calls),
         calls_matched=sum(call.verdict.exact == 1 for call in calls),
-        calls_missing=sum(call.missing for call in calls),
+        calls_wrong=faults[_WRONG],
+        calls_out_of_order=faults[_OUT_OF_ORDER],
+        calls_missing=faults[_NEVER_MADE],
         calls_evaluated=sum(call.verdict.exact is not None for call in calls),
-        calls_unexpected=sum(len(turn.unexpected_calls) for turn in turns),
+        calls_unexpected=sum(len(turn.unpaired_calls) for turn in turns),
         calls_rejected=sum(len(turn.rejected) for turn in turns),
         mean=means[0] if len(means) == 1 else None,
         lowest_mean=min(means, default=None),
         not_evaluated=_not_evaluated(scored),
-        mistakes=_mistakes(calls),
+        mistakes=_mistakes(turns),
         seen=tuple(dict.fromkeys(printable(s.golden.key) for s in scored if s.golden)),
         never_seen=tuple(dict.fromkeys(printable(golden.key) for golden in unseen_goldens(result))),
     )
+
+
+_WRONG, _OUT_OF_ORDER, _NEVER_MADE = "with wrong arguments", "out of order", "never made"
+
+
+def _fault(call: CallResult) -> str:
+    """Return what is wrong with a call that is not right."""
+    if call.has_wrong_arguments or (call.actual and call.extra_arguments and call.extra_arguments_count):
+        return _WRONG
+    return _OUT_OF_ORDER if call.out_of_order else _NEVER_MADE
 
 
 def _not_evaluated(sessions: list[SessionResult]) -> Counter[Reason]:
@@ -88,16 +105,13 @@ def _not_evaluated(sessions: list[SessionResult]) -> Counter[Reason]:
     return found
 
 
-def _mistakes(calls: list[CallResult]) -> tuple[tuple[str, int], ...]:
+def _mistakes(turns: Iterable[TurnResult]) -> tuple[tuple[str, int], ...]:
     found: Counter[str] = Counter()
-    for call in calls:
-        if call.expected is None:
-            continue
-        if call.missing:
-            found[f"{printable(call.expected.name)} (not called)"] += 1
-        else:
-            for outcome in (ArgumentOutcome.MISMATCHED, ArgumentOutcome.MISSING):
-                found.update(printable(f"{call.expected.name}.{name}") for name in call.arguments_with(outcome))
+    for turn in turns:
+        for one in turn.differences:
+            if one.lowers_score:
+                words = "" if one.kind is DifferenceKind.WRONG_ARGUMENT else f" ({one.words})"
+                found[printable(f"{one.name}{words}")] += 1
     return tuple(found.most_common())
 
 
@@ -291,8 +305,9 @@ def _sessions(sums: Totals) -> str:
 def _calls(sums: Totals) -> str:
     expected = _nonzero(
         (sums.calls_matched, "right"),
-        (sums.calls_evaluated - sums.calls_matched - sums.calls_missing, "with wrong arguments"),
-        (sums.calls_missing, "never made"),
+        (sums.calls_wrong, _WRONG),
+        (sums.calls_out_of_order, _OUT_OF_ORDER),
+        (sums.calls_missing, _NEVER_MADE),
         (sums.calls_expected - sums.calls_evaluated, "not evaluated"),
     )
     others = _nonzero((sums.calls_unexpected, "not expected"), (sums.calls_rejected, "requested but never executed"))
