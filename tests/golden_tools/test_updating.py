@@ -82,7 +82,7 @@ def test_what_was_seen_is_expected_afterwards(
     run: Run, goldens: Path, tmp_path: Path, calls: Any, before: str, after: str
 ) -> None:
     seen = traces(tmp_path, calls)
-    assert run("update", goldens, seen, "--yes").exit_code == 0
+    assert run("update", goldens, seen, "--yes", "--extra-calls").exit_code == 0
     updated = goldens.read_text("utf-8")
     assert updated == GOLDENS.replace(before, after, 1)
     result = run("diff", goldens, seen)
@@ -131,7 +131,7 @@ def test_what_only_some_runs_did_may_be_left_out(
     run: Run, goldens: Path, tmp_path: Path, other: Any, after: str
 ) -> None:
     seen = traces(tmp_path, AGREED, other)
-    assert run("update", goldens, seen, "--yes").exit_code == 0
+    assert run("update", goldens, seen, "--yes", "--extra-calls").exit_code == 0
     assert goldens.read_text("utf-8") == GOLDENS.replace(SECOND, after)
     assert run("diff", goldens, seen).exit_code == 0
 
@@ -170,7 +170,7 @@ goldens:
 def test_groups_are_changed_inside_and_around(run: Run, tmp_path: Path, calls: Any, before: str, after: str) -> None:
     (path := tmp_path / "goldens.yaml").write_text(GROUPS, "utf-8")
     seen = traces(tmp_path, calls)
-    assert run("update", path, seen, "--yes").exit_code == 0
+    assert run("update", path, seen, "--yes", "--extra-calls").exit_code == 0
     assert path.read_text("utf-8") == GROUPS.replace(before, after, 1)
     assert run("diff", path, seen).exit_code == 0
 
@@ -244,7 +244,67 @@ def test_a_turn_more_is_put_behind_the_others(run: Run, goldens: Path, tmp_path:
     first = turn_request("s-1", *AGREED, user="Weather?")
     more = turn_request("s-1", ("book", {"people": 2}), turn=1, user="Book it")
     seen = write_lines(tmp_path / "traces.jsonl", first, more)
-    assert run("update", goldens, seen, "--yes").exit_code == 0
+    result = run("update", goldens, seen, "--yes")
+    assert (result.exit_code, goldens.read_text("utf-8")) == (0, GOLDENS)
+    assert "left: 1 extra call on which no score depends (turn 2); --extra-calls adds them" in result.stdout
+    assert run("update", goldens, seen, "--yes", "--extra-calls").exit_code == 0
     assert goldens.read_text("utf-8").startswith(GOLDENS)
     [golden] = load_goldens(goldens).goldens
     assert [(turn.user, len(turn.calls)) for turn in golden.turns] == [("Weather?", 2), ("Thanks", 0), ("Book it", 1)]
+
+
+EXTRA: dict[str, tuple[Any, ...]] = {
+    "in every run": ((*AGREED, ("ping", {})), (*AGREED, ("ping", {}))),
+    "in some runs": (AGREED, (*AGREED, ("ping", {}), ("book", {"when": "12:30"}))),
+    "beside a wrong value": (((AGREED[0][0], {"city": "Lyon", "days": 3}), AGREED[1], ("ping", {})),),
+}
+
+
+@pytest.mark.parametrize("runs", EXTRA.values(), ids=EXTRA)
+def test_calls_on_which_no_score_depends_are_left(run: Run, goldens: Path, tmp_path: Path, runs: Any) -> None:
+    result = run("update", goldens, traces(tmp_path, *runs), "--yes")
+    assert result.exit_code == 0
+    assert not {"ping", "book", "optional"} & set(goldens.read_text("utf-8").replace(":", " ").split())
+    assert "on which no score depends (ping" in result.stdout
+    assert "--extra-calls adds them" in result.stdout
+
+
+def test_extra_calls_that_lower_the_score_are_accepted(run: Run, goldens: Path, tmp_path: Path) -> None:
+    penalized = GOLDENS.replace("goldens:", "criterion: {extra_calls: penalize}\ngoldens:", 1)
+    goldens.write_text(penalized, "utf-8")
+    assert run("update", goldens, traces(tmp_path, (*AGREED, ("ping", {}))), "--yes").exit_code == 0
+    assert goldens.read_text("utf-8") == penalized.replace("{to: F}}\n", "{to: F}}\n          - {name: ping}\n")
+
+
+@pytest.mark.parametrize(
+    "calls", [AGREED[::-1], (AGREED[0], ("to_unit", {"to": "F"}))], ids=["another order", "another name"]
+)
+def test_a_call_that_replaces_a_missing_one_is_no_extra_call(
+    run: Run, goldens: Path, tmp_path: Path, calls: Any
+) -> None:
+    result = run("update", goldens, traces(tmp_path, calls), "--yes")
+    [golden] = load_goldens(goldens).goldens
+    assert [call.name for call in golden.turns[0].calls] == [name for name, _ in calls]
+    assert "left" not in result.stdout
+
+
+JOINED = {
+    "session_pattern": "s-*",
+    "first_user_text": "Weather?",
+}
+
+
+@pytest.mark.parametrize(("join", "text"), JOINED.items(), ids=JOINED)
+def test_a_golden_of_several_sessions_changes_only_on_request(
+    run: Run, goldens: Path, tmp_path: Path, join: str, text: str
+) -> None:
+    before = GOLDENS.replace("session: s-1 ", f"{join}: {text!r} ")
+    goldens.write_text(before, "utf-8")
+    seen = traces(tmp_path, (("get_weather", {"city": "Lyon", "days": 3}), AGREED[1]), AGREED)
+    result = run("update", goldens, seen, "--yes")
+    assert (result.exit_code, goldens.read_text("utf-8")) == (1, before)
+    assert (
+        f"left: 1 difference in goldens of several sessions ({text}); --pattern-goldens accepts them" in result.stdout
+    )
+    assert run("update", goldens, seen, "--yes", "--pattern-goldens").exit_code == 0
+    assert goldens.read_text("utf-8") == before.replace("'Paris'", "{$any_of: [Paris, Lyon]}")

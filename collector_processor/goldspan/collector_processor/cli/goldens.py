@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import gzip
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -29,7 +29,12 @@ from goldspan.collector_processor.golden_tools.differences import (
     trace_difference,
 )
 from goldspan.collector_processor.golden_tools.recording import record as record_sessions
-from goldspan.collector_processor.golden_tools.updating import AcceptableChange, GoldenFile, acceptable_changes
+from goldspan.collector_processor.golden_tools.updating import (
+    AcceptableChange,
+    AcceptableChanges,
+    GoldenFile,
+    acceptable_changes,
+)
 from goldspan.collector_processor.golden_tools.writing import (
     RECORDED,
     Comments,
@@ -39,7 +44,7 @@ from goldspan.collector_processor.golden_tools.writing import (
     write_text,
 )
 from goldspan.collector_processor.replay.trace_files import TraceFiles, trace_files
-from goldspan.collector_processor.replay.wording import counted, printable
+from goldspan.collector_processor.replay.wording import counted, listed, printable
 from goldspan.mappers.assembly import assemble
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.scoring.errors import FileError, GoldenFileError, Mistake
@@ -47,6 +52,7 @@ from goldspan.scoring.goldens import load_goldens
 from goldspan.scoring.goldens.benchmarks import Imported, import_bfcl, import_tau2, read_records
 from goldspan.scoring.goldens.json_with_lines import MistakeCollector, Unreadable
 from goldspan.scoring.goldens.schema import golden_set_schema
+from goldspan.scoring.json_values import shown_name
 from goldspan.scoring.sessions import JsonValue, Session
 
 _OUTPUT = click.option("-o", "--output", metavar="FILE", help="Write to this .yaml, .yml, .json or .jsonl file.")
@@ -189,31 +195,57 @@ def diff(golden_files: str, others: tuple[str, ...], *, as_format: str, color: s
 @click.argument("golden_file", metavar="GOLDENS")
 @TRACES
 @click.option("-y", "--yes", is_flag=True, help="Accept every difference without asking.")
+@click.option("--extra-calls", is_flag=True, help="Also expect calls and turns on which no score depends yet.")
+@click.option("--pattern-goldens", is_flag=True, help="Also change goldens that stand for several sessions.")
 @click.option("--dry-run", is_flag=True, help="Show what could be accepted, and write nothing.")
 @COLOR
-def update(golden_file: str, traces: tuple[str, ...], *, yes: bool, dry_run: bool, color: str) -> None:
+def update(
+    golden_file: str,
+    traces: tuple[str, ...],
+    *,
+    yes: bool,
+    extra_calls: bool,
+    pattern_goldens: bool,
+    dry_run: bool,
+    color: str,
+) -> None:
     """Change a golden file to expect what traces show, one difference after the other.
 
-    GOLDENS is one golden file; a YAML file keeps its comments and its layout. Goldens and turns that were never seen
-    stay. `goldspan goldens record` writes goldens for sessions that have none.
+    GOLDENS is one golden file; a YAML file keeps its comments and its layout. Only what a score depends on changes,
+    and only goldens of one session, unless asked for more. Goldens and turns that were never seen stay. `goldspan
+    goldens record` writes goldens for sessions that have none.
 
-    Exit codes: 0 the file expects what was seen; 1 differences are left; 2 wrong usage, or a file cannot be read or
-    changed.
+    Exit codes: 0 the file expects everything that a score depends on; 1 such differences are left; 2 wrong usage, or a
+    file cannot be read or changed.
     """
     with file_errors(), trace_files(traces) as files:
         index, target = load_goldens(golden_file), GoldenFile(golden_file)
         difference = trace_difference(index, _sessions(files))
-        acceptable, left = acceptable_changes(index, difference)
+        possible = acceptable_changes(index, difference, extra_calls=extra_calls, pattern_goldens=pattern_goldens)
         accepted: list[AcceptableChange] = []
-        for number, one in enumerate(acceptable, 1):
+        for number, one in enumerate(possible.changes, 1):
             _print_lines((line for line in as_text([one.change]) if line.sign != "="), color)
-            if not dry_run and (yes or _accepts(number, len(acceptable))):
+            if not dry_run and (yes or _accepts(number, len(possible.changes))):
                 accepted.append(one)
-        complain((*difference.notes, *left))
+        complain((*difference.notes, *possible.by_hand))
         if accepted:
             write_text(golden_file, target.accept(accepted))
-        click.echo(f"{len(accepted)} of {counted(len(acceptable), 'difference')} accepted")
-        end(files.mistakes, int(len(accepted) < len(acceptable) or bool(left)))
+        click.echo(f"{len(accepted)} of {counted(len(possible.changes), 'difference')} accepted")
+        for line in _left(possible):
+            click.echo(line)
+        declined = len(accepted) < len(possible.changes)
+        end(files.mistakes, int(declined or bool(possible.by_hand or possible.pattern_goldens)))
+
+
+def _left(possible: AcceptableChanges) -> Iterator[str]:
+    """Say what an update left that may be asked for."""
+    if extra := possible.extra_calls:
+        names = listed(one.change.tool or f"turn {(one.change.turn or 0) + 1}" for one in extra)
+        yield f"left: {counted(len(extra), 'extra call')} on which no score depends ({names}); --extra-calls adds them"
+    if changes := possible.pattern_goldens:
+        names = listed(dict.fromkeys(shown_name(one.change.golden) for one in changes))
+        what = counted(len(changes), "difference")
+        yield f"left: {what} in goldens of several sessions ({names}); --pattern-goldens accepts them"
 
 
 @goldens.command("import")

@@ -78,6 +78,8 @@ class Change:
     """Why, in a word, where the sides do not say so."""
     argument: tuple[Any, Any] = (NOTHING, NOTHING)
     """The whole argument on both sides, where only a part of one differs."""
+    scored: bool = True
+    """Whether a score depends on it. An extra call may be one that is only reported."""
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return the change as JSON; a side that is not there is left out."""
@@ -346,9 +348,10 @@ def _seen_changes(golden: Golden, result: TurnResult, *, whole: bool) -> Iterato
         return
     if index is None and not whole:
         if actual is not None and any(not call.rejected for call in actual.calls):
-            yield replace(at, after=merge_turns([recorded_turn(actual)]).value, note="not expected")
+            yield replace(at, after=merge_turns([recorded_turn(actual)]).value, note="not expected", scored=False)
         return
     pairs = [_pair(call) for call in result.calls if call.aligned]
+    missing: list[ExpectedCall] = []
     for call in result.calls:
         if call.violates is not None and call.actual is not None:
             yield replace(at, tool=call.actual.name, after=_seen(call.actual), note="forbidden")
@@ -367,7 +370,9 @@ def _seen_changes(golden: Golden, result: TurnResult, *, whole: bool) -> Iterato
             pairs.append(near)
             yield from changes
         else:
+            missing.append(call.expected)
             yield replace(here, before=call_document(call.expected), note="missing")
+    criterion = (expected.criterion if expected is not None else None) or golden.criterion
     taken = {made for _, made in pairs}
     groups = {one.expected_index: one.expected.group for one in result.calls if one.expected is not None}
     for call in result.unexpected_calls:
@@ -377,7 +382,17 @@ def _seen_changes(golden: Golden, result: TurnResult, *, whole: bool) -> Iterato
             later = [groups.get(one) for one, made in pairs if made > (call.actual_index or 0)]
             in_group = bool(groups.get(before)) and groups[before] in later
             place = CallPlace(index, result.alternative, before, in_group)
-            yield replace(at, tool=call.actual.name, after=_seen(call.actual), place=place, note=note)
+            scored = _replaces(call.actual, missing) or criterion.extra_calls == "penalize"
+            yield replace(at, tool=call.actual.name, after=_seen(call.actual), place=place, note=note, scored=scored)
+
+
+def _replaces(made: ToolCall, missing: list[ExpectedCall]) -> bool:
+    """Whether a call stands for one of the missing, at another place or under another name; that is taken away."""
+    for expected in missing:
+        if expected.name == made.name or (made.arguments and made.arguments == expected.args):
+            missing.remove(expected)
+            return True
+    return False
 
 
 def _argument_changes(at: Change, call: CallResult, criterion: Criterion) -> Iterator[Change]:

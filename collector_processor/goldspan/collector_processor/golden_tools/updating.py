@@ -43,25 +43,48 @@ class AcceptableChange:
     change: Change
 
 
-def acceptable_changes(goldens: GoldenIndex, difference: TraceDifference) -> tuple[list[AcceptableChange], list[str]]:
-    """Return what may be accepted, and what nobody but a person can decide.
+@dataclass(frozen=True, slots=True)
+class AcceptableChanges:
+    """What an update may accept, and what it leaves."""
 
-    Where only some runs of a golden's session differ from it, or runs differ from each other, the golden is to accept
-    all that was seen: values become `$any_of`, calls optional.
+    changes: tuple[AcceptableChange, ...]
+    extra_calls: tuple[AcceptableChange, ...]
+    """Calls and turns that were not expected, on which no score depends: accepted on request only."""
+    pattern_goldens: tuple[AcceptableChange, ...]
+    """Changes of goldens that stand for several sessions: accepted on request only, since one wrong run would loosen
+    the golden of all."""
+    by_hand: tuple[str, ...]
+    """What nobody but a person can decide, a sentence each."""
+
+
+def acceptable_changes(
+    goldens: GoldenIndex, difference: TraceDifference, *, extra_calls: bool = False, pattern_goldens: bool = False
+) -> AcceptableChanges:
+    """Sort what differs by what an update does with it.
+
+    `extra_calls` and `pattern_goldens` ask for what is otherwise left. Where only some runs of a golden's session
+    differ from it, or runs differ from each other, the golden is to accept all that was seen: values become
+    `$any_of`, calls optional.
     """
     found: list[AcceptableChange] = []
-    left: list[str] = []
+    extra: list[AcceptableChange] = []
+    of_patterns: list[AcceptableChange] = []
+    by_hand: list[str] = []
     for position, golden in enumerate(goldens.goldens):
         runs = [changes for one, changes in difference.runs if one is golden]
         for change in _combined(runs):
             name = change.tool or f"turn {(change.turn or 0) + 1}"
             if change.note == "forbidden":
-                left.append(f"{golden.key}: {name} {_FORBIDDEN}")
+                by_hand.append(f"{golden.key}: {name} {_FORBIDDEN}")
             elif not change.tool and change.after is NOTHING:
-                left.append(f"{golden.key}: {name} {_UNSEEN}")
+                by_hand.append(f"{golden.key}: {name} {_UNSEEN}")
+            elif not change.scored and not extra_calls:
+                extra.append(AcceptableChange(position, change))
+            elif golden.session is None and not pattern_goldens:
+                of_patterns.append(AcceptableChange(position, change))
             else:
                 found.append(AcceptableChange(position, change))
-    return found, left
+    return AcceptableChanges(tuple(found), tuple(extra), tuple(of_patterns), tuple(by_hand))
 
 
 def _combined(runs: Sequence[Sequence[Change]]) -> Iterator[Change]:
@@ -77,7 +100,7 @@ def _combined(runs: Sequence[Sequence[Change]]) -> Iterator[Change]:
             times[what] += 1
             grouped.setdefault((*what, times[what]), []).append(change)
     for changes in grouped.values():
-        first = changes[0]
+        first = replace(changes[0], scored=any(change.scored for change in changes))
         if first.path:
             sides = any_of(ABSENT if change.after is NOTHING else change.after for change in changes)
             if len(changes) < len(runs):
