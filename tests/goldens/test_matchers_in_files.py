@@ -23,6 +23,7 @@ city: {$any_of: [Paris, "Paris, France"]}
 code: {$regex: '[A-Z]{2}\\d+'}
 temperature: {$approx: 21.5, tolerance: 0.1}
 share: {$approx: 200, relative: 0.05}
+begin: {$datetime: 2026-03-01T09:00:00Z, tolerance: 60s}
 text: {$contains: rain}
 unit: {$casefold: celsius}
 kind: {$type: [string, "null"]}
@@ -39,6 +40,7 @@ PASSED = {
     "code": "AB12",
     "temperature": 21.6,
     "share": 190,
+    "begin": 1772355660000,
     "text": "it will rain",
     "unit": "CELSIUS",
     "kind": None,
@@ -123,6 +125,9 @@ def test_ten_mistakes_are_ten_with_their_lines(tmp_path: Path) -> None:
         {"x": {"$approx": "1"}},
         {"x": {"$approx": 1, "tolerance": -1}},
         {"x": {"$approx": 1, "other": 1}},
+        {"x": {"$datetime": True}},
+        {"x": {"$datetime": "2026-03-01", "tolerance": "1 week"}},
+        {"x": {"$datetime": "2026-03-01", "tolerance": -1}},
         {"x": {"$type": "str"}},
         {"x": {"$absent": False}},
         {"x": {"$unordered": 1}},

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from enum import StrEnum
+from fractions import Fraction
 
 from msgspec import Struct
 
-from goldspan.scoring.json_values import Steps, shown, shown_name, steps_of, value_at
+from goldspan.scoring.instants import instant_of
+from goldspan.scoring.json_values import Steps, is_number, shown, shown_name, steps_of, value_at
 from goldspan.scoring.sessions import JsonValue
 
 _MAX_PARTS = 3
@@ -115,4 +118,43 @@ def _part(expected: JsonValue, actual: JsonValue, steps: Steps) -> str:
 
 
 def _both(expected: JsonValue, actual: JsonValue) -> str:
-    return f"expected {shown(expected)}, found {shown(actual)}"
+    text, hint = f"expected {shown(expected)}, found {shown(actual)}", _hint(expected, actual)
+    return f"{text}; {hint}" if hint else text
+
+
+# Two values that differ as JSON may mean the same.
+
+_NEAR = Fraction(1, 1_000_000)
+"""The share of the greater number by which numbers differ that a computation has rounded."""
+
+
+def value_hint(expected: JsonValue, actual: JsonValue, parts: tuple[str, ...] = ()) -> str:
+    """Return how a golden could accept a value that seems to mean the same; empty if nothing suggests it."""
+    for steps in [steps_of(part) for part in parts] or [()]:
+        with suppress(LookupError):
+            if hint := _hint(value_at(expected, steps), value_at(actual, steps)):
+                return hint
+    return ""
+
+
+def _hint(expected: JsonValue, actual: JsonValue) -> str:
+    if is_number(expected) and is_number(actual) and (hint := _near_numbers(expected, actual)):
+        return hint
+    wanted, found = (
+        None if is_number(value) and abs(value) < _UNIX_TIME else instant_of(value) for value in (expected, actual)
+    )
+    same = wanted is not None and found is not None and not wanted.seconds_from(found) and expected != actual
+    return "the same instant: use $datetime" if same else ""
+
+
+_UNIX_TIME = 10**8
+"""Least number that a hint takes for Unix time: in seconds, March 1973."""
+
+
+def _near_numbers(expected: float, actual: float) -> str:
+    wanted, found = (Fraction(str(one)) if isinstance(one, float) else Fraction(one) for one in (expected, actual))
+    apart, greater = abs(wanted - found), max(abs(wanted), abs(found))
+    if expected == actual or apart > _NEAR * greater or wanted.denominator == found.denominator == 1:
+        return ""
+    amount = f"{float(apart):.1g}".replace("e-0", "e-")
+    return f"differ by {amount}: use a tolerance, as in {{$approx: {shown(expected)}, tolerance: ...}}"

@@ -14,7 +14,14 @@ from typing import TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from goldspan.scoring.differences import Difference, DifferenceKind, heaviest_first, part_names, value_differences
+from goldspan.scoring.differences import (
+    Difference,
+    DifferenceKind,
+    heaviest_first,
+    part_names,
+    value_differences,
+    value_hint,
+)
 from goldspan.scoring.goldens.golden import ExpectedCall, Golden
 from goldspan.scoring.json_values import shown, shown_name
 from goldspan.scoring.metric_results import MetricResult, MetricVerdict, PresetResult
@@ -54,6 +61,13 @@ class ArgumentResult(Struct, frozen=True, gc=False):
     def score(self) -> float | None:
         """The score as a float, or None."""
         return None if self.exact is None else float(self.exact)
+
+    @property
+    def hint(self) -> str:
+        """How the golden could accept a value that differs but seems to mean the same; empty in general."""
+        if self.outcome is not ArgumentOutcome.MISMATCHED:
+            return ""
+        return value_hint(self.expected_value, self.actual_value, self.differing)
 
 
 class CallResult(Scored, frozen=True, gc=False):
