@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from goldspan.mappers.span_facts import ModelFacts, Request, Role, SpanFacts, ToolFacts
-from goldspan.scoring.sessions import NO_CONTENT, Capture, Content
+from goldspan.scoring.sessions import NO_CONTENT, Capture, Content, UserMessages
 
 SECOND = 1_000_000_000
 
@@ -54,11 +54,12 @@ def model(
     user: bool | None = None,
     answered: Mapping[str, bool] | None = None,
     unseen: bool = False,
+    user_messages: UserMessages | None = None,
     **more: Any,
 ) -> SpanFacts:
     asked = tuple(
         Request(name, NO_CONTENT if args is None else captured(dict(args)), call_id) for name, args, call_id in requests
     )
     keys = (("gen_ai.conversation.id", session),) if session else ()
-    facts = ModelFacts(asked, answered, user, unseen)
+    facts = ModelFacts(asked, answered, user, unseen, user_messages)
     return plain(trace, span, parent, role=Role.MODEL, dialect="test", model=facts, session_keys=keys, **more)

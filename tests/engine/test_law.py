@@ -16,13 +16,13 @@ from goldspan.collector_processor.emit.evaluation import Evaluation
 from goldspan.collector_processor.engine.engine import Engine, EngineOutput
 from goldspan.collector_processor.engine.evaluations import evaluations_of
 from goldspan.collector_processor.engine.settings import EngineSettings
-from goldspan.mappers.assembly import assemble
+from goldspan.mappers.assembly import AssemblySettings, assemble
 from goldspan.mappers.span_facts import LogFacts, ModelFacts, Record, SpanFacts
 from goldspan.scoring.api import score_session
 from goldspan.scoring.goldens import load_goldens
 from goldspan.scoring.goldens.golden import Golden
-from goldspan.scoring.goldens.golden_index import split_runs
-from goldspan.scoring.sessions import NO_CONTENT
+from goldspan.scoring.sessions import NO_CONTENT, UserMessages
+from goldspan.scoring.turn_join import split_runs
 from span_facts import agent, model, plain, tool
 
 GOLDENS = {
@@ -49,6 +49,10 @@ GOLDENS = {
 INDEX = load_goldens(GOLDENS)
 
 HOUR = 3600
+IDLE = 30
+ASSEMBLY = AssemblySettings(run_idle=IDLE)
+PLACES = st.sampled_from([None, None, (0, 1), (1, 2), (2, 3), (1, 3)])
+"""User messages in the input of a turn's first model call: before the model's last answer, and in all."""
 NAMES = st.sampled_from(["f", "f", "g", "h"])
 ARGS = st.sampled_from([{"x": 1}, {"x": 2}, {"y": "a"}, {"y": "b"}, {}, None])
 
@@ -63,6 +67,8 @@ def turns(draw: st.DrawFn, number: int, session: str, begin: float) -> list[Span
         return session if on in (place, "all") else None
 
     calls = draw(st.lists(st.tuples(NAMES, ARGS), max_size=3))
+    place = draw(PLACES)
+    counts = None if place is None else UserMessages(*place)
     shape = draw(st.sampled_from(["agent", "agent", "behind", "two_traces", "raw", "rootless", "remote"]))
     turn_id = f"turn-{number}" if shape == "two_traces" else None
     context: dict[str, Any] = {}
@@ -71,7 +77,16 @@ def turns(draw: st.DrawFn, number: int, session: str, begin: float) -> list[Span
         asked = tuple((name, args, f"c{position}") for position, (name, args) in enumerate(calls))
         second = f"{number + 500:032x}"
         return [
-            model(trace, "m1", requests=asked, session=session, user=True, start=begin, end=begin + 1),
+            model(
+                trace,
+                "m1",
+                requests=asked,
+                session=session,
+                user=True,
+                user_messages=counts,
+                start=begin,
+                end=begin + 1,
+            ),
             model(
                 second,
                 "m2",
@@ -97,6 +112,7 @@ def turns(draw: st.DrawFn, number: int, session: str, begin: float) -> list[Span
             parent,
             requests=tuple((name, args, None) for name, args in calls),
             session=key("model"),
+            user_messages=counts,
             start=begin + 0.5,
             end=begin + 1,
         )
@@ -154,9 +170,9 @@ def worlds(draw: st.DrawFn) -> list[Record]:
 def oracle(records: list[Record]) -> dict[str, Evaluation]:
     """Score every record at once."""
     found: dict[str, Evaluation] = {}
-    for session in assemble(records):
+    for session in assemble(records, ASSEMBLY):
         golden = INDEX.find(session)
-        for run in split_runs(session, golden) if isinstance(golden, Golden) else ():
+        for run in split_runs(session, golden, ASSEMBLY.run_idle) if isinstance(golden, Golden) else ():
             for evaluation in evaluations_of(score_session(INDEX.find(run), run), complete=True):
                 found[evaluation.id] = evaluation
     return found
@@ -165,7 +181,9 @@ def oracle(records: list[Record]) -> dict[str, Evaluation]:
 class Law(RuleBasedStateMachine):
     """Feeds a world in any order, batching and time; compares at the end."""
 
-    settings = EngineSettings(settle=1, run_idle=30, caller_timeout=120, retention=1e9, trace_retention=1e9)
+    settings = EngineSettings(
+        settle=1, assembly=ASSEMBLY, run_idle=IDLE, caller_timeout=120, retention=1e9, trace_retention=1e9
+    )
     steps = st.sampled_from([0.0, 0.4, 1.0, 2.0, 25.0, 61.0, 200.0])
 
     def __init__(self) -> None:
@@ -236,7 +254,9 @@ class Law(RuleBasedStateMachine):
 class LawUnderTimeLimits(Law):
     """As above, with state dropped along the way. Untouched sessions still obey; the touched ones say so."""
 
-    settings = EngineSettings(settle=1, run_idle=30, caller_timeout=120, retention=300, trace_retention=40)
+    settings = EngineSettings(
+        settle=1, assembly=ASSEMBLY, run_idle=IDLE, caller_timeout=120, retention=300, trace_retention=40
+    )
     steps = st.sampled_from([0.4, 2.0, 61.0, 400.0, 4000.0])
 
     def teardown(self) -> None:
@@ -263,7 +283,9 @@ class LawUnderTimeLimits(Law):
 class LawUnderEviction(Law):
     """As above, with room for a few spans only: what was evicted is incomplete, never wrong."""
 
-    settings = EngineSettings(settle=1, run_idle=30, retention=1e9, trace_retention=1e9, max_spans=6)
+    settings = EngineSettings(
+        settle=1, assembly=ASSEMBLY, run_idle=IDLE, retention=1e9, trace_retention=1e9, max_spans=6
+    )
 
     def teardown(self) -> None:
         self.finish()

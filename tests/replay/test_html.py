@@ -193,7 +193,7 @@ def test_a_turn_has_a_headline_where_it_is_one_of_several() -> None:
         "✓ 1.00 pass turn 3 1 expected call",
         "✗ 0.00 fail turn 4 never happened · 1 expected call",
         "? - not evaluated turn 1 arguments not captured · 3 expected calls",
-        "? - not evaluated turn 2 the golden has no such turn",
+        "? - not evaluated turn 2 the golden has no such turn, or session id used again",
         "✓ 1.00 pass turn 1 1 expected call",
     ]
     assert pieces(page_of(MATCHERS), "h3") == []

@@ -81,7 +81,9 @@ def test_what_comes_after_its_session_was_forgotten_is_counted() -> None:
     found, problems = replayed([first, *between, second], quiet_spans=50)
     assert [problem.code for problem in problems] == ["late"]
     assert "sort the input by time" in problems[0].message
-    assert scores(found)["sess-1"] == 0.5
+    assert scores(found)["sess-1"] == 1.0
+    [session] = [one for one in found.result.sessions if one.session is not None and one.session.id == "sess-1"]
+    assert session.reason == "session_ambiguous"
 
 
 def test_a_session_larger_than_what_may_be_open_is_judged_as_incomplete() -> None:

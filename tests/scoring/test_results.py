@@ -261,7 +261,9 @@ def test_a_session_is_explained_by_its_turns() -> None:
     assert explain(score_session(alone, Session("s", (Turn(),)))) == "nothing that is forbidden was called"
     longer = score_session(golden, Session("s", tuple(Turn((ToolCall(name),)) for name in "bcz")))
     assert explain(longer) == "2 of 2 turns evaluated"
-    assert explain(longer.turns[2]) == "not evaluated: the golden has no such turn; unexpected: z"
+    assert (
+        explain(longer.turns[2]) == "not evaluated: the golden has no such turn, or session id used again; unexpected: z"
+    )
 
 
 def test_an_explanation_of_many_arguments_stays_short() -> None:

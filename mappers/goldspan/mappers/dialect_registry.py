@@ -74,6 +74,7 @@ def merge_readings(
         _merge_models([reading.model for reading in same if reading.model is not None]),
         user_text,
         _merge_contexts([reading.context for reading in same if reading.context is not None], user_text),
+        turn_number=next((reading.turn_number for reading in same if reading.turn_number), None),
         no_turn=first.no_turn,
         hides_calls=any(reading.hides_calls for reading in same),
     )
@@ -113,6 +114,7 @@ def _merge_models(models: Sequence[ModelFacts]) -> ModelFacts | None:
         next((model.answered for model in models if model.answered), None),
         next((model.new_user_message for model in models if model.new_user_message is not None), None),
         not requests and any(model.unseen_requests for model in models),
+        next((model.user_messages for model in models if model.user_messages is not None), None),
     )
 
 
@@ -316,6 +318,7 @@ class DialectRegistry:
             context=self._context(name, first, view, content=content),
             session_keys=session_keys,
             turn_id=turn_id,
+            turn_number=first.turn_number,
             no_turn=first.no_turn,
             hides_calls=first.hides_calls,
             notes=_notes(readings, view) if readings else (),

@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import force_setattr, replace
 
 from goldspan.mappers.spans import SpanOutline, UndecodedSpan
-from goldspan.scoring.sessions import NO_CONTENT, Capture, Content, SpanRef
+from goldspan.scoring.sessions import NO_CONTENT, Capture, Content, SpanRef, UserMessages
 
 _FIRST = itemgetter(0)
 
@@ -74,6 +74,8 @@ class ModelFacts(Struct, frozen=True, gc=False, omit_defaults=True):
     """The input ends with a user message (starts a turn) rather than with tool results; none where unknown."""
     unseen_requests: bool = False
     """The model requested tools, or its answer is hidden, and no request can be read."""
+    user_messages: UserMessages | None = None
+    """Counted only where the input ends with a user message; none where part of the input is missing."""
 
 
 class ContextFacts(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -125,6 +127,8 @@ class SpanFacts(Struct, frozen=True, gc=False, omit_defaults=True):
     session_keys: tuple[tuple[str, str], ...] = ()
     """All session attributes of the span, in order of precedence (R6)."""
     turn_id: str | None = None
+    turn_number: int | None = None
+    """The dialect's own number of the turn in its session, from 1."""
     run_id: str | None = None
     join_attributes: Mapping[str, Any] | None = None
     """Attributes that goldens may join on, such as `test.case.name`."""

@@ -13,7 +13,7 @@ from typing import Any
 from goldspan.scoring.call_context import CallHistory
 from goldspan.scoring.criterion import DEFAULT, Criterion
 from goldspan.scoring.goldens.golden import ExpectedCall, Golden, GoldenSet, GoldenTurn
-from goldspan.scoring.goldens.golden_index import Ambiguous, GoldenIndex, split_runs
+from goldspan.scoring.goldens.golden_index import Ambiguous, GoldenIndex
 from goldspan.scoring.goldens.loading import load_goldens
 from goldspan.scoring.json_values import is_mapping, shown
 from goldspan.scoring.metrics.session_metrics import MetricSource
@@ -21,6 +21,7 @@ from goldspan.scoring.results import SessionResult, TurnResult
 from goldspan.scoring.run import RunResult, scorer_of
 from goldspan.scoring.session_score import score_run
 from goldspan.scoring.sessions import Capture, Session, ToolCall, Turn
+from goldspan.scoring.turn_join import split_runs
 from goldspan.scoring.turn_score import expected_turn, score_calls
 
 GoldenSource = GoldenSet | str | Path | Mapping[str, Any]

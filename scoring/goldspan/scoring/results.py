@@ -463,6 +463,8 @@ def explain_session(session: SessionResult) -> str:
         parts.append(f"below the threshold: {', '.join(turn_name(turn) for turn in failed)}")
     if session.verdict.label is Label.NOT_EVALUATED and session.verdict.reason is not None:
         parts.append(f"undecided: {REASON_TEXT[session.verdict.reason]}")
+    if session.session is not None and session.session.used_again:
+        parts.append("session id used again: a new run")
     return "; ".join(parts)
 
 

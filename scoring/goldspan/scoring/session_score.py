@@ -1,21 +1,20 @@
-"""Score one run of a session against its golden: join its turns with the golden's turns, and score each of them."""
+"""Score one run of a session against its golden: its turns, joined with the golden's turns, then the session."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice, product
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
-from goldspan.scoring.align.alignment import Pair, align
 from goldspan.scoring.call_context import CallHistory
 from goldspan.scoring.call_match import ScoreBounds
-from goldspan.scoring.comparison import ONE
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.goldens.golden import MOST_ALTERNATIVES, Golden, GoldenTurn
-from goldspan.scoring.goldens.golden_index import Ambiguous, is_turn_of, user_texts, with_golden_tool_names
+from goldspan.scoring.goldens.golden_index import Ambiguous, with_golden_tool_names
 from goldspan.scoring.results import CallResult, SessionResult, TurnResult
 from goldspan.scoring.sessions import Session, Turn, as_one_turn, batches_of
+from goldspan.scoring.turn_join import join_turns, places_of
 from goldspan.scoring.turn_score import (
     ExpectedTurn,
     TurnScore,
@@ -29,84 +28,6 @@ from goldspan.scoring.turn_score import (
     with_forbidden,
 )
 from goldspan.scoring.verdict import Label, Reason, Verdict
-
-# Join the turns of a session with the turns of its golden.
-
-
-class JoinedTurns(NamedTuple):
-    """For each golden turn, the position of its turn in the session."""
-
-    partners: tuple[int | None, ...]
-    unknown: frozenset[int] = frozenset()
-    """Golden turns without a partner that may be a remaining turn whose key is unknown."""
-
-
-def join_turns(
-    golden: Sequence[GoldenTurn], turns: Sequence[Turn], how: Literal["auto", "key", "index"]
-) -> JoinedTurns:
-    """Join by `index`, by `key` (turn id, else user text), or by `auto`.
-
-    `auto` first joins the turns that have a key on both sides. It joins golden turns without a key, and turns whose key
-    was not recorded, by their order between the joined turns. Without any key, this is the same as `index`.
-    """
-    partners: list[int | None] = [None] * len(golden)
-    if how == "index" or not any(turn.has_key for turn in golden):
-        if how == "key":
-            return JoinedTurns(tuple(partners), frozenset(range(len(golden))) if turns else frozenset())
-        return JoinedTurns(tuple(index if index < len(turns) else None for index in range(len(golden))))
-    _join_by_key(golden, turns, partners)
-    if how == "auto":
-        _join_by_order(golden, turns, partners)
-        return JoinedTurns(tuple(partners))
-    remaining = [turn for index, turn in enumerate(turns) if index not in partners]
-    unknown = {
-        index
-        for index, expected in enumerate(golden)
-        if partners[index] is None and any(_may_be(expected, turn) for turn in remaining)
-    }
-    return JoinedTurns(tuple(partners), frozenset(unknown))
-
-
-def _join_by_key(golden: Sequence[GoldenTurn], turns: Sequence[Turn], partners: list[int | None]) -> None:
-    """Join turns that have the golden's keys: as many as possible in order, then the others."""
-    for ordered in (True, False):
-        rows = [index for index, partner in enumerate(partners) if partner is None and golden[index].has_key]
-        columns = [index for index in range(len(turns)) if index not in partners]
-
-        def pair_score(row: int, column: int, rows: list[int] = rows, columns: list[int] = columns) -> Pair | None:
-            return Pair(ONE) if is_turn_of(golden[rows[row]], turns[columns[column]]) else None
-
-        alignment = align([""] * len(rows), [""] * len(columns), pair_score, ordered=ordered)
-        for row, column in zip(rows, alignment.partners, strict=True):
-            partners[row] = None if column is None else columns[column]
-
-
-def _join_by_order(golden: Sequence[GoldenTurn], turns: Sequence[Turn], partners: list[int | None]) -> None:
-    """Join the golden turns between two joined turns with the session's turns between them, unless a key differs."""
-    taken = {partner for partner in partners if partner is not None}
-    start = 0
-    for index, expected in enumerate(golden):
-        partner = partners[index]
-        if partner is not None:
-            start = max(start, partner + 1)
-            continue
-        stop = min(
-            (later for later in partners[index + 1 :] if later is not None and later >= start), default=len(turns)
-        )
-        for candidate in range(start, stop):
-            if candidate not in taken and _may_be(expected, turns[candidate]):
-                partners[index] = candidate
-                taken.add(candidate)
-                start = candidate + 1
-                break
-
-
-def _may_be(expected: GoldenTurn, turn: Turn) -> bool:
-    """Whether no key shows that these are different turns."""
-    if expected.turn_id is not None:
-        return turn.turn_id is None
-    return expected.user is None or not user_texts(turn.user_text)
-
 
 # Collect what a golden expects of a session.
 
@@ -193,31 +114,64 @@ def score_run(
 
 
 def _score_turns(expected: ExpectedSession, session: Session, *, final: bool) -> list[TurnScore]:
-    """Score the golden's turns in its order, then add the turns that the golden does not have."""
-    turns, scores = session.turns, list[TurnScore]()
+    """Score the golden's turns in its order, then add the turns that no golden turn is joined with."""
+    turns = session.turns
     joined = join_turns(expected.turns, turns, expected.criterion.turn_join)
     history = _history(expected, session)
-    for index, (alternatives, partner) in enumerate(zip(expected.alternatives, joined.partners, strict=True)):
-        if partner is None and not final:
-            continue
-        turn, unseen = None, Reason.INCOMPLETE if session.incomplete else None
-        if partner is None:
-            unseen = _why_missing(expected.criterion, session, known=index not in joined.unknown)
-        else:
-            turn = turns[partner]
-        score = best_alternative(
-            [score_calls(calls, turn, turn_index=partner, unseen=unseen, history=history) for calls in alternatives]
-        )
+    unseen = Reason.INCOMPLETE if session.incomplete else None
+    scores: dict[int, TurnScore] = {}
+    why_left = dict.fromkeys(set(range(len(turns))).difference(joined.partners), Reason.TURN_NOT_EXPECTED)
+    complete = joined.complete
+    for index, partner in enumerate(joined.partners):
+        score = None
+        if partner is not None:
+            score = _score_turn(expected, index, turns[partner], partner, unseen, history)
+            if index in joined.unsure and _may_be_another(expected, index, turns[partner], score):
+                why_left[partner], complete, score = Reason.SESSION_AMBIGUOUS, False, None
+        if score is not None:
+            scores[index] = score
         if history is not None:
-            history.record(index, score.result.aligned_calls())
-        scores.append(score)
-    joined_turns = set(joined.partners)
-    scores += [
-        TurnScore(_unexpected_turn(turn, index), counts=False)
-        for index, turn in enumerate(turns)
-        if index not in joined_turns
+            history.record(index, {} if score is None else score.result.aligned_calls())
+    if final:
+        for index in set(range(len(expected.turns))).difference(scores):
+            why = _why_missing(expected.criterion, session, known=index not in joined.unknown, complete=complete)
+            scores[index] = _score_turn(expected, index, None, None, why, history)
+    return [
+        *(scores[index] for index in sorted(scores)),
+        *(TurnScore(_left_turn(turns[index], index, why_left[index]), counts=False) for index in sorted(why_left)),
     ]
-    return scores
+
+
+def _score_turn(
+    expected: ExpectedSession,
+    index: int,
+    turn: Turn | None,
+    turn_index: int | None,
+    unseen: Reason | None,
+    history: CallHistory | None,
+) -> TurnScore:
+    return best_alternative(
+        [
+            score_calls(calls, turn, turn_index=turn_index, unseen=unseen, history=history)
+            for calls in expected.alternatives[index]
+        ]
+    )
+
+
+_NEAR = 20
+"""A turn is compared with so many golden turns on each side, so that long goldens cost no more."""
+
+
+def _may_be_another(expected: ExpectedSession, index: int, turn: Turn, score: TurnScore) -> bool:
+    """Whether a turn fails as this turn of the golden, and would not fail as another one near it."""
+    if score.result.verdict.label is not Label.FAIL:
+        return False
+    for other in range(max(0, index - _NEAR), min(len(expected.turns), index + _NEAR + 1)):
+        if other != index:
+            result = _score_turn(expected, other, turn, None, None, None).result
+            if result.verdict.label is not Label.FAIL and (result.calls_expected or not turn.calls):
+                return True
+    return False
 
 
 def _score_as_one_turn(expected: ExpectedSession, session: Session) -> TurnScore:
@@ -226,12 +180,19 @@ def _score_as_one_turn(expected: ExpectedSession, session: Session) -> TurnScore
     turn = as_one_turn(session)
     unseen = Reason.INCOMPLETE if session.incomplete else None
     if turn is None:
-        unseen = _why_missing(expected.criterion, session, known=True)
+        unseen = _why_missing(expected.criterion, session, known=True, complete=True)
+    elif unseen is None and expected.criterion.turn_join != "index" and _left_out_turns(session):
+        unseen = Reason.SESSION_AMBIGUOUS
     history = None if turn is None else _history(expected, session)
     batches = None if turn is None else batches_of(session.turns)
     return best_alternative(
         [score_calls(calls, turn, unseen=unseen, batches=batches, history=history) for calls in alternatives]
     )
+
+
+def _left_out_turns(session: Session) -> bool:
+    """Whether the places of turns show that others were served elsewhere."""
+    return any(place not in (None, number) for number, place in enumerate(places_of(session.turns), start=1))
 
 
 def _history(expected: ExpectedSession, session: Session) -> CallHistory | None:
@@ -240,17 +201,20 @@ def _history(expected: ExpectedSession, session: Session) -> CallHistory | None:
     return CallHistory(session.turns, [turn.calls for turn in expected.turns], complete=not session.incomplete)
 
 
-def _why_missing(criterion: Criterion, session: Session, *, known: bool) -> Reason | None:
+def _why_missing(criterion: Criterion, session: Session, *, known: bool, complete: bool) -> Reason | None:
     """Return why a missing turn is not evaluated; None if it is a failure."""
     if session.incomplete:
         return Reason.INCOMPLETE
     if not known:
         return Reason.INPUT_MISSING
+    if not complete:
+        return Reason.SESSION_AMBIGUOUS
     return Reason.GOLDEN_NEVER_SEEN if criterion.missing_turns == "not_evaluated" else None
 
 
-def _unexpected_turn(turn: Turn, index: int) -> TurnResult:
-    verdict = Verdict(None, Label.NOT_EVALUATED, Reason.TURN_NOT_EXPECTED)
+def _left_turn(turn: Turn, index: int, reason: Reason) -> TurnResult:
+    """Return the result of a turn that no golden turn is joined with."""
+    verdict = Verdict(None, Label.NOT_EVALUATED, reason)
     return TurnResult(
         verdict,
         unexpected_calls=tuple(

@@ -108,6 +108,14 @@ class ToolCall(Struct, frozen=True, gc=False, metaclass=_TakesArgs):
         return self.arguments
 
 
+class UserMessages(NamedTuple):
+    """How many user messages are in a model's input; what tools answered does not count."""
+
+    earlier: int
+    """Before the model's own last message."""
+    total: int
+
+
 class Turn(Struct, frozen=True, gc=False):
     """One invocation of the outermost agent: from a user message to the answer."""
 
@@ -117,6 +125,10 @@ class Turn(Struct, frozen=True, gc=False):
     trace_ids: tuple[str, ...] = ()
     turn_id: str | None = None
     """The dialect's own id of the turn, such as ADK's invocation id."""
+    turn_number: int | None = None
+    """The dialect's own number of the turn in its session, from 1."""
+    user_messages: tuple[UserMessages, ...] = ()
+    """In the input of its first model call, and of those later ones that end with a user message."""
     start: int = 0
     end: int = 0
     agent: str | None = None
@@ -137,6 +149,8 @@ class Session(Struct, frozen=True, gc=False):
     """The attribute the id was read from, `trace_id` where none had it, or `input` for spans without any id."""
     run: str = ""
     """Tells runs of one session id apart: a declared run id, else one derived from the first turn."""
+    used_again: bool = False
+    """The session id had a complete run before this one."""
     ambiguous: bool = False
     """Several session ids stood where one was looked for; `id` is then a trace id."""
     incomplete: bool = False

@@ -32,11 +32,12 @@ from goldspan.mappers.span_facts import ResourceFacts
 from goldspan.scoring.api import score_session
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.goldens.golden import Golden
-from goldspan.scoring.goldens.golden_index import GoldenIndex, split_runs
+from goldspan.scoring.goldens.golden_index import GoldenIndex
 from goldspan.scoring.metric_results import MetricResult, MetricTurn
 from goldspan.scoring.metrics.registry import BUILT_IN_METRICS
 from goldspan.scoring.results import CallResult, SessionResult, TurnResult, explain
 from goldspan.scoring.sessions import Session, SpanRef, Turn
+from goldspan.scoring.turn_join import split_runs
 from goldspan.scoring.verdict import Label, Reason, Verdict
 
 INCOMPLETE = Verdict(None, Label.NOT_EVALUATED, Reason.INCOMPLETE)
@@ -154,7 +155,8 @@ class Judge:
         runs: list[Session] = []
         for session in sessions:
             golden = self.goldens.find(session)
-            runs += split_runs(session, golden) if isinstance(golden, Golden) else [session]
+            idle = self.settings.assembly.run_idle
+            runs += split_runs(session, golden, idle) if isinstance(golden, Golden) else [session]
         return [replace(run, incomplete=True) if self._lacks_spans(run) else run for run in runs]
 
     def _lacks_spans(self, run: Session) -> bool:

@@ -133,7 +133,7 @@ class ToolParameterMatchExporter(SpanExporter):
             remote_callers=False,
             include_values=include_values,
             scorer=scorer,
-            assembly=AssemblySettings(session_gap=session_gap),
+            assembly=AssemblySettings(session_gap=session_gap, run_idle=run_idle),
         )
         self._inner = inner
         self._shut_down = False

@@ -22,7 +22,7 @@ from goldspan.mappers.span_facts import (
     first_captured,
 )
 from goldspan.scoring.json_values import is_list
-from goldspan.scoring.sessions import NO_CONTENT, Capture, Content, SpanRef
+from goldspan.scoring.sessions import NO_CONTENT, Capture, Content, SpanRef, UserMessages
 
 
 def with_logs(spans: Mapping[str, SpanFacts], logs: Iterable[LogFacts]) -> dict[str, SpanFacts]:
@@ -80,7 +80,20 @@ def _model_with_logs(own: ModelFacts, records: Sequence[LogFacts], current: Sequ
             answered[call_id] = answered.get(call_id, False) or failed  # of several answers to one id an error wins
     asks = _ends_with_user(current) if own.new_user_message is None else own.new_user_message
     requests = own.requests or _requests(records)
-    return ModelFacts(requests, answered or None, asks, own.unseen_requests and not requests)
+    counts = own.user_messages or (_user_messages(records, current) if asks else None)
+    return ModelFacts(requests, answered or None, asks, own.unseen_requests and not requests, counts)
+
+
+def _user_messages(records: Sequence[LogFacts], current: Sequence[LogFacts]) -> UserMessages | None:
+    """Return the count that one record of the whole input has, or count the records of single messages."""
+
+    def counts(logs: Iterable[LogFacts]) -> list[UserMessages]:
+        return [log.model.user_messages for log in logs if log.model is not None and log.model.user_messages]
+
+    if whole := counts(log for log in records if log.whole):
+        return whole[0]
+    total, latest = len(counts(records)), len(counts(current))
+    return UserMessages(total - latest, total) if latest else None
 
 
 def _requests(records: Sequence[LogFacts]) -> tuple[Request, ...]:

@@ -12,7 +12,8 @@ from goldspan.mappers.assembly.tool_calls_and_batches import PSEUDO_TOOLS, calls
 from goldspan.mappers.assembly.trace_tree import TraceTree, time_order
 from goldspan.mappers.assembly.turn_fragments import Fragment
 from goldspan.mappers.span_facts import Role, SpanFacts, first_captured
-from goldspan.scoring.sessions import Session, Turn
+from goldspan.scoring.sessions import Session, Turn, UserMessages
+from goldspan.scoring.turn_join import DEFAULT_RUN_IDLE
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,8 @@ class AssemblySettings:
     session_keys: tuple[str, ...] = DEFAULT_SESSION_KEYS
     session_gap: float = 3600.0
     """Seconds without a turn after which a session id used again is a new run."""
+    run_idle: float = DEFAULT_RUN_IDLE
+    """Seconds without a turn after which a session id used again is a new run, if the run saw its whole golden."""
     pseudo_tools: frozenset[str] = PSEUDO_TOOLS
 
     @property
@@ -150,6 +153,8 @@ def build_turn(fragments: TurnFragments, settings: AssemblySettings) -> Turn:
         outline_turn(fragments),
         calls=calls_of(spans, tree_of, settings.pseudo_tools),
         turn_id=next((fragment.turn_id for fragment in fragments if fragment.turn_id), None),
+        turn_number=next((span.turn_number for span in roots if span.turn_number), None),
+        user_messages=_user_messages(spans),
         agent=next((span.agent for span in [*roots, *spans] if span.agent), None),
         calls_visible=not (any(span.hides_calls for span in [*roots, *spans]) or _unseen(spans)),
         user_text=first_captured(one.user_text for one in context),
@@ -157,6 +162,11 @@ def build_turn(fragments: TurnFragments, settings: AssemblySettings) -> Turn:
         messages=first_captured(one.messages for one in reversed(context)),
         tool_definitions=first_captured(one.tool_definitions for one in context),
     )
+
+
+def _user_messages(spans: Sequence[SpanFacts]) -> tuple[UserMessages, ...]:
+    counts = [span.model.user_messages for span in spans if span.role is Role.MODEL and span.model is not None]
+    return tuple(count for count in counts if count is not None) if counts and counts[0] is not None else ()
 
 
 def _unseen(spans: Sequence[SpanFacts]) -> bool:

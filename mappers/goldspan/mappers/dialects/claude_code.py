@@ -74,6 +74,7 @@ CLAUDE_CODE = DialectTable(
     result=(Source("output", event="tool.output"),),
     error_flags=(("success", "false"),),
     user_text=(Source("user_prompt"),),
+    turn_number=(Source("interaction.sequence"),),
     agent=("gen_ai.agent.name",),
     log_scope=_SCOPE,
     tool_log_events=frozenset({"tool_result", "claude_code.tool_result"}),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from goldspan.scoring.goldens.golden import ExpectedCall, Golden, GoldenSet, GoldenTurn
-    from goldspan.scoring.goldens.golden_index import Ambiguous, GoldenIndex, is_turn_of, split_runs
+    from goldspan.scoring.goldens.golden_index import Ambiguous, GoldenIndex, is_turn_of
     from goldspan.scoring.goldens.loading import load_criterion, load_goldens
 
 __all__ = [
@@ -20,11 +20,10 @@ __all__ = [
     "is_turn_of",
     "load_criterion",
     "load_goldens",
-    "split_runs",
 ]
 
 _MODULES = {
-    **dict.fromkeys(("Ambiguous", "GoldenIndex", "is_turn_of", "split_runs"), "golden_index"),
+    **dict.fromkeys(("Ambiguous", "GoldenIndex", "is_turn_of"), "golden_index"),
     **dict.fromkeys(("load_criterion", "load_goldens"), "loading"),
 }
 

@@ -1,4 +1,4 @@
-"""Finds the golden of each session; splits runs where a golden starts again.
+"""Finds the golden of each session.
 
 The most specific key comes first: its id, then attributes of its spans or resource, then what the user said
 first, then a pattern of its id.
@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fnmatch import translate
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from msgspec.structs import replace
 
@@ -145,16 +145,25 @@ def _scalar(value: object) -> tuple[type, Any]:
     return (float, value) if isinstance(value, int | float) else (object, str(value))
 
 
-def is_turn_of(expected: GoldenTurn, turn: Turn) -> bool:
-    """Return whether a turn carries the golden turn's key: its turn id, else its user text. No key matches nothing.
+TurnKey = tuple[Literal["turn id", "user text"], str]
 
-    User texts are equal when they differ in white space only.
-    """
+
+def key_of(expected: GoldenTurn) -> TurnKey | None:
+    """Return the key of a golden turn: its turn id, else its user text; user texts may differ in white space."""
     if expected.turn_id is not None:
-        return turn.turn_id == expected.turn_id
-    if expected.user is None:
-        return False
-    return _folded(expected.user) in map(_folded, user_texts(turn.user_text))
+        return "turn id", expected.turn_id
+    return None if expected.user is None else ("user text", _folded(expected.user))
+
+
+def keys_of(turn: Turn) -> tuple[TurnKey, ...]:
+    """Return every key that a golden turn may have for this turn."""
+    ids: tuple[TurnKey, ...] = () if turn.turn_id is None else (("turn id", turn.turn_id),)
+    return (*ids, *(("user text", _folded(text)) for text in user_texts(turn.user_text)))
+
+
+def is_turn_of(expected: GoldenTurn, turn: Turn) -> bool:
+    """Return whether a turn carries the golden turn's key. No key matches nothing."""
+    return key_of(expected) in keys_of(turn)
 
 
 def user_texts(content: Content) -> tuple[str, ...]:
@@ -198,39 +207,3 @@ def with_golden_tool_names(session: Session, golden: Golden) -> Session:
         for turn in session.turns
     )
     return replace(session, turns=tuple(turns))
-
-
-def split_runs(session: Session, golden: Golden) -> list[Session]:
-    """Split the turns of a session where its golden starts again: at a repeat of the first key after the last.
-
-    Only a golden whose first and last turns carry keys can cut. A key that several of its turns carry must have come as
-    often before it counts as the last. The first part keeps the session's `run`; the others add their first turn to it.
-    """
-    first, last = (golden.turns[0], golden.turns[-1]) if golden.turns else (None, None)
-    if first is None or last is None or not (first.has_key and last.has_key):
-        return [session]
-    needed = sum(_key(turn) == _key(last) for turn in golden.turns)
-    parts: list[list[Turn]] = [[]]
-    lasts = 0
-    for turn in session.turns:
-        if lasts >= needed and is_turn_of(first, turn):
-            parts.append([])
-            lasts = 0
-        parts[-1].append(turn)
-        lasts += is_turn_of(last, turn)
-    if len(parts) == 1:
-        return [session]
-    return [
-        replace(session, turns=tuple(part), run=session.run if index == 0 else f"{session.run}/{_name(part[0], index)}")
-        for index, part in enumerate(parts)
-    ]
-
-
-def _key(turn: GoldenTurn) -> tuple[str | None, str | None]:
-    if turn.turn_id is not None:
-        return turn.turn_id, None
-    return None, None if turn.user is None else _folded(turn.user)
-
-
-def _name(turn: Turn, index: int) -> str:
-    return f"{turn.root.trace_id}-{turn.root.span_id}" if turn.root and turn.root.span_id else str(index)

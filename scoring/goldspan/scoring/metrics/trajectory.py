@@ -34,6 +34,7 @@ _UNSAID = frozenset(
         Reason.INCOMPLETE,
         Reason.GOLDEN_NEVER_SEEN,
         Reason.INPUT_MISSING,
+        Reason.SESSION_AMBIGUOUS,
     }
 )
 """Reasons that make the calls of a turn unreliable."""

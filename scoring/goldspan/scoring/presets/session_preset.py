@@ -87,7 +87,15 @@ def _properties(schema: Mapping[str, Any]) -> dict[str, Any] | None:
     return properties
 
 
-_UNSEEN = frozenset({Reason.CALLS_NOT_VISIBLE, Reason.INCOMPLETE, Reason.GOLDEN_NEVER_SEEN, Reason.INPUT_MISSING})
+_UNSEEN = frozenset(
+    {
+        Reason.CALLS_NOT_VISIBLE,
+        Reason.INCOMPLETE,
+        Reason.GOLDEN_NEVER_SEEN,
+        Reason.INPUT_MISSING,
+        Reason.SESSION_AMBIGUOUS,
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -219,7 +219,7 @@ class Scoring(Section):
     caller_timeout: Seconds = 600.0
     """How long a turn waits for a parent span of the same process that was not received yet: an agent still running."""
     run_idle: Seconds = 60.0
-    """A session is scored as a whole when it received no new span for this long."""
+    """A session without new spans for this long is scored as a whole. If it was complete, later turns are a new run."""
     session_gap: Seconds = 3600.0
     """Two turns of one session id that are further apart belong to different runs."""
     retention: Seconds = 3600.0
@@ -412,7 +412,9 @@ class GatewaySettings(Section):
                 scorer=scorer_of(
                     preset=scoring.preset, metrics=scoring.metrics, run=MetricWorkers(scoring.metric_timeout)
                 ),
-                assembly=AssemblySettings(session_keys=scoring.session_keys, session_gap=scoring.session_gap),
+                assembly=AssemblySettings(
+                    session_keys=scoring.session_keys, session_gap=scoring.session_gap, run_idle=scoring.run_idle
+                ),
             ),
             max_tenants=scoring.max_tenants,
             trust_scores=self.receivers.trust_scores,

@@ -36,7 +36,7 @@ from goldspan.mappers.dialects.reading.messages import (
     requests_in,
 )
 from goldspan.mappers.dialects.reading.protocol import LogReading, Reading
-from goldspan.mappers.dialects.reading.value_parsing import identifier, identifiers
+from goldspan.mappers.dialects.reading.value_parsing import identifier, identifiers, positive_number
 from goldspan.mappers.span_facts import ContextFacts, ModelFacts, Role, ToolFacts
 from goldspan.mappers.spans import STATUS_ERROR, Attributes, LogView, SpanView
 from goldspan.scoring.json_values import is_mapping, is_sequence
@@ -311,6 +311,8 @@ class DialectTable:
 
     agent: tuple[str, ...] = ()
     turn_id: tuple[str, ...] = ()
+    turn_number: Sources = ()
+    """The number of an agent's turn in its session, from 1."""
     session_keys: tuple[str, ...] = ()
     extra_markers: frozenset[str] = frozenset()
 
@@ -386,6 +388,7 @@ class DialectTable:
             context=lambda: self._context(span, attributes, output, input_messages, input_end.user_text),
             session_keys=session_keys,
             turn_id=turn_id,
+            turn_number=positive_number(first_value(self.turn_number, span, attributes)),
             no_turn=rule.no_turn,
             hides_calls=rule.hides_calls and not (model is not None and model.requests),
         )
@@ -477,7 +480,9 @@ class DialectTable:
                 replace(request, pseudo=True) if request.name.startswith(self.pseudo_requests) else request
                 for request in requests
             )
-        return ModelFacts(requests, input_end.answered, input_end.new_user_message)
+        return ModelFacts(
+            requests, input_end.answered, input_end.new_user_message, user_messages=input_end.user_messages
+        )
 
     def _hides_requests(self, span: SpanView, attributes: Attributes) -> bool:
         answer = first_value(self.answer, span, attributes)

@@ -15,9 +15,11 @@ Held = TypeVar("Held")
 class LazyMessages(Sequence[Mapping[str, Any]], Generic[Held]):
     """Messages as they are held, and how one of them is read."""
 
-    def __init__(self, held: Sequence[Held], read: Callable[[Held], Mapping[str, Any]]) -> None:
+    def __init__(self, held: Sequence[Held], read: Callable[[Held], Mapping[str, Any]], *, whole: bool = True) -> None:
         self._held = held
         self._read = read
+        self.whole = whole
+        """No message is missing: an attribute limit drops those that were written first."""
 
     def __len__(self) -> int:
         return len(self._held)
@@ -117,7 +119,10 @@ def flat_messages(prefix: str) -> Callable[[SpanView, Mapping[str, Any]], LazyMe
                 number, _dot, rest = key[start:].partition(".")
                 if number.isdecimal() and len(number) < 8 and rest:
                     groups.setdefault(int(number), {})[rest] = value
-        return LazyMessages([groups[number] for number in sorted(groups)], _message_from_leaves) if groups else None
+        if not groups:
+            return None
+        whole = max(groups) == len(groups) - 1 and any("role" in key for key in groups[0])
+        return LazyMessages([groups[number] for number in sorted(groups)], _message_from_leaves, whole=whole)
 
     return read
 

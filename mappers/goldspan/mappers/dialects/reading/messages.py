@@ -16,7 +16,7 @@ from goldspan.mappers.dialects.reading.arguments import REDACTION_TOKENS, read_a
 from goldspan.mappers.dialects.reading.value_parsing import loads
 from goldspan.mappers.span_facts import Request
 from goldspan.scoring.json_values import is_dict, is_mapping, is_sequence
-from goldspan.scoring.sessions import NO_CONTENT, Capture, Content
+from goldspan.scoring.sessions import NO_CONTENT, Capture, Content, UserMessages
 
 _ROLES = {"human": "user", "ai": "assistant", "model": "assistant", "developer": "system", "function": "tool"}
 _REQUEST_MARKS = ("tool_call", "toolUse", "tool_use", "function_call", "functionCall", "tool-call", "toolName")
@@ -34,6 +34,8 @@ class InputEnd(NamedTuple):
     """Ids of the calls answered there, with whether the answer is an error."""
     user_text: Content = NO_CONTENT
     """The text of the user message it ends with."""
+    user_messages: UserMessages | None = None
+    """Counted only if it ends with a user message, which is when a turn begins."""
 
 
 def parsed_if_asking(output: object) -> object:
@@ -58,11 +60,13 @@ def requests_in(output: object) -> tuple[Request, ...]:
 
 
 def end_of_input(messages: object) -> InputEnd:
-    """Read the messages since the model's last one; of a long history only the end is parsed."""
+    """Read the messages since the model's last one. The history before is parsed only where a turn begins."""
     new_user_message: bool | None = None
     user_text = NO_CONTENT
     answered: dict[str, bool] = {}
-    for message in newest_first(messages):
+    latest = 0
+    newest = newest_first(messages)
+    for message in newest:
         role = role_of(message)
         if role == "assistant":
             break
@@ -75,7 +79,18 @@ def end_of_input(messages: object) -> InputEnd:
         elif new_user_message is None and role == "user":
             new_user_message = True
             user_text = _captured(text_of(message))
-    return InputEnd(new_user_message, answered or None, user_text)
+        latest += role == "user" and not answers
+    counts = None
+    if new_user_message and getattr(messages, "whole", True):
+        earlier = sum(is_user_message(message) for message in newest)
+        counts = UserMessages(earlier, earlier + latest)
+    return InputEnd(new_user_message, answered or None, user_text, counts)
+
+
+def is_user_message(message: Mapping[str, Any]) -> bool:
+    """Return whether a user wrote this message, and not a tool in the user's name."""
+    role = role_of(message)
+    return role == "user" and not any(True for _ in answers_in(message, role))
 
 
 def last_user_text(messages: object) -> Content:
@@ -83,8 +98,7 @@ def last_user_text(messages: object) -> Content:
     if isinstance(messages, str) and messages in REDACTION_TOKENS:
         return Content(messages, Capture.REDACTED)
     for message in newest_first(messages):
-        role = role_of(message)
-        if role == "user" and not any(True for _ in answers_in(message, role)) and (text := text_of(message)):
+        if is_user_message(message) and (text := text_of(message)):
             return _captured(text)
     return NO_CONTENT
 

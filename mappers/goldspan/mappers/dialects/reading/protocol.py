@@ -28,6 +28,8 @@ class Reading(Struct, frozen=True, gc=False):
     session_keys: tuple[tuple[str, str], ...] = ()
     """Session attributes that only this dialect knows, such as `group_id`; the well-known ones are read by all."""
     turn_id: str | None = None
+    turn_number: int | None = None
+    """The dialect's own number of the turn in its session, from 1."""
     no_turn: bool = False
     hides_calls: bool = False
     notes: tuple[LogFacts, ...] = ()

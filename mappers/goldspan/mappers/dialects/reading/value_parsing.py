@@ -118,6 +118,12 @@ def identifier(value: object) -> str | None:
     return None
 
 
+def positive_number(value: object) -> int | None:
+    """Return a whole number from 1, also if it is written as text."""
+    number = int(value) if isinstance(value, str) and value.isdecimal() and len(value) < 10 else value
+    return number if isinstance(number, int) and not isinstance(number, bool) and 0 < number < 1 << 31 else None
+
+
 def identifiers(attributes: Mapping[str, Any], keys: Iterable[str]) -> Iterator[tuple[str, str]]:
     """Yield each of these keys that holds an id, with the id."""
     for key in keys:
