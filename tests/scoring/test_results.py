@@ -262,7 +262,8 @@ def test_a_session_is_explained_by_its_turns() -> None:
     longer = score_session(golden, Session("s", tuple(Turn((ToolCall(name),)) for name in "bcz")))
     assert explain(longer) == "2 of 2 turns evaluated"
     assert (
-        explain(longer.turns[2]) == "not evaluated: the golden has no such turn, or session id used again; unexpected: z"
+        explain(longer.turns[2])
+        == "not evaluated: the golden has no such turn, or session id used again; unexpected: z"
     )
 
 
