@@ -15,6 +15,7 @@ from typing import Any
 
 import grpc
 import pytest
+import urllib3
 from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter as GrpcSpanExporter
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter as HttpSpanExporter
 from opentelemetry.sdk.trace import TracerProvider
@@ -121,6 +122,38 @@ def test_goldens_are_read_anew_at_a_sighup(http: Downstream, tmp_path: Path) -> 
         assert gateway.end() == 0
     refusal = next(line for line in gateway.log if "refused" in line["message"])
     assert "wrong: unknown field" in refusal["mistakes"][0]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no pipes in the file system")
+@pytest.mark.parametrize("what", ["golden", "token"])
+def test_a_pipe_in_place_of_a_file_stops_neither_reloads_nor_the_end(
+    http: Downstream, tmp_path: Path, what: str
+) -> None:
+    golden, token = tmp_path / "golden.yaml", tmp_path / "token"
+    golden.write_text(GOLDENS.replace("SESSION", "one"))
+    token.write_text("secret")
+    settings = settings_for(http, f"goldens: '{golden}'\nwatch_files: 100ms\n")
+    settings = settings.replace("admin: {", f"admin: {{tokens: [{{file: '{token}'}}], ")
+    with process(settings, tmp_path) as gateway:
+        odd = golden if what == "golden" else token
+        odd.unlink()
+        os.mkfifo(odd)
+        time.sleep(0.5)
+        gateway.process.send_signal(signal.SIGHUP)
+        time.sleep(0.5)
+        odd.unlink()
+        odd.write_text(GOLDENS.replace("SESSION", "two") if what == "golden" else "other")
+        address = f"http://{gateway.addresses['admin']}/coverage"
+        headers = {"authorization": f"Bearer {'secret' if what == 'golden' else 'other'}"}
+        expected = b"two" if what == "golden" else b"one"
+        until(lambda: expected in urllib3.request("GET", address, headers=headers, retries=False).data)
+        odd.unlink()
+        os.mkfifo(odd)
+        gateway.process.send_signal(signal.SIGHUP)
+        began = time.monotonic()
+        assert gateway.end() == 0
+        assert time.monotonic() - began < 10
+    assert any("regular file" in json.dumps(line) for line in gateway.log)
 
 
 def test_every_line_of_the_log_is_json_and_none_has_a_secret(http: Downstream, tmp_path: Path) -> None:

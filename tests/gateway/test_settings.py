@@ -11,7 +11,7 @@ import pytest
 from goldspan.collector_processor.gateway.interfaces import Signal
 from goldspan.collector_processor.gateway.receive.limits import Limits
 from goldspan.collector_processor.gateway.settings.field_types import ListenAddress
-from goldspan.collector_processor.gateway.settings.loading import load_settings, variables
+from goldspan.collector_processor.gateway.settings.loading import load_settings, unknown_variables, variables
 from goldspan.collector_processor.gateway.settings.sections import GatewaySettings, PipelineSettings
 from goldspan.scoring.errors import FileError, SettingsError
 
@@ -122,11 +122,84 @@ def test_a_file_that_is_not_there_is_named() -> None:
         ("export: {endpoint: 'collector:4318'}", "expected a URL"),
         ("export: {endpoint: 'http://c:1', headers: {'a b': x}}", "the name of a header"),
         ('export: {endpoint: "http://c:1", headers: {a: "x\\r\\ny: z"}}', "no header can have"),
+        ("export: {endpoint: 'http://c:1', headers: {a: x, A: y}}", "each header once"),
+        ("export: {endpoint: 'http://c:1/?key=s3cret'}", "expected a URL"),
+        ("export: {endpoint: 'http://u:s3cret@c:1'}", "no user name and no password"),
+        ("export: {endpoint: 'http://c:1', logs: {endpoint: 'https://%s@c'}}", "no user name and no password"),
+        (EXPORT + "sinks: {phoenix: {endpoint: 'http://u:s3cret@c:6006'}}", "no user name and no password"),
+        (EXPORT + "receivers: {http: '127.0.0.1:4317'}", "`grpc` and `http` both listen on port 4317"),
+        (EXPORT + "admin: {listen: 'localhost:4318'}", "`http` and `admin` both listen on port 4318"),
+        (
+            EXPORT + "receivers: {grpc: '[::]:4319', allow_anonymous: true}",
+            "`grpc` and `admin` both listen on port 4319",
+        ),
     ],
 )
 def test_contradictions_are_refused(tmp_path: Path, text: str, message: str) -> None:
     [mistake] = mistakes(tmp_path, text)
     assert message in mistake
+
+
+@pytest.mark.parametrize("signal", ["", "logs: "])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Connection",
+        "Transfer-Encoding",
+        "host",
+        "Content-Length",
+        "content-type",
+        "Keep-Alive",
+        "TE",
+        "Trailer",
+        "Upgrade",
+        "Expect",
+        "grpc-timeout",
+        "x-bin",
+    ],
+)
+def test_headers_of_one_connection_are_refused(tmp_path: Path, name: str, signal: str) -> None:
+    export = f"{signal}{{headers: {{{name}: x}}}}" if signal else f"headers: {{{name}: x}}"
+    [mistake] = mistakes(tmp_path, f"export: {{endpoint: 'http://c:1', {export}}}\n")
+    assert f'found "{name}": HTTP and gRPC set this header themselves' in mistake
+
+
+def test_a_password_in_a_url_is_not_repeated(tmp_path: Path) -> None:
+    assert "s3cret" not in str(mistakes(tmp_path, "export: {endpoint: 'http://u:s3cret@c:1'}"))
+
+
+def test_ports_that_differ_in_their_host_are_fine(tmp_path: Path) -> None:
+    loaded(tmp_path, EXPORT + "receivers: {grpc: '127.0.0.1:5', http: '[::1]:5'}\nadmin: {listen: '127.0.0.2:5'}")
+    loaded(tmp_path, EXPORT + "receivers: {grpc: '127.0.0.1:0', http: '127.0.0.1:0'}\nadmin: {listen: '127.0.0.1:0'}")
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("GOLDSPAN_EXPORT_ENDPONT", "GOLDSPAN_EXPORT_ENDPOINT"),
+        ("GOLDSPAN_RECEIVER_HTTP", "GOLDSPAN_RECEIVERS_HTTP"),
+        ("GOLDSPAN_JOURNAL_MAXBYTES", "GOLDSPAN_JOURNAL_MAX_BYTES"),
+        ("GOLDSPAN_LOG_LEVL", "GOLDSPAN_LOG_LEVEL"),
+        ("GOLDSPAN_JOURNAL_DIR", "GOLDSPAN_JOURNAL_FOLDER"),
+        ("GOLDSPAN_GOLDEN", "GOLDSPAN_GOLDENS"),
+    ],
+)
+def test_a_misspelt_variable_is_a_mistake(tmp_path: Path, name: str, meant: str) -> None:
+    [mistake] = mistakes(tmp_path, EXPORT, **{name: "x"})
+    assert mistake == f"environment: {name}: no setting has this variable: did you mean {meant}?"
+
+
+def test_variables_of_others_are_no_mistakes(tmp_path: Path) -> None:
+    text = EXPORT + "receivers: {tokens: [{env: GOLDSPAN_RECEIVERS_TOKEN}]}\n"
+    others = {
+        "GOLDSPAN_RECEIVERS_TOKEN": "t",
+        "GOLDSPAN_SERVICE_HOST": "10.0.0.1",
+        "GOLDSPAN_GATEWAY_PORT_4317_TCP_ADDR": "10.0.0.1",
+        "GOLDSPAN_ADMIN_SERVICE_PORT_HTTP": "1",
+        "GOLDSPAN_SESSION": "of an agent",
+    }
+    settings = loaded(tmp_path, text, **others)
+    assert unknown_variables(settings, others) == ["GOLDSPAN_SESSION"]
 
 
 @pytest.mark.parametrize(

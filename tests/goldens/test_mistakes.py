@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from textwrap import dedent
@@ -433,6 +435,45 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path, name: str, content:
 def test_a_directory_without_goldens_is_a_mistake(tmp_path: Path) -> None:
     (tmp_path / "readme.txt").write_text("x", "utf-8")
     with pytest.raises(GoldenFileError, match="holds no golden files"):
+        load_goldens(tmp_path)
+
+
+ODD: dict[str, Callable[[Path], object]] = {
+    "regular file": os.mkfifo,
+    "a device": lambda path: path.symlink_to("/dev/zero"),
+    "there is no such file": lambda path: path.symlink_to("nowhere.yaml"),
+    "Too many levels": lambda path: path.symlink_to(path),
+}
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no pipes in the file system")
+@pytest.mark.parametrize("inside_a_folder", [True, False])
+@pytest.mark.parametrize("words", ODD)
+def test_what_is_no_regular_file_is_a_mistake_and_never_waited_for(
+    tmp_path: Path, words: str, inside_a_folder: bool
+) -> None:
+    (tmp_path / "good.yaml").write_text(GOOD, "utf-8")
+    odd = tmp_path / "odd.yaml"
+    ODD[words](odd)
+    with pytest.raises(GoldenFileError) as caught:
+        load_goldens(tmp_path if inside_a_folder else odd)
+    [mistake] = caught.value.mistakes
+    assert mistake.file == str(odd)
+    assert words in mistake.message
+
+
+def test_the_root_of_the_file_system_is_a_mistake() -> None:
+    with pytest.raises(GoldenFileError) as caught:
+        load_goldens(Path("/proc"))
+    assert caught.value.mistakes
+
+
+def test_a_folder_that_cannot_be_read_is_a_mistake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: Path) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "iterdir", refuse)
+    with pytest.raises(GoldenFileError, match="cannot be read: Permission denied"):
         load_goldens(tmp_path)
 
 

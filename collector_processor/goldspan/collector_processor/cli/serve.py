@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from importlib.util import find_spec
@@ -35,13 +36,21 @@ def serve(*, config: Path | None, check: bool) -> None:
         keep_freed_memory()  # before gRPC is imported, whose first threads would have memory arenas already
         # Imported after that.
         from goldspan.collector_processor.gateway.server import check_gateway, run_gateway  # noqa: PLC0415 - see above
-        from goldspan.collector_processor.gateway.settings.loading import load_settings  # noqa: PLC0415 - see above
+        from goldspan.collector_processor.gateway.settings.loading import (  # noqa: PLC0415 - see above
+            load_settings,
+            unknown_variables,
+        )
 
         settings = load_settings(config, os.environ)
+        unknown = unknown_variables(settings, os.environ)
         if check:
             check_gateway(settings, os.environ)
+            if unknown:
+                click.echo(f"goldspan: no setting has the variables {', '.join(unknown)}", err=True)
             click.echo("goldspan: the settings are good")
             return
         configure_logs(settings.log.level, settings.log.format)
+        if unknown:
+            logging.getLogger("goldspan.gateway").info("no setting has these variables", extra={"variables": unknown})
         run_gateway(settings, os.environ)
     sys.exit(0)

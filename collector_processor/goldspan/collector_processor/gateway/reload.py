@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from goldspan.collector_processor.gateway.threads import GuardedThread, thread_m
 from goldspan.collector_processor.gateway.tls import ClientTls, ServerTls
 from goldspan.scoring.errors import FileError
 from goldspan.scoring.goldens import GoldenIndex, load_criterion, load_goldens
+from goldspan.scoring.goldens.loading import golden_files_in
 from goldspan.scoring.json_values import is_mapping, is_sequence
 
 _logger = logging.getLogger("goldspan.gateway")
@@ -29,15 +31,17 @@ Fingerprint = tuple[tuple[str, int, int], ...]
 
 
 def fingerprint(paths: Iterable[Path]) -> Fingerprint:
-    """Return the fingerprint of these files, and of all files in these folders."""
+    """Return the fingerprint of these files, and of all golden files in these folders."""
     found: list[tuple[str, int, int]] = []
     for path in paths:
-        for one in [path, *(path.rglob("*") if path.is_dir() else ())]:
-            try:
+        files = [path]
+        # What cannot be read or is missing changes the fingerprint, too.
+        with suppress(OSError, FileError):
+            files += golden_files_in(path) if path.is_dir() else []
+        for one in files:
+            with suppress(OSError):
                 seen = one.stat()
-            except OSError:
-                continue  # a missing file changes the fingerprint too
-            found.append((str(one), seen.st_mtime_ns, seen.st_size))
+                found.append((str(one), seen.st_mtime_ns, seen.st_size))
     return tuple(sorted(found))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,6 +41,7 @@ class ServerTls(Section):
 
     def load_into(self, context: ssl.SSLContext) -> None:
         """Read the files into a context. Raises SettingsError."""
+        _check(self.certificate, self.key, self.client_ca)
         try:
             context.load_cert_chain(self.certificate, self.key)
             if self.client_ca is not None:
@@ -66,6 +68,7 @@ class ClientTls(Section):
 
     def context(self) -> ssl.SSLContext:
         """Make the context of an HTTP client. Raises SettingsError."""
+        _check(self.ca, self.certificate, self.key)
         try:
             context = ssl.create_default_context(cafile=self.ca)
             if self.certificate is not None:
@@ -85,6 +88,14 @@ class ClientTls(Section):
         if (self.certificate is None) != (self.key is None):
             raise ValueError("expected `certificate` and `key` together")
         return self
+
+
+def _check(*paths: Path | None) -> None:
+    """Raise SettingsError for what is no file: reading a pipe may never end."""
+    for path in filter(None, paths):
+        with suppress(OSError):
+            if path.exists() and not path.is_file():
+                raise SettingsError(f"TLS: {path} is a pipe, a device or a folder, expected a regular file")
 
 
 def _read(path: Path | None) -> bytes | None:

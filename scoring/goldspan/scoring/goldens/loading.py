@@ -33,6 +33,7 @@ GIVEN_IN_CODE = "<in code>"
 
 READERS = {".json": read_json, ".jsonl": read_json_lines, ".yaml": read_yaml, ".yml": read_yaml}
 """What reads a golden file, by the end of its name."""
+_MAX_ENTRIES = 100_000
 _COMPANIONS = frozenset({"test_config.json"})
 """Files that ADK keeps beside its eval sets and that hold no goldens."""
 
@@ -110,12 +111,49 @@ def load_metrics(source: str | Path | Mapping[str, Any]) -> tuple[MetricChoice, 
     return chosen
 
 
+def golden_files_in(folder: Path) -> list[Path]:
+    """Return the golden files in a folder and below it, sorted; hidden ones and companions are left out.
+
+    Folders below that cannot be read are left out, too, and links to folders are not followed.
+
+    Raises:
+        GoldenFileError: the folder cannot be read, or holds more than 100,000 files and folders.
+
+    """
+    found: list[Path] = []
+    entries = 0
+    waiting = [folder]
+    while waiting:
+        below = waiting.pop()
+        try:
+            inside = list(below.iterdir())
+        except OSError as error:
+            if below == folder:
+                raise GoldenFileError(Mistake(str(folder), "", f"cannot be read: {error.strerror or error}")) from None
+            continue
+        if (entries := entries + len(inside)) > _MAX_ENTRIES:
+            message = f"holds more than {_MAX_ENTRIES:,} files: name the folder of the golden files alone"
+            raise GoldenFileError(Mistake(str(folder), "", message))
+        for one in inside:
+            if one.name.startswith("."):
+                continue
+            if _is_folder(one):
+                waiting += [] if one.is_symlink() else [one]
+            elif one.suffix.lower() in READERS and one.name not in _COMPANIONS:
+                found.append(one)
+    return sorted(found)
+
+
 def _expanded(sources: Iterable[Source], mistakes: list[Mistake]) -> Iterable[Path | Mapping[str, Any] | GoldenSet]:
     for source in sources:
         if isinstance(source, GoldenSet | Mapping):
             yield source
-        elif (path := Path(source)).is_dir():
-            inside = sorted(one for one in path.rglob("*") if _is_golden_file(one.relative_to(path)) and one.is_file())
+        elif _is_folder(path := Path(source)):
+            try:
+                inside = golden_files_in(path)
+            except GoldenFileError as error:
+                mistakes += error.mistakes
+                continue
             if not inside:
                 message = f"holds no golden files ({', '.join(sorted(READERS))})"
                 mistakes.append(Mistake(str(path), "", message))
@@ -124,9 +162,19 @@ def _expanded(sources: Iterable[Source], mistakes: list[Mistake]) -> Iterable[Pa
             yield path
 
 
-def _is_golden_file(path: Path) -> bool:
-    hidden = any(part.startswith(".") for part in path.parts)
-    return path.suffix.lower() in READERS and path.name not in _COMPANIONS and not hidden
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except OSError:
+        return False  # reading it as a file says why it cannot be read
+
+
+def _is_odd(path: Path) -> bool:
+    """Whether reading may never end, or means something else each time."""
+    try:
+        return path.exists() and not path.is_file()
+    except OSError:
+        return False
 
 
 def _document(source: str | Path | Mapping[str, Any], notes: MistakeCollector) -> JsonValue:
@@ -136,6 +184,8 @@ def _document(source: str | Path | Mapping[str, Any], notes: MistakeCollector) -
     read = READERS.get(path.suffix.lower())
     if read is None:
         raise notes.unreadable(f"expected a file whose name ends in {', '.join(sorted(READERS))}")
+    if _is_odd(path):
+        raise notes.unreadable("found a pipe, a device or a folder, expected a regular file")
     return read(read_text(path, notes), notes)
 
 

@@ -31,10 +31,11 @@ _BYTES = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 1 << 10, 
 _SECONDS = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 _NUMBER_AND_UNIT = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([A-Za-z]*)")
 _HEADER = re.compile(r"[a-z0-9][a-z0-9._-]*")
-_NEVER_FORWARDED = re.compile(
-    r"connection|content-.*|cookie|expect|grpc-.*|host|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade"
-    r"|user-agent|.*-bin"
+_OF_ONE_CONNECTION = re.compile(
+    r"connection|content-.*|expect|grpc-.*|host|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|.*-bin"
 )
+"""Headers of one connection or one request, which HTTP and gRPC set themselves."""
+_NEVER_FORWARDED = re.compile(f"{_OF_ONE_CONNECTION.pattern}|cookie|user-agent")
 
 
 class Section(BaseModel):
@@ -69,6 +70,13 @@ class ListenAddress:
             return ipaddress.ip_address(self.host).is_loopback
         except ValueError:
             return False
+
+    def overlaps(self, other: ListenAddress) -> bool:
+        """Whether both want one port of one host. Names of hosts are not looked up, except localhost."""
+        hosts = {"127.0.0.1" if one.host == "localhost" else one.host for one in (self, other)}
+        return (
+            bool(self.port) and self.port == other.port and (len(hosts) == 1 or not hosts.isdisjoint({"0.0.0.0", "::"}))
+        )
 
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
@@ -106,9 +114,14 @@ def _address(value: object) -> object:
 
 def _url(value: object) -> object:
     text = value if isinstance(value, str) else ""
+    if "@" in text:
+        raise ValueError(
+            "found `@`: a URL may hold no user name and no password, which logs show; `headers` take secrets"
+        )
     try:
         parts = urlsplit(text)
         valid = parts.scheme in {"http", "https"} and bool(parts.hostname) and (parts.port or 1) > 0
+        valid = valid and not parts.query and not parts.fragment and text.isascii() and not re.search(r"[\s\x7f]", text)
     except ValueError:
         valid = False
     if not valid:
@@ -188,6 +201,8 @@ class Secret(Section):
             path = self.file or Path()
             place = f"the file {path}"
             try:
+                if path.exists() and not path.is_file():
+                    raise SettingsError(f"{place} is a pipe, a device or a folder, expected a regular file")
                 text = path.read_text("utf-8")
             except (OSError, UnicodeDecodeError) as error:
                 raise SettingsError(f"{place} cannot be read: {getattr(error, 'strerror', None) or error}") from None
@@ -206,6 +221,10 @@ def _valid_headers(headers: Mapping[str, str | Secret]) -> Mapping[str, str | Se
     for name, value in headers.items():
         if not _HEADER.fullmatch(name.lower()):
             raise ValueError(f"found {shown(name)}, expected the name of a header, such as x-api-key")
+        if _OF_ONE_CONNECTION.fullmatch(name.lower()):
+            raise ValueError(f"found {shown(name)}: HTTP and gRPC set this header themselves, for each request")
+        if name.lower() in {one.lower() for one in headers if one != name}:
+            raise ValueError(f"found {shown(name)} twice, expected each header once")
         if isinstance(value, str) and not (value.isascii() and value.isprintable()):
             raise ValueError(f"the value of {name} has characters that no header can have, expected printable ASCII")
     return headers

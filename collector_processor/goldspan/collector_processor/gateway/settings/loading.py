@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, get_args
 
@@ -22,11 +24,17 @@ from goldspan.scoring.goldens.json_with_lines import (
     read_text,
 )
 from goldspan.scoring.goldens.yaml_text import read_yaml
-from goldspan.scoring.json_values import is_dict, is_list, shown
+from goldspan.scoring.json_values import is_dict, is_list, is_sequence, shown
 
 PREFIX = "GOLDSPAN_"
 """Prefix of the variables. The rest is the path of the field, as in GOLDSPAN_EXPORT_ENDPOINT."""
 
+_OF_KUBERNETES = re.compile(
+    r"GOLDSPAN_(?:\w+_)?(?:SERVICE_HOST|SERVICE_PORT(?:_\w+)?|PORT(?:_\d+_(?:TCP|UDP|SCTP)\w*)?)"
+)
+"""What Kubernetes sets for services whose names begin with goldspan."""
+_NEAR = 0.9
+"""How near a misspelt name is, of 1: one or two letters."""
 _SECRET_FIELDS = frozenset({"api_key", "headers", "public_key", "secret_key", "token", "tokens"})
 _MAX_SHOWN = 60
 _EXPECTED = {
@@ -65,6 +73,7 @@ def load_settings(path: Path | None, environ: Mapping[str, str]) -> GatewaySetti
                 expected = "expected a mapping such as `export: {endpoint: ...}`"
                 collector.add((), f"found {shown(content, _MAX_SHOWN)}, {expected}")
     overridden = _apply_variables(document, environ)
+    collector.mistakes += _misspelt(document, environ)
     if collector.mistakes:
         raise FileError(*collector.in_order())
     try:
@@ -77,6 +86,43 @@ def load_settings(path: Path | None, environ: Mapping[str, str]) -> GatewaySetti
             else:
                 collector.mistakes.append(Mistake("environment", variable, message))
         raise FileError(*collector.in_order()) from None
+
+
+def unknown_variables(settings: GatewaySettings, environ: Mapping[str, str]) -> list[str]:
+    """Return the variables that begin as those of settings do, and are of none: perhaps of an agent, perhaps wrong."""
+    return _unknown(settings.model_dump(), environ)
+
+
+def _unknown(document: object, environ: Mapping[str, str]) -> list[str]:
+    known = {*(name for name, _ in variables()), *_secret_variables(document)}
+    return sorted(
+        name for name in environ if name.startswith(PREFIX) and name not in known and not _OF_KUBERNETES.fullmatch(name)
+    )
+
+
+def _secret_variables(document: object) -> Iterator[str]:
+    """Yield the variables that the settings name as places of secrets."""
+    if is_dict(document):
+        if isinstance(name := document.get("env"), str):
+            yield name
+        for value in document.values():
+            yield from _secret_variables(value)
+    elif is_sequence(document):
+        for value in document:
+            yield from _secret_variables(value)
+
+
+def _misspelt(document: object, environ: Mapping[str, str]) -> Iterator[Mistake]:
+    """Yield the unknown variables that are near one of a setting, or begin as those of a section do."""
+    known = [name for name, _ in variables()]
+    sections = [name for name, field in GatewaySettings.model_fields.items() if section_in(field.annotation)]
+    for name in _unknown(document, environ):
+        if near := get_close_matches(name, known, n=1, cutoff=_NEAR):
+            yield Mistake("environment", name, f"no setting has this variable: did you mean {near[0]}?")
+        elif name.startswith(tuple(f"{PREFIX}{section.upper()}_" for section in sections)):
+            near = get_close_matches(name, known, n=1)
+            hint = f": did you mean {near[0]}?" if near else ""
+            yield Mistake("environment", name, f"no setting has this variable{hint}")
 
 
 def variables(section: type[Section] = GatewaySettings, above: ValuePath = ()) -> Iterator[tuple[str, ValuePath]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import combinations
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
@@ -443,6 +444,16 @@ class GatewaySettings(Section):
                 raise ValueError(
                     f"`export` leads back to this gateway, which listens on {address}: name the next receiver"
                 )
+        return self
+
+    @model_validator(mode="after")
+    def _each_address_once(self) -> GatewaySettings:
+        addresses = dict(self.receivers.addresses())
+        if self.admin.listen is not None:
+            addresses["admin"] = self.admin.listen
+        for (name, one), (other, two) in combinations(addresses.items(), 2):
+            if one.overlaps(two):
+                raise ValueError(f"`{name}` and `{other}` both listen on port {one.port}: give each a port of its own")
         return self
 
     @model_validator(mode="after")
