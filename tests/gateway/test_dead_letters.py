@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from goldspan.collector_processor.gateway.deliver.outbox import DeadLetters
 from goldspan.collector_processor.gateway.interfaces import Request, Signal
 
@@ -60,8 +62,9 @@ def test_the_reason_names_headers_without_their_values(tmp_path: Path) -> None:
     }
 
 
-def test_a_folder_that_cannot_be_written_is_counted(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_is_an_error_and_leaves_no_half(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no folder")
     letters = DeadLetters(tmp_path / "file", max_files=2, max_bytes=1000)
-    letters.put(Request(Signal.TRACES, b"body"), "refused", 1.0)
-    assert (letters.written, letters.dropped) == (0, 1)
+    with pytest.raises(OSError, match="exists"):
+        letters.put(Request(Signal.TRACES, b"body"), "refused", 1.0)
+    assert letters.written == 0

@@ -29,6 +29,7 @@ from goldspan.collector_processor.gateway.interfaces import (
     Signal,
 )
 from goldspan.collector_processor.gateway.journal.body_log import BodyLog
+from goldspan.collector_processor.gateway.journal.database import Database
 from goldspan.collector_processor.gateway.pipeline import GatewayPipeline
 from goldspan.collector_processor.gateway.settings.sections import PipelineSettings
 from goldspan.mappers.readers.otlp_messages import message_attributes
@@ -315,13 +316,13 @@ def test_dead_letters_are_bounded(tmp_path: Path) -> None:
 @pytest.mark.parametrize("journal", [False, True])
 def test_beyond_the_limit_clients_are_asked_to_wait(journal: bool, tmp_path: Path) -> None:
     answer = Away(Retry(None, "away"))
-    settings = {"journal": tmp_path / "j", "journal_max_bytes": 20_000} if journal else {"max_memory": 20_000}
+    settings = {"journal": tmp_path / "j", "journal_max_bytes": 300_000} if journal else {"max_memory": 20_000}
     with Gateway(goldens(), Downstream(answer), **settings) as gateway:
         sent = 0
         while isinstance(receipt := gateway.pipeline.accept(turn("x", sent)), Accepted):
             sent += 1
             time.sleep(0.005)
-            assert sent < 200
+            assert sent < 1000
         assert isinstance(receipt, Busy)
         assert receipt.retry_after_seconds > 0
         assert gateway.counts("not_accepted_requests_total") == 1
@@ -362,29 +363,37 @@ def test_a_request_is_not_acknowledged_when_it_could_not_be_written(
         receipt = gateway.pipeline.accept(turn("wanted", 1))
         assert isinstance(receipt, Busy)
         assert "no space left" in receipt.reason
+        assert "no space left" in str(gateway.pipeline.not_ready_reason())
         monkeypatch.undo()
+        until(lambda: gateway.pipeline.not_ready_reason() is None)
         gateway.send(turn("wanted", 1))
         until(lambda: len(scores(gateway.downstream)) == 2)
 
 
-def test_a_database_without_room_delays_results_and_loses_none(tmp_path: Path) -> None:
+def test_a_database_without_room_delays_no_result_and_is_written_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with Gateway(goldens("wanted"), journal=tmp_path) as gateway:
-        journal = gateway.pipeline._journal
-        assert journal is not None
-        real, failing = journal._write, threading.Event()
+        failing = threading.Event()
+        real = Database._transaction
 
-        def write(changes: Any) -> None:
+        def transaction(self: Database, statements: Any) -> None:
             if not failing.is_set():
                 raise sqlite3.OperationalError("database or disk is full")
-            real(changes)
+            real(self, statements)
 
-        journal._write = write  # type: ignore[method-assign]
+        monkeypatch.setattr(Database, "_transaction", transaction)
         gateway.send(turn("wanted"))
+        until(lambda: len(scores(gateway.downstream)) == 1 and gateway.downstream.events())
+        assert "full" in str(gateway.pipeline.not_ready_reason())
         until(lambda: gateway.counts("problems_total") > 2)
-        assert gateway.downstream.events() == []
         failing.set()
-        until(lambda: len(scores(gateway.downstream)) == 1)
-        assert gateway.downstream.events()
+        until(lambda: gateway.pipeline.not_ready_reason() is None)
+        until(lambda: gateway.counts("open_bodies") == 0)
+    with Gateway(goldens("wanted"), journal=tmp_path) as gateway:
+        gateway.send(turn("nobody"))
+        until(lambda: len(gateway.downstream.spans()) == 2)
+        assert not gateway.downstream.events()
 
 
 def test_an_engine_that_fails_lets_go_of_its_spans(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from goldspan.collector_processor.gateway.deliver.dispatcher import PendingReque
 from goldspan.collector_processor.gateway.encoded_spans import join_request, split_request
 from goldspan.collector_processor.gateway.interfaces import Delivered, Request, Signal
 from goldspan.collector_processor.gateway.journal.journal import Journal
-from goldspan.collector_processor.gateway.recovery import receive_unfinished, restore_state
+from goldspan.collector_processor.gateway.recovery import receive_bodies, restore_state
 from goldspan.collector_processor.gateway.settings.sections import PipelineSettings
 from goldspan.collector_processor.gateway.tenant import Tenant
 from goldspan.collector_processor.gateway.worker import Worker, registry_for
@@ -86,7 +86,7 @@ class Driver:
             for _ in restore_state(self.worker, self.journal, found, self.now):
                 self.now += 2.0
                 self.worker.tick(self.now)
-            receive_unfinished(self.worker, self.journal, found, self.now, self._fail)
+            assert receive_bodies(self.worker, self.journal, found, self.now, self._fail)
 
     def crash(self) -> None:
         assert self.worker.problems["unreadable_record"] == 0
@@ -108,7 +108,6 @@ class Driver:
         for pending in self.queue.waiting[:many]:
             self.queue.waiting.remove(pending)
             body = pending.read_body()
-            assert body is not None
             self.delivered.append(Request(pending.signal, body, pending.headers))
             self.worker.outbox.note_delivery(pending, Delivered(), self.now)
 

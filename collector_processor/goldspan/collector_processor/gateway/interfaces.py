@@ -82,12 +82,16 @@ class Pipeline(Protocol):
         """Accept nothing more, score and deliver what is left, and stop. Return whether all of it was delivered."""
         ...
 
+    def what_waits(self) -> str:
+        """Return how many requests are not delivered, and where they are, for the log."""
+        ...
+
     def reload_goldens(self, goldens: GoldenIndex) -> None:
         """Score by these goldens from now on. Open sessions are scored by the new or the old ones, never by both."""
         ...
 
     def not_ready_reason(self) -> str | None:
-        """Return why requests cannot be worked on or delivered now, for `/readyz`; None if they can."""
+        """Return why requests cannot be accepted, worked on or delivered now, for `/readyz`; None if they can."""
         ...
 
     def coverage(self) -> Mapping[str, Any]:

@@ -56,7 +56,7 @@ from goldspan.collector_processor.gateway.interfaces import (
 )
 from goldspan.collector_processor.gateway.journal.body_log import LogEntry, LogFullError
 from goldspan.collector_processor.gateway.journal.journal import Journal, RecoveredState
-from goldspan.collector_processor.gateway.recovery import receive_unfinished, restore_state
+from goldspan.collector_processor.gateway.recovery import receive_bodies, restore_state
 from goldspan.collector_processor.gateway.settings.sections import PipelineSettings
 from goldspan.collector_processor.gateway.threads import GuardedThread, thread_metrics, why_not_running
 from goldspan.collector_processor.gateway.worker import Worker, registry_for
@@ -71,6 +71,8 @@ _TICK = 0.25
 """Seconds between two ticks of the worker."""
 _RETRY_SOON, _RETRY_LATER = 1.0, 5.0
 """Seconds after which a client may send again: when the queue is full, when the disk is full."""
+_READ_AGAIN = 1.0
+"""Seconds after which a body that could not be read is read again."""
 _MAX_LOGGED_KINDS = 100
 
 
@@ -118,6 +120,9 @@ class GatewayPipeline:
         self._delivery_results = deque[tuple[PendingRequest, DeliveryResult]]()
         """The worker reads them after other work and at every tick: none is urgent enough to wake it."""
         self._logged: set[tuple[str, str]] = set()
+        self._recovered: RecoveredState | None = None
+        """Of an earlier process, what is not received again yet."""
+        self._read_again_at = 0.0
         self.dispatcher = Dispatcher(
             exporter,
             lambda pending, result: self._delivery_results.append((pending, result)),
@@ -192,8 +197,8 @@ class GatewayPipeline:
             return Accepted(), None
         try:
             return Accepted(), self._journal.append(request, self._now())
-        except LogFullError:
-            return self._busy("full", _RETRY_LATER, "too much waits on disk to be delivered"), None
+        except LogFullError as error:
+            return self._busy("full", _RETRY_LATER, str(error)), None
         except OSError as error:
             self._failed("journal", error)
             return self._busy("journal_failed", _RETRY_LATER, f"the journal cannot be written: {error}"), None
@@ -221,6 +226,7 @@ class GatewayPipeline:
             self._do(work, now)
             self._note_deliveries(now)
             if now >= next_tick:
+                self._do(self._receive_bodies, now)
                 self._do(self.worker.tick, now)
                 next_tick = now + _TICK
         self._note_deliveries(self._now())
@@ -265,9 +271,19 @@ class GatewayPipeline:
         self._queue.put(functools.partial(self._restore, journal, found))
 
     def _restore(self, journal: Journal, found: RecoveredState, now: float) -> None:
-        for _ in restore_state(self.worker, journal, found, now):
-            self.worker.tick(self._now())
-        receive_unfinished(self.worker, journal, found, now, self._failed)
+        try:
+            for _ in restore_state(self.worker, journal, found, now):
+                self.worker.tick(self._now())
+        finally:
+            self._recovered = found
+            self._receive_bodies(now)
+
+    def _receive_bodies(self, now: float) -> None:
+        """Let the worker receive the bodies that the journal kept; those that cannot be read now a little later."""
+        if self._recovered is not None and self._journal is not None and now >= self._read_again_at:
+            self._read_again_at = now + _READ_AGAIN
+            if receive_bodies(self.worker, self._journal, self._recovered, now, self._failed):
+                self._recovered = None
 
     def drain(self, timeout_seconds: float) -> bool:
         """Accept nothing more, judge and deliver what there is, and stop; return whether all was delivered in time.
@@ -287,13 +303,27 @@ class GatewayPipeline:
         while self.dispatcher.waiting and time.monotonic() < end:
             time.sleep(0.02)
         self.feed.close(min(_SINKS_CLOSE_TIMEOUT, max(0.0, end - time.monotonic())))
-        everything = flushed.is_set() and not self.dispatcher.waiting
         self.dispatcher.close(max(0.0, end - time.monotonic()))
         self._queue.put(None)
         self._thread.join(max(1.0, end - time.monotonic()))
+        everything = flushed.is_set() and self._thread.has_ended and not self._undelivered
         if self._journal is not None and self._thread.has_ended:
             self._journal.close()
         return everything
+
+    @property
+    def _undelivered(self) -> int:
+        left = self._recovered
+        unread = 0 if left is None else len(left.bodies)
+        return max(self.dispatcher.waiting, self.worker.outbox.undelivered + unread)
+
+    def what_waits(self) -> str:
+        """Return how many requests are not delivered, and where they are, for the log."""
+        requests = f"{self._undelivered:,} requests"
+        if self._journal is None:
+            return f"undelivered data is lost: {requests}"
+        reason = self._journal.not_ready_reason
+        return f"{requests} wait in {self._journal.folder} for the next start" + (f"; {reason}" if reason else "")
 
     def reload_goldens(self, goldens: GoldenIndex) -> None:
         """Judge by these goldens from now on; an open session is judged again when something new comes for it."""
@@ -301,8 +331,9 @@ class GatewayPipeline:
         self._queue.put(lambda _: self.worker.use_goldens(goldens))
 
     def not_ready_reason(self) -> str | None:
-        """Return why requests cannot be worked on or delivered now; None if they can."""
-        return why_not_running([self._thread, *self.dispatcher.threads])
+        """Return why requests cannot be accepted, worked on or delivered now; None if they can."""
+        full = None if self._journal is None else self._journal.not_ready_reason
+        return full or why_not_running([self._thread, *self.dispatcher.threads])
 
     # Counts.
 
@@ -343,7 +374,7 @@ class GatewayPipeline:
         yield from dispatcher.delays.samples("goldspan_delivery_delay_seconds")
 
     def _totals(self) -> Iterator[tuple[str, float]]:
-        worker, dispatcher, settings = self.worker, self.dispatcher, self.settings
+        worker, dispatcher = self.worker, self.dispatcher
         tenants = [state.tenant for state in worker.tenants]
         stats = [tenant.engine.stats for tenant in tenants]
         seen, never_seen = worker.coverage.counts()
@@ -353,7 +384,7 @@ class GatewayPipeline:
         yield "waiting_bytes", dispatcher.waiting_bytes
         yield "backlog_bytes", self._backlog
         yield "journal_bytes", 0 if self._journal is None else self._journal.size
-        yield "journal_max_bytes", 0 if settings.journal is None else settings.journal_max_bytes
+        yield "journal_max_bytes", 0 if self._journal is None else self._journal.bound
         yield "open_bodies", worker.outbox.open_bodies
         yield "held_spans", sum(tenant.held_spans for tenant in tenants)
         yield "held_bytes", sum(tenant.held_bytes for tenant in tenants)

@@ -12,10 +12,9 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 
-import msgspec
-
 from goldspan.collector_processor.gateway.encoded_spans import SpanGroup, ref_of, split_request
 from goldspan.collector_processor.gateway.interfaces import Request, Signal
+from goldspan.collector_processor.gateway.journal.body_log import BodyGoneError, LogEntry
 from goldspan.collector_processor.gateway.journal.journal import Journal, RecoveredState, decode_refs
 from goldspan.collector_processor.gateway.journal.records import decode_record, decode_session
 from goldspan.collector_processor.gateway.tenant import TenantState
@@ -26,7 +25,7 @@ _SESSIONS_AT_ONCE = 1000
 
 
 def restore_state(worker: Worker, journal: Journal, found: RecoveredState, now: float) -> Iterator[None]:
-    """Restore everything but the bodies that are not done.
+    """Restore everything but the bodies.
 
     Yields between parts, so that the caller can work on what is due and large states are compressed in between.
     """
@@ -50,37 +49,72 @@ def restore_state(worker: Worker, journal: Journal, found: RecoveredState, now: 
             yield
     for (tenant, _), some in records.items():
         _restore_records(worker, worker.tenants.restored(tenant, now), some, now)
-    for entry in found.retained:
-        if entry.signal is Signal.TRACES:
-            with contextlib.suppress(OSError):
-                groups = split_request(body := journal.body(entry)) or []
-                tenant_of_body = worker.tenants.of(entry.headers, now).tenant
-                tenant_of_body.receive_spans(body, groups, 0, min(entry.received, now), already_sent=True)
 
 
-def receive_unfinished(
+def receive_bodies(
     worker: Worker,
     journal: Journal,
     found: RecoveredState,
     now: float,
     on_failure: Callable[[str, Exception], object],
-) -> None:
-    """Let the worker receive the bodies that are not done; `on_failure` gets those that cannot be read."""
-    for entry in found.bodies:
-        try:
-            body = journal.body(entry)
-        except OSError as error:
-            on_failure("journal", error)
-            continue
-        request = Request(entry.signal, body, entry.headers)
-        part = found.parts.get(entry.number) if entry.signal is Signal.TRACES else None
-        try:
-            groups, sent = _waiting_and_sent(split_request(body) or [], part)
-        except Exception as error:  # noqa: BLE001 - what cannot be scored is forwarded all the same
-            on_failure("engine", error)
-            worker.forward(entry.number, request, entry, now)
-            continue
+) -> bool:
+    """Let the worker receive the bodies in `found`; `on_failure` gets what cannot be read or scored.
+
+    Those that cannot be read now stay in `found`, for another call. Return whether there are none.
+    """
+    found.retained = [one for one in found.retained if not _receive_retained(worker, journal, one, now, on_failure)]
+    found.bodies = [one for one in found.bodies if not _receive(worker, journal, found, one, now, on_failure)]
+    return not (found.retained or found.bodies)
+
+
+def _receive_retained(
+    worker: Worker, journal: Journal, entry: LogEntry, now: float, on_failure: Callable[[str, Exception], object]
+) -> bool:
+    """Let the worker read the spans of a body that was delivered; False if it cannot be read now."""
+    if entry.signal is not Signal.TRACES:
+        return True
+    try:
+        groups = split_request(body := journal.body(entry)) or []
+        tenant = worker.tenants.of(entry.headers, now).tenant
+        tenant.receive_spans(body, groups, 0, min(entry.received, now), already_sent=True)
+    except BodyGoneError:
+        return True
+    except OSError as error:
+        on_failure("journal", error)
+        return False
+    except Exception as error:  # noqa: BLE001 - it was delivered
+        on_failure("engine", error)
+    return True
+
+
+def _receive(
+    worker: Worker,
+    journal: Journal,
+    found: RecoveredState,
+    entry: LogEntry,
+    now: float,
+    on_failure: Callable[[str, Exception], object],
+) -> bool:
+    """Let the worker receive a body that is not done; False if it cannot be read now."""
+    try:
+        body = journal.body(entry)
+    except BodyGoneError as error:
+        on_failure("journal", error)
+        worker.outbox.changes.done.add(entry.number)
+        return True
+    except OSError as error:
+        on_failure("journal", error)
+        return False
+    request = Request(entry.signal, body, entry.headers)
+    part = found.parts.get(entry.number) if entry.signal is Signal.TRACES else None
+    try:
+        groups, sent = _waiting_and_sent(split_request(body) or [], part)
+    except Exception as error:  # noqa: BLE001 - what cannot be scored is forwarded all the same
+        on_failure("engine", error)
+        worker.forward(entry.number, request, entry, now)
+    else:
         worker.receive(entry.number, request, groups, entry, now, already_sent=sent)
+    return True
 
 
 def _restore_records(worker: Worker, state: TenantState, records: Iterable[tuple[float, bytes]], now: float) -> None:
@@ -93,7 +127,7 @@ def _restore_records(worker: Worker, state: TenantState, records: Iterable[tuple
 def _unreadable_counted(worker: Worker) -> Generator[None]:
     try:
         yield
-    except (ValueError, msgspec.MsgspecError):
+    except Exception:  # noqa: BLE001 - what is on disk may be anything
         worker.problems["unreadable_record"] += 1
 
 

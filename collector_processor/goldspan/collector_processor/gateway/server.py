@@ -142,9 +142,11 @@ class GatewayServer:
         if self._drained:
             _logger.info("shut down: everything was judged and delivered")
         elif self._settings.journal.enabled:
-            _logger.warning("shut down: undelivered data is in the journal for the next start")
+            _logger.warning("shut down: %s", self._pipeline.what_waits())
         else:
-            _logger.error("shut down: undelivered data is lost, since the journal is disabled")
+            _logger.error(
+                "shut down: %s were in memory only, since the journal is disabled", self._pipeline.what_waits()
+            )
 
     def _make_receivers(self) -> dict[str, _Listener]:
         settings, limits = self._settings.receivers, self._settings.limits
@@ -251,8 +253,6 @@ def open_pipeline(
     """Make the pipeline, which starts with what the journal holds. Raises SettingsError."""
     pipeline = settings.pipeline(environ)
     try:
-        if pipeline.journal is not None:
-            pipeline.journal.mkdir(mode=0o700, parents=True, exist_ok=True)
         return GatewayPipeline(goldens, exporter, pipeline, feed=settings.sinks.feed(environ))
     except OSError as error:
         raise SettingsError(f"journal.folder: {pipeline.journal}: {error.strerror or error}") from None

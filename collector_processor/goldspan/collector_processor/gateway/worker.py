@@ -8,6 +8,7 @@ result may be sent again, or for the first time, and is never lost.
 from __future__ import annotations
 
 import functools
+import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -37,6 +38,8 @@ from goldspan.scoring.errors import Problem
 from goldspan.scoring.goldens import GoldenIndex
 from goldspan.scoring.sessions import SpanRef
 from goldspan.scoring.verdict import Label
+
+_logger = logging.getLogger("goldspan.gateway")
 
 # Which goldens live traffic has covered, and which calls could not be judged: the content of `GET /coverage`.
 
@@ -121,6 +124,8 @@ class Worker:
         self.coverage = Coverage(goldens)
         self.problems = Counter[str]()
         self.released_early = Counter[str]()
+        self._is_full = False
+        """The journal accepted no request at the last tick."""
         self._past_without_golden = 0
         """Sessions without golden of engines that are gone."""
         self._goldens = goldens
@@ -134,7 +139,7 @@ class Worker:
             letters = DeadLetters(
                 settings.dead_letters, max_files=settings.dead_letter_files, max_bytes=settings.dead_letter_bytes
             )
-        self.outbox = Outbox(queue, journal, letters, self._is_open)
+        self.outbox = Outbox(queue, journal, letters, self._is_open, on_failure)
         self.tenants = TenantTable(settings, self._new_tenant_state, self._close_tenant)
         self.tenants.buffers_unread = self._buffers_unread()
 
@@ -225,11 +230,20 @@ class Worker:
 
     def commit(self, now: float) -> None:
         """Commit the changes and send what waited for that; after an error the next commit tries again."""
+        self.outbox.write_dead_letters()
         try:
-            damaged = self.outbox.commit(now - self.settings.engine.trace_retention)
-            self.problems["journal_damaged"] += damaged
-        except OSError:
+            for problem in self.outbox.commit(now - self.settings.engine.trace_retention):
+                self.problems["journal_damaged"] += 1
+                _logger.warning("%s", problem)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the changes wait for the next commit
             self.problems["journal_failed"] += 1
+            self._on_failure("journal", error)
+        if self.journal is not None:
+            self.journal.check_room()
+            reason = self.journal.not_ready_reason or ""
+            if bool(reason) != self._is_full:
+                self._is_full = bool(reason)
+                _logger.warning("%s", f"requests are refused: {reason}" if reason else "requests are accepted again")
 
     def use_goldens(self, goldens: GoldenIndex) -> None:
         """Judge by these goldens from now on."""

@@ -24,6 +24,7 @@ from goldspan.collector_processor.gateway.interfaces import (
     Retry,
     Signal,
 )
+from goldspan.collector_processor.gateway.journal.body_log import BodyGoneError
 from goldspan.collector_processor.gateway.otlp_responses import MAX_SHOWN
 from goldspan.collector_processor.gateway.prometheus import DurationHistogram
 from goldspan.collector_processor.gateway.threads import GuardedThread, OnFailure
@@ -38,17 +39,21 @@ class PendingRequest:
     headers: Headers
     size: int
     body: bytes | None
-    load: Callable[[], bytes | None] | None = None
-    """Reads the body from disk, or returns None if it is gone there. None: the body is in memory only."""
+    load: Callable[[], bytes] | None = None
+    """Reads the body from disk; raises `BodyGoneError`, or `OSError`: then it is tried again. None: it is in memory."""
     attempts: int = 0
     since: float = 0.0
     """When it was put into the queue, by the dispatcher's clock."""
     sources: object = None
     """What the sender notes once it was delivered."""
 
-    def read_body(self) -> bytes | None:
-        """Return the body, from disk if it is not in memory; None if it is gone."""
-        return self.body if self.body is not None or self.load is None else self.load()
+    def read_body(self) -> bytes:
+        """Return the body, from disk if it is not in memory. Raises `BodyGoneError`, or `OSError`: then try again."""
+        if self.body is not None:
+            return self.body
+        if self.load is None:
+            raise BodyGoneError("the request was in memory only")
+        return self.load()
 
 
 @dataclass(slots=True)
@@ -81,9 +86,14 @@ class Dispatcher:
         on_failure: OnFailure,
         outages: OutageLog | None = None,
     ) -> None:
-        """Keep at most `max_memory` bytes of bodies in memory, except bodies that are nowhere else."""
+        """Keep at most `max_memory` bytes of bodies in memory, except bodies that are nowhere else.
+
+        `on_failure` is told what raises. A body that cannot be read from disk is tried again later, and others go first.
+        """
         self._exporter = exporter
         self._on_result = on_result
+        self._unreadable: list[tuple[float, PendingRequest]] = []
+        """Requests whose bodies could not be read, and when to try again."""
         self._backoff = backoff
         self._now = now
         self._random = random
@@ -159,16 +169,25 @@ class Dispatcher:
     def _run(self) -> None:
         while (found := self._next()) is not None:
             queue, pending = found
-            self._note_result(queue, pending, self._attempt(pending))
+            result = self._attempt(pending)
+            if result is None:
+                self._try_later(queue, pending)
+            else:
+                self._note_result(queue, pending, result)
 
-    def _attempt(self, pending: PendingRequest) -> DeliveryResult:
-        """Make one attempt. What raises is reported and tried again: the request must stay in its queue."""
+    def _attempt(self, pending: PendingRequest) -> DeliveryResult | None:
+        """Make one attempt; None if the body cannot be read now. What raises is reported and tried again."""
         try:
             body = pending.read_body()
-            if body is None:
-                return Refused("the body is no longer in the journal")
-            result = self._exporter.deliver(Request(pending.signal, body, pending.headers))
+        except BodyGoneError as error:
+            self._on_failure("journal", error)
+            return Refused(f"the body can no longer be read: {error}")
         except BaseException as error:  # noqa: BLE001 - nothing may lose the request or end the thread
+            self._on_failure("journal", error)
+            return None
+        try:
+            result = self._exporter.deliver(Request(pending.signal, body, pending.headers))
+        except BaseException as error:  # noqa: BLE001 - as above
             self._on_failure("delivery", error)
             return Retry(None, describe(error)[:MAX_SHOWN])
         if self._outages is not None:
@@ -179,7 +198,7 @@ class Dispatcher:
         with self._changed:
             while not self._closed:
                 now = self._now()
-                soonest: float | None = None
+                soonest = self._put_back(now)
                 for key, queue in self._queues.items():
                     if not queue.waiting or (queue.failures and queue.busy):
                         continue
@@ -191,6 +210,24 @@ class Dispatcher:
                     soonest = min(queue.resumes, soonest or queue.resumes)
                 self._changed.wait(None if soonest is None else max(0.0, soonest - now))
             return None
+
+    def _try_later(self, queue: _TenantQueue, pending: PendingRequest) -> None:
+        with self._changed:
+            queue.busy -= 1
+            pending.attempts += 1
+            pause = self._backoff.pause(pending.attempts, None, self._random)
+            self._unreadable.append((self._now() + pause, pending))
+            self._changed.notify()
+
+    def _put_back(self, now: float) -> float | None:
+        """Put requests back into their queues if it is time to read them again; return when the next one is due."""
+        due = [pending for when, pending in self._unreadable if when <= now]
+        if due:
+            self._unreadable = [(when, pending) for when, pending in self._unreadable if when > now]
+            for pending in due:
+                self._queues.setdefault((pending.signal, pending.headers), _TenantQueue()).waiting.append(pending)
+            self._changed.notify_all()
+        return min((when for when, _ in self._unreadable), default=None)
 
     def _note_result(self, queue: _TenantQueue, pending: PendingRequest, result: DeliveryResult) -> None:
         with self._changed:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import json
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,7 +25,8 @@ from typing import Protocol
 
 from goldspan.collector_processor.gateway.deliver.dispatcher import PendingRequest
 from goldspan.collector_processor.gateway.interfaces import Delivered, DeliveryResult, Refused, Request, Signal
-from goldspan.collector_processor.gateway.journal.body_log import LogEntry
+from goldspan.collector_processor.gateway.journal.body_log import BodyGoneError, LogEntry
+from goldspan.collector_processor.gateway.journal.folder import make_private, write_private
 from goldspan.collector_processor.gateway.journal.journal import Changes, Journal, Outgoing, encode_refs
 from goldspan.collector_processor.gateway.journal.records import encode_record
 from goldspan.mappers.span_facts import Record
@@ -43,15 +44,15 @@ class DeadLetters:
     def __init__(self, folder: Path, *, max_files: int, max_bytes: int) -> None:
         """Use a folder, which is created with the first request; keep at most so many requests and bytes of bodies."""
         self._folder = folder
-        self._max_files = max_files
-        self._max_bytes = max_bytes
+        self.max_files = max_files
+        self.max_bytes = max_bytes
         self._count = 0
         self.written = 0
         self.dropped = 0
-        """Requests that were deleted, or could not be written."""
+        """Requests that were deleted, or that could not be written and read any more."""
 
     def put(self, request: Request, reason: str, now: float) -> None:
-        """Keep a request; one that cannot be written is counted as dropped."""
+        """Keep a request. Raises `OSError` if it cannot be written."""
         self._count += 1
         name = f"{now:017.6f}-{self._count:06d}-{request.signal.value}"
         reason_file = {
@@ -60,20 +61,18 @@ class DeadLetters:
             "headers": [key for key, _ in request.headers],
             "reason": reason,
         }
-        try:
-            self._folder.mkdir(parents=True, exist_ok=True)
-            (self._folder / f"{name}.json").write_text(json.dumps(reason_file, indent=2), "utf-8")
-            (self._folder / f"{name}.pb").write_bytes(request.body)
-            self.written += 1
+        make_private(self._folder, () if self.written else ("*.pb", "*.json"))
+        write_private(self._folder / f"{name}.json", json.dumps(reason_file, indent=2).encode())
+        write_private(self._folder / f"{name}.pb", request.body)
+        self.written += 1
+        with contextlib.suppress(OSError):  # the next one makes room
             self._make_room()
-        except OSError:
-            self.dropped += 1
 
     def _make_room(self) -> None:
         letters = sorted(self._folder.glob("*.pb"))
         sizes = {letter: letter.stat().st_size for letter in letters}
         total = sum(sizes.values())
-        while letters and (len(letters) > self._max_files or total > self._max_bytes):
+        while letters and (len(letters) > self.max_files or total > self.max_bytes):
             oldest = letters.pop(0)
             total -= sizes[oldest]
             oldest.unlink(missing_ok=True)
@@ -138,12 +137,16 @@ class Outbox:
         journal: Journal | None,
         dead_letters: DeadLetters | None,
         is_open: Callable[[str, str], bool],
+        on_failure: Callable[[str, Exception], object],
     ) -> None:
         """Send by `queue`; `is_open` tells of a tenant and a trace id whether the engine still keeps the trace."""
         self._queue = queue
         self._journal = journal
         self.dead_letters = dead_letters
         self._is_open = is_open
+        self._on_failure = on_failure
+        self._unwritten = deque[tuple[PendingRequest, str, float]]()
+        """Refused requests that are not written as dead letters yet, with reason and time."""
         self._bodies: dict[int, AcceptedBody] = {}
         self._touched: set[int] = set()
         self.changes = Changes()
@@ -161,6 +164,12 @@ class Outbox:
     def open_bodies(self) -> int:
         """Bodies that are not done."""
         return len(self._bodies)
+
+    @property
+    def undelivered(self) -> int:
+        """Requests, received or made, that are not delivered, or not noted as delivered in the journal."""
+        rows = 0 if self._journal is None else self._journal.outgoing_rows + len(self.changes.outgoing)
+        return len(self._bodies) + len(self.changes.done) + rows
 
     def track(self, body: AcceptedBody) -> None:
         """Keep account of a body until it is done."""
@@ -203,7 +212,7 @@ class Outbox:
         """Send a body as it came."""
         load = None
         if body.entry is not None and self._journal is not None:
-            load = functools.partial(_read_body, self._journal, body.entry)
+            load = functools.partial(self._journal.body, body.entry)
         self._queue.put(_pending(request, RequestSources(forward_of=body.number), load))
 
     def send(self, request: Request, sources: RequestSources) -> None:
@@ -251,7 +260,7 @@ class Outbox:
             sources = RequestSources(row=row.id)
             self._queue.put(PendingRequest(row.signal, row.headers, row.size, None, load, sources=sources))
 
-    def _row_loader(self, row: int) -> Callable[[], bytes | None] | None:
+    def _row_loader(self, row: int) -> Callable[[], bytes] | None:
         journal = self._journal
         return None if journal is None else functools.partial(journal.outgoing_body, row)
 
@@ -259,14 +268,45 @@ class Outbox:
 
     def note_delivery(self, pending: PendingRequest, result: DeliveryResult, now: float) -> None:
         """Note that a request was delivered, or was refused and becomes a dead letter."""
+        reason = ""
         if isinstance(result, Refused):
             self.refused[pending.signal] += 1
-            self._keep_dead_letter(pending, result.reason, now)
+            reason = result.reason
         elif isinstance(result, Delivered):
             self.delivered[pending.signal] += 1
             if result.rejected:
                 self.rejected[pending.signal] += result.rejected
-                self._keep_dead_letter(pending, f"{result.rejected} rejected: {result.message}", now)
+                reason = f"{result.rejected} rejected: {result.message}"
+        if reason and self.dead_letters is not None:
+            self._unwritten.append((pending, reason, now))
+            self.write_dead_letters()
+            if self._unwritten and pending.load is not None:
+                pending.body = None
+        else:
+            self._mark_delivered(pending)
+
+    def write_dead_letters(self) -> None:
+        """Write the dead letters that could not be written yet; until then their bodies stay in the journal.
+
+        Beyond the bounds of dead letters that are kept the oldest is dropped.
+        """
+        letters = self.dead_letters
+        while letters is not None and self._unwritten:
+            pending, reason, now = self._unwritten[0]
+            try:
+                letters.put(Request(pending.signal, pending.read_body(), pending.headers), reason, now)
+            except OSError as error:
+                self._on_failure("dead_letters", error)
+                waiting = sum(one.size for one, _, _ in self._unwritten)
+                if len(self._unwritten) <= letters.max_files and waiting <= letters.max_bytes:
+                    return
+                letters.dropped += 1
+            except BodyGoneError:
+                letters.dropped += 1
+            self._unwritten.popleft()
+            self._mark_delivered(pending)
+
+    def _mark_delivered(self, pending: PendingRequest) -> None:
         sources = pending.sources
         if not isinstance(sources, RequestSources):
             return
@@ -277,30 +317,33 @@ class Outbox:
         if sources.row is not None:
             self.changes.delivered.add(sources.row)
 
-    def _keep_dead_letter(self, pending: PendingRequest, reason: str, now: float) -> None:
-        if self.dead_letters is not None and (body := pending.read_body()) is not None:
-            self.dead_letters.put(Request(pending.signal, body, pending.headers), reason, now)
-
     # The journal.
 
-    def commit(self, retained_since: float) -> int:
+    def commit(self, retained_since: float) -> list[str]:
         """Write the changes, then send what waited for that.
 
-        Returns how many parts of the journal were found damaged. Raises `OSError` if nothing could be written; then the
-        changes and the requests wait for the next commit.
+        Returns what was found damaged in the journal. Raises `OSError` if nothing could be written: then the
+        changes wait for the next commit, and the requests are sent all the same. Their bodies are not done, so after a
+        crash they may be sent again; and a row that was delivered need not be written.
         """
         changes = self._gather()
-        damaged = 0
+        problems: list[str] = []
         if self._journal is not None and changes:
             try:
-                damaged = len(self._journal.commit(changes, retained_since))
-            except OSError:
+                problems = self._journal.commit(changes, retained_since)
+            except BaseException:
                 self.changes = changes.followed_by(self.changes)
+                for pending in self._after_commit:
+                    pending.load = None  # its row is not there to be read
+                self._send_waiting()
                 raise
+        self._send_waiting()
+        return problems
+
+    def _send_waiting(self) -> None:
         waiting, self._after_commit = self._after_commit, []
         for pending in waiting:
             self._queue.put(pending)
-        return damaged
 
     def _gather(self) -> Changes:
         for number in self._touched:
@@ -313,11 +356,5 @@ class Outbox:
         return changes
 
 
-def _pending(request: Request, sources: RequestSources, load: Callable[[], bytes | None] | None) -> PendingRequest:
+def _pending(request: Request, sources: RequestSources, load: Callable[[], bytes] | None) -> PendingRequest:
     return PendingRequest(request.signal, request.headers, len(request.body), request.body, load, sources=sources)
-
-
-def _read_body(journal: Journal, entry: LogEntry) -> bytes | None:
-    with contextlib.suppress(OSError):
-        return journal.body(entry)
-    return None

@@ -3,15 +3,18 @@
 A body is one record of a segment file. A written record survives the end of the process; with `sync` it survives power
 loss, too. Records never change. A segment is deleted when all its bodies are done and older than the retention. On the
 next start the segments are read record by record, each with a check sum: torn and damaged records are skipped and
-counted, and their file is renamed instead of deleted.
+counted, and their file is renamed instead of deleted. A segment that cannot be read now stays for the next start.
 """
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import json
 import os
 import struct
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,10 +33,16 @@ _SEGMENT_BYTES = 32 << 20
 _CHUNK = 1 << 20
 _MAX_DAMAGED_FILES = 8
 """The newest damaged segments are kept."""
+_ATTEMPTS, _PAUSE = 3, 0.05
+"""How often a segment is read at the start, and the seconds between two attempts."""
 
 
 class LogFullError(Exception):
-    """The log has no room for another body."""
+    """There is no room for another body; the message says why."""
+
+
+class BodyGoneError(Exception):
+    """What was to be delivered is no longer on disk, or no longer as it was written; the message says which."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +59,8 @@ class LogEntry:
     segment: Path
     offset: int
     """Of the first byte of the body in the segment."""
+    check: tuple[int, int]
+    """The check sum of what precedes the body, and of both."""
 
 
 @dataclass(slots=True)
@@ -62,6 +73,8 @@ class _Segment:
     """Those that are not done."""
     newest: float = 0.0
     damaged: bool = False
+    unread: bool = False
+    """Some of it could not be read, so it stays."""
 
 
 class BodyLog:
@@ -71,7 +84,6 @@ class BodyLog:
         self, folder: Path, *, max_bytes: int, sync: bool = False, segment_bytes: int = _SEGMENT_BYTES
     ) -> None:
         """Open the folder, which only this process uses. Raises `OSError` if it cannot be used."""
-        folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
         self._max_bytes = max_bytes
         self._sync = sync
@@ -86,6 +98,8 @@ class BodyLog:
         self._next = 1
         self.damaged = 0
         """Damaged stretches found on reading; each may have held several bodies."""
+        self.unread: list[str] = []
+        """The segments that could not be read, with the reason."""
 
     @property
     def size(self) -> int:
@@ -101,7 +115,10 @@ class BodyLog:
         for path in sorted(self._folder.glob("bodies-*.log")):
             segment = _Segment(path)
             self._segments.append(segment)
-            yield from self._read(segment)
+            yield from self._read_patiently(segment)
+            # Numbers rise from segment to segment, so the name of a new one is that of none.
+            most = segment.size // _HEADER.size if segment.unread else 1
+            self._next = max(self._next, _first_number(path) + most)
 
     def append(self, request: Request, received: float) -> LogEntry:
         """Write a body and, with `sync`, wait for the disk. Raises `LogFullError` or `OSError`."""
@@ -109,14 +126,14 @@ class BodyLog:
         size = _HEADER.size + len(headers) + len(request.body)
         with self._lock:
             if self.size + size > self._max_bytes:
-                raise LogFullError
-            segment = self._open(size)
+                raise LogFullError("the log of received bodies is full")
             number = self._next
             head = _HEADER.pack(
                 _MAGIC, 0, number, received, _SIGNALS.index(request.signal), len(headers), len(request.body)
             )
-            check = crc32(request.body, crc32(headers, crc32(head[_UNCHECKED:], 0)))
-            self._write(segment, [head[:4] + struct.pack("<I", check) + head[_UNCHECKED:], headers, request.body])
+            before = crc32(headers, crc32(head[_UNCHECKED:], 0))
+            check = crc32(request.body, before)
+            segment = self._write([head[:4] + struct.pack("<I", check) + head[_UNCHECKED:], headers, request.body])
             offset = segment.size + _HEADER.size + len(headers)
             segment.size += size
             segment.numbers.add(number)
@@ -126,67 +143,104 @@ class BodyLog:
             self._written += 1
             mine = self._written
         if self._sync:
-            self._sync_up_to(mine)
-        return LogEntry(number, request.signal, request.headers, received, len(request.body), segment.path, offset)
+            try:
+                self._sync_up_to(mine)
+            except OSError:
+                segment.waiting.discard(number)  # it is not acknowledged, so the client sends it again
+                raise
+        return LogEntry(
+            number,
+            request.signal,
+            request.headers,
+            received,
+            len(request.body),
+            segment.path,
+            offset,
+            (before, check),
+        )
 
     def body(self, entry: LogEntry) -> bytes:
-        """Read a body. Raises `OSError` if it is gone."""
-        with entry.segment.open("rb") as file:
-            file.seek(entry.offset)
-            body = file.read(entry.size)
-        if len(body) != entry.size:
-            raise OSError(f"{entry.segment.name} is shorter than it was")
+        """Read a body. Raises `BodyGoneError` if its file is gone, or `OSError`: then try again."""
+        try:
+            with entry.segment.open("rb") as file:
+                file.seek(entry.offset)
+                body = file.read(entry.size)
+                left = os.fstat(file.fileno()).st_size - entry.offset
+        except FileNotFoundError:
+            raise BodyGoneError(f"{entry.segment} is gone") from None
+        if left < entry.size:
+            raise BodyGoneError(f"{entry.segment} is shorter than it was")
+        before, check = entry.check
+        if crc32(body, before) != check:
+            raise OSError(errno.EIO, "found other bytes than were written", str(entry.segment))
         return body
 
-    def done(self, numbers: set[int], before: float) -> list[int]:
+    def done(self, numbers: set[int], before: float, *, tight: bool = False) -> list[int]:
         """Note which bodies are done; delete segments in which all are and all were received `before` a time.
 
-        Returns the numbers of the deleted bodies.
+        Where room is `tight`, done bodies are not kept until that time. Returns the numbers of the deleted bodies.
         """
         with self._lock:
             for segment in self._segments:
                 segment.waiting -= numbers
-            tight = self.size > self._max_bytes // 2  # then done bodies are not kept for the retention
-            old = [one for one in self._segments if not one.waiting and (tight or one.newest < before)]
+            tight = tight or self.size > self._max_bytes // 2
+            old = [one for one in self._segments if not (one.waiting or one.unread) and (tight or one.newest < before)]
             return self._delete(old, tight=tight)
 
     def close(self) -> None:
         """Close the file that is being written."""
         with self._lock:
-            if self._file is not None:
-                os.close(self._file)
-                self._file = None
+            self._close()
+
+    def _close(self) -> None:
+        if self._file is not None:
+            file, self._file = self._file, None
+            with contextlib.suppress(OSError):
+                os.close(file)
 
     def _open(self, size: int) -> _Segment:
         """Return the segment to write to: a new one if the last is full or of an earlier process."""
         if self._file is not None and self._segments[-1].size + size <= self._segment_bytes:
             return self._segments[-1]
         path = self._folder / f"bodies-{self._next:016d}.log"
+        if self._file is not None and self._sync:
+            os.fdatasync(self._file)
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_TRUNC, 0o600)
-        if self._file is not None:
+        try:
             if self._sync:
-                os.fdatasync(self._file)
-            os.close(self._file)
-        if self._sync:
-            folder = os.open(self._folder, os.O_RDONLY)
-            os.fsync(folder)
-            os.close(folder)
+                _sync_folder(self._folder)
+        except OSError:
+            os.close(file)
+            raise
+        self._close()
         self._file = file
+        self._segments = [one for one in self._segments if one.path != path]  # one that was given up empty
         self._segments.append(_Segment(path))
         return self._segments[-1]
 
-    def _write(self, segment: _Segment, parts: list[bytes]) -> None:
-        file = cast("int", self._file)
+    def _write(self, parts: list[bytes]) -> _Segment:
+        """Append to the newest segment, or to a new one if the system lets that one grow no more."""
         total = sum(map(len, parts))
+        segment = self._open(total)
+        file, whole = cast("int", self._file), segment.size
         try:
             written = os.writev(file, parts)
             if written < total:
                 rest = b"".join(parts)
                 while written < total:
                     written += os.write(file, rest[written:])
-        except OSError:
-            os.ftruncate(file, segment.size)  # a torn record would cost the reader a search for the next one
-            raise
+        except OSError as error:
+            try:
+                os.ftruncate(file, whole)  # a torn record would cost the reader a search for the next one
+            except OSError:
+                self._file = None  # the next record begins a new segment
+                with contextlib.suppress(OSError):
+                    os.close(file)
+            if error.errno != errno.EFBIG or not whole:
+                raise
+            self._close()
+            return self._write(parts)
+        return segment
 
     def _sync_up_to(self, number: int) -> None:
         """Wait for the disk; threads that wait at the same time share one wait."""
@@ -201,6 +255,24 @@ class BodyLog:
                 os.close(file)
             self._synced = written
 
+    def _read_patiently(self, segment: _Segment) -> list[LogEntry]:
+        """Return the bodies in a segment; after several errors those before the place that cannot be read."""
+        for attempt in range(_ATTEMPTS):
+            entries: list[LogEntry] = []
+            damaged, segment.damaged, segment.unread = self.damaged, False, False
+            try:
+                for entry in self._read(segment):
+                    entries.append(entry)  # noqa: PERF402 - an error leaves those before it
+            except OSError as error:
+                segment.unread = True
+                if attempt + 1 < _ATTEMPTS:
+                    self.damaged = damaged
+                    time.sleep(_PAUSE)
+                    continue
+                self.unread.append(f"{segment.path}: {error.strerror or error}")
+            return entries
+        return []  # pragma: no cover - the last attempt returns
+
     def _read(self, segment: _Segment) -> Iterator[LogEntry]:
         with segment.path.open("rb") as file:
             segment.size = os.fstat(file.fileno()).st_size
@@ -208,6 +280,9 @@ class BodyLog:
             while at + _HEADER.size <= segment.size:
                 file.seek(at)
                 entry, end = _entry_at(file.read(_HEADER.size), file, segment, at)
+                if entry is None:  # a read may fail where the next one does not
+                    file.seek(at)
+                    entry, end = _entry_at(file.read(_HEADER.size), file, segment, at)
                 if entry is None:
                     segment.damaged = True
                     self.damaged += 1
@@ -226,20 +301,38 @@ class BodyLog:
     def _delete(self, segments: list[_Segment], *, tight: bool) -> list[int]:
         deleted: list[int] = []
         for segment in segments:
-            if self._segments and segment is self._segments[-1] and self._file is not None:
+            if segment is self._segments[-1] and self._file is not None:
                 if segment.size < self._segment_bytes and not tight:
                     continue  # still written to
-                os.close(self._file)
-                self._file = None
-            if segment.damaged:
-                segment.path.replace(segment.path.with_suffix(".damaged"))
-                for old in sorted(self._folder.glob("bodies-*.damaged"))[:-_MAX_DAMAGED_FILES]:
-                    old.unlink(missing_ok=True)
-            else:
-                segment.path.unlink(missing_ok=True)
+                self._close()
+            try:
+                if segment.damaged:
+                    segment.path.replace(segment.path.with_suffix(".damaged"))
+                    for old in sorted(self._folder.glob("bodies-*.damaged"))[:-_MAX_DAMAGED_FILES]:
+                        old.unlink(missing_ok=True)
+                else:
+                    segment.path.unlink(missing_ok=True)
+            except FileNotFoundError:
+                pass
+            except OSError:
+                continue  # the next call tries again
             self._segments.remove(segment)
             deleted += segment.numbers
         return deleted
+
+
+def _sync_folder(folder: Path) -> None:
+    file = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)
+
+
+def _first_number(path: Path) -> int:
+    """Return the number in a segment's name, which is that of its first body."""
+    digits = path.stem.rpartition("-")[2]
+    return int(digits) if digits.isdecimal() else 0
 
 
 def _entry_at(head: bytes, file: IO[bytes], segment: _Segment, at: int) -> tuple[LogEntry | None, int]:
@@ -251,11 +344,13 @@ def _entry_at(head: bytes, file: IO[bytes], segment: _Segment, at: int) -> tuple
     if magic != _MAGIC or signal >= len(_SIGNALS) or end > segment.size:
         return None, at
     content = file.read(headers_size + body_size)
-    if crc32(content, crc32(head[_UNCHECKED:], 0)) != check:
+    before = crc32(content[:headers_size], crc32(head[_UNCHECKED:], 0))
+    if crc32(content[headers_size:], before) != check:
         return None, at
     pairs: list[list[str]] = json.loads(content[:headers_size])
     headers = tuple((name, value) for name, value in pairs)
-    return LogEntry(number, _SIGNALS[signal], headers, received, body_size, segment.path, start), end
+    entry = LogEntry(number, _SIGNALS[signal], headers, received, body_size, segment.path, start, (before, check))
+    return entry, end
 
 
 def _next_magic(file: IO[bytes], start: int) -> int:

@@ -5,22 +5,27 @@ in transactions: which bodies are done, which requests wait to be delivered, the
 given for each session, and tombstones. A body becomes done in the transaction that writes its call records: after a
 crash either the body is read again or its call records are there.
 
-A damaged database is renamed and a new one begun. If the disk is full, the changes wait for the next commit.
+A part of `max_bytes` is reserved for that database. While the disk is full, no body is accepted, the reserve is given
+up, and changes that still cannot be written wait for the next commit.
 """
 
 from __future__ import annotations
 
-import contextlib
+import errno
 import json
 import os
-import sqlite3
 import threading
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import msgspec
+
 from goldspan.collector_processor.gateway.interfaces import Headers, Request, Signal
 from goldspan.collector_processor.gateway.journal.body_log import BodyLog, LogEntry, LogFullError
+from goldspan.collector_processor.gateway.journal.database import COLUMNS, Database, Row, size_of, with_sum
+from goldspan.collector_processor.gateway.journal.folder import Reserve, make_private
 from goldspan.collector_processor.gateway.journal.records import SCHEMA
 from goldspan.scoring.sessions import SpanRef
 
@@ -29,18 +34,13 @@ try:
 except ImportError:  # pragma: no cover - Windows: the folder is not guarded against a second process
     fcntl = None  # type: ignore[assignment]
 
-_TABLES = """
-create table if not exists meta (key text primary key, value text) without rowid;
-create table if not exists done (number integer primary key);
-create table if not exists parts (number integer primary key, rest integer, spans blob);
-create table if not exists outgoing (id integer primary key, signal text, headers text, body blob);
-create table if not exists records (id integer primary key, tenant text, trace text, at real, record blob);
-create index if not exists records_by_trace on records (tenant, trace);
-create table if not exists sessions (tenant text, session text, state blob, primary key (tenant, session));
-create table if not exists tombstones (tenant text, trace text, at real, spans blob, primary key (tenant, trace));
-"""
-_CACHE_KIB = 8192
-_CHECKPOINT_PAGES = 4096
+_FILES = ("lock", "state.db*", "bodies-*", "reserve", "unreadable-rows.jsonl")
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+_LARGEST_RESERVE, _LARGEST_CHECKPOINT, _LARGEST_SEGMENT = 16 << 20, 16 << 20, 32 << 20
+_PACKED = b"\x01"
+"""The first byte of ids of spans as they are encoded now."""
+_CHECK_INTERVAL = 1.0
+"""Seconds between two looks whether a full disk has room again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +95,9 @@ class Changes:
             self.records.setdefault(key, []).extend(rows)
         self.sessions.update(newer.sessions)
         self.tombstones.update(newer.tombstones)
+        for number in self.delivered & self.outgoing.keys():  # none of them is on disk
+            del self.outgoing[number]
+            self.delivered.discard(number)
         return self
 
 
@@ -120,91 +123,174 @@ class Journal:
 
     def __init__(self, folder: Path, *, max_bytes: int, full_sync: bool = False) -> None:
         """Open a folder. Raises `OSError` if another process uses it or it cannot be written."""
-        folder.mkdir(parents=True, exist_ok=True)
+        make_private(folder, _FILES)
         self._folder = folder
         self._lock_file = _locked(folder / "lock")
-        self._full_sync = full_sync
+        try:
+            self._open(max_bytes, full_sync=full_sync)
+        except BaseException:
+            os.close(self._lock_file)
+            raise
+
+    def _open(self, max_bytes: int, *, full_sync: bool) -> None:
+        folder = self._folder
         self._max_bytes = max_bytes
-        self._log = BodyLog(folder, max_bytes=max_bytes, sync=full_sync)
+        sizes = sum(size_of(one) for pattern in _FILES for one in folder.glob(pattern))
+        room = min(max_bytes, sizes + _free_bytes(folder))
+        self._log = BodyLog(
+            folder, max_bytes=max_bytes, sync=full_sync, segment_bytes=min(_LARGEST_SEGMENT, room // 16)
+        )
+        self._reserve = Reserve(folder / "reserve", min(_LARGEST_RESERVE, room // 32))
+        self._reserved = self._reserve.size
+        self._full: str | None = None
+        """Why the disk is full; None while it is not."""
+        self._over_bound = ""
+        """Why no further body is accepted although the disk is not full; empty if one is."""
+        self._checked_at = 0.0
+        self._deleted: list[int] = []
+        """Bodies whose segments were deleted."""
         self._database_lock = threading.Lock()
+        self._database = self._opened_database(min(_LARGEST_CHECKPOINT, room // 32), full_sync=full_sync)
         self._outgoing_sizes: dict[int, int] = {}
-        self._outgoing_bytes = 0
-        self._problems: list[str] = []
-        self._database = self._open()
         self.next_outgoing = 1
+        self.check_room(now=True)
+
+    def _opened_database(self, checkpoint_bytes: int, *, full_sync: bool) -> Database:
+        try:
+            return Database(self._folder, full_sync=full_sync, checkpoint_bytes=checkpoint_bytes)
+        except OSError:
+            if not self._reserved:
+                raise
+            self._give_up_reserve("it could not be opened")
+            return Database(self._folder, full_sync=full_sync, checkpoint_bytes=checkpoint_bytes)
+
+    @property
+    def folder(self) -> Path:
+        """Where it is."""
+        return self._folder
 
     @property
     def size(self) -> int:
-        """Bytes of bodies and of requests that wait to be delivered."""
-        return self._log.size + self._outgoing_bytes
+        """Bytes on disk: of bodies, of the database, and reserved ones."""
+        return self._log.size + self._database.size + self._reserved
+
+    @property
+    def outgoing_rows(self) -> int:
+        """Requests in the database that wait to be delivered."""
+        return len(self._outgoing_sizes)
+
+    @property
+    def not_ready_reason(self) -> str | None:
+        """Why no request can be accepted now, or None."""
+        reason = self._full or self._over_bound
+        return f"{self._folder}: {reason}" if reason else None
+
+    @property
+    def _is_tight(self) -> bool:
+        """So much room is taken that done bodies are not kept."""
+        return self._full is not None or self.size > self.bound // 3 * 2
+
+    @property
+    def bound(self) -> int:
+        """Beyond this size no body is accepted: the rest is for the database, which may have to hold some of them."""
+        return min(self._max_bytes, self.size + _free_bytes(self._folder)) // 4 * 3
 
     def recover(self, before: float) -> RecoveredState:
         """Read what is there; call it once, first. Done bodies that were received `before` a time are left out."""
         found = RecoveredState()
-        try:
+        with self._database_lock:
             done = self._recover_tables(found)
-        except sqlite3.DatabaseError as error:
-            found = RecoveredState()
-            self._begin_anew(error)
-            done = set[int]()
         for entry in self._log.read_all(max(done, default=0)):
             if entry.number not in done:
                 found.bodies.append(entry)
             elif entry.received >= before:
                 found.retained.append(entry)
+        if self._database.is_new and found.bodies:
+            found.problems.append(
+                f"{self._database.path} was missing or empty: bodies not known to be delivered are delivered again"
+            )
         if self._log.damaged:
-            self._problems.append(
+            found.problems.append(
                 f"{self._log.damaged} places in the log of received bodies were torn or damaged; what could be read "
                 "was, and the files are kept as *.damaged when they are no longer needed"
             )
-        self._log.done(done, before)
+        found.problems += [f"{one}: read again at the next start" for one in self._log.unread]
+        self._deleted += self._log.done(done, before)
         self._outgoing_sizes = {one.id: one.size for one in found.outgoing}
-        self._outgoing_bytes = sum(self._outgoing_sizes.values())
         self.next_outgoing = max(self._outgoing_sizes, default=0) + 1
-        found.problems, self._problems = self._problems, []
+        found.problems += self._take_problems()
         return found
 
     def append(self, request: Request, received: float) -> LogEntry:
         """Write a received body; returns once it is durable. Raises `LogFullError` or `OSError`."""
-        if self.size + len(request.body) > self._max_bytes:
-            raise LogFullError
-        return self._log.append(request, received)
+        if self._full is not None:
+            raise LogFullError(self._full)
+        if self.size + len(request.body) > (bound := self.bound):
+            limit = "`journal.max_bytes`" if bound == self._max_bytes // 4 * 3 else "free space on its disk"
+            self._over_bound = f"the journal has {self.size:,} bytes, as many as its {limit} allows"
+            raise LogFullError(self._over_bound)
+        try:
+            entry = self._log.append(request, received)
+        except OSError as error:
+            if error.errno in _NO_ROOM:
+                self._full = str(error.strerror)
+            raise
+        self._over_bound = ""
+        return entry
 
     def body(self, entry: LogEntry) -> bytes:
-        """Read a body. Raises `OSError` if it is gone."""
+        """Read a body. Raises `BodyGoneError` if it is gone, or `OSError`: then try again."""
         return self._log.body(entry)
 
-    def outgoing_body(self, number: int) -> bytes | None:
-        """Read a request that waits to be delivered; None if it is gone."""
+    def outgoing_body(self, number: int) -> bytes:
+        """Read a request that waits to be delivered. Raises `BodyGoneError` if it is gone, or `OSError`."""
         with self._database_lock:
-            try:
-                row = self._database.execute("select body from outgoing where id = ?", (number,)).fetchone()
-            except sqlite3.Error:
-                return None
-        return None if row is None else bytes(row[0])
+            return self._database.body(number)
 
     def commit(self, changes: Changes, retained_since: float) -> list[str]:
         """Write changes in one transaction, then delete bodies that are no longer needed.
 
         Returns what was found damaged. Raises `OSError` if nothing was written; keep the changes then.
         """
+        statements = _statements(changes, self._deleted)
         with self._database_lock:
             try:
-                self._write(changes)
-            except sqlite3.OperationalError as error:
-                raise OSError(f"the journal's database cannot be written: {error}") from error
-            except sqlite3.DatabaseError as error:
-                self._begin_anew(error)
-                self._write(changes)
+                self._database.execute(statements)
+            except OSError as error:
+                self._give_up_reserve(str(error))
+                self._database.shrink(wholly=True)
+                try:
+                    self._database.execute(statements)
+                except OSError:
+                    if not self._make_room_without_database(changes):
+                        raise
+                    self._database.shrink(wholly=True)
+                    self._database.execute(statements)
+        self._deleted.clear()
         self._outgoing_sizes.update((number, len(request.body)) for number, request in changes.outgoing.items())
         for number in changes.delivered:
             self._outgoing_sizes.pop(number, None)
-        self._outgoing_bytes = sum(self._outgoing_sizes.values())
-        if deleted := self._log.done(changes.done, retained_since):
-            with self._database_lock, contextlib.suppress(sqlite3.Error):
-                self._database.executemany("delete from done where number = ?", ((one,) for one in deleted))
-        problems, self._problems = self._problems, []
-        return problems
+        self._deleted += self._log.done(changes.done, retained_since, tight=self._is_tight)
+        return self._take_problems()
+
+    def check_room(self, *, now: bool = False) -> None:
+        """Reserve room again once the disk has some, and note whether bodies can be accepted."""
+        if self._over_bound and self.size <= self.bound // 8 * 7:
+            self._over_bound = ""
+        if not now and time.monotonic() - self._checked_at < _CHECK_INTERVAL:
+            return
+        self._checked_at = time.monotonic()
+        if self._is_tight:
+            self._deleted += self._log.done(set(), 0.0, tight=True)
+        with self._database_lock:
+            self._database.shrink(wholly=self._full is not None)
+        if self._full is None and self._reserved:
+            return
+        if self._reserve.take():
+            self._full = None
+        elif self._full is None:
+            self._full = "there is no room for what the database may have to write"
+        self._reserved = self._reserve.size
 
     def close(self) -> None:
         """Close all files. The next process recovers from them."""
@@ -213,116 +299,109 @@ class Journal:
             self._database.close()
         os.close(self._lock_file)
 
-    def _write(self, changes: Changes) -> None:
-        run = self._database.executemany
-        self._database.execute("begin immediate")
-        try:
-            run("insert or ignore into done values (?)", _rows(changes.done))
-            run(
-                "insert or replace into parts values (?, ?, ?)",
-                [(number, *part) for number, part in changes.parts.items() if number not in changes.done],
-            )
-            run("delete from parts where number = ?", _rows(changes.done))
-            run(
-                "insert or replace into outgoing values (?, ?, ?, ?)",
-                [
-                    (number, request.signal.value, json.dumps(request.headers), request.body)
-                    for number, request in changes.outgoing.items()
-                    if number not in changes.delivered
-                ],
-            )
-            run("delete from outgoing where id = ?", _rows(changes.delivered))
-            run("delete from records where tenant = ? and trace = ?", list(changes.closed))
-            run(
-                "insert into records (tenant, trace, at, record) values (?, ?, ?, ?)",
-                [(*key, *row) for key, rows in changes.records.items() for row in rows],
-            )
-            run(
-                "insert or replace into sessions values (?, ?, ?)",
-                [(*key, state) for key, state in changes.sessions.items() if state is not None],
-            )
-            run(
-                "delete from sessions where tenant = ? and session = ?",
-                [key for key, state in changes.sessions.items() if state is None],
-            )
-            run(
-                "insert or replace into tombstones values (?, ?, ?, ?)",
-                [(*key, *stone) for key, stone in changes.tombstones.items() if stone is not None],
-            )
-            run(
-                "delete from tombstones where tenant = ? and trace = ?",
-                [key for key, stone in changes.tombstones.items() if stone is None],
-            )
-            self._database.execute("commit")
-        except BaseException:
-            with contextlib.suppress(sqlite3.Error):
-                self._database.execute("rollback")
-            raise
+    def _make_room_without_database(self, changes: Changes) -> bool:
+        """Delete bodies whose end the full disk does not let us note, if nothing of them waits to be written.
+
+        A crash before that is noted costs call records of open runs, and no span.
+        """
+        if changes.outgoing.keys() - changes.delivered:
+            return False
+        deleted = self._log.done(changes.done, 0.0, tight=True)
+        self._deleted += deleted
+        return bool(deleted)
+
+    def _give_up_reserve(self, reason: str) -> None:
+        self._full = reason
+        self._reserve.give_up()
+        self._reserved = 0
+
+    def _take_problems(self) -> list[str]:
+        problems, self._database.problems = self._database.problems, []
+        return problems
 
     def _recover_tables(self, found: RecoveredState) -> set[int]:
-        rows = self._database.execute
-        found.outgoing = [
-            Outgoing(number, Signal(signal), _headers(headers), size)
-            for number, signal, headers, size in rows(
-                "select id, signal, headers, length(body) from outgoing order by id"
-            )
-        ]
-        found.parts = {number: (bool(rest), spans) for number, rest, spans in rows("select * from parts")}
-        found.records = list(rows("select tenant, trace, at, record from records order by at, id"))
-        found.sessions = list(rows("select tenant, session, state from sessions"))
-        found.tombstones = list(rows("select tenant, trace, at, spans from tombstones order by at"))
-        return {number for (number,) in rows("select number from done")}
-
-    def _open(self) -> sqlite3.Connection:
-        try:
-            return self._connect()
-        except sqlite3.OperationalError as error:
-            raise OSError(f"{self._path} cannot be opened: {error}") from error
-        except sqlite3.DatabaseError as error:
-            self._rename_damaged(error)
-            return self._connect()
-
-    def _connect(self) -> sqlite3.Connection:
-        database = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False)
-        try:
-            run = database.execute
-            run("pragma journal_mode = wal")
-            run(f"pragma synchronous = {'full' if self._full_sync else 'normal'}")
-            run(f"pragma cache_size = -{_CACHE_KIB}")
-            run(f"pragma wal_autocheckpoint = {_CHECKPOINT_PAGES}")
-            database.executescript(_TABLES)
-            row = run("select value from meta where key = 'schema'").fetchone()
-            if row is not None and row[0] != SCHEMA:
-                run("delete from records")
-                self._problems.append(
-                    "the call records were written by another version of goldspan and were left out: runs that were "
-                    "open are judged without their earlier turns"
+        database = self._database
+        found.parts = {number: (bool(rest), spans) for number, rest, spans in database.read("parts", "number")}
+        unusable: list[int] = []
+        for number, signal, headers, size in database.read("outgoing", "id"):
+            try:
+                found.outgoing.append(Outgoing(number, Signal(signal), _headers(headers), size))
+            except (ValueError, msgspec.MsgspecError):
+                unusable.append(number)
+        database.set_aside("outgoing", unusable)
+        found.records = list(database.read("records", "at, id"))
+        found.sessions = list(database.read("sessions", "rowid"))
+        found.tombstones = list(database.read("tombstones", "at"))
+        for table in ("records", "sessions", "tombstones"):
+            rows = getattr(found, table)
+            if bad := {tenant for tenant in {row[0] for row in rows} if not _is_tenant(tenant)}:
+                setattr(found, table, [row for row in rows if row[0] not in bad])
+                database.problems.append(f"rows of the table `{table}` name no tenant and were left out")
+        if database.meta("schema", SCHEMA) not in (None, SCHEMA):
+            database.execute([("delete from records", [()])])
+            if found.records:
+                database.problems.append(
+                    f"{len(found.records)} call records were written by another version of goldspan and were left "
+                    "out: runs that were open are judged without their earlier turns"
                 )
-            run("insert or replace into meta values ('schema', ?)", (SCHEMA,))
-        except BaseException:
-            database.close()
-            raise
-        return database
+            found.records = []
+        return {number for (number,) in database.read("done", "number")}
 
-    def _begin_anew(self, error: sqlite3.DatabaseError) -> None:
-        self._database.close()
-        self._rename_damaged(error)
-        self._database = self._connect()
 
-    def _rename_damaged(self, error: sqlite3.DatabaseError) -> None:
-        kept = self._path.with_suffix(".db.damaged")
-        for ending in ("", "-wal", "-shm"):
-            part = self._path.with_name(self._path.name + ending)
-            if part.exists():
-                part.replace(kept.with_name(kept.name + ending))
-        self._problems.append(
-            f"{self._path} is damaged ({error}); it was kept as {kept.name} and begun anew. Runs that were open are "
-            "judged without their earlier turns, and bodies not known to be delivered are delivered again"
-        )
+def _statements(changes: Changes, deleted: Iterable[int]) -> list[tuple[str, list[Row]]]:
+    """Return what a transaction does for these changes."""
 
-    @property
-    def _path(self) -> Path:
-        return self._folder / "state.db"
+    def put(table: str, rows: Iterable[Row]) -> tuple[str, list[Row]]:
+        names = ", ".join(name for name, _ in COLUMNS[table])
+        marks = ", ".join("?" * (len(COLUMNS[table]) + 1))
+        return f"insert or replace into {table} ({names}, sum) values ({marks})", [with_sum(row) for row in rows]
+
+    def remove(table: str, keys: str, rows: Iterable[Row]) -> tuple[str, list[Row]]:
+        return f"delete from {table} where {keys}", list(rows)
+
+    def by_number(numbers: Iterable[int]) -> Iterable[Row]:
+        return ((number,) for number in numbers)
+
+    statements = [
+        remove("done", "number = ?", by_number(deleted)),
+        put("done", by_number(changes.done)),
+        put(
+            "parts",
+            ((one, int(rest), spans) for one, (rest, spans) in changes.parts.items() if one not in changes.done),
+        ),
+        remove("parts", "number = ?", by_number(changes.done)),
+        put(
+            "outgoing",
+            (
+                (number, request.signal.value, json.dumps(request.headers), request.body)
+                for number, request in changes.outgoing.items()
+                if number not in changes.delivered
+            ),
+        ),
+        remove("outgoing", "id = ?", by_number(changes.delivered)),
+        remove("records", "tenant = ? and trace = ?", changes.closed),
+        put(
+            "records",
+            ((*key, float(at), record) for key, rows in changes.records.items() for at, record in rows),
+        ),
+        put(
+            "sessions",
+            ((key[0], _text(key[1]), state) for key, state in changes.sessions.items() if state is not None),
+        ),
+        remove(
+            "sessions",
+            "tenant = ? and session = ?",
+            ((key[0], _text(key[1])) for key, state in changes.sessions.items() if state is None),
+        ),
+        put(
+            "tombstones",
+            ((*key, float(one[0]), one[1]) for key, one in changes.tombstones.items() if one is not None),
+        ),
+        remove(
+            "tombstones", "tenant = ? and trace = ?", (key for key, one in changes.tombstones.items() if one is None)
+        ),
+    ]
+    return [(query, rows) for query, rows in statements if rows]
 
 
 def _locked(path: Path) -> int:
@@ -336,20 +415,50 @@ def _locked(path: Path) -> int:
     return file
 
 
-def _rows(numbers: Iterable[int]) -> list[tuple[int]]:
-    return [(number,) for number in numbers]
-
-
 def encode_refs(refs: Iterable[SpanRef]) -> bytes:
-    """Return the ids of spans as `Changes.parts` keeps them; spans with ids of another length are left out."""
-    ids = (ref.trace_id + ref.span_id for ref in refs)
-    return b"".join([bytes.fromhex(both) for both in ids if len(both) == 48])
+    """Return the ids of spans as `Changes.parts` keeps them: those of the usual lengths, then the others."""
+    usual: list[bytes] = []
+    others: list[tuple[str, str]] = []
+    for ref in refs:
+        if len(ref.trace_id) == 32 and len(ref.span_id) == 16:
+            usual.append(bytes.fromhex(ref.trace_id + ref.span_id))
+        else:
+            others.append((ref.trace_id, ref.span_id))
+    return _PACKED + msgspec.msgpack.encode((b"".join(usual), others))
 
 
-def decode_refs(ids: bytes) -> set[SpanRef]:
-    """Return the spans whose ids `encode_refs` wrote."""
-    return {SpanRef(ids[at : at + 16].hex(), ids[at + 16 : at + 24].hex()) for at in range(0, len(ids), 24)}
+def decode_refs(encoded: bytes) -> set[SpanRef]:
+    """Return the spans whose ids `encode_refs` wrote. Raises `ValueError` if they are none."""
+    try:
+        usual, others = msgspec.msgpack.decode(encoded[1:], type=tuple[bytes, list[tuple[str, str]]])
+    except msgspec.MsgspecError as error:
+        if len(encoded) % 24:
+            raise ValueError(f"found no ids of spans: {error}") from error
+        usual, others = encoded, []  # as earlier versions wrote them
+    ids = {SpanRef(usual[at : at + 16].hex(), usual[at + 16 : at + 24].hex()) for at in range(0, len(usual), 24)}
+    return ids | {SpanRef(*one) for one in others}
 
 
 def _headers(text: str) -> Headers:
-    return tuple((name, value) for name, value in json.loads(text))
+    return tuple(msgspec.json.decode(text, type=list[tuple[str, str]]))
+
+
+def _text(text: str) -> str:
+    """Return text that SQLite can store: half of a character becomes its escape."""
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def _is_tenant(name: str) -> bool:
+    try:
+        _headers(name)
+    except (msgspec.MsgspecError, UnicodeError):
+        return False
+    return True
+
+
+def _free_bytes(folder: Path) -> int:
+    try:
+        disk = os.statvfs(folder)
+    except (AttributeError, OSError):
+        return 1 << 60
+    return disk.f_bavail * disk.f_frsize

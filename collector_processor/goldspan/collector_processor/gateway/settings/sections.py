@@ -255,7 +255,7 @@ class JournalSection(Section):
     sync: Literal["normal", "full"] = "normal"
     """`normal` survives the end of the process. `full` survives power loss, and waits for the disk at every request."""
     max_bytes: Size = 1 << 30
-    """Size on disk. Beyond it requests are answered with 503 and Retry-After."""
+    """Size on disk. From three quarters of it requests are answered with 503 and Retry-After."""
     max_memory: Size = 128 << 20
     """Bodies in memory that wait for delivery. Without a journal, all bodies that may wait."""
     max_backlog: Size = 64 << 20
