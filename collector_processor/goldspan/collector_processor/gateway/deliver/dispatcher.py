@@ -88,7 +88,7 @@ class Dispatcher:
     ) -> None:
         """Keep at most `max_memory` bytes of bodies in memory, except bodies that are nowhere else.
 
-        `on_failure` is told what raises. A body that cannot be read from disk is tried again later, and others go first.
+        `on_failure` is told what raises. A body that cannot be read from disk is tried again later, after others.
         """
         self._exporter = exporter
         self._on_result = on_result
