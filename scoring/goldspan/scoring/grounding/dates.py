@@ -1,0 +1,212 @@
+"""Dates and times in a text: read from the formats that people and tools write, and told by relative words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import date, timedelta
+from typing import NamedTuple
+
+_MONTHS = {
+    name: number
+    for number, names in enumerate(
+        ("january jan", "february feb", "march mar", "april apr", "may", "june jun", "july jul", "august aug",
+         "september sept sep", "october oct", "november nov", "december dec"), 1,
+    )
+    for name in names.split()
+}  # fmt: skip
+WEEKDAYS = {
+    name: number
+    for number, names in enumerate(
+        ("monday mon", "tuesday tues tue", "wednesday wed", "thursday thurs thur thu", "friday fri", "saturday sat", "sunday sun")
+    )
+    for name in names.split()
+}
+_MONTH = "(?P<month>" + "|".join(sorted(_MONTHS, key=len, reverse=True)) + r")(?![^\W\d_])\.?"
+_ISO = re.compile(r"(?<!\d)(?P<year>\d{4})[-/.](?P<month>\d{1,2})[-/.](?P<day>\d{1,2})(?!\d)")
+_NUMBER_YEAR = re.compile(r"(?<![\d/.-])(?P<month>\d{1,2})[-/](?P<year>\d{4})(?![\d/-])")
+_YEAR_NUMBER = re.compile(r"(?<![\d/.-])(?P<year>(?:19|20)\d\d)[-/](?P<month>\d{1,2})(?![\d/-])")
+_COMPACT = re.compile(r"(?<!\d)(?P<year>(?:19|20)\d\d)(?P<month>[01]\d)(?P<day>[0-3]\d)(?!\d)")
+_SLASHES = re.compile(r"(?<![\d/.-])(?P<one>\d{1,2})[-/.](?P<other>\d{1,2})(?:[-/.](?P<year>\d{4}|\d{2}))?(?![\d/-])")
+_MONTH_DAY = re.compile(_MONTH + r"\s*(?:the\s+)?(?P<day>\d{1,2})(?:st|nd|rd|th)?\b(?:,?\s*(?:of\s+|in\s+)?(?P<year>\d{4})\b)?")
+_DAY_MONTH = re.compile(
+    r"(?<![\d:])(?P<day>\d{1,2})(?:st|nd|rd|th)?\s*(?:day\s+)?(?:of\s+)?[-\s]?" + _MONTH + r"[-\s,]*(?:of\s+)?(?P<year>\d{4})?\b"
+)
+_MONTH_YEAR = re.compile(_MONTH + r"\s*,?\s*(?:of\s+|in\s+)?(?P<year>\d{4})\b")
+_MONTH_ALONE = re.compile(r"\b" + _MONTH)
+_DAY_LIST = re.compile(r"\b(\d{1,2})(?:st|nd|rd|th)\b")
+_TIME = re.compile(
+    r"(?<![\d:.])(?P<hour>\d{1,2})(?:[:.h](?P<minute>\d{2}))?(?::(?P<second>\d{2}))?(?:\.\d+)?\s*(?P<half>[ap]\.?\s?m\b\.?)?"
+)
+_PART_OF_DAY = re.compile(r"\s*(?:o'?clock|(?:in the|at|this) (?:morning|afternoon|evening|night))\b")
+_QUARTERS = re.compile(r"\b(half|quarter)\s+(past|to)\s+(\w+)")
+_NAMED_TIMES = {"noon": (12, 0), "midday": (12, 0), "midnight": (0, 0)}
+_HOURS = {
+    name: hour
+    for hour, name in enumerate("one two three four five six seven eight nine ten eleven twelve".split(), 1)
+}
+_HOUR_WORD = re.compile(
+    r"\b(" + "|".join(_HOURS) + r")\s*(?:(thirty|fifteen|forty[- ]five)\s*)?(o'?clock|[ap]\.?\s?m\b|in the (?:morning|afternoon|evening)|at night)"
+)
+
+
+class Day(NamedTuple):
+    """A date, or what a text says of one: 0 stands for a year or day that it does not say."""
+
+    year: int
+    month: int
+    day: int
+
+    def whole(self) -> date | None:
+        """Return it as a date; none if a part is missing or wrong."""
+        try:
+            return date(self.year, self.month, self.day)
+        except ValueError:
+            return None
+
+
+def days_of(text: str) -> Iterator[Day]:
+    """Yield the dates of a normalised text; one for each order of day and month where both are possible."""
+    for pattern in (_ISO, _COMPACT):
+        for match in pattern.finditer(text):
+            yield from _checked(int(match["year"]), int(match["month"]), int(match["day"]))
+    for match in _SLASHES.finditer(text):
+        year = int(match["year"] or 0)
+        year = 2000 + year if 0 < year < 70 else 1900 + year if 70 <= year < 100 else year
+        one, other = int(match["one"]), int(match["other"])
+        if "." in match[0] and not match["year"]:
+            continue
+        yield from _checked(year, one, other)
+        yield from _checked(year, other, one)
+    for pattern in (_MONTH_DAY, _DAY_MONTH):
+        for match in pattern.finditer(text):
+            yield from _checked(int(match["year"] or 0), _MONTHS[match["month"]], int(match["day"]))
+    for pattern in (_NUMBER_YEAR, _YEAR_NUMBER):
+        for match in pattern.finditer(text):
+            if 1 <= int(match["month"]) <= 12:
+                yield Day(int(match["year"]), int(match["month"]), 0)
+    for match in _MONTH_YEAR.finditer(text):
+        yield Day(int(match["year"]), _MONTHS[match["month"]], 0)
+    months = {_MONTHS[match["month"]] for match in _MONTH_ALONE.finditer(text)}
+    for month in sorted(months):
+        yield Day(0, month, 0)
+    days = {int(match[1]) for match in _DAY_LIST.finditer(text)}
+    for day in sorted(days):
+        if day <= 31:
+            yield Day(0, 0, day)
+    if months:
+        for month in sorted(months):
+            for day in sorted(days):
+                yield from _checked(0, month, day)
+
+
+def _checked(year: int, month: int, day: int) -> Iterator[Day]:
+    if 1 <= month <= 12 and 1 <= day <= 31:
+        yield Day(year, month, day)
+
+
+def times_of(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the times of a normalised text as hour and minute; both halves of the day where it does not say which."""
+    for match in _TIME.finditer(text):
+        hour, minute, half = int(match["hour"]), int(match["minute"] or 0), match["half"]
+        if hour > 24 or minute > 59 or (
+            match["minute"] is None
+            and half is None
+            and not _clock_before(text, match.start())
+            and not _PART_OF_DAY.match(text, match.end())
+        ):
+            continue
+        yield from _halves(hour, minute, half, text[match.end() : match.end() + 24])
+    for match in _HOUR_WORD.finditer(text):
+        minute = {"thirty": 30, "fifteen": 15}.get(match[2] or "", 45 if match[2] else 0)
+        yield from _halves(_HOURS[match[1]], minute, match[3], text[match.end() : match.end() + 24])
+    for match in _QUARTERS.finditer(text):
+        hour = _HOURS.get(match[3]) or (int(match[3]) if match[3].isdecimal() else None)
+        if hour is not None:
+            minute = 30 if match[1] == "half" else 15
+            if match[2] == "to":
+                hour, minute = hour - 1, 60 - minute
+            yield from _halves(hour, minute, None, text[match.end() : match.end() + 24])
+    for word, time in _NAMED_TIMES.items():
+        if word in text:
+            yield time
+
+
+def _clock_before(text: str, start: int) -> bool:
+    return bool(re.search(r"\b(at|by|around|about|from|until|till|to|before|after|and|between)\s*$", text[max(0, start - 9) : start]))
+
+
+def _halves(hour: int, minute: int, half: str | None, after: str) -> Iterator[tuple[int, int]]:
+    said = (half or "") + after
+    if half and half.startswith("p") or re.match(r"\W*(?:in the |at |this )?(?:afternoon|evening|night)", said):
+        yield (hour % 12) + 12, minute
+    elif half and half.startswith("a") or re.match(r"\W*in the morning", said):
+        yield hour % 12, minute
+    else:
+        yield hour % 24, minute
+        if hour < 12:
+            yield hour + 12, minute
+        if hour == 12:
+            yield 0, minute
+
+
+_NEXT = re.compile(r"\b(next|coming|following|this|upcoming|last|past|previous|current)\s+(weekend|week|month|year|quarter)\b")
+_SPAN = re.compile(
+    r"\b(\d+|an?|one|two|three|four|five|six|seven|eight|nine|ten|couple of|few)[\s-](day|night|week|month|year)s?\b"
+)
+_COUNTS = {"a": 1, "an": 1, "couple of": 2, "few": 3} | _HOURS
+_OFFSETS = (
+    (re.compile(r"\b(today|tonight|now|current|currently|this (?:morning|afternoon|evening)|same day|right away|immediately)\b"), 0),
+    (re.compile(r"\bday after tomorrow\b"), 2),
+    (re.compile(r"\b(tomorrow|next day|following day|overnight)\b"), 1),
+    (re.compile(r"\bday before yesterday\b"), -2),
+    (re.compile(r"\b(yesterday|day before|previous day|last night)\b"), -1),
+)
+
+
+def relative_reason(wanted: date, base: date, text: str) -> str | None:
+    """Return the words of a normalised text that lead from a base to a date; none if there are none."""
+    delta = (wanted - base).days
+    for pattern, offset in _OFFSETS:
+        if delta == offset and (match := pattern.search(text)):
+            return match[0]
+    if abs(delta) <= 14:
+        for word, weekday in WEEKDAYS.items():
+            if wanted.weekday() == weekday and len(word) > 2 and re.search(rf"\b{word}s?\b", text):
+                return word
+    for match in _NEXT.finditer(text):
+        direction, unit = match[1], match[2]
+        back = direction in ("last", "past", "previous")
+        if unit == "weekend" and wanted.weekday() in (4, 5, 6) and (-9 <= delta <= 0 if back else 0 <= delta <= 15):
+            return match[0]
+        if unit == "week" and (-14 <= delta <= 0 if back else 0 <= delta <= 14):
+            return match[0]
+        months = (wanted.year - base.year) * 12 + wanted.month - base.month
+        if unit == "month" and months in ((-1,) if back else (0, 1)):
+            return match[0]
+        if unit == "year" and wanted.year - base.year in ((-1, 0) if back else (0, 1)):
+            return match[0]
+        if unit == "quarter" and abs(months) <= 6:
+            return match[0]
+    for match in _SPAN.finditer(text):
+        count = int(match[1]) if match[1].isdecimal() else _COUNTS[match[1]]
+        unit = match[2]
+        if count > 1000:
+            continue
+        if unit in ("day", "night", "week"):
+            days = count * (7 if unit == "week" else 1)
+            if delta in (days, -days, days - 1, -days + 1):
+                return match[0]
+        else:
+            months = (wanted.year - base.year) * 12 + wanted.month - base.month
+            if abs(months) == count * (12 if unit == "year" else 1) and abs(wanted.day - base.day) <= 1:
+                return match[0]
+    return None
+
+
+def shifted(base: date, days: int) -> date | None:
+    """Return a date some days later; none beyond the calendar."""
+    try:
+        return base + timedelta(days=days)
+    except OverflowError:
+        return None

@@ -1,0 +1,489 @@
+"""Where a value of an argument came from: the first rule that explains it.
+
+Rules are named, and each is one function. A rule that needs the text of a session looks it up in its index.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date, timedelta
+from enum import StrEnum
+from math import e, pi
+from typing import Any
+
+from msgspec import Struct
+
+from goldspan.scoring.grounding.codes import names_of
+from goldspan.scoring.grounding.conversation import Conversation
+from goldspan.scoring.grounding.dates import Day, days_of, relative_reason, times_of
+from goldspan.scoring.grounding.quantities import ABBREVIATIONS, as_number, computed, converted, quantities_of, same
+from goldspan.scoring.grounding.words import FILLERS, camel_words, normalised, stem, words_of
+
+_PROSE_WORDS = 7
+"""A text of at least so many words is prose: only the identifiers and numbers in it are judged."""
+_NO_PREFERENCE = frozenset("any all none null n/a na nil dontcare don't care unknown default true false yes no unspecified anywhere".split())
+_WRITTEN = (
+    "query", "q", "search", "keyword", "keywords", "question", "prompt", "message", "text", "content", "body", "subject", "summary",
+    "description", "reason", "comment", "note", "notes", "command", "code", "sql", "expression", "script", "thought", "instructions",
+)  # fmt: skip
+"""Words in the names of parameters whose text an agent writes itself."""
+_EXAMPLE = re.compile(r"(such as|e\.g|for example|example|for instance|like|format|i\.e)")
+_OFFER = re.compile(
+    r"default|use |if |options?|one of|can be|either|choose|choice|supported|possible|must be|available|values?|omitted|specif|allowed"
+)
+_MAPPED = r"['\"`)]*\s*(?:for|=|:|-|–|refers to|means|is|stands for|represents|to)\s+"
+
+
+class Kind(StrEnum):
+    """What a value came from."""
+
+    USER = "user"
+    TOOL_RESULT = "tool_result"
+    SYSTEM = "system"
+    ASSISTANT = "assistant"
+    SCHEMA = "schema"
+    DERIVED = "derived"
+    TRIVIAL = "trivial"
+    FREE_TEXT = "free_text"
+    UNKNOWN = "unknown"
+    NONE = "none"
+
+
+class Origin(Struct, frozen=True):
+    """Where a value came from."""
+
+    kind: Kind
+    rule: str = ""
+    passage: int | None = None
+
+
+class Leaf(Struct, frozen=True):
+    """A value inside the arguments of a call that has no parts, with what its schema says."""
+
+    path: str
+    value: Any
+    schema: Mapping[str, Any]
+    required: bool = False
+
+
+def leaves(arguments: Any, schema: Mapping[str, Any] | None, path: str = "", required: bool = False) -> Iterator[Leaf]:
+    """Yield the leaves of arguments, each with its JSON Pointer."""
+    schema = schema or {}
+    if isinstance(arguments, Mapping) and arguments:
+        properties = schema.get("properties")
+        needed = schema.get("required")
+        for name, value in arguments.items():
+            part = properties.get(name) if isinstance(properties, Mapping) else None
+            pointer = str(name).replace("~", "~0").replace("/", "~1")
+            yield from leaves(
+                value,
+                part if isinstance(part, Mapping) else None,
+                f"{path}/{pointer}",
+                isinstance(needed, (list, tuple)) and name in needed,
+            )
+    elif isinstance(arguments, (list, tuple)) and arguments:
+        items = schema.get("items")
+        inherited = {"description": schema["description"]} if "description" in schema else {}
+        part = {**inherited, **items} if isinstance(items, Mapping) else inherited
+        for index, value in enumerate(arguments):
+            yield from leaves(value, part, f"{path}/{index}", required)
+    else:
+        yield Leaf(path, arguments, schema, required)
+
+
+class Rules:
+    """The rules, for the leaves of one call: so many passages of a conversation were before it."""
+
+    def __init__(self, conversation: Conversation, passages: int | None = None, clock: date | None = None) -> None:
+        self._conversation = conversation
+        self._passages = len(conversation) if passages is None else passages
+        self._end = conversation.end(self._passages)
+        self._clock = clock
+
+    def origin(self, leaf: Leaf) -> Origin:
+        """Return where a leaf came from."""
+        value = leaf.value
+        if value is None or isinstance(value, (bool, Mapping, list, tuple)) or value == "":
+            return Origin(Kind.TRIVIAL)
+        if isinstance(value, (int, float)):
+            return self._declared(leaf, str(value)) or self._number(float(value), leaf) or Origin(Kind.NONE)
+        text = str(value)
+        if normalised(text).strip() in _NO_PREFERENCE:
+            return Origin(Kind.TRIVIAL)
+        return self._declared(leaf, text) or self._text(text, leaf) or Origin(Kind.NONE)
+
+    # What the schema offers.
+
+    def _declared(self, leaf: Leaf, text: str) -> Origin | None:
+        schema = leaf.schema
+        if not schema:
+            return None
+        for key in ("default", "const"):
+            if schema.get(key) is not None and _alike(leaf.value, schema[key]):
+                return Origin(Kind.SCHEMA, key)
+        enum = schema.get("enum")
+        description = schema.get("description")
+        described = description if isinstance(description, str) else ""
+        if isinstance(enum, (list, tuple)) and any(_alike(leaf.value, one) for one in enum):
+            if not leaf.required or "default" in schema or len(enum) == 1 or self._mentioned(text, described):
+                return Origin(Kind.SCHEMA, "enum")
+            return Origin(Kind.NONE, "choice")
+        return self._described(text, leaf.value, described) if described else None
+
+    def _mentioned(self, text: str, description: str) -> bool:
+        words = [word for word in camel_words(text) if word not in FILLERS]
+        if not words or any(self._near(word) for word in words):
+            return True
+        return self._explained(text, description) or self._code(text) is not None or self._spelled_out(text) is not None
+
+    def _described(self, text: str, value: object, description: str) -> Origin | None:
+        if self._explained(text, description):
+            return Origin(Kind.SCHEMA, "description")
+        for match in re.finditer(rf"(?<!\w){re.escape(text)}(?!\w)", description, re.IGNORECASE):
+            before = re.split(r"[.;)]\s", description[max(0, match.start() - 60) : match.start()].lower())[-1]
+            if _EXAMPLE.search(before):
+                continue
+            after = description[match.end() : match.end() + 30].lower()
+            if _OFFER.search(before) or re.match(r"['\"`]?\s*(?:if|when|as default|by default|is default|to |for )", after):
+                return Origin(Kind.SCHEMA, "description")
+            listed = re.search(r"\(([^()]*)$", before)
+            if listed and (before + after).count(",") >= 2:
+                return Origin(Kind.SCHEMA, "description")
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            for match in re.finditer(r"default[^.;]{0,60}", description.lower()):
+                said = description.lower()[match.start() : match.start() + 90]
+                if any(same(quantity.value, float(value)) for quantity in quantities_of(said)):
+                    return Origin(Kind.SCHEMA, "description")
+        return None
+
+    def _explained(self, text: str, description: str) -> bool:
+        """Whether the description maps the value to something that was said: `1 for Bangkok, 2 for Chiang Mai`."""
+        if not description:
+            return False
+        for match in re.finditer(rf"(?<!\w){re.escape(text)}{_MAPPED}([^,;.()]+)", description, re.IGNORECASE):
+            label = [word for word in words_of(normalised(match[1])) if word not in FILLERS and len(word) > 2][:4]
+            if any(self._conversation.form_at(word, self._end) is not None for word in label):
+                return True
+        return False
+
+    # Numbers.
+
+    def _number(self, value: float, leaf: Leaf | None = None) -> Origin | None:
+        conversation, passages = self._conversation, self._passages
+        if (found := conversation.number(value, passages)) is not None:
+            at, quantity = found
+            return self._said(at) if quantity.form == "digits" else Origin(Kind.DERIVED, "number word", at)
+        whole = value == int(value) if abs(value) < 1e15 else True
+        literal = str(int(value)) if whole else repr(value)
+        if value >= 0 and (position := conversation.phrase_at(words_of(literal), self._end)) is not None:
+            return self._said(conversation.passage_at(position))
+        if value and (found := conversation.number(-value, passages)) is not None:
+            return Origin(Kind.DERIVED, "sign", found[0])
+        if value in (0, 1) and leaf is not None and _name_says(leaf.path, "offset", "skip", "page", "index", "cursor"):
+            return Origin(Kind.TRIVIAL, "first page")
+        with_unit = conversation.quantities(passages)
+        if (quantity := converted(value, [one for _, one in with_unit])) is not None:
+            return Origin(Kind.DERIVED, "unit", next(at for at, one in with_unit if one is quantity))
+        if whole and (at := self._part_of_date(int(value))) is not None:
+            return Origin(Kind.DERIVED, "part of a date", at)
+        if not whole and self._constant(value):
+            return Origin(Kind.DERIVED, "constant")
+        if whole and self._between(int(value)):
+            return Origin(Kind.DERIVED, "time between")
+        if whole and self._bound(int(value)):
+            return Origin(Kind.DERIVED, "bound")
+        numbers = conversation.latest_numbers(passages, 40)
+        if abs(value) >= 20 and computed(value, numbers) is not None:
+            return Origin(Kind.DERIVED, "arithmetic")
+        return None
+
+    def _part_of_date(self, value: int) -> int | None:
+        for day, at in self._conversation.days(self._passages):
+            if value in day:
+                return at
+        for time, at in self._conversation.times(self._passages):
+            if value in time:
+                return at
+        return None
+
+    def _constant(self, value: float) -> bool:
+        for constant in (pi, e):
+            ratio = value / constant
+            near = round(ratio)
+            if near and abs(ratio - near) < 1e-3 and (near == 1 or self._conversation.number(near, self._passages)):
+                return any(self._conversation.word_at(word, self._end) is not None for word in ("pi", "π", "e"))
+        return False
+
+    def _bound(self, value: int) -> bool:
+        """Whether a value is next to a bound: `fewer than 5` allows 4."""
+        said = self._conversation.said(self._passages)
+        less = rf"\b(?:less|fewer|lower|smaller|under|below|before) (?:than )?{value + 1}\b"
+        more = rf"\b(?:more|greater|higher|over|above|after) (?:than )?{value - 1}\b"
+        return re.search(f"{less}|{more}", said) is not None
+
+    def _between(self, value: int) -> bool:
+        """Whether a value is the time between two dates or two times that were said, in days or a smaller unit."""
+        days = [whole for day, _ in self._conversation.days(self._passages, 20) if (whole := _with_year(day, self._clock))]
+        if any(abs((one - other).days) == value for one in days for other in days if one != other):
+            return True
+        times = [hour * 60 + minute for (hour, minute), _ in self._conversation.times(self._passages, 20)]
+        minutes = {abs(one - other) for one in times for other in times if one != other}
+        return any(value in (gap, gap * 60) or value * 60 == gap for gap in minutes)
+
+    # Texts.
+
+    def _text(self, text: str, leaf: Leaf) -> Origin | None:
+        conversation = self._conversation
+        plain = normalised(text)
+        words = words_of(plain)
+        if not words:
+            return Origin(Kind.TRIVIAL)
+        if (position := conversation.phrase_at(words, self._end)) is not None:
+            return self._said(conversation.passage_at(position))
+        prose = len(words) >= _PROSE_WORDS
+        identifier = " " not in text.strip() and (any(char.isdigit() for char in text) or "@" in text or "_" in text)
+        number = as_number(text)
+        if number is not None and not (text.isdecimal() and len(text) > 4):
+            if (found := self._number(number, leaf)) is not None:
+                return found
+        if not prose and (days := _moment(plain)) is not None:
+            return self._moment(plain, *days)
+        if any(ord(char) > 0x0E00 for char in text) and (found := self._unspaced(plain)) is not None:
+            return found
+        unknown = [word for word in words if not self._word(word)]
+        if not unknown and not identifier:
+            return Origin(Kind.DERIVED, "words")
+        if _name_says(leaf.path, *_WRITTEN) and " " in text.strip() and len(unknown) < len(words):
+            prose = True
+        if not prose:
+            for rule in (self._code, self._spelled_out, self._region):
+                if (found := rule(text)) is not None:
+                    return found
+            camel = camel_words(text)
+            if not identifier and len(camel) > len(words) and all(self._word(word) for word in camel):
+                return Origin(Kind.DERIVED, "words")
+            if unknown and self._template(leaf, words, unknown):
+                return Origin(Kind.DERIVED, "template")
+            if identifier:
+                return self._identifier(text, words)
+            if all(word.isalpha() and self._near(word) for word in unknown):
+                return Origin(Kind.DERIVED, "spelling")
+            if len(unknown) == 1 and unknown[0].isalpha() and self._pieces(unknown[0]):
+                return Origin(Kind.DERIVED, "join")
+            return None
+        return self._prose(unknown)
+
+    def _prose(self, unknown: Sequence[str]) -> Origin | None:
+        """Text that an agent writes is its own; identifiers and numbers in it are not."""
+        if any(any(char.isdigit() for char in word) for word in unknown):
+            return None
+        return Origin(Kind.FREE_TEXT)
+
+    def _template(self, leaf: Leaf, words: Sequence[str], unknown: Sequence[str]) -> bool:
+        """Whether known words stand in a form that the schema gives: `track:SongName artist:ArtistName`."""
+        given = set(camel_words(f"{leaf.schema.get('description', '')} {leaf.schema.get('default', '')}"))
+        given |= set(words_of(normalised(f"{leaf.schema.get('description', '')} {leaf.schema.get('default', '')}")))
+        known = [word for word in words if word not in unknown and word not in given and word not in FILLERS]
+        return bool(known) and all(word in given for word in unknown)
+
+    def _word(self, word: str) -> bool:
+        if word in FILLERS or self._conversation.form_at(word, self._end) is not None:
+            return True
+        if (name := ABBREVIATIONS.get(word)) is not None and self._conversation.form_at(name, self._end) is not None:
+            return True
+        units = self._short_units()
+        if word in units or any(ABBREVIATIONS.get(short) in (word, stem(word)) or (name := ABBREVIATIONS.get(short)) and stem(name) == stem(word)
+               for short in units):
+            return True
+        if word[0].isdigit() and (number := as_number(word)) is not None:
+            return self._conversation.number(number, self._passages) is not None
+        for quantity in quantities_of(word):
+            if quantity.form != "digits" and self._conversation.number(quantity.value, self._passages) is not None:
+                return True
+        return False
+
+    def _short_units(self) -> set[str]:
+        units = {quantity.unit for _, quantity in self._conversation.quantities(self._passages)}
+        return units | {short for short in ("mins", "hrs", "hr", "min", "lbs") if self._conversation.word_at(short, self._end) is not None}
+
+    def _identifier(self, text: str, words: Sequence[str]) -> Origin | None:
+        """An identifier that is made of known parts that stand beside each other, or the end of a longer one."""
+        del text
+        for word in words:
+            if not self._conversation.word_at(word, self._end) and not self._pieces(word) and not self._slice(word):
+                return None
+        if len(words) > 1 and all(self._conversation.word_at(word, self._end) is not None for word in words):
+            return None
+        return Origin(Kind.DERIVED, "join")
+
+    def _pieces(self, word: str) -> bool:
+        if not 4 <= len(word) <= 60:
+            return False
+        reached = {0}
+        for start in range(len(word)):
+            if start in reached:
+                for stop in range(start + 3, len(word) + 1):
+                    if self._conversation.word_at(word[start:stop], self._end) is not None:
+                        reached.add(stop)
+        return len(word) in reached
+
+    def _slice(self, word: str) -> bool:
+        if len(word) < 4:
+            return False
+        return any(len(known) > len(word) and known.endswith(word) for known in self._conversation.words(self._end))
+
+    def _near(self, word: str) -> bool:
+        """Whether a word that was said is one edit away, or is the beginning of the other."""
+        if self._word(word):
+            return True
+        for known in self._conversation.words(self._end):
+            if len(known) >= 4 and len(word) >= 4 and (known.startswith(word) or word.startswith(known)):
+                return True
+            if len(word) >= 5 and abs(len(known) - len(word)) <= 1 and known.isalpha() and _one_edit(known, word):
+                return True
+        return False
+
+    def _unspaced(self, plain: str) -> Origin | None:
+        for at in range(self._passages - 1, -1, -1):
+            if plain in self._conversation.texts[at]:
+                return self._said(at)
+        return None
+
+    def _code(self, text: str) -> Origin | None:
+        for part in (text, *(text.split(",")[:1] if "," in text else ())):
+            for name in names_of(part):
+                if (position := self._conversation.phrase_at(name, self._end)) is not None:
+                    return Origin(Kind.DERIVED, "code", self._conversation.passage_at(position))
+                if all(self._conversation.form_at(word, self._end) is not None for word in name):
+                    return Origin(Kind.DERIVED, "code")
+        return None
+
+    def _spelled_out(self, text: str) -> Origin | None:
+        """Initials for a name, or a name for initials: `LA` and `Los Angeles, CA`."""
+        first = words_of(normalised(text.split(",")[0]))
+        if len(first) > 1:
+            initials = "".join(word[0] for word in first)
+            tried = [known for known in (initials, initials + "c") if known not in FILLERS]
+            position = next((at for known in tried if (at := self._conversation.word_at(known, self._end)) is not None), None)
+            if position is not None:
+                return Origin(Kind.DERIVED, "initials", self._conversation.passage_at(position))
+        elif first and first[0].isalpha() and 2 <= len(first[0]) <= 5:
+            at = self._conversation.initials_at(first[0], self._end)
+            if at is not None:
+                return Origin(Kind.DERIVED, "initials", self._conversation.passage_at(at))
+        return None
+
+    def _region(self, text: str) -> Origin | None:
+        """A place that was named, with the region or country that it is in: `Berkeley, CA`."""
+        parts = [part.strip() for part in text.split(",")]
+        if not 2 <= len(parts) <= 3 or len(text) > 60:
+            return None
+        place = [word for word in words_of(normalised(parts[0])) if word not in FILLERS and word != "city"]
+        if not place or not all(self._near(word) for word in place):
+            return None
+        if all(part[:1].isupper() and len(part.split()) <= 3 and not any(char.isdigit() for char in part) for part in parts[1:]):
+            return Origin(Kind.DERIVED, "region")
+        return None
+
+    # Dates and times.
+
+    def _moment(self, plain: str, days: Sequence[Day], times: Sequence[tuple[int, int]]) -> Origin | None:
+        rule = ""
+        if days:
+            exact = [day for day in days if day.day]
+            found = [self._day(day) for day in exact] if exact else [self._month(day) for day in days]
+            known = [origin for origin in found if origin is not None]
+            if not known:
+                return None
+            if any(origin.kind is Kind.UNKNOWN for origin in known) and all(origin.kind is Kind.UNKNOWN for origin in known):
+                return known[0]
+            rule = known[0].rule
+        if times and not (days and times[0] in ((0, 0), (23, 59))) and not any(self._time(time) for time in times):
+            return None
+        return Origin(Kind.DERIVED, rule or "time")
+
+    def _time(self, time: tuple[int, int]) -> bool:
+        if self._conversation.time(time, self._passages) is not None:
+            return True
+        minutes = time[0] * 60 + time[1]
+        spans = {
+            round(quantity.value * factor)
+            for _, quantity in self._conversation.quantities(self._passages, 20)
+            for unit, factor in (("hour", 60), ("hr", 60), ("min", 1))
+            if quantity.unit.startswith(unit)
+        }
+        starts = [hour * 60 + minute for (hour, minute), _ in self._conversation.times(self._passages, 20)]
+        return any((start + span) % 1440 == minutes or (start - span) % 1440 == minutes for start in starts for span in spans)
+
+    def _day(self, wanted: Day) -> Origin | None:
+        conversation, passages = self._conversation, self._passages
+        for year in dict.fromkeys((wanted.year, 0)):
+            if (at := conversation.day(Day(year, wanted.month, wanted.day), passages)) is not None:
+                return Origin(Kind.DERIVED, "date" if year == wanted.year else "date without a year", at)
+        whole = wanted.whole() if wanted.year else None
+        if whole is None:
+            return None
+        if (at := conversation.day(Day(0, 0, wanted.day), passages)) is not None:
+            near = [day for day, _ in conversation.days(passages) if day.month]
+            near += [Day(self._clock.year, self._clock.month, self._clock.day)] if self._clock else []
+            if any(day.month == wanted.month and day.year in (0, wanted.year) for day in near):
+                return Origin(Kind.DERIVED, "day of a month", at)
+        known = [found for day, _ in conversation.days(passages) if day.year and (found := day.whole()) is not None]
+        said = conversation.said(passages)
+        for base in dict.fromkeys([*([self._clock] if self._clock else []), *known[:50]]):
+            if (reason := relative_reason(whole, base, said)) is not None:
+                return Origin(Kind.DERIVED, f"relative date: {reason}")
+        if self._clock is None and not known:
+            for days in range(-15, 16):
+                try:
+                    reason = relative_reason(whole, whole - timedelta(days=days), said)
+                except OverflowError:
+                    continue
+                if reason is not None:
+                    return Origin(Kind.UNKNOWN, f"relative date without a clock: {reason}")
+        return None
+
+    def _month(self, wanted: Day) -> Origin | None:
+        for day, at in self._conversation.days(self._passages):
+            if day.month == wanted.month and (day.year in (0, wanted.year) or not wanted.year):
+                return Origin(Kind.DERIVED, "month", at)
+        return None
+
+    def _said(self, at: int) -> Origin:
+        return Origin(Kind(self._conversation.passages[at].kind), "literal", at)
+
+
+def _moment(plain: str) -> tuple[list[Day], list[tuple[int, int]]] | None:
+    """Return the dates and times of a short text that holds nothing else."""
+    days = [day for day in days_of(plain) if day.day or day.year]
+    times = list(times_of(plain)) if re.search(r"\d[:h]\d|\d\s?[ap]\.?m\b", plain) else []
+    letters = re.sub(r"\b(?:t|z|utc|gmt|am|pm|of|the|st|nd|rd|th|[a-z]{3,9}day|est|pst|edt|cst)\b", "", plain)
+    letters = re.sub(r"jan\w*|feb\w*|mar\w*|apr\w*|may|jun\w*|jul\w*|aug\w*|sep\w*|oct\w*|nov\w*|dec\w*", "", letters)
+    if (days or times) and len(re.findall(r"[^\W\d_]{2,}", letters)) == 0:
+        return days, times
+    return None
+
+
+def _with_year(day: Day, clock: date | None) -> date | None:
+    return Day(day.year or (clock.year if clock else 2001), day.month, day.day).whole() if day.day else None
+
+
+def _name_says(path: str, *names: str) -> bool:
+    return bool(set(camel_words(path)) & set(names))
+
+
+def _one_edit(one: str, other: str) -> bool:
+    if len(one) > len(other):
+        one, other = other, one
+    index = next((at for at, (left, right) in enumerate(zip(one, other, strict=False)) if left != right), len(one))
+    if len(one) == len(other):
+        swapped = one[index + 1 : index + 2] + one[index : index + 1] + one[index + 2 :]
+        return one[index + 1 :] == other[index + 1 :] or swapped == other[index:]
+    return one[index:] == other[index + 1 :]
+
+
+def _alike(value: object, other: object) -> bool:
+    if isinstance(value, (int, float)) and isinstance(other, (int, float)):
+        return float(value) == float(other)
+    return normalised(str(value)).strip() == normalised(str(other)).strip()

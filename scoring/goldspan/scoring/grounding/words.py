@@ -1,0 +1,100 @@
+"""Words of a text: normalised, without their endings, and the numbers that words stand for."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import lru_cache
+
+_WORD = re.compile(r"[^\W_\u0e00-\U0010ffff]+|(?:(?![\W_])[\u0e00-\U0010ffff])+")  # scripts without spaces apart
+_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_ENDINGS = ("ational", "ization", "isation", "fulness", "iveness", "ements", "ations", "ation", "ement", "ments", "ment",
+            "ically", "able", "ible", "ility", "ingly", "edly", "ness", "ies", "ied", "ier", "ing", "ers", "ors", "ers", "est", "ism", "ist",
+            "ity", "ive", "ize", "ise", "ful", "ous", "ian", "ese", "ish", "al", "ic", "ly", "ed", "er", "or", "es", "en",
+            "an", "s", "y", "e")  # fmt: skip
+
+FILLERS = frozenset(
+    "a an the of and or in on at to for from by with is are be as it its this that my your our their his her s t".split()
+)
+"""Words that say nothing about where a value comes from."""
+
+_UNITS = {
+    "zero": 0, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9,
+    "ten": 10, "eleven": 11, "twelve": 12, "thirteen": 13, "fourteen": 14, "fifteen": 15, "sixteen": 16,
+    "seventeen": 17, "eighteen": 18, "nineteen": 19,
+}  # fmt: skip
+_TENS = {
+    "twenty": 20, "thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "seventy": 70, "eighty": 80, "ninety": 90,
+}  # fmt: skip
+SCALES = {
+    "hundred": 100, "thousand": 1000, "k": 1000, "lakh": 100_000, "million": 10**6, "mil": 10**6, "crore": 10**7,
+    "billion": 10**9, "bn": 10**9, "trillion": 10**12, "dozen": 12,
+}  # fmt: skip
+_ORDINALS = {
+    "first": 1, "second": 2, "third": 3, "fourth": 4, "fifth": 5, "sixth": 6, "seventh": 7, "eighth": 8, "ninth": 9,
+    "tenth": 10, "eleventh": 11, "twelfth": 12, "thirteenth": 13, "fourteenth": 14, "fifteenth": 15, "sixteenth": 16,
+    "seventeenth": 17, "eighteenth": 18, "nineteenth": 19, "twentieth": 20, "thirtieth": 30,
+}  # fmt: skip
+COUNTING = {
+    "a": (1,), "an": (1,), "single": (1,), "once": (1,), "alone": (1,), "solo": (1,), "myself": (1,), "me": (1,), "individual": (1,),
+    "just": (1,), "only": (1,), "highest": (1,), "lowest": (1,), "best": (1,), "top": (1,), "latest": (1,), "most": (1,), "nearest": (1,),
+    "newest": (1,), "largest": (1,), "annually": (1,), "yearly": (1,),
+    "double": (2,), "twice": (2,), "couple": (2,), "pair": (2,), "both": (2,), "twin": (2,), "duo": (2,), "semiannually": (2,),
+    "triple": (3,), "thrice": (3,), "trio": (3,), "quadruple": (4,), "quarterly": (4,), "monthly": (12,), "biweekly": (26,),
+    "weekly": (52, 7), "week": (7,), "fortnight": (14,), "daily": (365, 1), "hourly": (24,), "half": (0.5,), "quarter": (0.25,),
+    "none": (0,), "no": (0,), "without": (0,), "rest": (0,), "stationary": (0,), "dropped": (0,), "start": (0,), "starting": (0,),
+    "beginning": (0,),
+}  # fmt: skip
+"""Words that imply a number without being one."""
+
+
+def normalised(text: str) -> str:
+    """Return a text in NFKC and without case."""
+    return unicodedata.normalize("NFKC", text).casefold()
+
+
+def words_of(text: str) -> list[str]:
+    """Return the words of a text that is normalised; `_` and punctuation separate them."""
+    return _WORD.findall(text)
+
+
+def camel_words(text: str) -> list[str]:
+    """Return the normalised words of an identifier such as `pendingOrders`."""
+    return words_of(normalised(_CAMEL.sub(" ", text)))
+
+
+@lru_cache(maxsize=65536)
+def stem(word: str) -> str:
+    """Return a word without its ending, roughly: `orders` and `ordering` are `order`."""
+    if len(word) < 4 or not word.isalpha():
+        return word
+    word = word.replace("'", "")
+    for _ in range(2):
+        for ending in _ENDINGS:
+            if word.endswith(ending) and len(word) - len(ending) >= 3:
+                word = word[: -len(ending)]
+                break
+        else:
+            break
+    if len(word) > 3 and word[-1] == word[-2]:
+        word = word[:-1]
+    return word
+
+
+def number_word(word: str) -> int | None:
+    """Return what `seven`, `forty` or `7th` is as a number."""
+    if (found := _UNITS.get(word, _TENS.get(word, _ORDINALS.get(word)))) is not None:
+        return found
+    if len(word) > 2 and word[:-2].isdecimal() and word[-2:] in ("st", "nd", "rd", "th") and len(word) < 7:
+        return int(word[:-2])
+    return None
+
+
+def is_tens(word: str) -> bool:
+    """Whether a word is one of twenty to ninety."""
+    return word in _TENS
+
+
+def is_unit(word: str) -> bool:
+    """Whether a word is one of zero to nineteen, or an ordinal."""
+    return word in _UNITS or word in _ORDINALS
