@@ -7,6 +7,7 @@ from concurrent.futures import Future, wait
 from contextvars import copy_context
 from dataclasses import dataclass, field
 from inspect import isawaitable
+from typing import cast
 
 from goldspan.scoring.goldens.golden import Golden
 from goldspan.scoring.metrics import Metric, MetricAnswer
@@ -41,7 +42,7 @@ class MetricWorkers:
         """Pickle and copy the timeout alone: threads stay in their process."""
         return MetricWorkers, (self.timeout,)
 
-    def __call__(self, metric: Metric, session: Session, golden: Golden) -> MetricAnswer:
+    def __call__(self, metric: Metric, session: Session, golden: Golden | None) -> MetricAnswer:
         """Return the metric's result.
 
         Raises:
@@ -60,7 +61,7 @@ class MetricWorkers:
         finally:
             state.lock.release()
 
-    def _run(self, state: _MetricState, metric: Metric, session: Session, golden: Golden) -> MetricAnswer:
+    def _run(self, state: _MetricState, metric: Metric, session: Session, golden: Golden | None) -> MetricAnswer:
         future = Future[MetricAnswer]()
         # In the caller's context, in which a door has suppressed instrumentation.
         thread = threading.Thread(
@@ -77,7 +78,7 @@ class MetricWorkers:
         return future.result()
 
 
-def _work(metric: Metric, session: Session, golden: Golden, future: Future[MetricAnswer]) -> None:
+def _work(metric: Metric, session: Session, golden: Golden | None, future: Future[MetricAnswer]) -> None:
     try:
         future.set_result(_answer(metric, session, golden))
     except Exception as error:  # noqa: BLE001 - raised again in the caller
@@ -86,8 +87,8 @@ def _work(metric: Metric, session: Session, golden: Golden, future: Future[Metri
         future.set_exception(RuntimeError(f"{type(error).__name__}: {error}"))
 
 
-def _answer(metric: Metric, session: Session, golden: Golden) -> MetricAnswer:
-    answer = metric(session, golden)
+def _answer(metric: Metric, session: Session, golden: Golden | None) -> MetricAnswer:
+    answer = metric(session, cast("Golden", golden))  # a metric that needs none takes None
     if not isawaitable(answer):
         return answer
 

@@ -16,6 +16,7 @@ from goldspan.scoring.goldens.golden import ExpectedCall, Golden, GoldenSet, Gol
 from goldspan.scoring.goldens.golden_index import Ambiguous, GoldenIndex
 from goldspan.scoring.goldens.loading import load_goldens
 from goldspan.scoring.json_values import is_mapping, shown
+from goldspan.scoring.metrics.registry import WITHOUT_GOLDEN
 from goldspan.scoring.metrics.session_metrics import MetricSource
 from goldspan.scoring.results import SessionResult, TurnResult
 from goldspan.scoring.run import RunResult, scorer_of
@@ -184,22 +185,23 @@ def score_session(
 
 
 def score_sessions(
-    expected: GoldenIndex | GoldenSource | Iterable[GoldenSource],
+    expected: GoldenIndex | GoldenSource | Iterable[GoldenSource] | None,
     actual: Session | Iterable[Session],
     criterion: Criterion | Mapping[str, Any] | None = None,
     *,
     preset: str | Mapping[str, Any] | None = None,
-    metrics: Iterable[MetricSource] = (),
+    metrics: Iterable[MetricSource] | None = None,
 ) -> RunResult:
     """Score sessions against their goldens, found by session id or pattern.
 
     `expected` is a path to a file or a directory of goldens, a golden set, a mapping with the contents of a file,
-    several of these, or the result of `load_goldens`. `actual` is a session or several, such as the result of
-    `read_sessions`. `criterion` replaces every criterion of the goldens. A session that repeats its golden is scored as
-    several runs.
+    several of these, or the result of `load_goldens`; None: there are no goldens. `actual` is a session or several,
+    such as the result of `read_sessions`. `criterion` replaces every criterion of the goldens. A session that repeats
+    its golden is scored as several runs.
 
     `preset` reproduces the scores of another system: its name, or a mapping of `name` and its options. `metrics` are
-    additional metrics: names, import paths (`pkg.module:function`) or functions of a session and its golden.
+    additional metrics: names, import paths (`pkg.module:function`) or functions of a session and its golden. Without
+    goldens they are those that need none, unless you name others.
 
     Raises:
         GoldenFileError: a golden file has mistakes; all are listed.
@@ -208,7 +210,9 @@ def score_sessions(
 
     """
     sessions = _sessions(actual)
-    scorer, index = scorer_of(_override(criterion), preset, metrics), _index(expected)
+    if metrics is None:
+        metrics = WITHOUT_GOLDEN if expected is None else ()
+    scorer, index = scorer_of(_override(criterion), preset, metrics), _index(() if expected is None else expected)
     results: list[SessionResult] = []
     for session in sessions:
         golden = index.find(session)

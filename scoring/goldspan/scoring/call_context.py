@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple, Protocol
 
-from goldspan.scoring.json_values import is_mapping, is_sequence
+from goldspan.scoring.json_values import is_mapping
 from goldspan.scoring.sessions import Capture, Content, JsonValue, ToolCall, Turn
+from goldspan.scoring.tool_definitions import definitions_in
 
 ExpectedCallPosition = tuple[int, int]
 """The position of an expected call in its golden: turn, then call in the turn, each from 0."""
@@ -83,23 +83,7 @@ class EarlierCalls(NamedTuple):
         return self.history.returned(reference, self.position)
 
 
-# Defaults of parameters.
-#
-# If an agent leaves out an argument, its value is the default in the tool's JSON Schema. Frameworks wrap that schema in
-# different ways, so the search takes any object with a name and a schema, at any place.
-
-_SCHEMAS = (
-    "parameters",
-    "parameters_json_schema",
-    "parametersJsonSchema",
-    "input_schema",
-    "inputSchema",
-    "json_schema",
-    "schema",
-)
-"""Keys of the parameters' schema: OpenAI, Google, Anthropic, MCP and Bedrock, Vercel."""
-_DEEPEST = 6
-_MOST_DEFINITIONS = 2_000
+# Defaults of parameters: if an agent leaves out an argument, its value is the default in the tool's JSON Schema.
 
 Defaults = Mapping[str, JsonValue]
 """By parameter name."""
@@ -120,63 +104,18 @@ class DeclaredDefaults:
             return {}
         if self._of_tools is None:
             self._of_tools = {}
-            for name, schema in _definitions(self._definitions.value):
+            for name, schema in definitions_in(self._definitions.value):
                 self._of_tools.setdefault(name, _defaults(schema))
         return self._of_tools.get(tool, {})
 
 
-def declared_parameters(definitions: Content) -> Mapping[str, Mapping[str, JsonValue] | None]:
-    """Return the schemas of each tool's parameters by name; None for a tool that also takes undeclared parameters."""
-    found: dict[str, Mapping[str, JsonValue] | None] = {}
-    if definitions.capture is Capture.CAPTURED:
-        for name, schema in _definitions(definitions.value):
-            properties = _inner(schema).get("properties")
-            closed = is_mapping(properties) and _inner(schema).get("additionalProperties", False) is False
-            found.setdefault(name, properties if closed else None)
-    return found
-
-
-def _definitions(value: JsonValue) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Find names and schemas at any depth."""
-    waiting: list[tuple[Any, int]] = [(value, 0)]
-    for _ in range(_MOST_DEFINITIONS):
-        if not waiting:
-            return
-        item, depth = waiting.pop()
-        item = _decoded(item)
-        if is_mapping(item):
-            schema = next((found for key in _SCHEMAS if is_mapping(found := _decoded(item.get(key)))), None)
-            name = item.get("name")
-            if isinstance(name, str) and schema is not None:
-                yield name, schema
-                continue
-        inner = list(item.values()) if is_mapping(item) else item if is_sequence(item) else ()
-        if depth < _DEEPEST:
-            waiting.extend((element, depth + 1) for element in reversed(inner))
-
-
-def _decoded(value: Any) -> Any:
-    """Decode JSON text; return anything else unchanged."""
-    if not isinstance(value, str) or not value.lstrip().startswith(("{", "[")):
-        return value
-    try:
-        return json.loads(value)
-    except (ValueError, RecursionError):
-        return value
-
-
 def _defaults(schema: Mapping[str, Any]) -> Defaults:
-    properties = _inner(schema).get("properties")
+    properties = schema.get("properties")
     if not is_mapping(properties):
         return {}
     return {
         name: schema["default"] for name, schema in properties.items() if is_mapping(schema) and "default" in schema
     }
-
-
-def _inner(schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    inner = schema.get("json")  # Bedrock: {"inputSchema": {"json": {...}}}
-    return inner if is_mapping(inner) else schema
 
 
 class CallContext(NamedTuple):

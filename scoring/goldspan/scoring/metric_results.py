@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 
 from msgspec import Struct
 
-from goldspan.scoring.sessions import JsonValue, Turn
+from goldspan.scoring.sessions import JsonValue, ToolCall, Turn
 from goldspan.scoring.verdict import Label, Reason
 
 
@@ -20,8 +20,27 @@ class Range(NamedTuple):
     most: float
 
 
+class Finding(Struct, frozen=True, gc=False):
+    """What a metric says of one argument of a call."""
+
+    path: str
+    """JSON Pointer into the arguments; empty for the call as a whole."""
+    kind: str
+    """The metric's own word: `missing_required`, `none`, `tool_result`."""
+    message: str = ""
+    """One sentence without values of arguments."""
+    detailed: str = ""
+    """The sentence with values; empty if it is the same."""
+    failed: bool = False
+    """It lowers the score."""
+
+    def words(self, *, include_values: bool) -> str:
+        """Return the sentence, with values if they are wanted."""
+        return (self.detailed if include_values else "") or self.message
+
+
 class MetricScore(Struct, frozen=True, gc=False):
-    """What a metric returns for a session or a turn: `MetricScore(0.5, "1 of 2 tools is known")`."""
+    """What a metric returns for a session, a turn or a call: `MetricScore(0.5, "1 of 2 tools is known")`."""
 
     score: float | Fraction | None
     """Within the metric's range; None: not evaluated."""
@@ -31,6 +50,12 @@ class MetricScore(Struct, frozen=True, gc=False):
     """Why there is no score; the default is `nothing_expected`."""
     turns: Sequence[float | Fraction | MetricScore | None] = ()
     """A score for each turn of the session, in order; may be empty."""
+    calls: Sequence[float | Fraction | MetricScore | None] = ()
+    """In the score of a turn: one for each of its calls, in order; may be empty."""
+    findings: tuple[Finding, ...] = ()
+    """In the score of a call: what was found in its arguments."""
+    detailed: str = ""
+    """The explanation with values of arguments; empty if it is the same."""
 
 
 class MetricVerdict(Struct, frozen=True, gc=False):
@@ -42,6 +67,8 @@ class MetricVerdict(Struct, frozen=True, gc=False):
     reason: Reason | None = None
     """Set only if `label` is `not_evaluated`."""
     explanation: str = ""
+    detailed: str = ""
+    """The explanation with values of arguments; empty if it is the same."""
 
     @property
     def score(self) -> float | None:
@@ -78,6 +105,21 @@ class _MetricScored(Struct, frozen=True, gc=False):
         return self.verdict.label is Label.PASS
 
 
+class MetricCall(_MetricScored, frozen=True, gc=False):
+    """The result of a metric for one tool call."""
+
+    verdict: MetricVerdict
+    call: ToolCall
+    call_index: int
+    """Position among the turn's calls, from 0."""
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def failures(self) -> tuple[Finding, ...]:
+        """The findings that lower the score."""
+        return tuple(finding for finding in self.findings if finding.failed)
+
+
 class MetricTurn(_MetricScored, frozen=True, gc=False):
     """The result of a metric for one turn."""
 
@@ -88,6 +130,8 @@ class MetricTurn(_MetricScored, frozen=True, gc=False):
     """Position among the run's turns, from 0; None if all turns were scored as one."""
     expected_index: int | None = None
     """Position among the golden's turns, from 0."""
+    calls: tuple[MetricCall, ...] = ()
+    """Empty if the metric scores no single calls."""
 
 
 class MetricResult(_MetricScored, frozen=True, gc=False):

@@ -20,7 +20,7 @@ from goldspan.scoring.goldens.golden import ExpectedCall, Golden, Repeat
 from goldspan.scoring.goldens.golden_index import Ambiguous
 from goldspan.scoring.json_values import counted, is_mapping, is_sequence, plain, shown_name
 from goldspan.scoring.metric_results import MetricResult, MetricVerdict, PresetResult
-from goldspan.scoring.metrics.registry import BUILT_IN_METRICS, MetricRunner, run_in_this_thread
+from goldspan.scoring.metrics.registry import BUILT_IN_METRICS, GOLDEN, MetricRunner, needs_of, run_in_this_thread
 from goldspan.scoring.metrics.session_metrics import ChosenMetric, MetricSource, choose_metrics, score_metrics
 from goldspan.scoring.presets.registry import PRESETS
 from goldspan.scoring.presets.session_preset import ChosenPreset, choose_preset, score_by_preset
@@ -427,7 +427,9 @@ class Scorer:
         """Score one run of a session, as `score_run` does."""
         own = score_run(golden, session, self.criterion, final=final)
         if own.golden is None:
-            return own if self.preset is None else replace(own, preset=self.preset.name)
+            metrics = score_metrics(own, self.metrics, run=self.run, final=final)
+            name = None if self.preset is None else self.preset.name
+            return replace(own, preset=name, metrics=metrics) if name or metrics else own
         metrics = score_metrics(own, self.metrics, override=self.criterion, run=self.run, final=final)
         try:
             preset = self.preset or _preset_of(own.golden)
@@ -437,6 +439,11 @@ class Scorer:
         result = own if preset is None else score_by_preset(preset, own, final=final)
         return replace(result, metrics=metrics) if metrics else result
 
+    @property
+    def scores_every_session(self) -> bool:
+        """Whether a metric is chosen that needs no golden."""
+        return any(GOLDEN not in needs_of(one.metric) for one in self.metrics)
+
     def reads_content(self, goldens: Sequence[Golden]) -> bool:
         """Whether scoring may read more of a session than its calls: messages, tool definitions, results."""
         presets = {golden.preset.name for golden in goldens if golden.preset is not None}
@@ -444,7 +451,9 @@ class Scorer:
         if self.preset is not None:
             presets = {self.preset.name}
         names.update(choice.metric.name for choice in self.metrics)
-        if any(PRESETS[name].needs for name in presets & PRESETS.keys()) or not names <= BUILT_IN_METRICS.keys():
+        if any(PRESETS[name].needs for name in presets & PRESETS.keys()):
+            return True
+        if any(name not in BUILT_IN_METRICS or needs_of(BUILT_IN_METRICS[name]) - {GOLDEN} for name in names):
             return True
         return any(_asks_results(call) for golden in goldens for call in golden.all_calls())
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from goldspan.scoring.api import score_turn
-from goldspan.scoring.call_context import declared_parameters
 from goldspan.scoring.goldens import Ambiguous, Golden, GoldenIndex
 from goldspan.scoring.goldens.golden import ANY_TOOL, ExpectedCall
 from goldspan.scoring.goldens.json_with_lines import (
@@ -25,6 +24,7 @@ from goldspan.scoring.goldens.loading import READERS
 from goldspan.scoring.json_values import is_mapping, is_sequence, shown, shown_name
 from goldspan.scoring.matchers.kinds.literal import LITERAL, dollar_keys
 from goldspan.scoring.sessions import JsonValue, Session
+from goldspan.scoring.tool_definitions import declared_parameters
 
 _TRACE_ID = re.compile(r"[0-9a-f]{32}")
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"

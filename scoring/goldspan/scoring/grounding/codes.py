@@ -1,6 +1,6 @@
 """Codes of countries, regions, currencies, languages and airports, and the names that people use for them.
 
-The tables are those of `pycountry` and `airportsdata`, where these are installed (the extra `grounding`), and of the user.
+The tables are those of `pycountry` and `airportsdata`, where these are installed: the extra `grounding`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def _table() -> Mapping[str, frozenset[Name]]:
             names.setdefault(" ".join(_name(text)), set()).update(_name(other) for other in given if other != text)
 
     if find_spec("pycountry"):
-        import pycountry  # optional, and slow to load
+        import pycountry  # noqa: PLC0415 - optional, and slow to load
 
         for country in pycountry.countries:
             alike(
@@ -40,14 +40,16 @@ def _table() -> Mapping[str, frozenset[Name]]:
         for currency in pycountry.currencies:
             alike((currency.alpha_3, currency.name))
             words = _name(currency.name)
-            names.setdefault(" ".join(_name(currency.alpha_3)), set()).update((word,) for word in words if len(word) > 3)
+            names.setdefault(" ".join(_name(currency.alpha_3)), set()).update(
+                (word,) for word in words if len(word) > 3
+            )
         for language in pycountry.languages:
             if (short := getattr(language, "alpha_2", None)) is not None:
                 alike((short, language.alpha_3, language.name))
-        for region in pycountry.subdivisions.get(country_code="US"):
+        for region in pycountry.subdivisions.get(country_code="US"):  # type: ignore[no-untyped-call]
             alike((region.code.removeprefix("US-"), region.name))
     if find_spec("airportsdata"):
-        import airportsdata  # optional, and slow to load
+        import airportsdata  # noqa: PLC0415 - optional, and slow to load
 
         for airport in airportsdata.load("IATA").values():
             code = " ".join(_name(airport["iata"]))

@@ -18,7 +18,15 @@ _MONTHS = {
 WEEKDAYS = {
     name: number
     for number, names in enumerate(
-        ("monday mon", "tuesday tues tue", "wednesday wed", "thursday thurs thur thu", "friday fri", "saturday sat", "sunday sun")
+        (
+            "monday mon",
+            "tuesday tues tue",
+            "wednesday wed",
+            "thursday thurs thur thu",
+            "friday fri",
+            "saturday sat",
+            "sunday sun",
+        )
     )
     for name in names.split()
 }
@@ -28,9 +36,13 @@ _NUMBER_YEAR = re.compile(r"(?<![\d/.-])(?P<month>\d{1,2})[-/](?P<year>\d{4})(?!
 _YEAR_NUMBER = re.compile(r"(?<![\d/.-])(?P<year>(?:19|20)\d\d)[-/](?P<month>\d{1,2})(?![\d/-])")
 _COMPACT = re.compile(r"(?<!\d)(?P<year>(?:19|20)\d\d)(?P<month>[01]\d)(?P<day>[0-3]\d)(?!\d)")
 _SLASHES = re.compile(r"(?<![\d/.-])(?P<one>\d{1,2})[-/.](?P<other>\d{1,2})(?:[-/.](?P<year>\d{4}|\d{2}))?(?![\d/-])")
-_MONTH_DAY = re.compile(_MONTH + r"\s*(?:the\s+)?(?P<day>\d{1,2})(?:st|nd|rd|th)?\b(?:,?\s*(?:of\s+|in\s+)?(?P<year>\d{4})\b)?")
+_MONTH_DAY = re.compile(
+    _MONTH + r"\s*(?:the\s+)?(?P<day>\d{1,2})(?:st|nd|rd|th)?\b(?:,?\s*(?:of\s+|in\s+)?(?P<year>\d{4})\b)?"
+)
 _DAY_MONTH = re.compile(
-    r"(?<![\d:])(?P<day>\d{1,2})(?:st|nd|rd|th)?\s*(?:day\s+)?(?:of\s+)?[-\s]?" + _MONTH + r"[-\s,]*(?:of\s+)?(?P<year>\d{4})?\b"
+    r"(?<![\d:])(?P<day>\d{1,2})(?:st|nd|rd|th)?\s*(?:day\s+)?(?:of\s+)?[-\s]?"
+    + _MONTH
+    + r"[-\s,]*(?:of\s+)?(?P<year>\d{4})?\b"
 )
 _MONTH_YEAR = re.compile(_MONTH + r"\s*,?\s*(?:of\s+|in\s+)?(?P<year>\d{4})\b")
 _MONTH_ALONE = re.compile(r"\b" + _MONTH)
@@ -43,10 +55,15 @@ _QUARTERS = re.compile(r"\b(half|quarter)\s+(past|to)\s+(\w+)")
 _NAMED_TIMES = {"noon": (12, 0), "midday": (12, 0), "midnight": (0, 0)}
 _HOURS = {
     name: hour
-    for hour, name in enumerate("one two three four five six seven eight nine ten eleven twelve".split(), 1)
+    for hour, name in enumerate(
+        ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"], 1
+    )
 }
 _HOUR_WORD = re.compile(
-    r"\b(" + "|".join(_HOURS) + r")\s*(?:(thirty|fifteen|forty[- ]five)\s*)?(o'?clock|[ap]\.?\s?m\b|in the (?:morning|afternoon|evening)|at night)"
+    r"\b("
+    + "|".join(_HOURS)
+    + r")\s*(?:(thirty|fifteen|forty[- ]five)\s*)?"
+    + r"(o'?clock|[ap]\.?\s?m\b|in the (?:morning|afternoon|evening)|at night)"
 )
 
 
@@ -109,11 +126,15 @@ def times_of(text: str) -> Iterator[tuple[int, int]]:
     """Yield the times of a normalised text as hour and minute; both halves of the day where it does not say which."""
     for match in _TIME.finditer(text):
         hour, minute, half = int(match["hour"]), int(match["minute"] or 0), match["half"]
-        if hour > 24 or minute > 59 or (
-            match["minute"] is None
-            and half is None
-            and not _clock_before(text, match.start())
-            and not _PART_OF_DAY.match(text, match.end())
+        if (
+            hour > 24
+            or minute > 59
+            or (
+                match["minute"] is None
+                and half is None
+                and not _clock_before(text, match.start())
+                and not _PART_OF_DAY.match(text, match.end())
+            )
         ):
             continue
         yield from _halves(hour, minute, half, text[match.end() : match.end() + 24])
@@ -121,26 +142,30 @@ def times_of(text: str) -> Iterator[tuple[int, int]]:
         minute = {"thirty": 30, "fifteen": 15}.get(match[2] or "", 45 if match[2] else 0)
         yield from _halves(_HOURS[match[1]], minute, match[3], text[match.end() : match.end() + 24])
     for match in _QUARTERS.finditer(text):
-        hour = _HOURS.get(match[3]) or (int(match[3]) if match[3].isdecimal() else None)
-        if hour is not None:
+        named = _HOURS.get(match[3]) or (int(match[3]) if match[3].isdecimal() else None)
+        if named is not None:
             minute = 30 if match[1] == "half" else 15
             if match[2] == "to":
-                hour, minute = hour - 1, 60 - minute
-            yield from _halves(hour, minute, None, text[match.end() : match.end() + 24])
+                named, minute = named - 1, 60 - minute
+            yield from _halves(named, minute, None, text[match.end() : match.end() + 24])
     for word, time in _NAMED_TIMES.items():
         if word in text:
             yield time
 
 
 def _clock_before(text: str, start: int) -> bool:
-    return bool(re.search(r"\b(at|by|around|about|from|until|till|to|before|after|and|between)\s*$", text[max(0, start - 9) : start]))
+    return bool(
+        re.search(
+            r"\b(at|by|around|about|from|until|till|to|before|after|and|between)\s*$", text[max(0, start - 9) : start]
+        )
+    )
 
 
 def _halves(hour: int, minute: int, half: str | None, after: str) -> Iterator[tuple[int, int]]:
     said = (half or "") + after
-    if half and half.startswith("p") or re.match(r"\W*(?:in the |at |this )?(?:afternoon|evening|night)", said):
+    if (half and half.startswith("p")) or re.match(r"\W*(?:in the |at |this )?(?:afternoon|evening|night)", said):
         yield (hour % 12) + 12, minute
-    elif half and half.startswith("a") or re.match(r"\W*in the morning", said):
+    elif (half and half.startswith("a")) or re.match(r"\W*in the morning", said):
         yield hour % 12, minute
     else:
         yield hour % 24, minute
@@ -150,13 +175,20 @@ def _halves(hour: int, minute: int, half: str | None, after: str) -> Iterator[tu
             yield 0, minute
 
 
-_NEXT = re.compile(r"\b(next|coming|following|this|upcoming|last|past|previous|current)\s+(weekend|week|month|year|quarter)\b")
+_NEXT = re.compile(
+    r"\b(next|coming|following|this|upcoming|last|past|previous|current)\s+(weekend|week|month|year|quarter)\b"
+)
 _SPAN = re.compile(
     r"\b(\d+|an?|one|two|three|four|five|six|seven|eight|nine|ten|couple of|few)[\s-](day|night|week|month|year)s?\b"
 )
 _COUNTS = {"a": 1, "an": 1, "couple of": 2, "few": 3} | _HOURS
 _OFFSETS = (
-    (re.compile(r"\b(today|tonight|now|current|currently|this (?:morning|afternoon|evening)|same day|right away|immediately)\b"), 0),
+    (
+        re.compile(
+            r"\b(today|tonight|now|current|currently|this (?:morning|afternoon|evening)|same day|immediately)\b"
+        ),
+        0,
+    ),
     (re.compile(r"\bday after tomorrow\b"), 2),
     (re.compile(r"\b(tomorrow|next day|following day|overnight)\b"), 1),
     (re.compile(r"\bday before yesterday\b"), -2),

@@ -22,17 +22,64 @@ from goldspan.scoring.grounding.words import FILLERS, camel_words, normalised, s
 
 _PROSE_WORDS = 7
 """A text of at least so many words is prose: only the identifiers and numbers in it are judged."""
-_NO_PREFERENCE = frozenset("any all none null n/a na nil dontcare don't care unknown default true false yes no unspecified anywhere".split())
-_WRITTEN = (
-    "query", "q", "search", "keyword", "keywords", "question", "prompt", "message", "text", "content", "body", "subject", "summary",
-    "description", "reason", "comment", "note", "notes", "command", "code", "sql", "expression", "script", "thought", "instructions",
-)  # fmt: skip
+_NO_PREFERENCE = frozenset(
+    [
+        "any",
+        "all",
+        "none",
+        "null",
+        "n/a",
+        "na",
+        "nil",
+        "dontcare",
+        "unknown",
+        "default",
+        "true",
+        "false",
+        "yes",
+        "no",
+        "unspecified",
+        "anywhere",
+    ]
+)
+"""Texts that say that nothing was chosen."""
+_WRITTEN = frozenset(
+    [
+        "query",
+        "q",
+        "search",
+        "keyword",
+        "keywords",
+        "question",
+        "prompt",
+        "message",
+        "text",
+        "content",
+        "body",
+        "subject",
+        "summary",
+        "description",
+        "reason",
+        "comment",
+        "note",
+        "notes",
+        "command",
+        "code",
+        "sql",
+        "expression",
+        "script",
+        "thought",
+        "instructions",
+    ]
+)
 """Words in the names of parameters whose text an agent writes itself."""
+_PAGING = frozenset(("offset", "skip", "page", "index", "cursor"))
 _EXAMPLE = re.compile(r"(such as|e\.g|for example|example|for instance|like|format|i\.e)")
 _OFFER = re.compile(
-    r"default|use |if |options?|one of|can be|either|choose|choice|supported|possible|must be|available|values?|omitted|specif|allowed"
+    r"default|use |if |options?|one of|can be|either|choose|choice|supported|possible|must be|available|values?"
+    r"|omitted|specif|allowed"
 )
-_MAPPED = r"['\"`)]*\s*(?:for|=|:|-|–|refers to|means|is|stands for|represents|to)\s+"
+_MAPPED = r"['\"`)]*\s*(?:for|=|:|-|refers to|means|is|stands for|represents|to)\s+"
 
 
 class Kind(StrEnum):
@@ -67,7 +114,9 @@ class Leaf(Struct, frozen=True):
     required: bool = False
 
 
-def leaves(arguments: Any, schema: Mapping[str, Any] | None, path: str = "", required: bool = False) -> Iterator[Leaf]:
+def leaves(
+    arguments: Any, schema: Mapping[str, Any] | None, path: str = "", *, required: bool = False
+) -> Iterator[Leaf]:
     """Yield the leaves of arguments, each with its JSON Pointer."""
     schema = schema or {}
     if isinstance(arguments, Mapping) and arguments:
@@ -80,20 +129,20 @@ def leaves(arguments: Any, schema: Mapping[str, Any] | None, path: str = "", req
                 value,
                 part if isinstance(part, Mapping) else None,
                 f"{path}/{pointer}",
-                isinstance(needed, (list, tuple)) and name in needed,
+                required=isinstance(needed, (list, tuple)) and name in needed,
             )
     elif isinstance(arguments, (list, tuple)) and arguments:
         items = schema.get("items")
         inherited = {"description": schema["description"]} if "description" in schema else {}
         part = {**inherited, **items} if isinstance(items, Mapping) else inherited
         for index, value in enumerate(arguments):
-            yield from leaves(value, part, f"{path}/{index}", required)
+            yield from leaves(value, part, f"{path}/{index}", required=required)
     else:
         yield Leaf(path, arguments, schema, required)
 
 
-class Rules:
-    """The rules, for the leaves of one call: so many passages of a conversation were before it."""
+class OriginFinder:
+    """Finds the origins of the values of one call; so many passages of a conversation were before it."""
 
     def __init__(self, conversation: Conversation, passages: int | None = None, clock: date | None = None) -> None:
         self._conversation = conversation
@@ -145,7 +194,9 @@ class Rules:
             if _EXAMPLE.search(before):
                 continue
             after = description[match.end() : match.end() + 30].lower()
-            if _OFFER.search(before) or re.match(r"['\"`]?\s*(?:if|when|as default|by default|is default|to |for )", after):
+            if _OFFER.search(before) or re.match(
+                r"['\"`]?\s*(?:if|when|as default|by default|is default|to |for )", after
+            ):
                 return Origin(Kind.SCHEMA, "description")
             listed = re.search(r"\(([^()]*)$", before)
             if listed and (before + after).count(",") >= 2:
@@ -178,15 +229,15 @@ class Rules:
         literal = str(int(value)) if whole else repr(value)
         if value >= 0 and (position := conversation.phrase_at(words_of(literal), self._end)) is not None:
             return self._said(conversation.passage_at(position))
-        if value and (found := conversation.number(-value, passages)) is not None:
-            return Origin(Kind.DERIVED, "sign", found[0])
-        if value in (0, 1) and leaf is not None and _name_says(leaf.path, "offset", "skip", "page", "index", "cursor"):
+        if value and (opposite := conversation.number(-value, passages)) is not None:
+            return Origin(Kind.DERIVED, "sign", opposite[0])
+        if value in (0, 1) and leaf is not None and _name_says(leaf.path, _PAGING):
             return Origin(Kind.TRIVIAL, "first page")
         with_unit = conversation.quantities(passages)
-        if (quantity := converted(value, [one for _, one in with_unit])) is not None:
-            return Origin(Kind.DERIVED, "unit", next(at for at, one in with_unit if one is quantity))
-        if whole and (at := self._part_of_date(int(value))) is not None:
-            return Origin(Kind.DERIVED, "part of a date", at)
+        if (origin := converted(value, [one for _, one in with_unit])) is not None:
+            return Origin(Kind.DERIVED, "unit", next(place for place, one in with_unit if one is origin))
+        if whole and (part_of := self._part_of_date(int(value))) is not None:
+            return Origin(Kind.DERIVED, "part of a date", part_of)
         if not whole and self._constant(value):
             return Origin(Kind.DERIVED, "constant")
         if whole and self._between(int(value)):
@@ -224,7 +275,9 @@ class Rules:
 
     def _between(self, value: int) -> bool:
         """Whether a value is the time between two dates or two times that were said, in days or a smaller unit."""
-        days = [whole for day, _ in self._conversation.days(self._passages, 20) if (whole := _with_year(day, self._clock))]
+        days = [
+            whole for day, _ in self._conversation.days(self._passages, 20) if (whole := _with_year(day, self._clock))
+        ]
         if any(abs((one - other).days) == value for one in days for other in days if one != other):
             return True
         times = [hour * 60 + minute for (hour, minute), _ in self._conversation.times(self._passages, 20)]
@@ -244,17 +297,17 @@ class Rules:
         prose = len(words) >= _PROSE_WORDS
         identifier = " " not in text.strip() and (any(char.isdigit() for char in text) or "@" in text or "_" in text)
         number = as_number(text)
-        if number is not None and not (text.isdecimal() and len(text) > 4):
-            if (found := self._number(number, leaf)) is not None:
-                return found
+        numeric = None if number is None or (text.isdecimal() and len(text) > 4) else self._number(number, leaf)
+        if numeric is not None:
+            return numeric
         if not prose and (days := _moment(plain)) is not None:
-            return self._moment(plain, *days)
+            return self._moment(*days)
         if any(ord(char) > 0x0E00 for char in text) and (found := self._unspaced(plain)) is not None:
             return found
         unknown = [word for word in words if not self._word(word)]
         if not unknown and not identifier:
             return Origin(Kind.DERIVED, "words")
-        if _name_says(leaf.path, *_WRITTEN) and " " in text.strip() and len(unknown) < len(words):
+        if _name_says(leaf.path, _WRITTEN) and " " in text.strip() and len(unknown) < len(words):
             prose = True
         if not prose:
             for rule in (self._code, self._spelled_out, self._region):
@@ -266,7 +319,7 @@ class Rules:
             if unknown and self._template(leaf, words, unknown):
                 return Origin(Kind.DERIVED, "template")
             if identifier:
-                return self._identifier(text, words)
+                return self._identifier(words)
             if all(word.isalpha() and self._near(word) for word in unknown):
                 return Origin(Kind.DERIVED, "spelling")
             if len(unknown) == 1 and unknown[0].isalpha() and self._pieces(unknown[0]):
@@ -293,8 +346,11 @@ class Rules:
         if (name := ABBREVIATIONS.get(word)) is not None and self._conversation.form_at(name, self._end) is not None:
             return True
         units = self._short_units()
-        if word in units or any(ABBREVIATIONS.get(short) in (word, stem(word)) or (name := ABBREVIATIONS.get(short)) and stem(name) == stem(word)
-               for short in units):
+        if word in units or any(
+            ABBREVIATIONS.get(short) in (word, stem(word))
+            or ((name := ABBREVIATIONS.get(short)) and stem(name) == stem(word))
+            for short in units
+        ):
             return True
         if word[0].isdigit() and (number := as_number(word)) is not None:
             return self._conversation.number(number, self._passages) is not None
@@ -305,11 +361,14 @@ class Rules:
 
     def _short_units(self) -> set[str]:
         units = {quantity.unit for _, quantity in self._conversation.quantities(self._passages)}
-        return units | {short for short in ("mins", "hrs", "hr", "min", "lbs") if self._conversation.word_at(short, self._end) is not None}
+        return units | {
+            short
+            for short in ("mins", "hrs", "hr", "min", "lbs")
+            if self._conversation.word_at(short, self._end) is not None
+        }
 
-    def _identifier(self, text: str, words: Sequence[str]) -> Origin | None:
-        """An identifier that is made of known parts that stand beside each other, or the end of a longer one."""
-        del text
+    def _identifier(self, words: Sequence[str]) -> Origin | None:
+        """Return the origin of an identifier that is made of known pieces, or is the end of a longer one."""
         for word in words:
             if not self._conversation.word_at(word, self._end) and not self._pieces(word) and not self._slice(word):
                 return None
@@ -360,12 +419,14 @@ class Rules:
         return None
 
     def _spelled_out(self, text: str) -> Origin | None:
-        """Initials for a name, or a name for initials: `LA` and `Los Angeles, CA`."""
-        first = words_of(normalised(text.split(",")[0]))
+        """Return the origin of initials for a name, or of a name for initials: `LA` and `Los Angeles, CA`."""
+        first = words_of(normalised(text.split(",", maxsplit=1)[0]))
         if len(first) > 1:
             initials = "".join(word[0] for word in first)
             tried = [known for known in (initials, initials + "c") if known not in FILLERS]
-            position = next((at for known in tried if (at := self._conversation.word_at(known, self._end)) is not None), None)
+            position = next(
+                (at for known in tried if (at := self._conversation.word_at(known, self._end)) is not None), None
+            )
             if position is not None:
                 return Origin(Kind.DERIVED, "initials", self._conversation.passage_at(position))
         elif first and first[0].isalpha() and 2 <= len(first[0]) <= 5:
@@ -375,20 +436,23 @@ class Rules:
         return None
 
     def _region(self, text: str) -> Origin | None:
-        """A place that was named, with the region or country that it is in: `Berkeley, CA`."""
+        """Return the origin of a place that was named, with the region or country that it is in: `Berkeley, CA`."""
         parts = [part.strip() for part in text.split(",")]
         if not 2 <= len(parts) <= 3 or len(text) > 60:
             return None
         place = [word for word in words_of(normalised(parts[0])) if word not in FILLERS and word != "city"]
         if not place or not all(self._near(word) for word in place):
             return None
-        if all(part[:1].isupper() and len(part.split()) <= 3 and not any(char.isdigit() for char in part) for part in parts[1:]):
+        if all(
+            part[:1].isupper() and len(part.split()) <= 3 and not any(char.isdigit() for char in part)
+            for part in parts[1:]
+        ):
             return Origin(Kind.DERIVED, "region")
         return None
 
     # Dates and times.
 
-    def _moment(self, plain: str, days: Sequence[Day], times: Sequence[tuple[int, int]]) -> Origin | None:
+    def _moment(self, days: Sequence[Day], times: Sequence[tuple[int, int]]) -> Origin | None:
         rule = ""
         if days:
             exact = [day for day in days if day.day]
@@ -396,7 +460,9 @@ class Rules:
             known = [origin for origin in found if origin is not None]
             if not known:
                 return None
-            if any(origin.kind is Kind.UNKNOWN for origin in known) and all(origin.kind is Kind.UNKNOWN for origin in known):
+            if any(origin.kind is Kind.UNKNOWN for origin in known) and all(
+                origin.kind is Kind.UNKNOWN for origin in known
+            ):
                 return known[0]
             rule = known[0].rule
         if times and not (days and times[0] in ((0, 0), (23, 59))) and not any(self._time(time) for time in times):
@@ -414,7 +480,9 @@ class Rules:
             if quantity.unit.startswith(unit)
         }
         starts = [hour * 60 + minute for (hour, minute), _ in self._conversation.times(self._passages, 20)]
-        return any((start + span) % 1440 == minutes or (start - span) % 1440 == minutes for start in starts for span in spans)
+        return any(
+            (start + span) % 1440 == minutes or (start - span) % 1440 == minutes for start in starts for span in spans
+        )
 
     def _day(self, wanted: Day) -> Origin | None:
         conversation, passages = self._conversation, self._passages
@@ -469,8 +537,8 @@ def _with_year(day: Day, clock: date | None) -> date | None:
     return Day(day.year or (clock.year if clock else 2001), day.month, day.day).whole() if day.day else None
 
 
-def _name_says(path: str, *names: str) -> bool:
-    return bool(set(camel_words(path)) & set(names))
+def _name_says(path: str, names: frozenset[str]) -> bool:
+    return not names.isdisjoint(camel_words(path))
 
 
 def _one_edit(one: str, other: str) -> bool:

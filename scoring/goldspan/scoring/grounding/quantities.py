@@ -10,36 +10,36 @@ from typing import NamedTuple
 from goldspan.scoring.grounding.words import COUNTING, SCALES, is_tens, is_unit, number_word, words_of
 
 _NUMBER = re.compile(
-    r"(?<![a-z_0-9.])(?P<sign>[-−+])?(?P<money>[$€£¥₹]\s?)?(?P<digits>\d{1,3}(?:,\d{2,3})+(?:\.\d+)?|\d{1,3}(?:\.\d{3})+,\d+|\d+(?:\.\d+)?(?:e[-+]?\d+)?|\.\d+)"
+    r"(?<![a-z_0-9.])(?P<sign>[-\u2212+])?(?P<money>[$€£¥₹]\s?)?(?P<digits>\d{1,3}(?:,\d{2,3})+(?:\.\d+)?|\d{1,3}(?:\.\d{3})+,\d+|\d+(?:\.\d+)?(?:e[-+]?\d+)?|\.\d+)"
     r"(?:\s?(?P<unit>[a-z°%²³/]+|%))?"
 )
-_FEET = re.compile(r"(?<!\w)(\d)\s?(?:'|’|ft|feet|foot)\s?(\d{1,2})(?:\"|”|''|\s?in\w*|\b)")
-_POWER = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)\s*(?:x|×|\*)\s*10\s*(?:\^|\*\*)\s*\(?([-−+]?\d{1,3})")
+_FEET = re.compile(r"(?<!\w)(\d)\s?(?:'|\u2019|ft|feet|foot)\s?(\d{1,2})(?:\"|\u201d|''|\s?in\w*|\b)")
+_POWER = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)\s*(?:x|\u00d7|\*)\s*10\s*(?:\^|\*\*)\s*\(?([-\u2212+]?\d{1,3})")
 _FRACTION = re.compile(r"(?<![\w./])(\d+)\s*/\s*(\d+)(?![\w/])")
 _WORD = re.compile(r"[^\W\d_]+|\d+(?:st|nd|rd|th)\b")
 
 # factor to the first unit of each dimension
-_DIMENSIONS: tuple[dict[str, float], ...] = (
-    {"second": 1, "s": 1, "sec": 1, "minute": 60, "min": 60, "hour": 3600, "hr": 3600, "h": 3600, "day": 86400, "night": 86400,
-     "week": 604800, "fortnight": 1209600, "month": 2592000, "quarter": 7776000, "year": 31536000, "yr": 31536000,
-     "decade": 315360000, "ms": 0.001, "millisecond": 0.001},
-    {"month": 1, "quarter": 3, "year": 12, "yr": 12, "decade": 120},
-    {"meter": 1, "metre": 1, "m": 1, "km": 1000, "kilometer": 1000, "kilometre": 1000, "cm": 0.01, "centimeter": 0.01, "mm": 0.001,
-     "millimeter": 0.001, "inch": 0.0254, "in": 0.0254, "foot": 0.3048, "feet": 0.3048, "ft": 0.3048, "yard": 0.9144, "mile": 1609.344,
-     "mi": 1609.344, "nm": 1e-9, "nanometer": 1e-9, "micrometer": 1e-6},
-    {"g": 1, "gram": 1, "kg": 1000, "kilogram": 1000, "mg": 0.001, "lb": 453.59237, "pound": 453.59237, "oz": 28.349523, "ounce": 28.349523,
-     "ton": 1e6, "tonne": 1e6},
-    {"l": 1, "liter": 1, "litre": 1, "ml": 0.001, "milliliter": 0.001, "gallon": 3.785411784, "cup": 0.24, "tablespoon": 0.015, "teaspoon": 0.005},
-    {"b": 1, "byte": 1, "kb": 1e3, "mb": 1e6, "gb": 1e9, "tb": 1e12},
-    {"b": 1, "byte": 1, "kb": 1024, "mb": 1024**2, "gb": 1024**3, "tb": 1024**4, "kib": 1024, "mib": 1024**2, "gib": 1024**3},
-    {"cent": 1, "dollar": 100, "euro": 100, "usd": 100, "eur": 100},
-    {"pa": 1, "kpa": 1e3, "mpa": 1e6, "bar": 1e5, "atm": 101325},
-    {"j": 1, "joule": 1, "kj": 1e3, "kilojoule": 1e3, "mj": 1e6},
-    {"w": 1, "watt": 1, "kw": 1e3, "kilowatt": 1e3, "mw": 1e6},
-    {"hz": 1, "khz": 1e3, "mhz": 1e6, "ghz": 1e9},
-    {"c": 1, "coulomb": 1, "uc": 1e-6, "microcoulomb": 1e-6, "nc": 1e-9, "nanocoulomb": 1e-9},
-    {"m/s": 1, "km/h": 1 / 3.6, "kmh": 1 / 3.6, "kph": 1 / 3.6, "mph": 0.44704},
-)  # fmt: skip
+_DIMENSIONS: tuple[dict[str, float], ...] = tuple(
+    {name: float(factor) for factor, names in (one.split(":") for one in table.split(",")) for name in names.split()}
+    for table in (
+        "0.001:ms millisecond,1:second s sec,60:minute min,3600:hour hr h,86400:day night,604800:week,"
+        "1209600:fortnight,2592000:month,7776000:quarter,31536000:year yr,315360000:decade",
+        "1:month,3:quarter,12:year yr,120:decade",
+        "1e-9:nm nanometer,1e-6:micrometer,0.001:mm millimeter,0.01:cm centimeter,0.0254:inch in,0.3048:foot feet ft,"
+        "0.9144:yard yd,1:meter metre m,1000:km kilometer kilometre,1609.344:mile mi",
+        "0.001:mg milligram,1:g gram,28.349523:oz ounce,453.59237:lb pound,1000:kg kilogram,1e6:ton tonne",
+        "0.001:ml milliliter,0.005:teaspoon,0.015:tablespoon,0.24:cup,1:l liter litre,3.785411784:gallon",
+        "1:b byte,1e3:kb,1e6:mb,1e9:gb,1e12:tb",
+        "1:b byte,1024:kb kib,1048576:mb mib,1073741824:gb gib,1099511627776:tb",
+        "1:cent,100:dollar euro usd eur",
+        "1:pa,1e3:kpa,1e6:mpa,1e5:bar,101325:atm",
+        "1:j joule,1e3:kj kilojoule,1e6:mj",
+        "1:w watt,1e3:kw kilowatt,1e6:mw",
+        "1:hz,1e3:khz,1e6:mhz,1e9:ghz",
+        "1:c coulomb,1e-6:uc microcoulomb,1e-9:nc nanocoulomb",
+        "1:m/s,0.2777777777777778:km/h kmh kph,0.44704:mph",
+    )
+)
 
 
 class Quantity(NamedTuple):
@@ -56,7 +56,7 @@ class Quantity(NamedTuple):
 
 def as_number(text: str) -> float | None:
     """Return the number that a whole text is, as in `1,200.50`, `$5`, `12%`; none for another text."""
-    text = text.strip().strip("$€£¥₹#%").replace("−", "-").strip()
+    text = text.strip().strip("$€£¥₹#%").replace("\u2212", "-").strip()
     if not text or len(text) > 40 or not any(char.isdigit() for char in text):
         return None
     if re.fullmatch(r"[-+]?\d{1,3}(,\d{2,3})+(\.\d+)?", text):
@@ -89,7 +89,7 @@ def quantities_of(text: str) -> Iterator[Quantity]:
         if value is None:
             continue
         unit = "dollar" if match["money"] and match["unit"] not in SCALES else match["unit"] or ""
-        if match["sign"] in ("-", "−"):
+        if match["sign"] in ("-", "\u2212"):
             before = text[match.start() - 1 : match.start()]
             if not before.strip() or not before.isalnum():
                 yield Quantity(-value, match.start(), unit)
@@ -99,7 +99,7 @@ def quantities_of(text: str) -> Iterator[Quantity]:
     for match in _FEET.finditer(text):
         yield Quantity(int(match[1]) * 12 + int(match[2]), match.start(), "inch")
     for match in _POWER.finditer(text):
-        yield Quantity(float(match[1]) * 10.0 ** int(match[2].replace("−", "-")), match.start(), "")
+        yield Quantity(float(match[1]) * 10.0 ** int(match[2].replace("\u2212", "-")), match.start(), "")
     for match in _FRACTION.finditer(text):
         if int(match[2]):
             yield Quantity(int(match[1]) / int(match[2]), match.start(), "")
@@ -111,6 +111,7 @@ def _spelled(text: str) -> Iterator[Quantity]:
     current: float = 0
     start: int | None = None
     last_end = 0
+    last_word = ""
     for match in _WORD.finditer(text):
         word = match[0]
         gap = text[last_end : match.start()]
@@ -122,9 +123,9 @@ def _spelled(text: str) -> Iterator[Quantity]:
         if value is not None:
             if start is None:
                 start, total, current = match.start(), 0, value
-            elif is_unit(word) and current and (is_tens(last_word) or current % 100 == 0):
-                current += value
-            elif is_tens(word) and current % 100 == 0:
+            elif (is_unit(word) and current and (is_tens(last_word) or current % 100 == 0)) or (
+                is_tens(word) and current % 100 == 0
+            ):
                 current += value
             else:
                 yield Quantity(total + current, start, "", "word")
@@ -146,12 +147,15 @@ def _spelled(text: str) -> Iterator[Quantity]:
 
 
 ABBREVIATIONS: dict[str, str] = {
-    "m": "meter", "km": "kilometer", "cm": "centimeter", "mm": "millimeter", "mi": "mile", "ft": "foot", "in": "inch", "yd": "yard",
-    "kg": "kilogram", "g": "gram", "mg": "milligram", "lb": "pound", "lbs": "pound", "oz": "ounce", "l": "liter", "ml": "milliliter",
-    "s": "second", "sec": "second", "min": "minute", "mins": "minute", "hr": "hour", "hrs": "hour", "h": "hour", "yr": "year",
-    "c": "celsius", "f": "fahrenheit", "k": "kelvin", "j": "joule", "w": "watt", "n": "newton", "pa": "pascal", "hz": "hertz",
-    "mph": "mile", "kph": "kilometer", "metre": "meter", "litre": "liter", "feet": "foot", "inches": "inch", "us": "usa", "uk": "kingdom",
-}  # fmt: skip
+    short: name
+    for names in (
+        "m meter,km kilometer,cm centimeter,mm millimeter,mi mile,ft foot,in inch,yd yard,kg kilogram,g gram",
+        "lb pound,lbs pound,oz ounce,l liter,ml milliliter,s second,sec second,min minute,mins minute,hr hour,hrs hour",
+        "mg milligram,h hour,yr year,c celsius,f fahrenheit,k kelvin,j joule,w watt,n newton,pa pascal,hz hertz",
+        "mph mile,kph kilometer,metre meter,litre liter,feet foot,inches inch,us usa,uk kingdom",
+    )
+    for short, name in (one.split() for one in names.split(","))
+}
 """Units and their names."""
 
 
@@ -177,11 +181,13 @@ def converted(value: float, known: Sequence[Quantity]) -> Quantity | None:
 
 def _rounded(value: float, exact: float) -> bool:
     """Whether a value is an exact one rounded to at least two decimals, or three digits."""
-    return value != int(value) and (round(exact, 2) == value or round(exact, 1) == value or abs(value - exact) <= 0.002 * abs(exact))
+    return value != int(value) and (
+        round(exact, 2) == value or round(exact, 1) == value or abs(value - exact) <= 0.002 * abs(exact)
+    )
 
 
 def computed(value: float, known: Sequence[float], limit: int = 40) -> tuple[float, ...] | None:
-    """Return two or three known numbers whose sum, difference, product or quotient is a value; the latest ones count."""
+    """Return two or three known numbers whose sum, difference, product or quotient is a value."""
     numbers = list(dict.fromkeys(reversed(known)))[:limit]
     for one in numbers:
         for other in numbers:

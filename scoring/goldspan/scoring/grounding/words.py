@@ -8,13 +8,90 @@ from functools import lru_cache
 
 _WORD = re.compile(r"[^\W_\u0e00-\U0010ffff]+|(?:(?![\W_])[\u0e00-\U0010ffff])+")  # scripts without spaces apart
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-_ENDINGS = ("ational", "ization", "isation", "fulness", "iveness", "ements", "ations", "ation", "ement", "ments", "ment",
-            "ically", "able", "ible", "ility", "ingly", "edly", "ness", "ies", "ied", "ier", "ing", "ers", "ors", "ers", "est", "ism", "ist",
-            "ity", "ive", "ize", "ise", "ful", "ous", "ian", "ese", "ish", "al", "ic", "ly", "ed", "er", "or", "es", "en",
-            "an", "s", "y", "e")  # fmt: skip
+_ENDINGS = [
+    "ational",
+    "ization",
+    "isation",
+    "fulness",
+    "iveness",
+    "ements",
+    "ations",
+    "ation",
+    "ement",
+    "ments",
+    "ment",
+    "ically",
+    "able",
+    "ible",
+    "ility",
+    "ingly",
+    "edly",
+    "ness",
+    "ies",
+    "ied",
+    "ier",
+    "ing",
+    "ers",
+    "ors",
+    "est",
+    "ism",
+    "ist",
+    "ity",
+    "ive",
+    "ize",
+    "ise",
+    "ful",
+    "ous",
+    "ian",
+    "ese",
+    "ish",
+    "al",
+    "ic",
+    "ly",
+    "ed",
+    "er",
+    "or",
+    "es",
+    "en",
+    "an",
+    "s",
+    "y",
+    "e",
+]
 
 FILLERS = frozenset(
-    "a an the of and or in on at to for from by with is are be as it its this that my your our their his her s t".split()
+    [
+        "a",
+        "an",
+        "the",
+        "of",
+        "and",
+        "or",
+        "in",
+        "on",
+        "at",
+        "to",
+        "for",
+        "from",
+        "by",
+        "with",
+        "is",
+        "are",
+        "be",
+        "as",
+        "it",
+        "its",
+        "this",
+        "that",
+        "my",
+        "your",
+        "our",
+        "their",
+        "his",
+        "her",
+        "s",
+        "t",
+    ]
 )
 """Words that say nothing about where a value comes from."""
 
@@ -35,16 +112,31 @@ _ORDINALS = {
     "tenth": 10, "eleventh": 11, "twelfth": 12, "thirteenth": 13, "fourteenth": 14, "fifteenth": 15, "sixteenth": 16,
     "seventeenth": 17, "eighteenth": 18, "nineteenth": 19, "twentieth": 20, "thirtieth": 30,
 }  # fmt: skip
-COUNTING = {
-    "a": (1,), "an": (1,), "single": (1,), "once": (1,), "alone": (1,), "solo": (1,), "myself": (1,), "me": (1,), "individual": (1,),
-    "just": (1,), "only": (1,), "highest": (1,), "lowest": (1,), "best": (1,), "top": (1,), "latest": (1,), "most": (1,), "nearest": (1,),
-    "newest": (1,), "largest": (1,), "annually": (1,), "yearly": (1,),
-    "double": (2,), "twice": (2,), "couple": (2,), "pair": (2,), "both": (2,), "twin": (2,), "duo": (2,), "semiannually": (2,),
-    "triple": (3,), "thrice": (3,), "trio": (3,), "quadruple": (4,), "quarterly": (4,), "monthly": (12,), "biweekly": (26,),
-    "weekly": (52, 7), "week": (7,), "fortnight": (14,), "daily": (365, 1), "hourly": (24,), "half": (0.5,), "quarter": (0.25,),
-    "none": (0,), "no": (0,), "without": (0,), "rest": (0,), "stationary": (0,), "dropped": (0,), "start": (0,), "starting": (0,),
-    "beginning": (0,),
-}  # fmt: skip
+_IMPLIED: tuple[tuple[float, str], ...] = (
+    (0, "none no without rest stationary dropped start starting beginning"),
+    (0.25, "quarter"),
+    (0.5, "half"),
+    (
+        1,
+        "a an single once alone solo myself me individual just only highest lowest best top latest most nearest newest",
+    ),
+    (1, "largest annually yearly daily"),
+    (2, "double twice couple pair both twin duo semiannually"),
+    (3, "triple thrice trio"),
+    (4, "quadruple quarterly"),
+    (7, "week weekly"),
+    (12, "monthly"),
+    (14, "fortnight"),
+    (24, "hourly"),
+    (26, "biweekly"),
+    (52, "weekly"),
+    (365, "daily"),
+)
+COUNTING: dict[str, tuple[float, ...]] = {
+    word: tuple(number for number, others in _IMPLIED if word in others.split())
+    for _, words in _IMPLIED
+    for word in words.split()
+}
 """Words that imply a number without being one."""
 
 

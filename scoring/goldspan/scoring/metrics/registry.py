@@ -10,12 +10,15 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
-from inspect import isawaitable
+from inspect import isawaitable, signature
 from typing import Any, Protocol, TypeVar, cast
 
 from goldspan.scoring.errors import MetricError
 from goldspan.scoring.goldens.golden import MAIN_METRIC, Golden
 from goldspan.scoring.metric_results import MetricScore, Range
+from goldspan.scoring.metrics.grounding import ToolParameterGrounding
+from goldspan.scoring.metrics.repetition import ToolCallRepetition
+from goldspan.scoring.metrics.schema import ToolParameterSchema
 from goldspan.scoring.metrics.trajectory import TRAJECTORY_METRICS
 from goldspan.scoring.results import SessionResult
 from goldspan.scoring.session_score import score_run
@@ -25,7 +28,14 @@ MetricAnswer = MetricScore | SessionResult | float | bool | None
 """What a metric may answer: a number, True for 1 and False for 0, None for not evaluated, or more in words."""
 
 _MetricT = TypeVar("_MetricT", bound="Metric")
-MetricFunction = Callable[[Session, Golden], MetricAnswer | Awaitable[MetricAnswer]]
+MetricFunction = (
+    Callable[[Session, Golden], MetricAnswer | Awaitable[MetricAnswer]]
+    | Callable[[Session], MetricAnswer | Awaitable[MetricAnswer]]
+)
+"""A function of a session and its golden, or of a session alone: it then scores sessions without golden, too."""
+
+GOLDEN, CONTEXT, TOOL_DEFINITIONS = "golden", "context", "tool_definitions"
+"""What a metric may need: a golden; the messages and results before a call; the definitions of the agent's tools."""
 
 
 class Metric(Protocol):
@@ -46,14 +56,24 @@ class Metric(Protocol):
         """The scores it can give."""
         ...
 
-    def __call__(self, session: Session, golden: Golden) -> MetricAnswer | Awaitable[MetricAnswer]:
-        """Judge a run of a session that is over. What it raises is the reason `evaluator_error`, and stops nothing."""
+    def __call__(self, session: Session, golden: Golden, /) -> MetricAnswer | Awaitable[MetricAnswer]:
+        """Judge a run of a session that is over. What it raises is the reason `evaluator_error`, and stops nothing.
+
+        A metric may also have `needs`, some of `golden`, `context` and `tool_definitions` (without it: `golden`), and
+        `threshold`, which applies where the user chose none. One that needs no golden is called with `None` for
+        sessions without golden. With a true `by_turn` its scores of turns are given before the session is over.
+        """
         ...
+
+
+def needs_of(one: Metric) -> frozenset[str]:
+    """Return what a metric needs."""
+    return frozenset(getattr(one, "needs", (GOLDEN,)))
 
 
 _WAITS = "it waits for something, which needs an event loop: `goldspan score`, the exporter and the gateway have one"
 
-MetricRunner = Callable[[Metric, Session, Golden], MetricAnswer]
+MetricRunner = Callable[[Metric, Session, Golden | None], MetricAnswer]
 """Runs a metric that is not goldspan's own and returns its answer; raises what it raises."""
 
 
@@ -65,10 +85,12 @@ class FunctionMetric:
     description: str
     range: Range
     function: MetricFunction
+    needs: frozenset[str] = frozenset((GOLDEN,))
 
-    def __call__(self, session: Session, golden: Golden) -> MetricAnswer | Awaitable[MetricAnswer]:
+    def __call__(self, session: Session, golden: Golden | None, /) -> MetricAnswer | Awaitable[MetricAnswer]:
         """Call the function."""
-        return self.function(session, golden)
+        function: Callable[..., MetricAnswer | Awaitable[MetricAnswer]] = self.function
+        return function(session, golden) if GOLDEN in self.needs else function(session)
 
 
 def metric(
@@ -90,10 +112,23 @@ def metric(
         own = cast("str", getattr(function, "__name__", type(function).__name__))
         about = (getattr(function, "__doc__", None) or "").strip().partition("\n")[0]
         return checked_metric(
-            FunctionMetric(name or own, about if description is None else description, Range(*range), function)
+            FunctionMetric(
+                name or own, about if description is None else description, Range(*range), function, _needs(function)
+            )
         )
 
     return decorate
+
+
+def _needs(function: MetricFunction) -> frozenset[str]:
+    """Return what a function needs: one of a single parameter reads a session alone, and may read all of it."""
+    try:
+        parameters = signature(function).parameters.values()
+    except (TypeError, ValueError):  # some built-in callables have none
+        return frozenset((GOLDEN,))
+    places = [one for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
+    several = len(places) > 1 or any(one.kind is one.VAR_POSITIONAL for one in parameters)
+    return frozenset((GOLDEN,) if several else (CONTEXT, TOOL_DEFINITIONS))
 
 
 def as_metric(given: Metric | MetricFunction) -> Metric:
@@ -144,12 +179,12 @@ def checked_metric(one: _MetricT) -> _MetricT:
     return one
 
 
-def run_in_this_thread(metric: Metric, session: Session, golden: Golden) -> MetricAnswer:
+def run_in_this_thread(metric: Metric, session: Session, golden: Golden | None) -> MetricAnswer:
     """Run a metric in this thread. One that is async may not wait for anything: doors run those in a loop.
 
     Raises whatever the metric raises, and RuntimeError if it waits for something.
     """
-    answer = metric(session, golden)
+    answer = metric(session, cast("Golden", golden))
     if not isawaitable(answer):
         return answer
     steps = cast("Generator[Any, None, MetricAnswer]", answer.__await__())
@@ -180,7 +215,11 @@ class ToolParameterMatch:
         return score_run(golden, session)
 
 
-BUILT_IN_METRICS: dict[str, Metric] = {one.name: one for one in (ToolParameterMatch(), *TRAJECTORY_METRICS)}
+WITHOUT_GOLDEN: tuple[Metric, ...] = (ToolParameterSchema(), ToolParameterGrounding(), ToolCallRepetition())
+"""goldspan's own metrics that need no golden: what is scored where there are no goldens and nothing else is chosen."""
+
+_BUILT_IN: tuple[Metric, ...] = (ToolParameterMatch(), *TRAJECTORY_METRICS, *WITHOUT_GOLDEN)
+BUILT_IN_METRICS: dict[str, Metric] = {one.name: one for one in _BUILT_IN}
 """goldspan's own metrics by name."""
 
 _METRICS: dict[str, Metric] = dict(BUILT_IN_METRICS)

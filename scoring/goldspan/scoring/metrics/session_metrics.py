@@ -13,19 +13,29 @@ from msgspec.structs import replace
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.errors import MetricError
 from goldspan.scoring.goldens.golden import MAIN_METRIC, Golden, MetricChoice
-from goldspan.scoring.metric_results import MetricResult, MetricScore, MetricTurn, MetricVerdict, Range
+from goldspan.scoring.metric_results import (
+    MetricCall,
+    MetricResult,
+    MetricScore,
+    MetricTurn,
+    MetricVerdict,
+    Range,
+)
 from goldspan.scoring.metrics.registry import (
+    BUILT_IN_METRICS,
+    GOLDEN,
     Metric,
     MetricFunction,
     MetricRunner,
     as_metric,
     find_metric,
     import_metric,
+    needs_of,
     run_in_this_thread,
 )
 from goldspan.scoring.metrics.trajectory import TrajectoryMetric, TurnCalls, calls_by_turn, mean
 from goldspan.scoring.results import SessionResult, explain
-from goldspan.scoring.sessions import Session
+from goldspan.scoring.sessions import Session, Turn
 from goldspan.scoring.verdict import Label, Reason
 
 _LONGEST = 500
@@ -38,7 +48,12 @@ class ChosenMetric:
 
     metric: Metric
     threshold: Fraction | None = None
-    """The least score that passes; None: it only informs."""
+    """The least score that passes; None: the metric's own, if it has one. Without any it only informs."""
+
+    @property
+    def least(self) -> Fraction | None:
+        """The least score that passes; None: it only informs."""
+        return getattr(self.metric, "threshold", None) if self.threshold is None else self.threshold
 
 
 MetricSource = ChosenMetric | Metric | MetricFunction | str
@@ -118,17 +133,19 @@ def score_metrics(
     its range, is the reason `evaluator_error` of that metric alone.
     """
     session, golden = own.session, own.golden
-    if session is None or golden is None:
+    if session is None:
         return ()
     results: list[MetricResult] = []
     calls: list[TurnCalls] | None = None
-    for chosen in chosen_for(golden, everywhere):
+    for chosen in everywhere if golden is None else chosen_for(golden, everywhere):
+        if golden is None and not isinstance(chosen, MetricChoice) and GOLDEN in needs_of(chosen.metric):
+            continue
         if isinstance(chosen, MetricChoice):
             results.append(_unknown(chosen))
         elif isinstance(chosen.metric, TrajectoryMetric):
             calls = calls_by_turn(own, override) if calls is None else calls
             results.append(_of_trajectory(chosen.metric, chosen.threshold, own, calls))
-        elif final:
+        elif final or getattr(chosen.metric, "by_turn", False):
             results.append(_measured(chosen, session, golden, own, run))
     return tuple(results)
 
@@ -149,26 +166,43 @@ def _of_trajectory(
 
 
 def _measured(
-    chosen: ChosenMetric, session: Session, golden: Golden, own: SessionResult, run: MetricRunner
+    chosen: ChosenMetric, session: Session, golden: Golden | None, own: SessionResult, run: MetricRunner
 ) -> MetricResult:
-    metric, threshold = chosen.metric, chosen.threshold
+    metric, threshold = chosen.metric, chosen.least
     try:
-        answer = run(metric, session, golden)
+        runner = run_in_this_thread if BUILT_IN_METRICS.get(metric.name) is metric else run
+        answer = runner(metric, session, golden)
         score = _read(answer)
         turns = [_read(one) for one in score.turns]
         if turns and len(turns) != len(session.turns):
             raise ValueError(f"{len(turns)} turns were scored, and the session has {len(session.turns)}")
         verdict = _verdict(score, metric, threshold)
-        judged = [_verdict(turn, metric, threshold) for turn in turns]
+        judged = [
+            (_verdict(turn, metric, threshold), _calls(turn, metric, threshold, session.turns[index]))
+            for index, turn in enumerate(turns)
+        ]
     except Exception as error:  # noqa: BLE001 - whatever a metric raises is its own failure
         text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
         return _result(metric, threshold, _failed(text), [])
     places = {turn.turn_index: turn.expected_index for turn in own.turns}
     found = [
-        MetricTurn(one, turn, index, places.get(index))
-        for index, (turn, one) in enumerate(zip(session.turns, judged, strict=False))
+        MetricTurn(one, turn, index, places.get(index), calls)
+        for index, (turn, (one, calls)) in enumerate(zip(session.turns, judged, strict=False))
     ]
     return _result(metric, threshold, verdict, found)
+
+
+def _calls(score: MetricScore, metric: Metric, threshold: Fraction | None, turn: Turn) -> tuple[MetricCall, ...]:
+    """Return the results of the calls of a turn. Raises ValueError if their number differs from the turn's calls."""
+    if not score.calls:
+        return ()
+    if len(score.calls) != len(turn.calls):
+        raise ValueError(f"{len(score.calls)} calls were scored, and the turn has {len(turn.calls)}")
+    scores = map(_read, score.calls)
+    return tuple(
+        MetricCall(_verdict(one, metric, threshold), call, index, one.findings)
+        for index, (one, call) in enumerate(zip(scores, turn.calls, strict=True))
+    )
 
 
 def _read(answer: object) -> MetricScore:
@@ -191,16 +225,16 @@ def _number(answer: object) -> float | Fraction:
 
 def _verdict(score: MetricScore, metric: Metric, threshold: Fraction | None) -> MetricVerdict:
     """Label a score. Raises ValueError for one outside the metric's range."""
-    words = str(score.explanation)
+    words, detailed = str(score.explanation), str(score.detailed)
     if score.score is None:
-        return MetricVerdict(None, Label.NOT_EVALUATED, score.reason or Reason.NOTHING_EXPECTED, words)
+        return MetricVerdict(None, Label.NOT_EVALUATED, score.reason or Reason.NOTHING_EXPECTED, words, detailed)
     if not math.isfinite(score.score) or not metric.range.least <= score.score <= metric.range.most:
         least, most = metric.range
         raise ValueError(f"found the score {score.score}, expected {least:g} to {most:g}")
     # A float is read as the decimal it prints as: 0.7 passes a threshold of 0.7.
     exact = Fraction(Decimal(repr(score.score))) if isinstance(score.score, float) else Fraction(score.score)
     label = None if threshold is None else Label.PASS if exact >= threshold else Label.FAIL
-    return MetricVerdict(exact, label, None, words)
+    return MetricVerdict(exact, label, None, words, detailed)
 
 
 def _failed(text: str) -> MetricVerdict:

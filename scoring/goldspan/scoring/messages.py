@@ -1,0 +1,173 @@
+"""Messages of models in any provider's format, as plain values: who said what, and which calls were answered.
+
+Known shapes: OpenTelemetry's parts, OpenAI's `tool_calls` and Responses items, Anthropic's and Bedrock's content
+blocks, Gemini's `function_call`, Vercel's `tool-call`. They are told by their own keys, so one reader serves all.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from msgspec import Struct
+
+from goldspan.scoring.json_values import is_mapping, is_sequence
+from goldspan.scoring.sessions import Capture, Content
+
+_ROLES = {"human": "user", "ai": "assistant", "model": "assistant", "developer": "system", "function": "tool"}
+_REQUEST_KEYS = ("toolUse", "function_call", "functionCall", "tool_call", "function")
+_REQUEST_TYPES = ("tool_call", "tool_use", "function_call", "tool-call", "function")
+
+
+class Message(Struct, frozen=True, gc=False):
+    """One message of a conversation."""
+
+    role: str
+    """`user`, `assistant`, `tool` or `system`; empty if it is unknown."""
+    text: str = ""
+    requests: tuple[str, ...] = ()
+    """Ids of the calls that it asks for; empty text for one without an id."""
+    results: tuple[tuple[str, str], ...] = ()
+    """The calls that it answers: id and the result as text."""
+
+
+def read_messages(content: Content) -> tuple[Message, ...]:
+    """Return the messages that were recorded; none unless they were captured. What is no message is left out."""
+    if content.capture is not Capture.CAPTURED:
+        return ()
+    return tuple(map(_message, _each(content.raw)))
+
+
+def _each(messages: object) -> Iterator[Mapping[str, Any]]:
+    messages = _parsed(messages)
+    if is_mapping(messages):
+        inner = messages.get("messages")
+        if is_sequence(inner):
+            yield from _each(inner)
+        else:
+            yield unwrapped(messages)
+    elif is_sequence(messages):
+        for item in messages:
+            if is_sequence(item) and not isinstance(item, str):
+                yield from _each(item)
+            elif is_mapping(parsed := _parsed(item)):
+                yield unwrapped(parsed)
+
+
+def _message(message: Mapping[str, Any]) -> Message:
+    role = role_of(message)
+    results = tuple((call_id, result_text(held)) for call_id, held in answers_in(message, role))
+    if results and role in ("", "user"):
+        role = "tool"
+    text = "" if role == "tool" and results else text_of(message)
+    return Message(role, text, tuple(_requests(message)), results)
+
+
+def _requests(message: Mapping[str, Any]) -> Iterator[str]:
+    calls = message.get("tool_calls") or message.get("toolCalls")
+    for part in (*parts_of(message), *(calls if is_sequence(calls) else ())):
+        if not is_mapping(part):
+            continue
+        inner = next((found for key in _REQUEST_KEYS if is_mapping(found := part.get(key))), None)
+        if inner is not None:
+            yield _first_text(inner.get("toolUseId"), inner.get("id"), part.get("id"))
+        elif part.get("type") in _REQUEST_TYPES or "toolName" in part:
+            yield _first_text(part.get("call_id"), part.get("toolCallId"), part.get("id"))
+
+
+def _first_text(*values: object) -> str:
+    return next((value for value in values if isinstance(value, str) and value), "")
+
+
+def result_text(held: Mapping[str, Any]) -> str:
+    """Return the result that a message or a part of one holds, as text."""
+    for key in ("response", "result", "output", "content", "text"):
+        if (found := held.get(key)) is not None:
+            return as_text(found)
+    return ""
+
+
+def as_text(value: object) -> str:
+    """Return a recorded value as text: text as it is, text parts joined, anything else as JSON."""
+    if isinstance(value, str):
+        return value
+    if is_sequence(value) and value and all(is_mapping(part) and isinstance(part.get("text"), str) for part in value):
+        return "\n".join(part["text"] for part in value)
+    try:
+        return json.dumps(value, ensure_ascii=False, default=str)
+    except (ValueError, RecursionError):
+        return ""
+
+
+def unwrapped(message: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the message inside one that only wraps it."""
+    inner = message.get("message")
+    return inner if is_mapping(inner) else message
+
+
+def _parsed(value: object) -> object:
+    if not isinstance(value, str) or value.lstrip()[:1] not in ("{", "["):
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        return None
+
+
+def role_of(message: Mapping[str, Any]) -> str:
+    """Return the role as user, assistant, tool or system; `""` if it is unknown."""
+    role = message.get("role") or message.get("type")
+    if not isinstance(role, str):
+        return ""
+    role = role.lower()
+    return _ROLES.get(role, role if role in {"user", "assistant", "tool", "system"} else "")
+
+
+def parts_of(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the parts of a message, under any of the known keys. A message without parts is its own part."""
+    for key in ("parts", "content", "contents"):
+        parts = message.get(key)
+        if isinstance(parts, str):
+            return [{"type": "text", "content": parts}]
+        if is_sequence(parts):
+            return [part for part in parts if is_mapping(part)]
+        if is_mapping(parts):
+            return parts_of(parts) if "parts" in parts else [parts]
+    return [message]
+
+
+def text_of(message: Mapping[str, Any]) -> str:
+    """Return the text parts of a message, joined by newlines."""
+    texts = [_text(part) for part in parts_of(message)]
+    return "\n".join(text for text in texts if text)
+
+
+def _text(part: Mapping[str, Any]) -> str:
+    if part.get("type") in (None, "text", "input_text", "output_text"):
+        for key in ("content", "text"):
+            if isinstance(text := part.get(key), str):
+                return text
+    return ""
+
+
+def answers_in(message: Mapping[str, Any], role: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the ids of the calls that a message answers, `""` for an unnamed one, each with what holds the answer."""
+    named = message.get("tool_call_id") or message.get("toolCallId")
+    if role == "tool" and isinstance(named, str):
+        yield named, message
+        return
+    for part in parts_of(message):
+        for key in ("toolResult", "function_response", "functionResponse", "tool_call_result"):
+            if is_mapping(inner := part.get(key)):
+                yield _id(inner), inner
+        if part.get("type") in ("tool_call_response", "tool_result", "function_call_output", "tool-result"):
+            yield _id(part), part
+
+
+def _id(part: Mapping[str, Any]) -> str:
+    for key in ("toolUseId", "tool_use_id", "tool_call_id", "toolCallId", "call_id", "id"):
+        if isinstance(call_id := part.get(key), str):
+            return call_id
+    origin = part.get("origin")
+    return _id(origin) if is_mapping(origin) and "origin" not in origin else ""

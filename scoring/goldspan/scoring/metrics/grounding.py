@@ -1,0 +1,124 @@
+"""`tool_parameter_grounding`: where the values of arguments come from, without a model and without a golden."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date
+from fractions import Fraction
+from typing import Any
+
+from msgspec import Struct
+
+from goldspan.scoring.grounding.context import CallContext, SessionContext, day_of
+from goldspan.scoring.grounding.conversation import Conversation, Passage
+from goldspan.scoring.grounding.nearest import nearest_known
+from goldspan.scoring.grounding.origins import Kind, Leaf, Origin, OriginFinder, leaves
+from goldspan.scoring.json_values import shown
+from goldspan.scoring.metric_results import Finding, MetricScore, Range
+from goldspan.scoring.metrics.call_scores import CallScore, score_of_calls
+from goldspan.scoring.metrics.schema import declared_tools
+from goldspan.scoring.sessions import Session, ToolCall, Turn
+from goldspan.scoring.verdict import Reason, arguments_of, why_not_known
+
+_UNJUDGED = frozenset((Kind.TRIVIAL, Kind.FREE_TEXT, Kind.UNKNOWN))
+"""Kinds of origin that say nothing for or against a call."""
+
+
+class ToolParameterGrounding(Struct, frozen=True):
+    """How many of the values that need an origin have one in what was said and returned before the call."""
+
+    tools: Mapping[str, Mapping[str, Any]] | None = None
+    """The schemas of all tools by name, as in `--tools`; None: those that telemetry declares."""
+    name: str = "tool_parameter_grounding"
+    description: str = (
+        "The share of argument values that come from the conversation, tool results or the tool's schema."
+    )
+    range: Range = Range(0.0, 1.0)
+    needs: frozenset[str] = frozenset(("context", "tool_definitions"))
+    by_turn: bool = True
+    threshold: Fraction | None = Fraction(1)
+
+    def __call__(self, session: Session, _golden: object = None, /) -> MetricScore:
+        """Judge every call of a session, rejected requests aside."""
+        context = SessionContext(session)
+        schemas = declared_tools(session) if self.tools is None else self.tools
+        turns: list[Sequence[CallScore]] = []
+        for turn, known in zip(session.turns, context.calls, strict=True):
+            calls = zip(turn.calls, known, strict=True)
+            turns.append(
+                [_judged(call, turn, one, context.conversation, schemas.get(call.name)) for call, one in calls]
+            )
+        return score_of_calls(turns, "value")
+
+
+def ground_arguments(
+    arguments: Mapping[str, Any],
+    passages: Sequence[Passage],
+    schema: Mapping[str, Any] | None = None,
+    *,
+    clock: date | None = None,
+) -> tuple[Finding, ...]:
+    """Return where each value of a call's arguments came from: one finding a value, `failed` where from nowhere.
+
+    Args:
+        arguments: The arguments by name.
+        passages: What was said and returned before the call, in order.
+        schema: The JSON Schema of the tool's parameters.
+        clock: The day of the call, for `tomorrow` and the like; without it such dates are unknown, not wrong.
+
+    """
+    conversation = Conversation(passages)
+    known = CallContext(len(conversation), complete=True, captured=True)
+    return tuple(_findings(arguments, conversation, known, schema, clock))
+
+
+def _judged(
+    call: ToolCall, turn: Turn, known: CallContext, conversation: Conversation, schema: Mapping[str, Any] | None
+) -> CallScore:
+    if call.rejected:
+        return CallScore(call, reason=Reason.NOTHING_EXPECTED)
+    arguments = arguments_of(call)
+    if arguments is None:
+        return CallScore(call, reason=why_not_known(call))
+    if not known.captured:
+        return CallScore(call, reason=Reason.INPUT_MISSING)
+    shown_arguments = {name: value for name, value in arguments.items() if name not in call.argument_captures}
+    findings = tuple(_findings(shown_arguments, conversation, known, schema, day_of(call, turn)))
+    judged = sum(finding.kind not in _UNJUDGED for finding in findings)
+    if not judged:
+        return CallScore(call, findings=findings, reason=Reason.NOTHING_EXPECTED)
+    return CallScore(call, judged - sum(finding.failed for finding in findings), judged, findings)
+
+
+def _findings(
+    arguments: Mapping[str, Any],
+    conversation: Conversation,
+    known: CallContext,
+    schema: Mapping[str, Any] | None,
+    clock: date | None,
+) -> Iterator[Finding]:
+    finder = OriginFinder(conversation, known.passages, clock)
+    for leaf in leaves(arguments, schema):
+        origin = finder.origin(leaf)
+        if origin.kind is Kind.NONE and not known.complete:
+            origin = Origin(Kind.UNKNOWN, "part of the conversation was not captured")
+        yield _finding(leaf, origin, conversation, known.passages)
+
+
+def _finding(leaf: Leaf, origin: Origin, conversation: Conversation, passages: int) -> Finding:
+    if origin.kind is not Kind.NONE:
+        where = "" if origin.passage is None else conversation.passages[origin.passage].where
+        message = ", ".join(part for part in (origin.rule, where) if part)
+        return Finding(leaf.path, origin.kind.value, message)
+    if origin.rule:
+        message = "a required choice that nothing before the call speaks of"
+        return Finding(leaf.path, Kind.NONE.value, message, f"{shown(leaf.value)} is {message}", failed=True)
+    message = "comes from nowhere before the call"
+    detailed = f"{shown(leaf.value)} {message}"
+    near = nearest_known(str(leaf.value), conversation, passages)
+    if near is not None:
+        message, detailed = (
+            f"{message}; a similar value is in {near.where}",
+            f"{detailed}: nearest is {near.text} in {near.where}",
+        )
+    return Finding(leaf.path, Kind.NONE.value, message, detailed, failed=True)

@@ -1,0 +1,218 @@
+"""`tool_parameter_schema`: the arguments of calls against the declared JSON Schema of the tool."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from goldspan.scoring.json_values import is_mapping, is_sequence, shown
+from goldspan.scoring.metric_results import Finding, MetricScore, Range
+from goldspan.scoring.metrics.call_scores import CallScore, score_of_calls
+from goldspan.scoring.sessions import Capture, Content, Session, ToolCall
+from goldspan.scoring.tool_definitions import schemas_of
+from goldspan.scoring.verdict import Reason, arguments_of, why_not_known
+
+if TYPE_CHECKING:
+    from jsonschema_rs import Draft202012Validator
+
+_TYPES = {
+    "dict": "object", "float": "number", "double": "number", "tuple": "array", "list": "array", "str": "string",
+    "int": "integer", "long": "integer", "bool": "boolean", "none": "null", "hashtable": "object", "char": "string",
+}  # fmt: skip
+"""Words for types: BFCL's, and Python's. Gemini writes JSON Schema's in capitals."""
+_JSON_TYPES = frozenset({"object", "array", "string", "number", "integer", "boolean", "null"})
+_MOST_ERRORS = 20
+_DEEPEST = 32
+
+
+class ToolParameterSchema(Struct, frozen=True):
+    """How many of the arguments that are present or required are valid by the tool's schema."""
+
+    tools: Mapping[str, Mapping[str, Any]] | None = None
+    """The schemas of all tools by name, as in `--tools`; None: those that telemetry declares."""
+    name: str = "tool_parameter_schema"
+    description: str = "The share of present and required arguments that are valid by the tool's JSON Schema."
+    range: Range = Range(0.0, 1.0)
+    needs: frozenset[str] = frozenset(("tool_definitions",))
+    by_turn: bool = True
+    threshold: Fraction | None = Fraction(1)
+
+    def __call__(self, session: Session, _golden: object = None, /) -> MetricScore:
+        """Judge every call of a session, rejected requests aside."""
+        declared = declared_tools(session) if self.tools is None else self.tools
+        everything = self.tools is not None
+        turns = [[_judged(call, declared, everything) for call in turn.calls] for turn in session.turns]
+        return score_of_calls(turns, "argument")
+
+
+def declared_tools(session: Session) -> Mapping[str, Mapping[str, Any]]:
+    """Return the schemas that telemetry declares in any turn of a session, by tool; the first of a name counts."""
+    found: dict[str, Mapping[str, Any]] = {}
+    for definitions in {id(turn.tool_definitions): turn.tool_definitions for turn in session.turns}.values():
+        for name, schema in _schemas(definitions).items():
+            found.setdefault(name, schema)
+    return found
+
+
+def _schemas(definitions: Content) -> Mapping[str, Mapping[str, Any]]:
+    if definitions.capture is Capture.CAPTURED and isinstance(definitions.raw, str):
+        return _schemas_in_text(definitions.raw)
+    return schemas_of(definitions)
+
+
+@lru_cache(maxsize=64)
+def _schemas_in_text(text: str) -> Mapping[str, Mapping[str, Any]]:
+    return schemas_of(Content(text, Capture.CAPTURED))
+
+
+def _judged(call: ToolCall, declared: Mapping[str, Mapping[str, Any]], everything: bool) -> CallScore:  # noqa: FBT001
+    if call.rejected:
+        return CallScore(call, reason=Reason.NOTHING_EXPECTED)
+    if call.capture is Capture.UNPARSABLE:
+        finding = Finding("", "unparsable", "its arguments are no JSON object", failed=True)
+        return CallScore(call, 0, 1, (finding,))
+    arguments = arguments_of(call)
+    if arguments is None:
+        return CallScore(call, reason=why_not_known(call))
+    schema = declared.get(call.name)
+    if schema is None:
+        never_ran = call.requested or call.error is not None
+        if declared and (everything or never_ran):
+            message = f"no tool has this name among the {len(declared)} declared ones"
+            finding = Finding("", "unknown_tool", message, failed=True)
+            return CallScore(call, 0, max(1, len(arguments)), (finding,))
+        return CallScore(call, reason=Reason.INPUT_MISSING)
+    findings = tuple(violations(arguments, schema, hidden=call.argument_captures))
+    required = schema.get("required")
+    names = set(arguments) | {name for name in (required if is_sequence(required) else ()) if isinstance(name, str)}
+    wrong = {finding.path.split("/")[1] if finding.path else "" for finding in findings} & {*map(_escaped, names), ""}
+    judged = max(len(names), int(bool(wrong)))
+    if not judged:
+        return CallScore(call, reason=Reason.NOTHING_EXPECTED)
+    return CallScore(call, judged - min(len(wrong), judged), judged, findings)
+
+
+def _escaped(name: str) -> str:
+    return name.replace("~", "~0").replace("/", "~1")
+
+
+def violations(
+    arguments: Mapping[str, Any], schema: Mapping[str, Any], *, hidden: Mapping[str, Capture] | None = None
+) -> Iterator[Finding]:
+    """Yield what is wrong with arguments by a schema, at most 20 findings; `hidden` arguments are not looked into.
+
+    An argument that the schema does not declare is wrong, unless it says `additionalProperties`. A schema that cannot
+    be compiled, or refers to other documents, finds nothing.
+    """
+    properties = schema.get("properties")
+    if is_mapping(properties) and not any(key in schema for key in _OPEN):
+        for name in arguments:
+            if name not in properties:
+                yield Finding(f"/{_escaped(name)}", "unknown", _unknown(name, properties), failed=True)
+    validator = _validator(json.dumps(schema, sort_keys=True, default=str))
+    if validator is None:
+        return
+    for count, error in enumerate(validator.iter_errors(dict(arguments))):
+        if count == _MOST_ERRORS:
+            return
+        path = "".join(f"/{_escaped(str(step))}" for step in error.instance_path)
+        if not (hidden and path and path.split("/")[1] in hidden):
+            yield from _findings(path, error)
+
+
+_OPEN = ("additionalProperties", "patternProperties", "unevaluatedProperties", "anyOf", "oneOf", "allOf", "$ref")
+
+
+def _findings(path: str, error: Any) -> Iterator[Finding]:
+    kind = error.kind
+    name = type(kind).__name__.removeprefix("ValidationErrorKind_")
+    if name == "Required":
+        yield Finding(f"{path}/{_escaped(str(kind.property))}", "missing", "required, and not passed", failed=True)
+    elif name in ("AdditionalProperties", "UnevaluatedProperties"):
+        for unexpected in kind.unexpected:
+            yield Finding(f"{path}/{_escaped(unexpected)}", "unknown", "the schema has no such property", failed=True)
+    else:
+        word = {"Type": "type", "Enum": "enum", "Constant": "enum", "Format": "format"}.get(name, "value")
+        rule, value = _rule(name, error), shown(error.instance)
+        yield Finding(path, word, rule, f"{rule}, found {value}", failed=True)
+
+
+def _rule(name: str, error: Any) -> str:
+    kind = error.kind
+    if name == "Type":
+        return f"expected {' or '.join(kind.types)}"
+    if name == "Enum":
+        return f"expected one of {shown(kind.options)}"
+    if name == "Format":
+        return f"expected the format {kind.format}"
+    keyword = error.schema_path[-1] if error.schema_path else "schema"
+    return f"the schema's rule `{keyword}` does not hold"
+
+
+def _unknown(name: str, properties: Mapping[str, Any]) -> str:
+    from difflib import get_close_matches  # noqa: PLC0415 - for failures only
+
+    near = get_close_matches(name, properties, n=1)
+    return f"the schema has no such parameter: did you mean {near[0]}?" if near else "the schema has no such parameter"
+
+
+@lru_cache(maxsize=512)
+def _validator(text: str) -> Draft202012Validator | None:
+    from jsonschema_rs import Draft202012Validator, ValidationError  # noqa: PLC0415 - slow to load; with this metric only
+
+    schema = plain_schema(json.loads(text))
+    try:
+        return Draft202012Validator(schema, validate_formats=True, retriever=_refuse)
+    except (ValueError, ValidationError, RecursionError):
+        return None
+
+
+def _refuse(uri: str) -> Any:
+    raise ValueError(f"{uri} is another document, which is not read")
+
+
+def plain_schema(schema: Any, depth: int = _DEEPEST) -> Any:
+    """Return a schema in JSON Schema's own words: BFCL's and Gemini's types, `nullable` as a type."""
+    if is_sequence(schema):
+        return [plain_schema(one, depth - 1) for one in schema] if depth else []
+    if not is_mapping(schema) or not depth:
+        return schema if not is_mapping(schema) else True
+    plain: dict[str, Any] = {}
+    for key, value in schema.items():
+        if key in _LITERAL:
+            plain[key] = value
+        elif key in _NAMED and is_mapping(value):
+            plain[key] = {name: plain_schema(one, depth - 1) for name, one in value.items()}
+        else:
+            plain[key] = plain_schema(value, depth - 1)
+    types = plain.get("type")
+    if isinstance(types, str) or is_sequence(types):
+        words = [_type(one) for one in ([types] if isinstance(types, str) else types) if isinstance(one, str)]
+        if all(word in _JSON_TYPES for word in words) and words:
+            plain["type"] = words[0] if len(words) == 1 else words
+        else:
+            del plain["type"]  # `any`, or a word that nobody knows
+    if plain.pop("nullable", False) is True:
+        if "type" in plain:
+            known = plain["type"]
+            plain["type"] = [*([known] if isinstance(known, str) else known), "null"]
+        if is_sequence(plain.get("enum")):
+            plain["enum"] = [*plain["enum"], None]
+    if plain.get("required") is not None and not is_sequence(plain["required"]):
+        del plain["required"]  # a boolean, as in the third draft
+    return plain
+
+
+_LITERAL = ("enum", "const", "default", "examples", "example", "required", "description", "title")
+_NAMED = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
+"""Keywords whose values are schemas by name, so that a name is no keyword."""
+
+
+def _type(word: str) -> str:
+    lower = word.lower()
+    return _TYPES.get(lower, lower)

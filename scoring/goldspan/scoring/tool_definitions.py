@@ -1,0 +1,80 @@
+"""The definitions of an agent's tools: names, and the JSON Schemas of their parameters.
+
+Frameworks wrap a schema in different ways, so the search takes any object with a name and a schema, at any place.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from goldspan.scoring.json_values import is_mapping, is_sequence
+from goldspan.scoring.sessions import Capture, Content, JsonValue
+
+_SCHEMAS = (
+    "parameters",
+    "parameters_json_schema",
+    "parametersJsonSchema",
+    "input_schema",
+    "inputSchema",
+    "json_schema",
+    "schema",
+)
+"""Keys of the parameters' schema: OpenAI, Google, Anthropic, MCP and Bedrock, Vercel."""
+_DEEPEST = 6
+_MOST_DEFINITIONS = 2_000
+
+
+def schemas_of(definitions: Content) -> Mapping[str, Mapping[str, JsonValue]]:
+    """Return the schema of each tool's parameters by name, the first of each name; empty unless captured."""
+    found: dict[str, Mapping[str, JsonValue]] = {}
+    if definitions.capture is Capture.CAPTURED:
+        for name, schema in definitions_in(definitions.value):
+            found.setdefault(name, schema)
+    return found
+
+
+def declared_parameters(definitions: Content) -> Mapping[str, Mapping[str, JsonValue] | None]:
+    """Return the schemas of each tool's parameters by name; None for a tool that also takes undeclared parameters."""
+    found: dict[str, Mapping[str, JsonValue] | None] = {}
+    if definitions.capture is Capture.CAPTURED:
+        for name, schema in definitions_in(definitions.value):
+            properties = schema.get("properties")
+            closed = is_mapping(properties) and schema.get("additionalProperties", False) is False
+            found.setdefault(name, properties if closed else None)
+    return found
+
+
+def definitions_in(value: JsonValue) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the names and schemas in a decoded value, at any depth."""
+    waiting: list[tuple[Any, int]] = [(value, 0)]
+    for _ in range(_MOST_DEFINITIONS):
+        if not waiting:
+            return
+        item, depth = waiting.pop()
+        item = _decoded(item)
+        if is_mapping(item):
+            schema = next((found for key in _SCHEMAS if is_mapping(found := _decoded(item.get(key)))), None)
+            name = item.get("name")
+            if isinstance(name, str) and schema is not None:
+                yield name, _inner(schema)
+                continue
+        inner = list(item.values()) if is_mapping(item) else item if is_sequence(item) else ()
+        if depth < _DEEPEST:
+            waiting.extend((element, depth + 1) for element in reversed(inner))
+
+
+def _decoded(value: Any) -> Any:
+    """Decode JSON text; return anything else unchanged."""
+    if not isinstance(value, str) or not value.lstrip().startswith(("{", "[")):
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        return value
+
+
+def _inner(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    inner = schema.get("json")  # Bedrock: {"inputSchema": {"json": {...}}}
+    return inner if is_mapping(inner) else schema
