@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import Struct
 
@@ -16,9 +16,6 @@ from goldspan.scoring.metrics.call_scores import CallScore, score_of_calls
 from goldspan.scoring.sessions import Capture, Content, Session, ToolCall
 from goldspan.scoring.tool_definitions import schemas_of
 from goldspan.scoring.verdict import Reason, arguments_of, why_not_known
-
-if TYPE_CHECKING:
-    from jsonschema_rs import Draft202012Validator
 
 _TYPES = {
     "dict": "object", "float": "number", "double": "number", "tuple": "array", "list": "array", "str": "string",
@@ -162,7 +159,7 @@ def _unknown(name: str, properties: Mapping[str, Any]) -> str:
 
 
 @lru_cache(maxsize=512)
-def _validator(text: str) -> Draft202012Validator | None:
+def _validator(text: str) -> Any:
     from jsonschema_rs import Draft202012Validator, ValidationError  # noqa: PLC0415 - slow to load; with this metric only
 
     schema = plain_schema(json.loads(text))
