@@ -58,7 +58,11 @@ def test_an_inner_exporter_that_raises_is_counted_and_logged_once(make_rig: Make
     assert len(rig.inner.spans) == 8
     assert rig.counted("goldspan.spans.dropped") == {"export_failed": 8}
     assert len(rig.events()) == 3
-    assert warnings_logged() == ["export failed; later failures of this kind are counted only"]
+    assert warnings_logged() == [
+        "spans cannot be delivered to Broken: ConnectionError: no route. They are dropped until they can; "
+        "this is logged once.",
+        "export failed; later failures of this kind are counted only",  # its flush and its shutdown
+    ]
 
 
 def test_the_inner_exporter_s_answer_is_handed_on(make_rig: MakeRig) -> None:

@@ -9,12 +9,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from goldspan.collector_processor.in_process.file_exporter import FileSpanExporter
     from goldspan.collector_processor.in_process.log_record_processor import ToolParameterMatchLogRecordProcessor
     from goldspan.collector_processor.in_process.session_scope import session_scope
     from goldspan.collector_processor.in_process.span_exporter import ToolParameterMatchExporter
     from goldspan.collector_processor.in_process.span_processor import ToolParameterMatchSpanProcessor
 
 __all__ = [
+    "FileSpanExporter",
     "ToolParameterMatchExporter",
     "ToolParameterMatchLogRecordProcessor",
     "ToolParameterMatchSpanProcessor",
@@ -22,6 +24,7 @@ __all__ = [
 ]
 
 _MODULES = {
+    "FileSpanExporter": "in_process.file_exporter",
     "ToolParameterMatchExporter": "in_process.span_exporter",
     "ToolParameterMatchLogRecordProcessor": "in_process.log_record_processor",
     "ToolParameterMatchSpanProcessor": "in_process.span_processor",

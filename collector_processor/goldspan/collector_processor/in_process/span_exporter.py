@@ -152,6 +152,7 @@ class ToolParameterMatchExporter(SpanExporter):
         )
         self._pipeline = SpanPipeline(
             inner,
+            target=target(inner) or type(inner).__qualname__,
             may_tell=registry.may_tell,
             new_filter=None
             if index is None

@@ -45,6 +45,7 @@ from goldspan.collector_processor.emit.emitters import (
 from goldspan.collector_processor.engine.engine import EngineOutput
 from goldspan.collector_processor.engine.sessions_without_golden import JoinReport
 from goldspan.collector_processor.engine.settings import EngineStats
+from goldspan.collector_processor.export_outage import ExportOutage
 from goldspan.collector_processor.in_process.held_spans import HeldSpan, HeldSpans, HoldSettings
 from goldspan.collector_processor.in_process.trace_filter import TraceFilter
 from goldspan.collector_processor.timer import Timer
@@ -80,6 +81,7 @@ class SpanPipeline:
         self,
         inner: SpanExporter,
         *,
+        target: str,
         may_tell: Callable[[str, Mapping[str, Any]], bool],
         new_filter: Callable[[], TraceFilter] | None,
         hold: HoldSettings,
@@ -91,6 +93,7 @@ class SpanPipeline:
 
         Args:
             inner: The exporter that gets every span.
+            target: Where it sends them to, for the log.
             may_tell: Whether a log record is worth reading, by its event name and attributes.
             new_filter: Makes the trace filter with its engine. None: export every span as it is.
             hold: How many spans are held, and for how long.
@@ -100,6 +103,7 @@ class SpanPipeline:
 
         """
         self._inner = inner
+        self._target = target
         self._may_tell = may_tell
         self._new_filter = new_filter
         self._hold_settings = hold
@@ -306,13 +310,18 @@ class SpanPipeline:
             return held.span
 
     def _export_to_inner(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        why: object = "the exporter's own log says why"
         try:
             result = self._inner.export(spans)
         except Exception as error:  # noqa: BLE001 - the inner exporter is the user's
-            self._telemetry.failure("export", error)
-            result = SpanExportResult.FAILURE
+            self._telemetry.count(names.FAILURES, 1, "export")
+            result, why = SpanExportResult.FAILURE, error
         if result is SpanExportResult.FAILURE:
             self._telemetry.count(names.DROPPED_SPANS, len(spans), "export_failed")
+            if not getattr(self._inner, "logs_outages", False):
+                self._outage.failed(len(spans), why)
+        else:
+            self._outage.succeeded()
         return result
 
     def _end_step(self) -> None:
@@ -340,6 +349,7 @@ class SpanPipeline:
         self._held = HeldSpans(self._hold_settings.max_spans, self._hold_settings.max_bytes)
         self._logs = deque[LogView]()
         self._joins = JoinReport()
+        self._outage = ExportOutage(self._target)
         self._spans = 0
         self._timer = Timer(self._on_timer, "goldspan-timer")
         self._start_filter()

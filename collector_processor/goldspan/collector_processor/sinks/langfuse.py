@@ -56,7 +56,9 @@ class LangfuseScores(ScoreExporter):
         public = public_key or os.environ.get("LANGFUSE_PUBLIC_KEY", "")
         secret = secret_key or os.environ.get("LANGFUSE_SECRET_KEY", "")
         headers: Mapping[str, str] = make_headers(basic_auth=f"{public}:{secret}")
-        super().__init__(LangfuseBackend(JsonApi(host, headers)), patience=patience, max_waiting=max_waiting)
+        super().__init__(
+            LangfuseBackend(JsonApi(host, headers)), address=host, patience=patience, max_waiting=max_waiting
+        )
 
 
 class LangfuseBackend:

@@ -53,7 +53,9 @@ class MLflowScores(ScoreExporter):
 
         """
         uri = tracking_uri or os.environ.get("MLFLOW_TRACKING_URI") or "http://localhost:5000"
-        super().__init__(MLflowBackend(JsonApi(uri, _credentials(token))), patience=patience, max_waiting=max_waiting)
+        super().__init__(
+            MLflowBackend(JsonApi(uri, _credentials(token))), address=uri, patience=patience, max_waiting=max_waiting
+        )
 
 
 def _credentials(token: str | None) -> dict[str, str]:

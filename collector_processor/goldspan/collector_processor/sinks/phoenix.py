@@ -50,7 +50,9 @@ class PhoenixScores(ScoreExporter):
         endpoint = endpoint or os.environ.get("PHOENIX_COLLECTOR_ENDPOINT") or "http://localhost:6006"
         key = api_key or os.environ.get("PHOENIX_API_KEY")
         headers = {"Authorization": f"Bearer {key}"} if key else {}
-        super().__init__(PhoenixBackend(JsonApi(endpoint, headers)), patience=patience, max_waiting=max_waiting)
+        super().__init__(
+            PhoenixBackend(JsonApi(endpoint, headers)), address=endpoint, patience=patience, max_waiting=max_waiting
+        )
 
 
 class PhoenixBackend:

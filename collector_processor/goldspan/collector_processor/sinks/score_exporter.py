@@ -28,6 +28,7 @@ from goldspan.collector_processor.emit import names
 from goldspan.collector_processor.emit.attributes import event_attributes
 from goldspan.collector_processor.emit.emitters import suppressed_instrumentation
 from goldspan.collector_processor.emit.evaluation import Evaluation, Level
+from goldspan.collector_processor.export_outage import ExportOutage
 from goldspan.collector_processor.http_client import HttpClient, describe, requests_end_by
 from goldspan.collector_processor.timer import Timer
 
@@ -215,9 +216,12 @@ class ScoreExporter(LogRecordExporter):
     Dropped and rejected scores are counted, and logged once for each reason.
     """
 
-    def __init__(self, backend: Backend, *, patience: float = 300.0, max_waiting: int = 10_000) -> None:
-        """Send to `backend`; `patience` in seconds."""
+    def __init__(
+        self, backend: Backend, *, address: str = "", patience: float = 300.0, max_waiting: int = 10_000
+    ) -> None:
+        """Send to `backend`, which the log shows with its `address`; `patience` in seconds."""
         self._backend = backend
+        self._target = " ".join(filter(None, (backend.name, address)))
         self._patience = patience
         self._max_waiting = max_waiting
         self._closed = False
@@ -308,10 +312,12 @@ class ScoreExporter(LogRecordExporter):
     def _send(self, batch: Sequence[_QueuedScore]) -> None:
         """Send scores once, and keep those to retry in the queue. Never raises."""
         scores = [queued.score for queued in batch]
+        away = False
         try:
             with suppressed_instrumentation():
                 result = self._backend.send(scores)
         except (HTTPError, OSError) as error:
+            away = True
             result = SendResult(retry=scores, reason=describe(error)[:_MAX_TEXT])
         except Exception as error:  # noqa: BLE001 - an unexpected response must not stop the thread
             result = SendResult(rejected=scores, reason=f"{type(error).__name__}: {error}")
@@ -332,6 +338,10 @@ class ScoreExporter(LogRecordExporter):
                 else:
                     wait = min(MIN_BACKOFF * 2**queued.attempts, MAX_BACKOFF)
                     self._queue[queued.score.id] = replace(queued, due=now + wait, attempts=queued.attempts + 1)
+        if away or (len(retry) == len(scores) and result.reason.startswith("HTTP 5")):
+            self._outage.failed(len(scores), result.reason)
+        else:
+            self._outage.succeeded()
         self._drop(result.rejected, result.reason)
         self._drop(expired, result.reason)
 
@@ -364,6 +374,7 @@ class ScoreExporter(LogRecordExporter):
         self._sending = threading.Lock()
         self._queue: OrderedDict[str, _QueuedScore] = OrderedDict()
         self._logged_reasons: set[str] = set()
+        self._outage = ExportOutage(self._target, "scores", "sent again")
         self._timer = Timer(self._on_timer, f"goldspan-{self._backend.name}")
 
 
