@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from soak import soak
+import pytest
+
+from soak import DOWNSTREAMS, soak
 
 
-def test_what_was_acknowledged_arrives_and_is_scored_as_by_a_replay(tmp_path: Path) -> None:
-    outcome = soak(tmp_path, 3, clients=3)
+@pytest.mark.parametrize("protocol", DOWNSTREAMS)
+def test_what_was_acknowledged_arrives_and_is_scored_as_by_a_replay(tmp_path: Path, protocol: str) -> None:
+    outcome = soak(tmp_path, 3, protocol, clients=3)
     assert outcome.acknowledged > 20
     assert outcome.lost == 0
     assert outcome.said == outcome.wanted
     assert outcome.said
+    assert outcome.again < outcome.acknowledged / 20  # `make soak` looks closer: these are a few spans
     assert outcome.warnings == []

@@ -69,6 +69,8 @@ _SINKS_CLOSE_TIMEOUT = 5.0
 """Seconds that scores for other back-ends may delay a shutdown."""
 _TICK = 0.25
 """Seconds between two ticks of the worker."""
+_COMMIT_PAUSE, _COMMIT_SHARE = 0.002, 3
+"""Deliveries are committed at once, but not before a pause of so many seconds, and of so many times the last commit."""
 _RETRY_SOON, _RETRY_LATER = 1.0, 5.0
 """Seconds after which a client may send again: when the queue is full, when the disk is full."""
 _READ_AGAIN = 1.0
@@ -118,14 +120,17 @@ class GatewayPipeline:
         self._queue = queue.SimpleQueue[Callable[[float], object] | None]()
         """Work for the worker's thread; None ends it."""
         self._delivery_results = deque[tuple[PendingRequest, DeliveryResult]]()
-        """The worker reads them after other work and at every tick: none is urgent enough to wake it."""
+        """Written by the threads of the dispatcher, noted by the worker."""
+        self._noted = False
+        """Whether there are noted deliveries that were not committed."""
+        self._next_commit = 0.0
         self._logged: set[tuple[str, str]] = set()
         self._recovered: RecoveredState | None = None
         """Of an earlier process, what is not received again yet."""
         self._read_again_at = 0.0
         self.dispatcher = Dispatcher(
             exporter,
-            lambda pending, result: self._delivery_results.append((pending, result)),
+            self._on_delivery,
             threads=self.settings.deliveries,
             max_memory=self.settings.max_memory,
             backoff=self.settings.backoff,
@@ -217,19 +222,19 @@ class GatewayPipeline:
         next_tick = 0.0
         while True:
             try:
-                work = self._queue.get(timeout=_TICK)
+                work = self._queue.get(timeout=max(0.0, self._next_commit - self._now()) if self._noted else _TICK)
             except queue.Empty:
                 work = _nothing
             now = self._now()
             if work is None:
                 break
             self._do(work, now)
-            self._note_deliveries(now)
+            self._note_deliveries()
             if now >= next_tick:
                 self._do(self._receive_bodies, now)
                 self._do(self.worker.tick, now)
                 next_tick = now + _TICK
-        self._note_deliveries(self._now())
+        self._note_deliveries()
         self._do(self.worker.commit, self._now())
 
     def _receive(
@@ -241,10 +246,23 @@ class GatewayPipeline:
             with self._lock:
                 self._backlog -= len(request.body)
 
-    def _note_deliveries(self, now: float) -> None:
+    def _on_delivery(self, pending: PendingRequest, result: DeliveryResult) -> None:
+        """Wake the worker: what was delivered and is not committed would be sent again after a crash."""
+        self._delivery_results.append((pending, result))
+        self._queue.put(_nothing)
+
+    def _note_deliveries(self) -> None:
+        """Note what was delivered, and commit that soon."""
+        now = self._now()
+        self._noted |= bool(self._delivery_results) and self._journal is not None
         while self._delivery_results:
             pending, result = self._delivery_results.popleft()
             self._do(functools.partial(self.worker.outbox.note_delivery, pending, result), now)
+        if self._noted and now >= self._next_commit:
+            self._do(self.worker.commit, now)
+            end = self._now()
+            self._next_commit = end + max(_COMMIT_PAUSE, _COMMIT_SHARE * (end - now))
+            self._noted = False
 
     def _do(self, work: Callable[[float], object], now: float) -> None:
         try:
@@ -274,6 +292,7 @@ class GatewayPipeline:
         try:
             for _ in restore_state(self.worker, journal, found, now):
                 self.worker.tick(self._now())
+                self._note_deliveries()
         finally:
             self._recovered = found
             self._receive_bodies(now)
@@ -282,7 +301,7 @@ class GatewayPipeline:
         """Let the worker receive the bodies that the journal kept; those that cannot be read now a little later."""
         if self._recovered is not None and self._journal is not None and now >= self._read_again_at:
             self._read_again_at = now + _READ_AGAIN
-            if receive_bodies(self.worker, self._journal, self._recovered, now, self._failed):
+            if receive_bodies(self.worker, self._journal, self._recovered, now, self._failed, self._note_deliveries):
                 self._recovered = None
 
     def drain(self, timeout_seconds: float) -> bool:

@@ -57,13 +57,20 @@ def receive_bodies(
     found: RecoveredState,
     now: float,
     on_failure: Callable[[str, Exception], object],
+    after_each: Callable[[], object] = lambda: None,
 ) -> bool:
     """Let the worker receive the bodies in `found`; `on_failure` gets what cannot be read or scored.
 
-    Those that cannot be read now stay in `found`, for another call. Return whether there are none.
+    `after_each` is called after each body that was not delivered, of which there may be many. Those that cannot be read
+    now stay in `found`, for another call. Return whether there are none.
     """
     found.retained = [one for one in found.retained if not _receive_retained(worker, journal, one, now, on_failure)]
-    found.bodies = [one for one in found.bodies if not _receive(worker, journal, found, one, now, on_failure)]
+    left: list[LogEntry] = []
+    for entry in found.bodies:
+        if not _receive(worker, journal, found, entry, now, on_failure):
+            left.append(entry)
+        after_each()
+    found.bodies = left
     return not (found.retained or found.bodies)
 
 
