@@ -37,7 +37,7 @@ endef
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-all test-sdk test-adk test-zero-code test-javascript test-servers check coverage conformance docs bench \
-	bench-peers bench-rotel soak scenarios collector record try wheel clean
+	bench-peers bench-rotel soak faults scenarios collector record try wheel clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -77,6 +77,9 @@ bench-rotel: $(SDK_VENVS)/rotel/.ready ## what a span costs in `goldspan serve` 
 
 soak: $(TEST) ## kill a gateway under load 50 times and see what arrives; ARGS= is how often
 	PYTHONPATH=tests:. $(BIN)/python tests/soak.py $(ARGS)
+
+faults: $(TEST) ## let each call of the gateway fail in each way, once and for a while, and see what arrives; ARGS= as --help says
+	PYTHONPATH=tests:. $(BIN)/python -m faults.campaign $(ARGS)
 
 test-sdk: $(SDK_VENVS)/$(SDK_OLDEST)/.ready $(SDK_VENVS)/$(SDK_PINNED)/.ready ## the tests that touch the OpenTelemetry SDK, on the oldest and the pinned one
 	@for sdk in $(SDK_OLDEST) $(SDK_PINNED); do \

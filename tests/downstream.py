@@ -34,6 +34,8 @@ class Received:
     body: bytes
     """Without compression."""
     headers: dict[str, str]
+    accepted: bool = True
+    """Whether the answer said so."""
 
 
 @dataclass
@@ -69,8 +71,9 @@ def http_downstream() -> Iterator[Downstream]:
             body = self.rfile.read(int(self.headers["Content-Length"]))
             headers = {name.lower(): value for name, value in self.headers.items()}
             signal = Signal(self.path.removeprefix("/v1/"))
-            downstream.received.append(Received(signal, UNFOLD[headers.get("content-encoding", "")](body), headers))
             answer = downstream.http_answer
+            body = UNFOLD[headers.get("content-encoding", "")](body)
+            downstream.received.append(Received(signal, body, headers, accepted=200 <= answer.status < 300))
             self.send_response(answer.status)
             for name, value in answer.headers.items():
                 self.send_header(name, value)
@@ -97,8 +100,11 @@ def grpc_downstream() -> Iterator[Downstream]:
 
             def export(body: bytes, context: grpc.ServicerContext) -> bytes:
                 headers = {name: value for name, value in context.invocation_metadata() if isinstance(value, str)}
-                downstream.received.append(Received(signal, body, headers))
-                return downstream.grpc_answer(context)
+                received = Received(signal, body, headers, accepted=False)
+                downstream.received.append(received)
+                answer = downstream.grpc_answer(context)
+                received.accepted = True
+                return answer
 
             return grpc.unary_unary_rpc_method_handler(export)
 
