@@ -47,10 +47,11 @@ def call(
 
 
 def missing(
-    name: str, *arguments: ArgumentResult, near: ToolCall | None = None, extra: tuple[str, ...] = ()
+    name: str, *arguments: ArgumentResult, near: ToolCall | None = None, extra: tuple[str, ...] = (), **more: Any
 ) -> CallResult:
     expected = ExpectedCall(name, {one.name: one.expected_value for one in arguments})
-    return CallResult(verdict(0), expected, actual=near, arguments=arguments if near else (), extra_arguments=extra)
+    compared = arguments if near else ()
+    return CallResult(verdict(0), expected, actual=near, arguments=compared, extra_arguments=extra, **more)
 
 
 def unknown(name: str, capture: Capture = Capture.NOT_CAPTURED) -> CallResult:
@@ -166,9 +167,15 @@ ODD = RunResult(
             turn(
                 0,
                 verdict(0.2),
-                missing("f", argument("x", 1), near=ToolCall("f", {"x": 1})),
+                missing("f", argument("x", 1), near=ToolCall("f", {"x": 1}), out_of_order=True),
                 missing("g", argument("x", 1), near=ToolCall("g", {"x": 1}, error="Timeout")),
-                missing("h", argument("x", 1), near=ToolCall("h", {"x": 1, "y": 2}), extra=("y",)),
+                missing(
+                    "h",
+                    argument("x", 1),
+                    near=ToolCall("h", {"x": 1, "y": 2}),
+                    extra=("y",),
+                    extra_arguments_count=True,
+                ),
                 missing("i", argument("x", 1, ArgumentOutcome.UNKNOWN), near=ToolCall("i", None, Capture.REDACTED)),
                 call(
                     "j",

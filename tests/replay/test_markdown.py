@@ -27,8 +27,9 @@ def comment(result: RunResult, decision: ExitDecision | None = None) -> str:
 def test_it_begins_with_the_verdict_and_a_table_worst_first() -> None:
     text = comment(EVERYTHING)
     assert text.startswith("### ✗ goldspan: failed\n")
+    assert "\nFirst difference: <code>sess-weather-1, turn 1: get_weather.days (expected 1, found 3)</code>\n" in text
     assert [line for line in text.splitlines() if line.startswith("| ") and "<code>" in line] == [
-        "| ✗ | 0.46 | <code>sess-weather-1</code> | 2 of 7 |  |",
+        "| ✗ | 0.46 | <code>sess-weather-1</code> | 2 of 7 | turn 1: get_weather.days (expected 1, found 3) |",
         "| ? | - | <code>7c3d1a60-88a5-4f9e-a1f3-9f4c1f5e1f60</code> | 0 of 3 | arguments not captured |",
         "| ✓ | 1.00 | <code>sess-good</code> | 1 of 1 |  |",
     ]

@@ -111,7 +111,7 @@ class CallResult(Scored, frozen=True, gc=False):
         if self.aligned:
             return self.verdict.exact is not None and self.verdict.exact != 1
         wrong = (ArgumentOutcome.MISMATCHED, ArgumentOutcome.MISSING)
-        return self.missing and any(argument.outcome in wrong for argument in self.arguments)
+        return self.missing and (self.extra_arguments_count or any(one.outcome in wrong for one in self.arguments))
 
     aligned: bool = False
     """`expected` and `actual` are aligned with each other."""
@@ -197,7 +197,7 @@ class TurnResult(Scored, frozen=True, gc=False):
         near = {
             index for call in self.calls if call.missing for index in (call.actual_index, call.same_arguments_index)
         }
-        return tuple(call for call in self.unexpected_calls if call.actual_index not in near)
+        return tuple(call for call in self.unexpected_calls if call.actual_index not in near - {None})
 
     @property
     def violations(self) -> tuple[CallResult, ...]:

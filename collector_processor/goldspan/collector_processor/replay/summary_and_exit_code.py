@@ -9,7 +9,7 @@ from enum import StrEnum
 from fractions import Fraction
 
 from goldspan.collector_processor.replay.wording import counted, listed, number_text, printable, score_text
-from goldspan.scoring.differences import DifferenceKind
+from goldspan.scoring.differences import Difference, DifferenceKind
 from goldspan.scoring.goldens.golden import Golden
 from goldspan.scoring.metric_results import MetricVerdict
 from goldspan.scoring.results import CallResult, SessionResult, TurnResult
@@ -110,9 +110,14 @@ def _mistakes(turns: Iterable[TurnResult]) -> tuple[tuple[str, int], ...]:
     for turn in turns:
         for one in turn.differences:
             if one.lowers_score:
-                words = "" if one.kind is DifferenceKind.WRONG_ARGUMENT else f" ({one.words})"
-                found[printable(f"{one.name}{words}")] += 1
+                found[mistake_name(one)] += 1
     return tuple(found.most_common())
+
+
+def mistake_name(difference: Difference) -> str:
+    """Return the name of a mistake, without values: `get_weather.days`, `send_email.to (not passed)`."""
+    words = "" if difference.kind is DifferenceKind.WRONG_ARGUMENT else f" ({difference.words})"
+    return printable(f"{difference.name}{words}")
 
 
 def gaps(session: SessionResult) -> list[Reason]:

@@ -196,11 +196,11 @@ class _Mistakes:
     """
 
     def __init__(self, sessions: Sequence[SessionReport]) -> None:
-        self.counts = Counter(str(one) for session in sessions for one in session.mistakes)
+        self.counts = Counter(one.name for session in sessions for one in session.mistakes)
         tools: dict[str, dict[str, MistakeReport]] = {}
         for session in sessions:
             for one in session.mistakes:
-                tools.setdefault(one.tool, {})[str(one)] = one
+                tools.setdefault(one.tool, {})[one.name] = one
         of_tool = Counter(tool for one in sessions for tool in dict.fromkeys(mistake.tool for mistake in one.mistakes))
         self._tools = [(tool, count, sorted(tools[tool], key=self._rarity)) for tool, count in of_tool.most_common()]
         self._named = {name: one for known in tools.values() for name, one in known.items()}
@@ -216,14 +216,14 @@ class _Mistakes:
         """Return the classes of the mistakes that these sessions have."""
         found: dict[str, None] = {}
         for one in (one for session in sessions for one in session.mistakes):
-            for name in (self._class_of_tool.get(one.tool), self._class.get(str(one))):
+            for name in (self._class_of_tool.get(one.tool), self._class.get(one.name)):
                 if name:
                     found[name] = None
         return "".join(f" {name}" for name in found)
 
     def most_frequent(self, session: SessionReport) -> str:
         """Return the mistake of the session that most sessions have."""
-        return max(map(str, session.mistakes), key=lambda name: self.counts[name], default="")
+        return max((one.name for one in session.mistakes), key=lambda name: self.counts[name], default="")
 
     def style(self) -> str:
         """Return the rules that hide what a chosen filter leaves out."""
@@ -255,7 +255,7 @@ class _Mistakes:
                 one = self._named[name]
                 words = f' <span class="note">{html_text(one.words)}</span>' if one.words else ""
                 shown = one.argument if len(names) > 1 else ".".join(filter(None, (tool, one.argument)))
-                text = f"<code>{html_text(shown)}</code>{words}" if shown else html_text(one.words)
+                text = f"<code>{html_text(shown)}</code>{words}" if shown else html_text(one.words if tool else name)
                 yield self._choice(self._class[name], text, self.counts[name], most, "")
             yield "</div>"
         yield "</div>"
@@ -313,7 +313,7 @@ def _sessions(label: Label, report: Report, mistakes: _Mistakes) -> Iterator[str
             continue
         yield f'<details class="group {label.value}{mistakes.classes(alike)}"{_open(few)}><summary>'
         yield f'<span class="cause">{html_text(cause)}</span> <b class="count">{len(alike):,}</b> '
-        if example := next((one.values for one in alike[0].mistakes if str(one) == cause), ""):
+        if example := next((one.detail for one in alike[0].mistakes if one.name == cause), ""):
             yield f'<span class="brief">{html_text(shorten(example, _BRIEF))}</span>'
         yield "</summary>"
         for session in alike:

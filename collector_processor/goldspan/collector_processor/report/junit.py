@@ -82,7 +82,7 @@ class _Suite:
         text = session_text(session, _WIDTH)
         # One run of several decides nothing alone: the golden has a case of its own.
         failed = "skipped" if session.repeated else "failure"
-        _judged(case, session, session.explanation, session.reason, text, failed=failed)
+        _judged(case, session, session.first_line or session.explanation, session.reason, text, failed=failed)
         if session.score is not None:
             self.property(f"{session.metric}.score[{name}]", repr(float(session.score)))
         if session.preset:

@@ -42,6 +42,8 @@ def markdown_report(report: Report) -> str:
 def _blocks(report: Report) -> Iterator[str]:
     yield f"### {report.mark} goldspan: {report.word}"
     yield _prose(report.because)
+    if report.first_difference:
+        yield f"First difference: {_code(shorten(report.first_difference, _LONGEST_LINE))}"
     yield _bullets([f"**{label}** {_prose(text)}" for label, text in report.summary])
     if report.regressions:
         yield "**Regressed**"
@@ -65,7 +67,7 @@ def _blocks(report: Report) -> Iterator[str]:
 
 
 def _table(sessions: Sequence[SessionReport]) -> str:
-    lines = ["| | score | session | calls right | |", "|---|---:|---|---:|---|"]
+    lines = ["| | score | session | calls right | first difference |", "|---|---:|---|---:|---|"]
     for session in sessions[:_MOST_ROWS]:
         cells = [
             MARKS[session.label],
@@ -81,6 +83,8 @@ def _table(sessions: Sequence[SessionReport]) -> str:
 
 
 def _notes(session: SessionReport) -> Iterator[str]:
+    if session.first_line and session.label is Label.FAIL:
+        yield _plain(shorten(session.first_line, _LONGEST_NAME))
     if session.reason:
         yield session.reason
     if session.forbidden_tools:
@@ -121,7 +125,7 @@ def _code(text: str) -> str:
 
 def _prose(text: str) -> str:
     """Write a sentence as text; plain words between backticks stay code."""
-    parts = re.split(r"(`[\w .:=-]+`)", shorten(printable(text), _LONGEST_LINE))
+    parts = re.split(r"((?<!\\)`[\w .:=-]+`)", shorten(printable(text), _LONGEST_LINE))
     return "".join(part if index % 2 else _plain(part) for index, part in enumerate(parts))
 
 

@@ -18,6 +18,7 @@ from goldspan.collector_processor.replay.summary_and_exit_code import (
     Totals,
     because,
     has_golden,
+    mistake_name,
     run_numbers,
     session_names,
     summary_rows,
@@ -27,18 +28,17 @@ from goldspan.collector_processor.replay.summary_and_exit_code import (
 from goldspan.collector_processor.replay.wording import (
     ABSENT,
     Absent,
-    Difference,
     counted,
-    differences,
     listed,
     number_text,
-    one_line,
     printable,
     score_text,
     shorten,
 )
+from goldspan.scoring.differences import DifferenceKind, value_differences
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.goldens.golden import ExpectedCall
+from goldspan.scoring.json_values import shown_name
 from goldspan.scoring.metric_results import MetricResult, PresetResult
 from goldspan.scoring.results import ArgumentOutcome, ArgumentResult, CallResult, SessionResult, TurnResult, explain
 from goldspan.scoring.run import RunResult
@@ -106,25 +106,24 @@ class CallReport(Struct, frozen=True, gc=False):
 
 
 class MistakeReport(Struct, frozen=True, gc=False):
-    """One way in which a session differs from its golden."""
+    """One way in which a session differs from its golden, which lowers its score."""
 
+    name: str
+    """Without values, as in the summary: `get_weather.days`, `send_email.to (not passed)`."""
     tool: str
     """Empty where a whole turn is meant."""
     argument: str
-    """Empty where the whole call is meant."""
+    """Empty where a whole call or turn is meant."""
     words: str
     """`not passed`, `not called`; empty for an argument with another value."""
-    values: str = ""
-    """What was expected and found, on one line; empty where `words` says it all."""
-
-    @property
-    def told(self) -> str:
-        """The mistake with its values."""
-        return ": ".join(filter(None, (str(self), self.values)))
+    detail: str
+    """What was expected and found, or what may be the cause."""
+    turn: str
 
     def __str__(self) -> str:
-        name = ".".join(filter(None, (self.tool, self.argument)))
-        return f"{name} ({self.words})" if name and self.words else name or self.words
+        """Write it with its values: `convert.unit (expected "F", found "K")`."""
+        name = ".".join(filter(None, (self.tool, self.argument))) or self.turn
+        return f"{name} ({'; '.join(filter(None, (self.words, self.detail)))})"
 
 
 class OtherCall(Struct, frozen=True, gc=False):
@@ -214,7 +213,7 @@ class SessionReport(Struct, frozen=True, gc=False):
     notes: tuple[str, ...]
     facts: tuple[str, ...]
     mistakes: tuple[MistakeReport, ...]
-    """Each one once, in order of appearance."""
+    """Each one once, the one that explains most first."""
     forbidden_tools: tuple[str, ...]
     calls_right: int
     start_ns: int
@@ -225,8 +224,16 @@ class SessionReport(Struct, frozen=True, gc=False):
 
     @property
     def first_difference(self) -> str:
-        """The first mistake with its values, on one line; empty where there is none."""
-        return self.mistakes[0].told if self.mistakes else ""
+        """The mistake that explains most, with its values, on one line; empty where there is none."""
+        return str(self.mistakes[0]) if self.mistakes else ""
+
+    @property
+    def first_line(self) -> str:
+        """The same, after the name of its turn."""
+        if not self.mistakes:
+            return ""
+        turn = self.mistakes[0].turn
+        return self.first_difference if not self.mistakes[0].tool else f"{turn}: {self.first_difference}"
 
 
 class RepeatReport(Struct, frozen=True, gc=False):
@@ -270,7 +277,7 @@ class Report(Struct, frozen=True, gc=False):
     def first_difference(self) -> str:
         """The first difference of the worst session, after the session's name; empty where nothing failed."""
         worst = next((one for one in self.worst_first() if one.failed and one.mistakes), None)
-        return "" if worst is None else f"{worst.name}: {worst.first_difference}"
+        return "" if worst is None else f"{worst.name}, {worst.first_line}"
 
     @property
     def word(self) -> str:
@@ -370,7 +377,7 @@ def _session(result: SessionResult, name: str, run: tuple[int, int], by_dialect:
         explanation=printable(explain(result)),
         notes=tuple(map(printable, _notes(result))),
         facts=tuple(map(printable, _facts(result))),
-        mistakes=tuple({str(one): one for one in reversed([*_mistakes(result)])}.values())[::-1],
+        mistakes=_mistakes(result),
         forbidden_tools=tuple(dict.fromkeys(printable(call.name) for call in violations)),
         calls_right=sum(call.verdict.exact == 1 for call in calls),
         start_ns=start,
@@ -380,40 +387,22 @@ def _session(result: SessionResult, name: str, run: tuple[int, int], by_dialect:
     )
 
 
-def _mistakes(result: SessionResult) -> Iterator[MistakeReport]:
-    for turn in result.turns:
-        for call in turn.calls:
-            tool = printable(call.tool)
-            if call.missing and not call.has_wrong_arguments:
-                yield MistakeReport(tool, "", "not called")
-                continue
-            for argument in call.arguments:
-                if argument.outcome in _MISTAKES:
-                    yield MistakeReport(
-                        tool,
-                        printable(argument.name),
-                        _MISTAKES[argument.outcome],
-                        _values(_argument(argument, call.actual)),
-                    )
-        for call in turn.violations:
-            yield MistakeReport(printable(call.tool), "", "forbidden")
-
-
-_MISTAKES = {ArgumentOutcome.MISMATCHED: "", ArgumentOutcome.MISSING: "not passed"}
-
-
-def _values(argument: ArgumentReport) -> str:
-    """Say on one line what was expected of a wrong argument, and what was found."""
-    if isinstance(argument.expected, Absent) or isinstance(argument.actual, Absent):
-        return ""
-    found = differences(argument.expected, argument.actual, casefold=argument.strategy == "casefold_exact")
-    one = found[0] if found else Difference("", argument.expected, argument.actual)
-    path = f"{printable(one.path)} " if one.path else ""
-    if isinstance(one.actual, Absent):
-        return f"{path}expected {one_line(one.expected)}, not passed"
-    if isinstance(one.expected, Absent):
-        return f"{path}not expected, found {one_line(one.actual)}"
-    return f"{path}expected {one_line(one.expected)}, found {one_line(one.actual)}"
+def _mistakes(result: SessionResult) -> tuple[MistakeReport, ...]:
+    found: dict[str, MistakeReport] = {}
+    for one in result.differences:
+        if one.lowers_score:
+            wrong = one.kind is DifferenceKind.WRONG_ARGUMENT
+            detail = [value_differences(one.expected, one.actual, one.parts)] if wrong else []
+            mistake = MistakeReport(
+                name=mistake_name(one),
+                tool=printable(shown_name(one.tool)) if one.tool else "",
+                argument=printable(shown_name(one.argument)) if one.argument else "",
+                words="" if wrong else one.words,
+                detail=printable("; ".join(filter(None, [*detail, one.hint]))),
+                turn=printable(one.turn),
+            )
+            found.setdefault(mistake.name, mistake)
+    return tuple(found.values())
 
 
 def _reason(reason: Reason | None) -> str:
@@ -426,7 +415,7 @@ def _notes(result: SessionResult) -> Iterator[str]:
         yield f"scored by {result.preset}"
     elif result.verdict.label is Label.FAIL and golden is not None and golden.criterion.threshold < 1:
         yield f"needs {score_text(float(golden.criterion.threshold))}"
-    others = [call.actual.name for turn in result.turns for call in turn.unexpected_calls if call.actual]
+    others = [call.actual.name for turn in result.turns for call in turn.unpaired_calls if call.actual]
     if others and result.verdict.label is Label.PASS:
         yield f"{_NOT_EXPECTED}: {listed(others, 3)}"
     if result.calls_evaluated < result.calls_expected:
@@ -497,11 +486,12 @@ def _turn(session: SessionResult, result: TurnResult) -> TurnReport:
 def _others(result: TurnResult, made: Sequence[ToolCall]) -> Iterator[OtherCall]:
     """Yield calls that were forbidden, not expected, refused or not judged, in this order.
 
-    The near miss of a missing call is told with that call.
+    A call that a missing call names as its nearest is told with that call.
     """
-    near = {call.actual_index for call in result.calls if call.missing and call.actual_index is not None}
-    for call in sorted(result.unexpected_calls, key=lambda call: call.violates is None):
-        if call.actual is not None and (call.violates is not None or call.actual_index not in near):
+    forbidden = [call for call in result.unexpected_calls if call.violates is not None]
+    others = [call for call in result.unpaired_calls if call.violates is None]
+    for call in (*forbidden, *others):
+        if call.actual is not None:
             mark, words = (UNEXPECTED, _NOT_EXPECTED) if call.violates is None else (WRONG, _FORBIDDEN)
             yield OtherCall(mark, words, actual_call(call.actual))
     for request in result.rejected:
@@ -543,12 +533,8 @@ def _call(call: CallResult) -> CallReport:
         actual=None if call.actual is None else actual_call(call.actual),
         aligned=call.aligned,
         missing=call.missing,
-        only_unknown=label is Label.NOT_EVALUATED and not call.missing and not _has_wrong_argument(call),
+        only_unknown=label is Label.NOT_EVALUATED and not call.missing and not call.has_wrong_arguments,
     )
-
-
-def _has_wrong_argument(call: CallResult) -> bool:
-    return any(argument.outcome in {ArgumentOutcome.MISMATCHED, ArgumentOutcome.MISSING} for argument in call.arguments)
 
 
 def _call_note(call: CallResult) -> str:
@@ -560,14 +546,15 @@ def _call_note(call: CallResult) -> str:
         if call.verdict.reason is not None:
             return REASON_TEXT[call.verdict.reason]
         if made is None:
-            return "never called"
-        if _has_wrong_argument(call):
-            return "not called; nearest call:"
+            hint = next((one.hint for one in call.differences), "")
+            return printable(f"never called; {hint}") if hint else "never called"
+        if call.out_of_order:
+            return "called, but out of order"
+        if call.has_wrong_arguments:
+            return "called, but not as expected:"
         if failed:
             return f"not called; the nearest call failed: {failed}"
-        if call.extra_arguments:
-            return "not called; the nearest call passed more:"
-        return f"not called, or called with {hidden}" if hidden else "called, but out of order"
+        return f"not called, or called with {hidden}" if hidden else "not called"
     if call.violates is not None:
         return _FORBIDDEN
     if call.optional and call.verdict.label is Label.FAIL:

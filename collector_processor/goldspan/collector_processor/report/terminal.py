@@ -211,16 +211,20 @@ def session_lines(page: Page, session: SessionReport, *, verbose: bool = False) 
 
 def _headline(page: Page, session: SessionReport) -> None:
     mark = MARKS[session.label]
-    text = " · ".join(session.notes)
-    beside = 8 + cell_len(session.name) + 2 + cell_len(text) <= page.width
-    page.line(
-        (f"{mark} {score_text(session.score)}", f"bold {_STYLES[mark]}"),
-        "  ",
-        (session.name, "bold"),
-        (f"  {text}" if text and beside else "", "dim"),
-    )
-    if not beside:
+    first = session.first_difference if session.label is Label.FAIL else ""
+    notes = " · ".join(session.notes)
+    text = " · ".join(filter(None, (first, notes)))
+    if 8 + cell_len(session.name) + 2 + cell_len(text) <= page.width:
+        rest = text.removeprefix(first)
+        page.line(*_name(session), "  " if text else "", (first, _STYLES[mark]), (rest, "dim"))
+    else:
+        page.line(*_name(session))
         page.paragraph(text, indent=8, style="dim")
+
+
+def _name(session: SessionReport) -> tuple[Part, ...]:
+    mark = MARKS[session.label]
+    return (f"{mark} {score_text(session.score)}", f"bold {_STYLES[mark]}"), "  ", (session.name, "bold")
 
 
 def _metric(page: Page, metric: MetricReport) -> None:
