@@ -57,8 +57,8 @@ class Downstream:
 
 
 @contextmanager
-def http_downstream() -> Iterator[Downstream]:
-    """Receive over HTTP while the block runs."""
+def http_downstream(port: int = 0) -> Iterator[Downstream]:
+    """Receive over HTTP while the block runs, on any free port if none is named."""
 
     class Handler(Quiet):
         protocol_version = "HTTP/1.1"
@@ -85,7 +85,7 @@ def http_downstream() -> Iterator[Downstream]:
         def handle_error(self, request: Any, client_address: Any) -> None:
             """Say nothing of clients that go away."""
 
-    with serving(Handler, Server) as endpoint:
+    with serving(Handler, Server, port) as endpoint:
         downstream = Downstream(endpoint)
         yield downstream
 

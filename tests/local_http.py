@@ -17,10 +17,10 @@ class Quiet(BaseHTTPRequestHandler):
 
 @contextmanager
 def serving(
-    handler: type[BaseHTTPRequestHandler], server: type[ThreadingHTTPServer] = ThreadingHTTPServer
+    handler: type[BaseHTTPRequestHandler], server: type[ThreadingHTTPServer] = ThreadingHTTPServer, port: int = 0
 ) -> Generator[str]:
-    """Answer by a handler while the block runs; where, as a URL."""
-    http = server(("127.0.0.1", 0), handler)
+    """Answer by a handler while the block runs, on any free port if none is named; where, as a URL."""
+    http = server(("127.0.0.1", port), handler)
     http.daemon_threads = True
     thread = threading.Thread(target=http.serve_forever, args=(0.05,), daemon=True)
     thread.start()

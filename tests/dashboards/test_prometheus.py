@@ -25,9 +25,11 @@ from ruamel.yaml import YAML
 from downstream import http_downstream
 from gateway_process import process, settings_for
 from goldspan.collector_processor import ToolParameterMatchExporter
+from goldspan.collector_processor.gateway.interfaces import Signal
 from in_process_rig import Inner
 from local_ports import free_port
 from otlp_containers import as_message
+from pipeline_rig import until
 from score_backend import score_backend
 from scripted_agent import CONVERT, PARIS, ROME, golden, golden_set, run_turn
 from trace_requests import turn_request
@@ -81,8 +83,21 @@ QUERIES = dict([*board_queries(), *rule_queries()])
 class Prometheus:
     """A server on a local port, asked over its API."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, folder: Path) -> None:
         self._address = address
+        self._folder = folder
+
+    def watch(self, gateway: str) -> None:
+        """Scrape the admin pages of a gateway."""
+        (self._folder / "gateways.json").write_text(json.dumps([{"targets": [gateway]}]), "utf-8")
+
+    def firing(self) -> set[tuple[str, str]]:
+        """Name and signal of the alerts that fire."""
+        with urllib.request.urlopen(f"http://{self._address}/api/v1/alerts", timeout=10) as answer:
+            alerts = json.load(answer)["data"]["alerts"]
+        return {
+            (one["labels"]["alertname"], one["labels"].get("signal", "")) for one in alerts if one["state"] == "firing"
+        }
 
     def ask(self, expression: str) -> list[dict[str, Any]]:
         """The instant vector of an expression, values that are no numbers left out."""
@@ -166,24 +181,41 @@ def gateway(folder: Path) -> Generator[str]:
 @pytest.fixture(scope="module")
 def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
     exporter = pytest.importorskip("opentelemetry.exporter.prometheus", reason="opentelemetry-exporter-prometheus")
-    if (binary := shutil.which("prometheus")) is None:
-        pytest.skip("no Prometheus on the PATH (Debian: apt-get install prometheus)")
     client = pytest.importorskip("prometheus_client", reason="prometheus_client")
-
-    folder = tmp_path_factory.mktemp("prometheus")
     registry = client.CollectorRegistry()
     resource = Resource({"service.name": "travel", "deployment.environment.name": "test"})
     meters = MeterProvider([exporter.PrometheusMetricReader(registry=registry)], resource, shutdown_on_exit=False)
     page, thread = client.start_http_server(0, "127.0.0.1", registry)
+    folder = tmp_path_factory.mktemp("prometheus")
+    try:
+        with (
+            scraping(folder, f"127.0.0.1:{page.server_port}") as running,
+            gateway(tmp_path_factory.mktemp("gateway")) as admin,
+        ):
+            running.watch(admin)
+            work(meters, resource, SECONDS)
+            yield running
+    finally:
+        page.shutdown()
+        page.server_close()
+        thread.join()
+        meters.shutdown()
+
+
+@contextmanager
+def scraping(folder: Path, agent: str | None = None) -> Generator[Prometheus]:
+    """A Prometheus that scrapes and evaluates the rules once a second, over windows of ten seconds."""
+    if (binary := shutil.which("prometheus")) is None:
+        pytest.skip("no Prometheus on the PATH (Debian: apt-get install prometheus)")
     quick = RULES.read_text("utf-8").replace("interval: 30s", "interval: 1s").replace("[5m]", "[10s]")
-    (folder / "rules.yaml").write_text(quick, "utf-8")
+    (folder / "rules.yaml").write_text(quick.replace("seconds) > 30", "seconds) > 3"), "utf-8")
     (folder / "prometheus.yaml").write_text(
         json.dumps(
             {
                 "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
                 "rule_files": ["rules.yaml"],
                 "scrape_configs": [
-                    {"job_name": "agent", "static_configs": [{"targets": [f"127.0.0.1:{page.server_port}"]}]},
+                    {"job_name": "agent", "static_configs": [{"targets": [agent] if agent else []}]},
                     {"job_name": "gateway", "file_sd_configs": [{"files": ["gateways.json"]}]},
                 ],
             }
@@ -198,17 +230,10 @@ def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]
         )
     try:
         until_ready(address, server, folder / "log")
-        with gateway(tmp_path_factory.mktemp("gateway")) as admin:
-            (folder / "gateways.json").write_text(json.dumps([{"targets": [admin]}]), "utf-8")
-            work(meters, resource, SECONDS)
-            yield Prometheus(address)
+        yield Prometheus(address, folder)
     finally:
         server.terminate()
         server.wait(10)
-        page.shutdown()
-        page.server_close()
-        thread.join()
-        meters.shutdown()
 
 
 def until_ready(address: str, server: subprocess.Popen[bytes], log: Path) -> None:
@@ -253,6 +278,24 @@ def test_the_numbers_are_those_of_the_gateway(prometheus: Prometheus) -> None:
     assert "arguments_not_captured" in reasons
     [junk] = prometheus.ask('goldspan_not_accepted_requests_total{reason="broken"}')
     assert float(junk["value"][1]) > 0
+
+
+def test_an_alert_fires_while_the_next_receiver_is_away_and_resolves_after_it(tmp_path: Path) -> None:
+    for name in ("prometheus", "gateway"):
+        (tmp_path / name).mkdir()
+    span = as_message(turn_request("nobody", ("get_weather", {}))).SerializeToString()
+    with http_downstream() as http:
+        settings = settings_for(http)
+    with scraping(tmp_path / "prometheus") as prometheus, process(settings, tmp_path / "gateway") as running:
+        prometheus.watch(running.addresses["admin"])
+        assert running.post(span) == 200
+        until(lambda: ("DownstreamAway", "traces") in prometheus.firing(), 30)
+        with http_downstream(port=int(http.endpoint.rpartition(":")[2])) as back:
+            until(lambda: not prometheus.firing(), 30)
+            assert [one.signal for one in back.received].count(Signal.TRACES) == 1
+        assert running.end() == 0
+    messages = [(line["level"], line["message"]) for line in running.log if "next receiver" in line["message"]]
+    assert [level for level, _ in messages] == ["warning", "info"]
 
 
 def test_boards_ask_only_for_variables_they_have() -> None:
