@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import logging
 import sqlite3
 import threading
 import time
@@ -431,6 +432,58 @@ def test_coverage_names_goldens_seen_and_never_seen() -> None:
         document = gateway.pipeline.coverage()
         assert [one["golden"] for one in document["never_seen"]] == ["never"]
         assert document["sessions_without_golden"] == 1
+
+
+def test_coverage_lists_the_last_sessions_without_golden_and_where_their_ids_come_from() -> None:
+    with Gateway(goldens("wanted")) as gateway:
+        gateway.send(*(turn(f"nobody-{number}") for number in range(25)))
+        until(lambda: gateway.counts("sessions_without_golden_total") == 25)
+        listed = gateway.pipeline.coverage()["newest_sessions_without_golden"]
+        assert gateway.counts("read_spans_total") == 0
+    assert listed == [{"session": f"nobody-{number}", "source": "gen_ai.conversation.id"} for number in range(5, 25)]
+
+
+def test_the_log_says_which_sessions_came_when_no_golden_was_seen(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "goldspan.gateway")
+    with Gateway(goldens("wanted", "never")) as gateway:
+        gateway.send(turn("trip-2"), turn("trip-2", 1))
+        until(lambda: gateway.counts("sessions_without_golden_total") == 1)
+    [said] = [one for one in caplog.records if "goldens seen" in one.getMessage()]
+    assert said.levelname == "WARNING"
+    expected = "0 of 2 goldens seen; sessions seen: trip-2 (from gen_ai.conversation.id)."
+    assert said.getMessage().startswith(expected)
+
+
+def test_beside_sessions_with_a_golden_it_is_no_warning(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "goldspan.gateway")
+    with Gateway(goldens("wanted")) as gateway:
+        gateway.send(turn("wanted"), turn("nobody"))
+        until(lambda: gateway.pipeline.coverage()["goldens"]["seen"] == 1)
+    [said] = [one for one in caplog.records if "goldens seen" in one.getMessage()]
+    assert (said.levelname, said.getMessage()[:34]) == ("INFO", "1 of 1 goldens seen; sessions seen")
+
+
+def test_sessions_that_are_told_are_not_told_again(caplog: pytest.LogCaptureFixture) -> None:
+    clock = [1000.0]
+    pipeline = GatewayPipeline(goldens("wanted"), Downstream(), PipelineSettings(), now=lambda: clock[0])
+
+    def said() -> int:
+        return sum("goldens seen" in one.getMessage() for one in caplog.records)
+
+    for session, lines in (("a", 1), ("a", 1), ("b", 2)):
+        assert pipeline.accept(turn(session)) == Accepted()
+        until(lambda: any(one["session"] == session for one in newest(pipeline)))  # noqa: B023 - called at once
+        for _ in range(3):
+            clock[0] += 11.0
+            time.sleep(0.6)  # two ticks
+        assert said() == lines
+    assert pipeline.drain(10.0)
+    assert said() == 2
+
+
+def newest(pipeline: GatewayPipeline) -> list[dict[str, str]]:
+    found: list[dict[str, str]] = pipeline.coverage()["newest_sessions_without_golden"]
+    return found
 
 
 def test_nothing_is_taken_in_after_a_drain() -> None:

@@ -60,6 +60,13 @@ class KeyScanner:
             if (session_id := _session_id(encoded, found.end())) is not None:
                 yield session_id
 
+    def session_key(self, encoded: bytes, session_id: str) -> str | None:
+        """Return the attribute of an encoded span or resource that holds this session id; None if none does."""
+        for found in self._session.finditer(encoded):
+            if _session_id(encoded, found.end()) == session_id:
+                return str(encoded[found.start() + 2 : found.end() - 1], "utf-8", "replace")
+        return None
+
     def of_interest(self, encoded: bytes, wants: Callable[[str], bool]) -> list[int]:
         """Return the byte offsets of wanted session ids and of opaque markers, in one pass over a request."""
         offsets: list[int] = []

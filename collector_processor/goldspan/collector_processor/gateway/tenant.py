@@ -43,7 +43,6 @@ from goldspan.scoring.goldens import GoldenIndex
 from goldspan.scoring.sessions import SpanRef
 
 _MAX_RESOURCES = _MAX_SCOPES = 256
-_MAX_REMEMBERED_SESSIONS = 10_000
 """Sessions without golden, each counted once while it is remembered."""
 
 
@@ -122,12 +121,9 @@ class Tenant:
         self._open: set[bytes] = set()
         """Traces that the engine reads, by the bytes of their ids."""
         self._resources: dict[bytes, tuple[str, ...]] = {}
-        self._without_golden: dict[str, None] = {}
         self._agent_scopes: set[bytes] = set()
         self._held: dict[SpanRef, HeldSpan] = {}
         self.held_bytes = 0
-        self.sessions_without_golden = 0
-        """Those of which the engine read nothing."""
 
     @property
     def held_spans(self) -> int:
@@ -313,8 +309,9 @@ class Tenant:
 
     def _count_without_golden(self, session_id: str, groups: Iterable[SpanGroup]) -> None:
         """Count a session that no golden wants, once, if one of these spans is an agent's, a model's or a tool's."""
-        if session_id in self._without_golden:
+        if session_id in self.engine.without_golden:
             return
+        groups = list(groups)
         for group in groups:
             for span in group.spans:
                 if self._scanner.marked(span) is None:
@@ -325,11 +322,13 @@ class Tenant:
                     for fact in self._facts(SpanGroup(group.envelope, [span]))
                 ):
                     self._remember_scope(group.envelope.scope)
-                    self._without_golden[session_id] = None
-                    self.sessions_without_golden += 1
-                    if len(self._without_golden) > _MAX_REMEMBERED_SESSIONS:
-                        del self._without_golden[next(iter(self._without_golden))]
+                    self.engine.count_unmatched(session_id, self._source_of(session_id, groups))
                     return
+
+    def _source_of(self, session_id: str, groups: Iterable[SpanGroup]) -> str:
+        """Return the attribute that names this session."""
+        encoded = (one for group in groups for one in (group.envelope.resource, *group.spans))
+        return next(filter(None, (self._scanner.session_key(one, session_id) for one in encoded)), "a span")
 
     def _remember_scope(self, scope: bytes) -> None:
         """Note that an agent writes spans of this scope: further sessions are counted without reading their spans."""

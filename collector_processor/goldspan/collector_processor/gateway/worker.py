@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from goldspan.collector_processor.emit.evaluation import Evaluation, Level
+from goldspan.collector_processor.engine.sessions_without_golden import JoinReport, SeenSession, SessionsWithoutGolden
 from goldspan.collector_processor.engine.store import SessionState
 from goldspan.collector_processor.gateway.attribute_key_scanner import KeyScanner
 from goldspan.collector_processor.gateway.deliver.evaluation_requests import TenantMetrics, encoded_events
@@ -71,8 +72,8 @@ class Coverage:
         if evaluation.level is Level.CALL and label is Label.NOT_EVALUATED and evaluation.verdict.reason is not None:
             self.reasons[evaluation.verdict.reason.value] += 1
 
-    def document(self, sessions_without_golden: int) -> Mapping[str, Any]:
-        """Return all of it as JSON values."""
+    def document(self, sessions_without_golden: int, newest: Sequence[SeenSession]) -> Mapping[str, Any]:
+        """Return all of it as JSON values; `newest` are the last of the sessions without golden."""
         known = [(golden.golden_set, golden.key) for golden in self.goldens.goldens]
         seen = [key for key in known if key in self._seen]
         never = [key for key in known if key not in self._seen]
@@ -84,6 +85,7 @@ class Coverage:
             ],
             "never_seen": [{"golden_set": name, "golden": golden} for name, golden in never[:_LISTED]],
             "sessions_without_golden": sessions_without_golden,
+            "newest_sessions_without_golden": [{"session": one.id, "source": one.source} for one in newest],
             "calls_not_evaluated": dict(self.reasons),
         }
 
@@ -97,6 +99,8 @@ _MAX_SPANS, _MAX_BYTES = 512, 4 << 20
 """The released spans in one request; a request that is larger has one span."""
 _METRICS_INTERVAL = 10.0
 """Seconds between metric points that count only sessions without golden."""
+_REPORT_INTERVAL = 10.0
+"""Seconds between two lines of the log about sessions without golden."""
 _NANOSECONDS = 1_000_000_000
 
 
@@ -128,6 +132,8 @@ class Worker:
         """The journal accepted no request at the last tick."""
         self._past_without_golden = 0
         """Sessions without golden of engines that are gone."""
+        self._joins = JoinReport()
+        self._next_report: float | None = None
         self._goldens = goldens
         self._registry = registry
         self._scanner = KeyScanner(registry, settings.engine.assembly.session_keys)
@@ -218,6 +224,7 @@ class Worker:
             self._step(state, state.tenant.poll, now)
             state.tenant.compact(now)
             self._count_without_golden(state, now)
+        self._report_joins(now)
         self.commit(now)
 
     def flush(self, now: float, *, end_of_input: bool) -> None:
@@ -226,6 +233,7 @@ class Worker:
             self._step(state, functools.partial(state.tenant.flush, end_of_input=end_of_input), now)
             state.metrics_sent_at = 0.0
             self._count_without_golden(state, now)
+        self._report_joins(now, last=True)
         self.commit(now)
 
     def commit(self, now: float) -> None:
@@ -259,7 +267,7 @@ class Worker:
 
     def coverage_document(self) -> Mapping[str, Any]:
         """Return the coverage of the goldens as JSON values."""
-        return self.coverage.document(self.sessions_without_golden)
+        return self.coverage.document(self.sessions_without_golden, self._newest_without_golden().newest())
 
     @property
     def sessions_without_golden(self) -> int:
@@ -270,6 +278,26 @@ class Worker:
     def unread_span_bytes(self) -> int:
         """Bytes in all span buffers."""
         return sum(state.unread.size for state in self.tenants)
+
+    def _newest_without_golden(self) -> SessionsWithoutGolden:
+        """Return the last sessions without golden, those of the most recently active tenant last."""
+        newest = SessionsWithoutGolden()
+        for state in self.tenants:
+            for one in state.tenant.engine.without_golden.newest():
+                newest.add(one.id, one.source)
+        return newest
+
+    def _report_joins(self, now: float, *, last: bool = False) -> None:
+        """Log which sessions came that no golden wants, now and then and at the end, if there are new ones."""
+        count = self.sessions_without_golden
+        if self._next_report is None and count:
+            self._next_report = now + _REPORT_INTERVAL  # sessions with a golden that began with it are scored by then
+        if self._next_report is None or (now < self._next_report and not last):
+            return
+        self._next_report = now + _REPORT_INTERVAL
+        sentence = self._joins.sentence(self._goldens.goldens, self._newest_without_golden(), count, last=last)
+        if sentence is not None:
+            _logger.log(logging.WARNING if self._joins.is_warning else logging.INFO, "%s", sentence)
 
     # Tenants.
 
@@ -337,6 +365,7 @@ class Worker:
         evaluations = step.output.evaluations
         for evaluation in evaluations:
             self.coverage.count(evaluation)
+            self._joins.golden_seen(evaluation.golden_set, evaluation.golden)
         for problem in step.output.problems:
             self._on_problem(problem)
         self.released_early["hold_timeout"] += step.past_timeout
@@ -353,7 +382,7 @@ class Worker:
     def _count_without_golden(self, state: TenantState, now: float) -> None:
         """Count sessions that no golden wants; a metric point is sent now and then, or with the next results."""
         tenant = state.tenant
-        total = tenant.engine.stats.sessions_without_golden + tenant.sessions_without_golden
+        total = tenant.engine.stats.sessions_without_golden
         added, state.sessions_without_golden = total - state.sessions_without_golden, total
         if added:
             state.metrics.record_without_golden(added)
