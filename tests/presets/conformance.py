@@ -101,9 +101,10 @@ def adk_case(vector: Mapping[str, Any]) -> Case:
     sides = "invocations" if "expected_invocations" in vector else "calls"
 
     def ask() -> Mapping[str, Any]:
-        return score_with_preset(
-            preset, vector[f"expected_{sides}"], vector[f"actual_{sides}"], **vector["config"]
-        ).to_json()
+        expected, actual = vector[f"expected_{sides}"], vector[f"actual_{sides}"]
+        if sides == "calls" and expected == actual == []:
+            expected = actual = [[]]  # one invocation without calls
+        return score_with_preset(preset, expected, actual, **vector["config"]).to_json()
 
     fields = ("score", "status", "explanation", "per_call", "per_invocation")
     name = f"{vector['case_id']} {vector['config']}"

@@ -6,18 +6,34 @@ from typing import Any
 
 import pytest
 
+from goldspan.scoring.api import score_sessions
 from goldspan.scoring.goldens.golden import ExpectedCall
 from goldspan.scoring.presets import score_with_preset
-from goldspan.scoring.sessions import Capture, Content, ToolCall
+from goldspan.scoring.sessions import Capture, Content, Session, ToolCall, Turn
 from goldspan.scoring.verdict import Label, Reason
 
 PARIS = {"city": "Paris"}
 
 
 def test_adk_tells_one_empty_invocation_from_none() -> None:
-    assert score_with_preset("adk_trajectory", [], []).score == 1.0
-    none = score_with_preset("adk_trajectory", {"invocations": []}, {"invocations": []})
-    assert (none.status, none.per_invocation) == ("NOT_EVALUATED", ())
+    for one in ([[]], {"invocations": [[]]}):
+        assert score_with_preset("adk_trajectory", one, one).score == 1.0
+    for none in ([], {"invocations": []}):
+        for preset in ("adk_trajectory", "adk_parameter_match"):
+            result = score_with_preset(preset, none, none)
+            assert (result.score, result.status, result.per_invocation) == (None, "NOT_EVALUATED", ())
+            assert (result.label, result.reason) == (Label.NOT_EVALUATED, Reason.NOTHING_EXPECTED)
+
+
+@pytest.mark.parametrize("expected", [{"calls": []}, {"turns": []}], ids=str)
+def test_a_session_without_turns_is_no_invocation_and_never_passes(expected: Any) -> None:
+    goldens = {"golden_set": "g", "preset": "adk_trajectory", "goldens": [{"session": "s", **expected}]}
+    [result] = score_sessions(goldens, Session("s")).sessions
+    assert (result.score, result.label) == (None, Label.NOT_EVALUATED)
+    [quiet] = score_sessions(
+        {**goldens, "goldens": [{"session": "s", "turns": [{}]}]}, Session("s", (Turn(),))
+    ).sessions
+    assert (quiet.score, quiet.label) == (1, Label.PASS), "one invocation in which nothing is expected or called"
 
 
 CALL = {"name": "a", "args": {"x": 1}}

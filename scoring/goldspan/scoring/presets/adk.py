@@ -38,10 +38,10 @@ class Paired(NamedTuple):
 def read_invocations(expected: object, actual: object) -> Paired:
     """Read a list of calls as one invocation, a list of lists (or nulls) as one list per invocation.
 
-    Two empty lists are one invocation without calls; `{"invocations": []}` says that there is none. Raises TypeError if
-    something is no call.
+    Two empty lists are no invocation, as in ADK, whose lists hold invocations; `[[]]` is one without calls. So is
+    `{"invocations": [[]]}`, and `{"invocations": []}` is none. Raises TypeError if something is no call.
     """
-    several = _several(expected) or _several(actual)
+    several = _several(expected) or _several(actual) or (_empty(expected) and _empty(actual))
     wanted = None if expected is None else _read(expected, several=several)
     return Paired(wanted, _read(actual, several=several), single=not several)
 
@@ -93,6 +93,10 @@ def unscored(name: str, reason: Reason, scores: list[float | None], threshold: f
         reason=reason,
         per_invocation=invocation_results(scores, threshold),
     )
+
+
+def _empty(side: object) -> bool:
+    return is_sequence(side) and not side
 
 
 def _several(side: object) -> bool:

@@ -159,7 +159,7 @@ def _by_turn(chosen: ChosenPreset, own: SessionResult, golden: Golden, *, final:
             turns.append(_blank(turn, Verdict(None, Label.NOT_EVALUATED, why)))
             continue
         expected, actual = golden.turns[turn.expected_index].calls, _made(turn.turn)
-        answer = chosen.preset.score(expected, actual, chosen.options)
+        answer = chosen.preset.score(*_one_invocation(expected, actual), chosen.options)
         wanted.append(expected)
         made.append(actual)
         turns.append(replace(_blank(turn, _verdict(answer, golden)), answer=answer))
@@ -185,11 +185,19 @@ def _as_one(
         return replace(
             own, turns=(replace(blank, verdict=verdict),), turns_expected=1, turns_evaluated=0, verdict=verdict
         )
-    answer = chosen.preset.score(expected, _actual(chosen, session, whole), _options(chosen, session))
+    actual = _actual(chosen, session, whole)
+    if chosen.preset.by_turn and whole is not None:
+        expected, actual = _one_invocation(expected, actual)
+    answer = chosen.preset.score(expected, actual, _options(chosen, session))
     verdict = _verdict(answer, golden)
     turn = replace(blank, verdict=verdict, answer=answer)
     evaluated = int(verdict.exact is not None)
     return replace(own, turns=(turn,), turns_expected=1, turns_evaluated=evaluated, verdict=verdict, answer=answer)
+
+
+def _one_invocation(expected: object, actual: object) -> tuple[object, object]:
+    """Return the calls of one invocation; two empty lists would be none."""
+    return (expected, actual) if expected or actual else ([[]], [[]])
 
 
 def _expected(chosen: ChosenPreset, golden: Golden) -> object:
