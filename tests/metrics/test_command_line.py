@@ -72,8 +72,27 @@ def test_a_metric_that_breaks_leaves_the_rest_and_is_named(tmp_path: Path, monke
     only_informs = score(*PASSING, "--metric", "broken_of_mine:broken", "-v")
     assert only_informs.exit_code == 0
     assert "broken  the metric raised an error; ZeroDivisionError: division by zero" in only_informs.output
+    error = "ZeroDivisionError: division by zero"
+    assert f"metrics     broken without a score, 1 raised {error}\n" in only_informs.output
     strict = score("--metric", "broken_of_mine:broken=1")
-    assert "broken could not be evaluated in 1 session" in strict.output
+    assert f"broken could not be evaluated in 1 session ({error})" in " ".join(strict.output.split())
+
+
+def test_several_errors_of_a_metric_are_counted_and_the_most_frequent_is_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = (
+        "def flaky(session, golden):\n"
+        "    if session.id < 'weather-l':\n        raise KeyError('city')\n"
+        "    raise ConnectionError(f'refused\\nfor {session.id}')\n"
+    )
+    (tmp_path / "flaky_of_mine.py").write_text(text, "utf-8")
+    monkeypatch.chdir(tmp_path)
+    options = ("score", TRACE.parent, "--goldens", GOLDENS, "--metric", "flaky_of_mine:flaky=1")
+    ran = CliRunner().invoke(main, [str(one) for one in options], catch_exceptions=False)
+    words = " ".join(ran.output.split())
+    assert "metrics flaky without a score, 4 raised KeyError: 'city' and 2 other errors" in words
+    assert "flaky could not be evaluated in 4 sessions (KeyError: 'city' and 2 other errors)" in words
 
 
 @pytest.mark.parametrize(

@@ -230,17 +230,19 @@ def too_low(sums: Totals, fail_under: Fraction | None) -> Iterator[str]:
 def _metrics(result: RunResult, *, strict: bool) -> Iterator[str]:
     """Say which metrics with a threshold scored below it or, if strict, have no score."""
     failed: Counter[str] = Counter()
-    without_score: Counter[str] = Counter()
+    without_score: dict[str, list[MetricVerdict]] = {}
     for session in result.sessions:
         for metric in session.metrics if not session.repeated else ():
             if metric.verdict.label is Label.FAIL:
                 failed[metric.name] += 1
             elif metric.threshold is not None and is_gap(metric.verdict):
-                without_score[metric.name] += 1
+                without_score.setdefault(metric.name, []).append(metric.verdict)
     for name, count in failed.items():
         yield f"{name} is too low in {counted(count, 'session')}"
-    for name, count in without_score.items() if strict else ():
-        yield f"{name} could not be evaluated in {counted(count, 'session')}"
+    for name, verdicts in without_score.items() if strict else ():
+        errors = _errors(verdicts)
+        why = f" ({_error_text(errors)})" if errors else ""
+        yield f"{name} could not be evaluated in {counted(len(verdicts), 'session')}{why}"
 
 
 def _repeats(result: RunResult, *, strict: bool) -> Iterator[str]:
@@ -335,11 +337,27 @@ def _metric_sums(result: RunResult) -> str:
 def _metric_sum(name: str, threshold: Fraction | None, verdicts: list[MetricVerdict]) -> str:
     scores = [verdict.exact for verdict in verdicts if verdict.exact is not None]
     text = f"{name} {number_text(sum(scores, Fraction(0)) / len(scores)) if scores else 'without a score'}"
-    if threshold is not None:
+    if threshold is not None and scores:
         below = sum(verdict.label is Label.FAIL for verdict in verdicts)
         text += f", {below:,} below {number_text(threshold)}" if below else f", none below {number_text(threshold)}"
-    broken = sum(map(is_gap, verdicts))
-    return text + (f", {broken:,} not evaluated" if broken else "")
+    errors = _errors(verdicts)
+    broken = sum(map(is_gap, verdicts)) - errors.total()
+    text += f", {broken:,} not evaluated" if broken else ""
+    return text + (f", {errors.total():,} raised {_error_text(errors)}" if errors else "")
+
+
+def _errors(verdicts: Iterable[MetricVerdict]) -> Counter[str]:
+    """Count what a metric raised, type and message."""
+    return Counter(one.explanation for one in verdicts if one.reason is Reason.EVALUATOR_ERROR)
+
+
+def _error_text(errors: Counter[str]) -> str:
+    """Return the most frequent error, and how many others there are."""
+    [(first, times)] = errors.most_common(1)
+    others = errors.total() - times
+    return printable(first) + (
+        f" and {others:,} other errors" if others > 1 else " and another error" if others else ""
+    )
 
 
 def _goldens(result: RunResult, sums: Totals) -> str:
