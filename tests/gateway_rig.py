@@ -57,6 +57,9 @@ class Kept:
     def drain(self, timeout_seconds: float) -> bool:
         return True
 
+    def what_was_refused(self) -> str:
+        return ""
+
     def what_waits(self) -> str:
         return "nothing waits"
 

@@ -71,7 +71,7 @@ _PATIENCE = 12.0
 """Seconds until what does not happen counts as not happening."""
 _DOWNSTREAMS = {"http/protobuf": http_downstream, "grpc": grpc_downstream}
 _METHODS = {signal: method for method, signal in GRPC_METHODS.items()}
-DAMAGE_WORDS = re.compile("damaged|set aside|unreadable|cannot be read")
+DAMAGE_WORDS = re.compile("damaged|set aside|unreadable|cannot be read|left out")
 _OURS = {"gen_ai.evaluation.result"}
 
 
@@ -286,6 +286,8 @@ class Night:
         wanted, said = expected()
         arrived = items_in(self._arrived())
         result.lost = set(wanted - arrived.keys())
+        if (most := max(arrived[item] for item in wanted)) > 1 + result.starts + result.failed:
+            result.findings.append(f"something arrived {most} times")
         if arrived[BROKEN]:
             result.findings.append("something was sent that is no request")
         result.again = sum(arrived[item] - 1 for item in wanted if arrived[item])
@@ -335,7 +337,8 @@ class Night:
         result.failed += gateway.failed
         result.log += gateway.log
         result.findings += [f"thread died: {name}" for name in gateway.dead]
-        result.findings += [f"said on standard error: {line}" for line in gateway.complaints[-3:]]
+        if len(gateway.addresses) == 3:  # else it did not start, and may say why as it likes
+            result.findings += [f"said on standard error: {line}" for line in gateway.complaints[-3:]]
         result.findings += [
             f"logged: {one['message']} {one.get('exception', '')}" for one in gateway.log if _is_unhandled(one)
         ]
@@ -346,7 +349,7 @@ class Night:
 
     @property
     def _told_delivered(self) -> bool:
-        return any("everything was judged and delivered" in one["message"] for one in self._result.log)
+        return any(one["message"].endswith("everything was judged and delivered") for one in self._result.log)
 
     def _close_channel(self) -> None:
         if self._channel is not None:

@@ -82,6 +82,10 @@ class Pipeline(Protocol):
         """Accept nothing more, score and deliver what is left, and stop. Return whether all of it was delivered."""
         ...
 
+    def what_was_refused(self) -> str:
+        """Return how many requests were not delivered and will not be, for the log; empty without any."""
+        ...
+
     def what_waits(self) -> str:
         """Return how many requests are not delivered, and where they are, for the log."""
         ...

@@ -336,6 +336,11 @@ class GatewayPipeline:
         unread = 0 if left is None else len(left.bodies)
         return max(self.dispatcher.waiting, self.worker.outbox.undelivered + unread)
 
+    def what_was_refused(self) -> str:
+        """Return how many requests were not delivered and will not be, for the log; empty without any."""
+        refused = self.worker.outbox.refused.total()
+        return f", except {refused:,} requests that were refused or cannot be read back" if refused else ""
+
     def what_waits(self) -> str:
         """Return how many requests are not delivered, and where they are, for the log."""
         requests = f"{self._undelivered:,} requests"

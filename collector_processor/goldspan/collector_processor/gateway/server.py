@@ -107,11 +107,11 @@ class GatewayServer:
         async with contextlib.AsyncExitStack() as at_end:
             at_end.push_async_callback(self._shut_down)
             at_end.enter_context(_signal_handlers(loop, self.stop, self._file_watch.reload_soon))
+            self._file_watch.start()
             for name, listener in self._listeners().items():
                 await listener.start()
                 self.addresses[name] = self._address(name, listener.port)
                 _logger.info("listening", extra={"server": name, "address": self.addresses[name]})
-            self._file_watch.start()
             self._ready = True
             notify_systemd("READY=1")
             if started is not None:
@@ -134,13 +134,16 @@ class GatewayServer:
         grace = min(_GRACE_SECONDS, timeout)
         await asyncio.gather(*(receiver.stop(grace) for receiver in self._receivers.values()))
         left = max(0.0, timeout - (time.monotonic() - began))
-        self._drained = await asyncio.to_thread(self._pipeline.drain, left)
+        try:
+            self._drained = await asyncio.to_thread(self._pipeline.drain, left)
+        except RuntimeError:  # no thread can be started: the admin pages have to wait
+            self._drained = self._pipeline.drain(left)
         self._exporter.close()
         if self._admin is not None:
             await self._admin.stop(1.0)
         self._workers.shutdown(wait=False, cancel_futures=True)
         if self._drained:
-            _logger.info("shut down: everything was judged and delivered")
+            _logger.info("shut down: everything was judged and delivered%s", self._pipeline.what_was_refused())
         elif self._settings.journal.enabled:
             _logger.warning("shut down: %s", self._pipeline.what_waits())
         else:

@@ -75,6 +75,8 @@ class Reservation:
 
     def grow(self, size: int) -> None:
         """Count so many bytes more. Raises LimitReached."""
+        if self._closed:
+            raise LimitReached("the request was given up")
         self._in_flight.change(0, size)
         self._bytes += size
 

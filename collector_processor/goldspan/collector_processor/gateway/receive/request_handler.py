@@ -125,7 +125,11 @@ class RequestHandler:
 
     async def process(self, request: ReceivedRequest) -> OtlpResponse:
         """Process one request and close its reservation."""
-        work = self._workers.submit(self._respond, request)
+        try:
+            work = self._workers.submit(self._respond, request)
+        except RuntimeError as error:  # no further thread can be started
+            request.reservation.close()
+            return busy(error)
         # A client that disconnects cancels the waiting, not the work: it stays counted until the work ends.
         work.add_done_callback(lambda _: request.reservation.close())
         return await asyncio.wrap_future(work)
