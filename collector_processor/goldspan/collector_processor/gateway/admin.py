@@ -8,7 +8,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from goldspan.collector_processor.gateway.prometheus import CONTENT_TYPE, MetricsPage
-from goldspan.collector_processor.gateway.receive.http_receiver import Receive, Send, headers_of, send_response
+from goldspan.collector_processor.gateway.receive.http_receiver import (
+    Receive,
+    Send,
+    headers_of,
+    path_of,
+    send_response,
+)
 from goldspan.collector_processor.gateway.receive.request_handler import BearerTokens
 
 _JSON, _TEXT = "application/json", "text/plain; charset=utf-8"
@@ -39,7 +45,7 @@ class Admin:
 
     async def __call__(self, scope: Mapping[str, Any], _: Receive, send: Send) -> None:
         """Respond to one request."""
-        path = scope["path"]
+        path = path_of(scope)
         page = self._pages.get(path)
         headers = [("cache-control", "no-store")]
         if page is None:

@@ -58,7 +58,6 @@ class RequestStatus(Enum):
     NOT_ALLOWED = (405, 12, "not_allowed")
     TOO_LARGE = (413, 8, "too_large")
     UNSUPPORTED = (415, 12, "unsupported")
-    HEADERS_TOO_LARGE = (431, 8, "headers_too_large")
     BUSY = (503, 14, "busy")
     TOO_SLOW = (408, 4, "too_slow")
     BROKEN = (500, 13, "broken")

@@ -38,16 +38,11 @@ class HttpReceiver:
 
     async def __call__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
         """Respond to one request."""
-        max_header_bytes = self._handler.limits.max_header_bytes
         headers = headers_of(scope)
-        signal = PATHS.get(scope["path"])
+        signal = PATHS.get(path_of(scope))
         protocol = _PROTOCOLS.get(headers.get("content-type", "").partition(";")[0].strip().lower())
         response: OtlpResponse | None
-        header_bytes = sum(len(name) + len(value) + 4 for name, value in scope["headers"])
-        if header_bytes > max_header_bytes:
-            message = f"headers: expected at most {max_header_bytes:,} bytes"
-            response = OtlpResponse(RequestStatus.HEADERS_TOO_LARGE, message)
-        elif signal is None:
+        if signal is None:
             response = OtlpResponse(RequestStatus.NOT_FOUND, f"no such path; there are {', '.join(PATHS)}")
         elif scope["method"] != "POST":
             response = OtlpResponse(RequestStatus.NOT_ALLOWED, "expected POST")
@@ -131,6 +126,12 @@ async def send_response(send: Send, status: int, headers: list[tuple[str, str]],
     encoded = [(name.encode(), value.encode()) for name, value in headers]
     await send({"type": "http.response.start", "status": status, "headers": encoded})
     await send({"type": "http.response.body", "body": body})
+
+
+def path_of(scope: Mapping[str, Any]) -> str:
+    """Return the path as it was sent: what a proxy in front of the gateway compared its rules with."""
+    path: bytes = scope["raw_path"]
+    return path.decode("latin-1")
 
 
 def headers_of(scope: Mapping[str, Any]) -> dict[str, str]:
