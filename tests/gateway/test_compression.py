@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import random
 import time
 import zlib
 from collections.abc import Callable
@@ -97,6 +98,44 @@ def test_a_bomb_costs_no_more_than_its_ceiling(encoding: str) -> None:
     with pytest.raises(DecompressedTooLarge):
         decompress(bomb, encoding, BOUNDS)
     assert time.process_time() - began < 0.5
+
+
+_SKIPPED_FRAME = b"\x50\x2a\x4d\x18" + bytes(4)
+_EMPTY_BLOCKS = b"\x28\xb5\x2f\xfd\x00\x58" + bytes(3 * 6_000_000) + b"\x01\x00\x00"
+
+
+@pytest.mark.parametrize("content", [b"", b"x"])
+@pytest.mark.parametrize("encoding", MAKE)
+def test_many_small_members_are_refused_for_what_a_few_cost(encoding: str, content: bytes) -> None:
+    member = MAKE[encoding](content)
+    assert decompress(member * 1000, encoding, BOUNDS) == content * 1000
+    refused_in: list[float] = []
+    for members in (2_000, 500_000):
+        body = member * members
+        began = time.thread_time()
+        with pytest.raises(CorruptBody, match=r"more than 1,000 members"):
+            decompress(body, encoding, BOUNDS)
+        refused_in.append(time.thread_time() - began)
+    assert refused_in[1] < 10 * refused_in[0] + 0.05
+
+
+def test_frames_to_be_skipped_count() -> None:
+    assert decompress(_SKIPPED_FRAME * 999 + MAKE["zstd"](b"x"), "zstd", BOUNDS) == b"x"
+    with pytest.raises(CorruptBody, match="frames"):
+        decompress(_SKIPPED_FRAME * 1001, "zstd", BOUNDS)
+
+
+def test_empty_blocks_cost_little_each() -> None:
+    began = time.thread_time()
+    assert decompress(_EMPTY_BLOCKS, "zstd", BOUNDS) == b""
+    assert time.thread_time() - began < 1
+
+
+def test_a_body_that_takes_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    times = iter(range(100))
+    monkeypatch.setattr(compression.time, "thread_time", lambda: next(times))
+    with pytest.raises(CorruptBody, match="takes more than 1 s"):
+        decompress(MAKE["gzip"](random.Random(1).randbytes(1 << 20)), "gzip", BOUNDS)  # noqa: S311 - reproducible
 
 
 def test_a_window_beyond_what_decoders_must_have_is_refused() -> None:

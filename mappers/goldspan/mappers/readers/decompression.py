@@ -38,8 +38,11 @@ class ByteSource(io.RawIOBase):
 
     def ahead(self, size: int) -> bytes:
         """Return the next bytes without taking them; fewer only at the end."""
-        while len(self._waiting) < size and (more := self._more(size - len(self._waiting))):
-            self._waiting += more
+        parts, missing = [self._waiting], size - len(self._waiting)
+        while missing > 0 and (more := self._more(missing)):
+            parts.append(more)
+            missing -= len(more)
+        self._waiting = b"".join(parts)
         return self._waiting[:size]
 
     def buffered(self) -> io.BufferedReader:
