@@ -40,7 +40,7 @@ _MAX_HELD_BYTES = 32 << 20
 """What all connections together may have received behind a request without a response. Only clients that pipeline
 come near it."""
 _SEND_BUFFER = 128 << 10
-"""The kernel's buffer for each connection: what a client that does not read may cost. The default grows to megabytes."""
+"""The kernel's buffer for each connection: what a client that does not read may cost. By default it grows."""
 _NEVER = 1_000_000_000
 
 

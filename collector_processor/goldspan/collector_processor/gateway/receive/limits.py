@@ -20,7 +20,7 @@ class Limits(Section):
     max_concurrent_requests: Count = 64
     """Requests that are not in the journal yet. One more is answered with 503 and Retry-After."""
     max_bytes_in_flight: Size = 256 << 20
-    """Bodies of these requests, compressed and decompressed. Beyond it a request is answered in the same way."""
+    """Bodies of these requests: compressed, decompressed, and from JSON. Beyond it a request is answered likewise."""
     max_connections: Count = 1024
     """Connections of each receiver. Over HTTP a new connection replaces the one that is idle for longest."""
     max_header_bytes: Size = 16 << 10

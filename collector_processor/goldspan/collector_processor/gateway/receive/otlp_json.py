@@ -5,6 +5,9 @@ ids in hex, other bytes in base64, 64-bit integers as text or numbers, enumerati
 ignored (https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding). protobuf's `json_format` takes five times as
 long, knows no ids in hex, and refuses a request for one invalid value.
 
+Python objects take twenty times the memory of their JSON. So of a large request only one part at a time is decoded,
+down to `_PART_BYTES`, and only one large request at a time: since Python runs one thread, two would not take less time.
+
 An invalid span, log record or metric does not affect the others: it is dropped, counted and named in the partial
 success of the response.
 """
@@ -14,13 +17,16 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import re
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
+from google.protobuf.message_factory import GetMessageClass
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -44,6 +50,8 @@ _LISTS_OF_RECORDS = frozenset({
 """Lists whose invalid items are dropped one by one."""
 _COUNTED_LISTS = frozenset({"spans", "logRecords", "log_records", "dataPoints", "data_points"})
 """Lists whose items a partial success counts."""
+_DATA = frozenset({"gauge", "sum", "histogram", "exponentialHistogram", "exponential_histogram", "summary"})
+"""Fields of a metric with its data points."""
 _HEX_BYTES = {"trace_id": 16, "span_id": 8, "parent_span_id": 8}
 _INTEGERS = {
     FieldDescriptor.TYPE_INT32: (32, True),
@@ -60,6 +68,13 @@ _INTEGERS = {
 }
 """Bits of the integer types, and whether they are signed."""
 _SHOWN = 60
+_PART_BYTES = 64 << 10
+"""JSON text up to this size is decoded as a whole."""
+_PART_ITEMS = 4096
+"""Numbers or texts of one list that are converted at once."""
+_BARE_NUMBER = re.compile(rb'((?:[^"NI]++|"(?:[^"\\]++|\\.)*+")*+)(NaN|Infinity)', re.DOTALL)
+"""Text up to a number that JSON does not have, outside of strings."""
+_large_request = threading.Lock()
 
 
 class InvalidRequest(ValueError):  # noqa: N818 - it becomes a response
@@ -103,8 +118,8 @@ class _DroppedRecords:
     path: list[str] = field(default_factory=list[str])
     """The lists around the current value, each with the index of its item."""
 
-    def add(self, item: object, error: _InvalidValue) -> None:
-        self.rejected += max(1, _count_records(item))
+    def add(self, records: int, error: _InvalidValue) -> None:
+        self.rejected += max(1, records)
         if not self.message:
             for step in reversed(self.path):
                 error.within(f".{step}")
@@ -113,29 +128,85 @@ class _DroppedRecords:
 
 def json_to_protobuf(signal: Signal, text: bytes) -> ConvertedRequest:
     """Return the request as protobuf. Raises InvalidRequest if none of it can be used."""
-    try:
-        document = _loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InvalidRequest(f"not JSON: {error}") from None
     dropped = _DroppedRecords()
+    request = _message(_REQUESTS[signal].DESCRIPTOR)
     try:
-        request = _REQUESTS[signal]
-        message = request(**_message(request.DESCRIPTOR)(document, dropped, 1))
+        if len(text) <= _PART_BYTES:
+            body = request.encode(_loads(text), dropped, 1)
+        else:
+            with _large_request:
+                body = request.encode_text(_strict_json(text), dropped, 1)
     except _InvalidValue as error:
         raise InvalidRequest(str(error)) from None
-    return ConvertedRequest(message.SerializeToString(), dropped.rejected, dropped.message)
+    except (ValueError, RecursionError) as error:
+        raise InvalidRequest(f"not JSON: {error}") from None
+    return ConvertedRequest(body, dropped.rejected, dropped.message)
 
 
-def _loads(text: bytes) -> object:
+_Text = bytes | msgspec.Raw
+"""JSON of one value. Raw is a part of a larger text, without a copy."""
+
+
+def _loads(text: _Text) -> object:
     try:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError):
         # Slower, but accepts NaN, lone surrogates and a byte order mark.
-        return json.loads(text.decode("utf-8-sig", errors="replace"))
+        return json.loads(bytes(text).decode("utf-8-sig", errors="replace"))
+
+
+def _strict_json(text: bytes) -> bytes:
+    """Return a text that `msgspec` can split, the same one if it can be. Raises ValueError, RecursionError."""
+    try:
+        msgspec.json.decode(text, type=msgspec.Raw)
+    except msgspec.DecodeError:
+        text = text.decode("utf-8-sig", errors="replace").encode()
+        quoted, end = bytearray(), 0
+        for found in _BARE_NUMBER.finditer(text):
+            before, number = found.groups()
+            sign = b"-" if before.endswith(b"-") else b""
+            quoted += before.removesuffix(b"-") + b'"' + sign + number + b'"'
+            end = found.end()
+        text = bytes(quoted) + text[end:]
+        msgspec.json.decode(text, type=msgspec.Raw)
+    return text
+
+
+def _size(text: _Text) -> int:
+    return memoryview(text).nbytes
+
+
+def _split_object(text: _Text) -> dict[str, msgspec.Raw]:
+    try:
+        return msgspec.json.decode(text, type=dict[str, msgspec.Raw])
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise _InvalidValue(f"found {_start(text)}, expected an object") from None
+
+
+def _split_list(text: _Text) -> list[msgspec.Raw]:
+    try:
+        return msgspec.json.decode(text, type=list[msgspec.Raw])
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise _InvalidValue(f"found {_start(text)}, expected a list") from None
+
+
+def _start(text: _Text) -> str:
+    start = bytes(memoryview(text)[:_SHOWN]).decode("utf-8", "replace")
+    return start if _size(text) <= _SHOWN else f"{start}..."
 
 
 _Convert = Callable[[Any, _DroppedRecords, int], Any]
 """Returns the value of a field as its message takes it. Arguments: value, dropped records, nesting depth."""
+_Encode = Callable[[_Text, _DroppedRecords, int], bytes]
+"""Returns a field as protobuf, from its text."""
+
+
+class _Field(NamedTuple):
+    """One field of a message: of a decoded value, and of a text that is too large to be decoded as a whole."""
+
+    name: str
+    convert: _Convert
+    encode: _Encode
 
 
 @cache
@@ -148,39 +219,92 @@ class _Message:
 
     def __init__(self, descriptor: Descriptor) -> None:
         self._descriptor = descriptor
-        self._fields: dict[str, tuple[str, _Convert]] | None = None
+        self._new = GetMessageClass(descriptor)
+        self._fields: dict[str, _Field] | None = None
 
     def __call__(self, value: object, dropped: _DroppedRecords, depth: int) -> dict[str, Any]:
         if not is_dict(value):
             raise _InvalidValue(f"found {shown(value, _SHOWN)}, expected an object")
         if depth > MAX_DEPTH:
             raise _InvalidValue(f"nested more than {MAX_DEPTH} levels deep")
-        if self._fields is None:
-            fields = [(one, (one.name, _field(one))) for one in self._descriptor.fields]
-            self._fields = {name: found for one, found in fields for name in (one.name, one.json_name)}
+        fields = self._fields or self._look_up()
         arguments: dict[str, Any] = {}
         for key, item in value.items():
-            found = self._fields.get(key)
+            found = fields.get(key)
             if found is None or item is None:
                 continue
-            name, json_to_protobuf = found
+            name, convert, _ = found
             try:
-                arguments[name] = json_to_protobuf(item, dropped, depth)
+                arguments[name] = convert(item, dropped, depth)
             except _InvalidValue as error:
                 raise error.within(f".{key}") from None
         return arguments
 
+    def encode(self, value: object, dropped: _DroppedRecords, depth: int) -> bytes:
+        """Return a decoded value as protobuf."""
+        return self._new(**self(value, dropped, depth)).SerializeToString()
 
-def _field(one: FieldDescriptor) -> _Convert:
+    def encode_text(self, text: _Text, dropped: _DroppedRecords, depth: int) -> bytes:
+        """Return a text as protobuf, in parts if it is large."""
+        if _size(text) <= _PART_BYTES:
+            return self.encode(_part(text), dropped, depth)
+        items = _split_object(text)
+        if depth > MAX_DEPTH:
+            raise _InvalidValue(f"nested more than {MAX_DEPTH} levels deep")
+        fields = self._fields or self._look_up()
+        encoded: dict[str, bytes] = {}
+        for key, item in items.items():
+            found = fields.get(key)
+            if found is None or (_size(item) == 4 and bytes(item) == b"null"):
+                continue
+            try:
+                encoded[found.name] = found.encode(item, dropped, depth)
+            except _InvalidValue as error:
+                raise error.within(f".{key}") from None
+        return b"".join(encoded.values())
+
+    def _look_up(self) -> dict[str, _Field]:
+        fields = [(one, _field(one, self._new)) for one in self._descriptor.fields]
+        self._fields = {name: found for one, found in fields for name in (one.name, one.json_name)}
+        return self._fields
+
+
+def _part(text: _Text) -> object:
+    try:
+        return _loads(text)
+    except (ValueError, RecursionError) as error:
+        raise _InvalidValue(f"not JSON: {error}") from None
+
+
+def _field(one: FieldDescriptor, new: Any) -> _Field:
+    name = one.name
     if one.message_type is None:
         scalar = _scalar(one)
         if one.is_repeated:
-            return lambda value, _dropped, _depth: [scalar(item) for item in _list(value)]
-        return lambda value, _dropped, _depth: scalar(value)
+
+            def encode_list(text: _Text, _dropped: _DroppedRecords, _depth: int) -> bytes:
+                items = _list(_part(text))
+                parts = (items[at : at + _PART_ITEMS] for at in range(0, len(items), _PART_ITEMS))
+                return b"".join(new(**{name: list(map(scalar, part))}).SerializeToString() for part in parts)
+
+            return _Field(name, lambda value, _dropped, _depth: [scalar(item) for item in _list(value)], encode_list)
+        return _Field(
+            name,
+            lambda value, _dropped, _depth: scalar(value),
+            lambda text, _dropped, _depth: new(**{name: scalar(_part(text))}).SerializeToString(),
+        )
     message = _message(one.message_type)
+    tag = _varint(one.number << 3 | 2)
     if one.is_repeated:
-        return _records(one, message) if one.name in _LISTS_OF_RECORDS else _messages(message)
-    return lambda value, dropped, depth: message(value, dropped, depth + 1)
+        is_records = one.name in _LISTS_OF_RECORDS
+        convert = _records(one.json_name, message) if is_records else _messages(message)
+        return _Field(name, convert, _encoded_messages(one.json_name if is_records else None, message, tag))
+
+    def encode_one(text: _Text, dropped: _DroppedRecords, depth: int) -> bytes:
+        content = message.encode_text(text, dropped, depth + 1)
+        return b"".join((tag, _varint(len(content)), content))
+
+    return _Field(name, lambda value, dropped, depth: message(value, dropped, depth + 1), encode_one)
 
 
 def _messages(message: _Message) -> _Convert:
@@ -196,21 +320,58 @@ def _messages(message: _Message) -> _Convert:
     return json_to_protobuf
 
 
-def _records(one: FieldDescriptor, message: _Message) -> _Convert:
+def _records(json_name: str, message: _Message) -> _Convert:
     def json_to_protobuf(value: Any, dropped: _DroppedRecords, depth: int) -> list[dict[str, Any]]:
         converted: list[dict[str, Any]] = []
         items = _list(value)
         dropped.path.append("")
         for index, item in enumerate(items):
-            dropped.path[-1] = f"{one.json_name}[{index}]"
+            dropped.path[-1] = f"{json_name}[{index}]"
             try:
                 converted.append(message(item, dropped, depth + 1))
             except _InvalidValue as error:
-                dropped.add(item, error)
+                dropped.add(_count_records(item), error)
         dropped.path.pop()
         return converted
 
     return json_to_protobuf
+
+
+def _encoded_messages(records: str | None, message: _Message, tag: bytes) -> _Encode:
+    """Do what `_messages` does, or `_records` with their name, for a text."""
+
+    def encode(text: _Text, dropped: _DroppedRecords, depth: int) -> bytes:
+        encoded = bytearray()
+        items = _split_list(text)
+        if records is not None:
+            dropped.path.append("")
+        for index, item in enumerate(items):
+            if records is not None:
+                dropped.path[-1] = f"{records}[{index}]"
+            try:
+                content = message.encode_text(item, dropped, depth + 1)
+            except _InvalidValue as error:
+                if records is None:
+                    raise error.within(f"[{index}]") from None
+                dropped.add(_count_in_text(item), error)
+            else:
+                encoded += tag
+                encoded += _varint(len(content))
+                encoded += content
+        if records is not None:
+            dropped.path.pop()
+        return bytes(encoded)
+
+    return encode
+
+
+def _varint(number: int) -> bytes:
+    encoded = bytearray()
+    while number > 0x7F:
+        encoded.append(number & 0x7F | 0x80)
+        number >>= 7
+    encoded.append(number)
+    return bytes(encoded)
 
 
 def _scalar(one: FieldDescriptor) -> Callable[[object], object]:
@@ -305,6 +466,23 @@ def _count_records(item: object) -> int:
             total += len(inner)
         elif is_list(inner):
             total += sum(_count_records(one) for one in inner)
-        elif name in {"gauge", "sum", "histogram", "exponentialHistogram", "exponential_histogram", "summary"}:
+        elif name in _DATA:
             total += _count_records(inner)
+    return total
+
+
+def _count_in_text(text: _Text) -> int:
+    """Do the same in a text, which may be large."""
+    try:
+        if _size(text) <= _PART_BYTES:
+            return _count_records(_part(text))
+        total = 0
+        for name, inner in _split_object(text).items():
+            if name in _DATA:
+                total += _count_in_text(inner)
+            elif bytes(memoryview(inner)[:1]) == b"[":
+                items = _split_list(inner)
+                total += len(items) if name in _COUNTED_LISTS else sum(map(_count_in_text, items))
+    except _InvalidValue:
+        return 0
     return total

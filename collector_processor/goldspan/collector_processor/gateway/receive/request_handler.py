@@ -162,8 +162,14 @@ class RequestHandler:
         if request.protocol == "http/json":
             try:
                 converted = json_to_protobuf(request.signal, body)
+                request.reservation.grow(len(converted.body))
             except InvalidRequest as reason:
                 return OtlpResponse(RequestStatus.MALFORMED, str(reason))
+            except LimitReached as reason:
+                return busy(reason)
+            if len(converted.body) > self.limits.max_request_bytes:
+                message = f"body: as protobuf {len(converted.body):,} bytes, at most {self.limits.max_request_bytes:,}"
+                return OtlpResponse(RequestStatus.TOO_LARGE, message)
             body, rejected, message = converted.body, converted.rejected, converted.message
         match self._pipeline.accept(Request(request.signal, body, request.headers)):
             case Accepted():
