@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hypothesis.strategies as st
+import pytest
 from hypothesis import given
 
 from goldspan.collector_processor.engine.store import MemoryStore, TraceState
@@ -58,3 +59,14 @@ def test_plain_spans_of_the_trace_that_was_quiet_longest_are_dropped_first() -> 
     assert store.drop_plain(0.0, count=1) == 1
     assert [len(store.take_plain(name)) for name in ("first", "second")] == [2, 0]
     assert [store.lost_calls(name) for name in ("first", "second")] == [None, False]
+
+
+def test_beyond_the_bytes_of_tombstones_the_oldest_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("goldspan.collector_processor.engine.store._MAX_TOMBSTONE_BYTES", 20)
+    store = MemoryStore()
+    for number, trace_id in enumerate(("first", "second", "third")):
+        store.keep_tombstone(trace_id, float(number), bytes(8))
+    assert [store.tombstone_has(name, "span") for name in ("first", "second", "third")] == [None, False, False]
+    store.expire(2.0)
+    store.keep_tombstone("third", 3.0, bytes(16))
+    assert [store.tombstone_has(name, "span") for name in ("second", "third")] == [None, False]

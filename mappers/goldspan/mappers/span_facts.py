@@ -218,9 +218,13 @@ class PlainSpanFacts(Struct, frozen=True, gc=False, eq=False):
     def __len__(self) -> int:
         return len(self.undecoded)
 
+    def ids(self) -> Iterator[str]:
+        """Yield the id of each of these spans."""
+        return map(_FIRST, self.undecoded)
+
     def holds_any(self, ids: KeysView[str]) -> bool:
         """Return whether any of these spans has one of the ids."""
-        return not ids.isdisjoint(map(_FIRST, self.undecoded))
+        return not ids.isdisjoint(self.ids())
 
     def read(self) -> Iterator[SpanOutline]:
         """Yield the outline of each span."""

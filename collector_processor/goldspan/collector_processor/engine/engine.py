@@ -130,6 +130,9 @@ class Engine:
         elif self._store.tombstone_has(plain.trace_id, "") is None:
             self._store.add_plain(plain, now)
         else:
+            repeated = sum(self._store.tombstone_has(plain.trace_id, span_id) is True for span_id in plain.ids())
+            self.stats.repeated += repeated
+            self.stats.late += len(plain) - repeated
             return
         self._records += len(plain)
         self._evict_excess(now)

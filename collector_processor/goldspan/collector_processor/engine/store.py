@@ -84,6 +84,10 @@ _DIGEST = 8
 _HEX = frozenset("0123456789abcdef")
 
 
+_MAX_TOMBSTONE_BYTES = 64 << 20
+"""Beyond it the oldest tombstones are forgotten."""
+
+
 def digests(identities: Iterable[str]) -> bytes:
     """Return the ids of these spans and log records as a tombstone keeps them."""
     return b"".join(sorted(set(map(_digest, identities))))
@@ -111,6 +115,7 @@ class MemoryStore:
         self._traces: OrderedDict[str, TraceState] = OrderedDict()
         self._sessions: dict[str, SessionState] = {}
         self._tombstones: OrderedDict[str, tuple[float, bytes]] = OrderedDict()
+        self._tombstone_bytes = 0
         self._lost: OrderedDict[str, bool] = OrderedDict()
         self._plain: OrderedDict[str, _Plain] = OrderedDict()
         self._max_tombstones = max_tombstones
@@ -199,9 +204,22 @@ class MemoryStore:
         for trace_id in trace_ids:
             trace = self._traces.pop(trace_id, None)
             if trace is not None:
-                self._tombstones[trace_id] = (now, digests((*trace.spans, *trace.logs)))
-        while len(self._tombstones) > self._max_tombstones:
-            self._tombstones.popitem(last=False)
+                plain = (span_id for group in trace.plain for span_id in group.ids())
+                self.keep_tombstone(trace_id, now, digests((*trace.spans, *trace.logs, *plain)))
+
+    def keep_tombstone(self, trace_id: str, at: float, known: bytes) -> None:
+        """Keep a tombstone with the ids in `known`, and forget the oldest ones beyond a limit."""
+        _, before = self._tombstones.get(trace_id, (0.0, b""))
+        self._tombstones[trace_id] = (at, known)
+        self._tombstone_bytes += len(known) - len(before)
+        while len(self._tombstones) > self._max_tombstones or self._tombstone_bytes > _MAX_TOMBSTONE_BYTES:
+            self.forget_oldest_tombstone()
+
+    def forget_oldest_tombstone(self) -> str:
+        """Forget the tombstone that was made first, and return its trace id."""
+        trace_id, (_, known) = self._tombstones.popitem(last=False)
+        self._tombstone_bytes -= len(known)
+        return trace_id
 
     def tombstone_has(self, trace_id: str, identity: str) -> bool | None:
         """Tell whether a tombstone keeps this id; None if the trace has no tombstone."""
@@ -217,7 +235,7 @@ class MemoryStore:
     def expire(self, before: float) -> None:
         """Remove tombstones older than this."""
         while self._tombstones and next(iter(self._tombstones.values()))[0] < before:
-            self._tombstones.popitem(last=False)
+            self.forget_oldest_tombstone()
 
 
 # Spans that no engine reads yet.

@@ -63,10 +63,11 @@ class CompressedStore(MemoryStore):
         self.touched.add(session.id)
         super().add_session(session)
 
-    def expire(self, before: float) -> None:
-        """Remove tombstones older than this."""
-        while self._tombstones and next(iter(self._tombstones.values()))[0] < before:
-            self._on_tombstone(self._tombstones.popitem(last=False)[0], 0.0, None)
+    def forget_oldest_tombstone(self) -> str:
+        """Forget the tombstone that was made first, and return its trace id."""
+        trace_id = super().forget_oldest_tombstone()
+        self._on_tombstone(trace_id, 0.0, None)
+        return trace_id
 
     def sessions(self) -> Iterator[SessionState]:
         """Return the sessions one by one; a compressed one is compressed again before the next."""
@@ -140,12 +141,16 @@ class CompressedStore(MemoryStore):
             trace = self.trace(trace_id)
             super().drop_with_tombstones([trace_id], now)
             if trace is not None:
-                self._on_tombstone(trace_id, *self._tombstones[trace_id])
                 self._on_closed(trace_id)
+
+    def keep_tombstone(self, trace_id: str, at: float, known: bytes) -> None:
+        """Keep a tombstone with the ids in `known`, and forget the oldest ones beyond a limit."""
+        self._on_tombstone(trace_id, at, known)
+        super().keep_tombstone(trace_id, at, known)
 
     def restore_tombstone(self, trace_id: str, at: float, known: bytes) -> None:
         """Restore a tombstone of an earlier process."""
-        self._tombstones[trace_id] = (at, known)
+        super().keep_tombstone(trace_id, at, known)
 
     def note_loss(self, trace_id: str, *, calls: bool) -> None:
         """Note that the span buffer dropped spans of a trace before it was opened."""
