@@ -22,6 +22,8 @@ _SCHEMAS = (
     "schema",
 )
 """Keys of the parameters' schema: OpenAI, Google, Anthropic, MCP and Bedrock, Vercel."""
+_SEPARATORS = ("-", ".", "_", "/", ":")
+"""Between the name of a tool and that of its server, plugin or class."""
 _DEEPEST = 6
 _MOST_DEFINITIONS = 2_000
 
@@ -33,6 +35,15 @@ def schemas_of(definitions: Content) -> Mapping[str, Mapping[str, JsonValue]]:
         for name, schema in definitions_in(definitions.value):
             found.setdefault(name, schema)
     return found
+
+
+def schema_of(tool: str, declared: Mapping[str, Mapping[str, JsonValue]]) -> Mapping[str, JsonValue] | None:
+    """Return the schema of a tool; of `ops-book_table` for `book_table`, if no other name ends so (R9)."""
+    found = declared.get(tool)
+    if found is not None or not declared:
+        return found
+    ends = [name for name in declared if name.endswith(tool) and name[-len(tool) - 1 : -len(tool)] in _SEPARATORS]
+    return declared[ends[0]] if len(ends) == 1 else None
 
 
 def declared_parameters(definitions: Content) -> Mapping[str, Mapping[str, JsonValue] | None]:

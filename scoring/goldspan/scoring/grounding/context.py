@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime
 
@@ -50,17 +51,17 @@ class SessionContext:
         visible = bool(messages) or turn.user_text.capture is Capture.CAPTURED
         answered = {call_id for message in messages for call_id, _ in message.results if call_id}
         contexts: dict[int, CallContext] = {}
-        pending = sorted(range(len(turn.calls)), key=lambda index: (turn.calls[index].end or 0, index))
-        for index in sorted(range(len(turn.calls)), key=lambda index: (turn.calls[index].start or 0, index)):
-            call = turn.calls[index]
-            for earlier in [other for other in pending if _precedes(turn.calls[other], other, call, index)]:
-                pending.remove(earlier)
-                self._result(turn.calls[earlier], answered)
+        ended = sorted(enumerate(turn.calls), key=lambda one: (one[1].end, one[0]))
+        waiting = [deque(one for one in ended if one[1].end), deque(one for one in ended if not one[1].end)]
+        for index, call in sorted(enumerate(turn.calls), key=lambda one: (one[1].start, one[0])):
+            for queue in waiting:
+                while queue and _precedes(queue[0], (index, call)):
+                    self._result(queue.popleft()[1], answered)
             contexts[index] = CallContext(
                 len(self.conversation), visible and not self._lacking, visible or len(self.conversation) > 0
             )
-        for left in pending:
-            self._result(turn.calls[left], answered)
+        for _, left in (*waiting[0], *waiting[1]):
+            self._result(left, answered)
         self._messages(messages[opening:])
         if turn.answer.capture is Capture.CAPTURED:
             self._add("assistant", as_text(turn.answer.value))
@@ -106,13 +107,12 @@ def _opening(messages: Sequence[Message], calls: Sequence[ToolCall]) -> int:
     return max((at + 1 for at, one in enumerate(messages) if one.role == "user"), default=len(messages))
 
 
-def _precedes(earlier: ToolCall, earlier_index: int, call: ToolCall, index: int) -> bool:
-    """Whether a call had ended when another began; where times are unknown, its order and batch tell."""
-    if earlier is call:
-        return False
-    if earlier.end and call.start:
-        return earlier.end <= call.start
-    return earlier_index < index and not (call.batch and earlier.batch == call.batch)
+def _precedes(earlier: tuple[int, ToolCall], later: tuple[int, ToolCall]) -> bool:
+    """Whether a call had ended when another began; where times are unknown, order and batch tell."""
+    (first, one), (second, other) = earlier, later
+    if one.end and other.start:
+        return one.end <= other.start and first != second
+    return first < second and not (other.batch and one.batch == other.batch)
 
 
 def day_of(call: ToolCall, turn: Turn) -> date | None:

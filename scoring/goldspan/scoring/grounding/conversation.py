@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from msgspec import Struct
 
@@ -46,6 +47,7 @@ class Conversation:
         self._starts: list[int] = []
         self._positions: dict[str, list[int]] = {}
         self._stems: dict[str, int] = {}
+        self._stemmed = 0
         self._numbers: dict[float, tuple[int, Quantity]] = {}
         self._with_unit: list[tuple[int, Quantity]] = []
         self._numbers_read = 0
@@ -64,15 +66,13 @@ class Conversation:
         self.passages.append(passage)
         self.texts.append(text)
         self._starts.append(len(self._words))
-        positions, stems = self._positions, self._stems
+        positions = self._positions
         words = words_of(text)
         for position, word in enumerate(words, len(self._words)):
-            found = positions.get(word)
-            if found is None:
-                positions[word] = [position]
-                stems.setdefault(stem(word), position)
+            if word in positions:
+                positions[word].append(position)
             else:
-                found.append(position)
+                positions[word] = [position]
         self._words += words
         self._words += [""] * _GAP
 
@@ -91,6 +91,13 @@ class Conversation:
 
     def form_at(self, word: str, end: int) -> int | None:
         """Return where a word stands first in any of its forms, if that is before a position."""
+        exact = self._positions.get(word)
+        if exact is not None and exact[0] < end:
+            return exact[0]
+        if self._stemmed < len(self._positions):
+            for known, places in islice(self._positions.items(), self._stemmed, None):
+                self._stems.setdefault(stem(known), places[0])
+            self._stemmed = len(self._positions)
         found = self._stems.get(stem(word))
         return found if found is not None and found < end else None
 

@@ -18,6 +18,7 @@ from goldspan.scoring.metric_results import Finding, MetricScore, Range
 from goldspan.scoring.metrics.call_scores import CallScore, score_of_calls
 from goldspan.scoring.metrics.schema import declared_tools
 from goldspan.scoring.sessions import Session, ToolCall, Turn
+from goldspan.scoring.tool_definitions import schema_of
 from goldspan.scoring.verdict import Reason, arguments_of, why_not_known
 
 _UNJUDGED = frozenset((Kind.TRIVIAL, Kind.FREE_TEXT, Kind.UNKNOWN))
@@ -46,7 +47,7 @@ class ToolParameterGrounding(Struct, frozen=True):
         for turn, known in zip(session.turns, context.calls, strict=True):
             calls = zip(turn.calls, known, strict=True)
             turns.append(
-                [_judged(call, turn, one, context.conversation, schemas.get(call.name)) for call, one in calls]
+                [_judged(call, turn, one, context.conversation, schema_of(call.name, schemas)) for call, one in calls]
             )
         return score_of_calls(turns, "value")
 

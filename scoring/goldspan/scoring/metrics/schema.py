@@ -14,7 +14,7 @@ from goldspan.scoring.json_values import is_mapping, is_sequence, shown
 from goldspan.scoring.metric_results import Finding, MetricScore, Range
 from goldspan.scoring.metrics.call_scores import CallScore, score_of_calls
 from goldspan.scoring.sessions import Capture, Content, Session, ToolCall
-from goldspan.scoring.tool_definitions import schemas_of
+from goldspan.scoring.tool_definitions import schema_of, schemas_of
 from goldspan.scoring.verdict import Reason, arguments_of, why_not_known
 
 _TYPES = {
@@ -76,7 +76,7 @@ def _judged(call: ToolCall, declared: Mapping[str, Mapping[str, Any]], everythin
     arguments = arguments_of(call)
     if arguments is None:
         return CallScore(call, reason=why_not_known(call))
-    schema = declared.get(call.name)
+    schema = schema_of(call.name, declared)
     if schema is None:
         never_ran = call.requested or call.error is not None
         if declared and (everything or never_ran):
@@ -84,6 +84,8 @@ def _judged(call: ToolCall, declared: Mapping[str, Mapping[str, Any]], everythin
             finding = Finding("", "unknown_tool", message, failed=True)
             return CallScore(call, 0, max(1, len(arguments)), (finding,))
         return CallScore(call, reason=Reason.INPUT_MISSING)
+    if arguments and schema.get("properties") == {} and not any(key in schema for key in _OPEN):
+        return CallScore(call, reason=Reason.INPUT_MISSING)  # some instrumentations write no parameters
     findings = tuple(violations(arguments, schema, hidden=call.argument_captures))
     required = schema.get("required")
     names = set(arguments) | {name for name in (required if is_sequence(required) else ()) if isinstance(name, str)}
