@@ -105,6 +105,11 @@ def pointer_to(steps: Sequence[str]) -> str:
     return "".join(f"/{step.replace('~', '~0').replace('/', '~1')}" for step in steps)
 
 
+def pointer_name(pointer: str) -> str:
+    """Return a JSON Pointer as people write a place: `/items/0/id` is `items[0].id`."""
+    return "".join(f"[{step}]" if step.isdecimal() else f".{step}" for step in steps_of(pointer)).removeprefix(".")
+
+
 def value_at(value: JsonValue, steps: Sequence[str]) -> JsonValue:
     """Return the value at these steps. Raises LookupError if there is none."""
     for step in steps:

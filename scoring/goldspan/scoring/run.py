@@ -5,6 +5,7 @@ The API, the command line, the gateway and the span processor all score through 
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -20,7 +21,9 @@ from goldspan.scoring.goldens.golden import ExpectedCall, Golden, Repeat
 from goldspan.scoring.goldens.golden_index import Ambiguous
 from goldspan.scoring.json_values import counted, is_mapping, is_sequence, plain, shown_name
 from goldspan.scoring.metric_results import MetricResult, MetricVerdict, PresetResult
+from goldspan.scoring.metrics.grounding import ToolParameterGrounding
 from goldspan.scoring.metrics.registry import BUILT_IN_METRICS, GOLDEN, MetricRunner, needs_of, run_in_this_thread
+from goldspan.scoring.metrics.schema import ToolParameterSchema
 from goldspan.scoring.metrics.session_metrics import ChosenMetric, MetricSource, choose_metrics, score_metrics
 from goldspan.scoring.presets.registry import PRESETS
 from goldspan.scoring.presets.session_preset import ChosenPreset, choose_preset, score_by_preset
@@ -438,6 +441,17 @@ class Scorer:
             return replace(own, verdict=unknown, turns=(), metrics=metrics)
         result = own if preset is None else score_by_preset(preset, own, final=final)
         return replace(result, metrics=metrics) if metrics else result
+
+    def with_tools(self, tools: Mapping[str, Mapping[str, Any]]) -> Scorer:
+        """Return a scorer whose metrics judge by these schemas of tools, by name, and by no others."""
+
+        def told(one: ChosenMetric) -> ChosenMetric:
+            metric = one.metric
+            if isinstance(metric, ToolParameterSchema | ToolParameterGrounding):
+                return ChosenMetric(replace(metric, tools=tools), one.threshold)
+            return one
+
+        return dataclasses.replace(self, metrics=tuple(map(told, self.metrics)))
 
     @property
     def scores_every_session(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
@@ -43,10 +43,11 @@ from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.errors import CriterionError, FileError, Mistake
 from goldspan.scoring.goldens import load_criterion, load_goldens
 from goldspan.scoring.goldens.loading import load_metrics
-from goldspan.scoring.metrics.registry import find_metric
+from goldspan.scoring.metrics.registry import WITHOUT_GOLDEN, find_metric
 from goldspan.scoring.metrics.session_metrics import ChosenMetric, MetricSource
 from goldspan.scoring.presets.session_preset import choose_preset
 from goldspan.scoring.run import Scorer, scorer_of
+from goldspan.scoring.tool_definitions import definitions_in
 
 _RENDERERS: dict[str, Callable[[Report], str]] = {
     "junit": junit_report,
@@ -64,6 +65,14 @@ def _score(written: str) -> Decimal:
         number = Criterion(threshold=Decimal(written)).threshold
     except (InvalidOperation, CriterionError):
         raise click.BadParameter(f"{written!r} is not a number from 0 to 1, such as 0.8") from None
+    return number
+
+
+def _share(written: str) -> float:
+    """Read the share of a sample, above 0 and at most 1."""
+    number = float(_score(written))
+    if not number:
+        raise click.BadParameter("0 is no sample; expected a number above 0 and at most 1, such as 0.1")
     return number
 
 
@@ -103,7 +112,11 @@ def _preset_option(written: str) -> tuple[str, Any]:
 @click.command()
 @TRACES
 @click.option(
-    "--goldens", "golden_files", multiple=True, required=True, metavar="FILE", help="A golden set; repeatable."
+    "--goldens",
+    "golden_files",
+    multiple=True,
+    metavar="FILE",
+    help="A golden set; repeatable. Without any, metrics that need no golden score every session.",
 )
 @click.option("--criterion", "criterion_file", metavar="FILE", help="The criterion that golden sets start from.")
 @click.option(
@@ -127,6 +140,19 @@ def _preset_option(written: str) -> tuple[str, Any]:
     multiple=True,
     metavar="NAME[=THRESHOLD]",
     help="Score with this metric too: its name, or your own as module:function; repeatable.",
+)
+@click.option(
+    "--sample",
+    type=_share,
+    default=1.0,
+    metavar="SHARE",
+    help="Score this share of the sessions without golden, the same ones on every machine; 1 by default.",
+)
+@click.option(
+    "--tools",
+    "tools_file",
+    metavar="FILE",
+    help="The definitions of the agent's tools as JSON, in place of those in the traces.",
 )
 @FORMAT
 @click.option(
@@ -172,6 +198,8 @@ def score(
     preset_name: str | None,
     preset_options: tuple[tuple[str, Any], ...],
     metrics: tuple[str, ...],
+    sample: float,
+    tools_file: str | None,
     as_format: str,
     reports: tuple[tuple[str, Path], ...],
     enriched: str | None,
@@ -184,7 +212,7 @@ def score(
     verbose: bool,
     color: str,
 ) -> None:
-    """Score traces against goldens.
+    """Score traces against goldens, and by metrics that need none.
 
     TRACES are trace files, directories of them, or - for standard input.
 
@@ -201,7 +229,13 @@ def score(
         goldens = load_goldens(*golden_files, criterion=criterion)
         if threshold is not None:
             goldens = goldens.with_threshold(threshold)
+        if not golden_files and not metrics:
+            metrics = tuple(metric.name for metric in WITHOUT_GOLDEN)
         scorer = _scorer(preset_name, preset_options, metrics, criterion_file)
+        if tools_file is not None:
+            scorer = scorer.with_tools(load_tools(Path(tools_file)))
+        if scorer.scores_every_session:
+            goldens = goldens.with_sample(sample)
         baseline = None if baseline_file is None else load_baseline(Path(baseline_file))
         registry = DialectRegistry(
             join_attributes=(*JOIN_ATTRIBUTES, *goldens.join_attributes),
@@ -264,6 +298,21 @@ def _scorer(
         metrics=[*chosen, *metrics],
         run=MetricWorkers(),
     )
+
+
+def load_tools(path: Path) -> Mapping[str, Mapping[str, Any]]:
+    """Read definitions of tools, in any provider's format. Raises FileError for a file that holds none."""
+    try:
+        definitions = json.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise FileError(Mistake(str(path), "", f"cannot be read: {error.strerror or error}")) from None
+    except ValueError as error:
+        raise FileError(Mistake(str(path), "", f"is not JSON: {error}")) from None
+    found = dict(definitions_in(definitions))
+    if not found:
+        expected = 'expected definitions such as [{"name": "get_weather", "parameters": {"type": "object", ...}}]'
+        raise FileError(Mistake(str(path), "", f"holds no definition of a tool; {expected}"))
+    return found
 
 
 def _sending(

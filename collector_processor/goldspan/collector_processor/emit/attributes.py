@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 from goldspan.collector_processor.emit import names
 from goldspan.collector_processor.emit.evaluation import DetailDigest, Evaluation
-from goldspan.scoring.metric_results import MetricResult, MetricTurn
+from goldspan.scoring.json_values import pointer_name
+from goldspan.scoring.metric_results import MetricCall, MetricResult, MetricTurn
 from goldspan.scoring.results import ArgumentOutcome, CallResult, SessionResult, TurnResult
 from goldspan.scoring.sessions import ToolCall, Turn
 
@@ -27,6 +28,8 @@ def span_attributes(evaluation: Evaluation) -> Attributes:
             return _verdict(evaluation, names.CALL_VERDICT) | _call(evaluation, call)
         case TurnResult(turn=Turn(root=root)) as turn if root == evaluation.target:
             return _verdict(evaluation, names.TURN_VERDICT) | _turn(evaluation.metric, turn)
+        case MetricCall(call=ToolCall(span=span)) as call if span == evaluation.target:
+            return _verdict(evaluation, names.CALL_VERDICT) | _failed(evaluation.metric, call)
         case MetricTurn(turn=Turn(root=root)) if root == evaluation.target:
             return _verdict(evaluation, names.TURN_VERDICT)
         case _:
@@ -42,8 +45,6 @@ def event_attributes(evaluation: Evaluation) -> Attributes:
         names.RESULT_ID.of(metric): evaluation.id,
         names.LEVEL.of(metric): evaluation.level.value,
         names.REVISION.of(metric): evaluation.revision,
-        names.GOLDEN.of(metric): evaluation.golden,
-        names.GOLDEN_SET.of(metric): evaluation.golden_set,
         names.RUN.of(metric): evaluation.run,
         names.CRITERION.of(metric): evaluation.criterion,
     }
@@ -57,6 +58,8 @@ def event_attributes(evaluation: Evaluation) -> Attributes:
     }
     own: tuple[tuple[names.Attribute, AttributeValue | None], ...] = (
         (names.REASON, reason),
+        (names.GOLDEN, evaluation.golden or None),
+        (names.GOLDEN_SET, evaluation.golden_set or None),
         (names.PRESET, evaluation.preset),
         (names.TURN_INDEX, evaluation.turn_index),
         (names.INCOMPLETE, evaluation.incomplete or None),
@@ -73,13 +76,18 @@ def event_attributes(evaluation: Evaluation) -> Attributes:
             attributes |= _turn(metric, detail)
         case SessionResult():
             attributes |= _session(metric, detail)
+        case MetricCall(call=call):
+            attributes |= _failed(metric, detail)
+            attributes |= _present({names.TOOL_NAME.name: call.name, names.TOOL_CALL_ID.name: call.call_id})
         case MetricTurn() | MetricResult() | DetailDigest():
             pass
     return attributes
 
 
-def tool_name(call: CallResult) -> str | None:
+def tool_name(call: CallResult | MetricCall) -> str | None:
     """Return the name of the expected tool, else of the called one."""
+    if isinstance(call, MetricCall):
+        return call.call.name
     if call.expected is not None:
         return call.expected.name
     return None if call.actual is None else call.actual.name
@@ -91,8 +99,8 @@ def _verdict(evaluation: Evaluation, keys: tuple[names.Attribute, ...]) -> Attri
         verdict.score,
         None if verdict.label is None else verdict.label.value,
         None if verdict.reason is None else verdict.reason.value,
-        evaluation.golden,
-        evaluation.golden_set,
+        evaluation.golden or None,
+        evaluation.golden_set or None,
         evaluation.preset,
         evaluation.revision,
     )
@@ -114,6 +122,12 @@ def _call(evaluation: Evaluation, call: CallResult) -> Attributes:
         (names.EXTRA_ARGUMENTS, call.extra_arguments),
     )
     return attributes | {key.of(metric): listed for key, found in lists if (listed := tuple(found))}
+
+
+def _failed(metric: str, call: MetricCall) -> Attributes:
+    key = names.FAILED_BY_METRIC.get(metric, names.FAILED)
+    failed = dict.fromkeys(pointer_name(finding.path) or names.WHOLE_CALL for finding in call.failures)
+    return {key.of(metric): tuple(failed)[: names.ARGUMENT_LIMIT]} if failed else {}
 
 
 def _turn(metric: str, turn: TurnResult) -> Attributes:

@@ -18,7 +18,8 @@ from goldspan.collector_processor.emit import names
 from goldspan.collector_processor.emit.attributes import event_attributes, tool_name
 from goldspan.collector_processor.emit.evaluation import SHARE, Evaluation, Level
 from goldspan.scoring.errors import GoldspanError
-from goldspan.scoring.metric_results import Range
+from goldspan.scoring.json_values import pointer_name
+from goldspan.scoring.metric_results import MetricCall, Range
 from goldspan.scoring.results import ArgumentOutcome, CallResult
 from goldspan.scoring.sessions import SpanRef
 from goldspan.scoring.verdict import Reason
@@ -138,6 +139,13 @@ class MetricEmitter:
             instruments.not_evaluated.add(1, common | level | reason, context)
         if isinstance(detail, CallResult):
             self._count_call(instruments, metric, detail, common, context)
+        elif isinstance(detail, MetricCall):
+            tool = common.get(names.TOOL_NAME.name, "")
+            for finding in detail.failures:
+                argument = pointer_name("/".join(finding.path.split("/")[:2])) or names.WHOLE_CALL
+                shown = _shown(f"{tool}\n{argument}", self._arguments, self._name_limit, argument)
+                found = {names.ARGUMENT.of(metric): shown, names.FINDING.of(metric): finding.kind}
+                instruments.failed_arguments.add(1, common | found, context)
 
     def record_no_golden(self, sessions: int, metric: str = names.METRIC) -> None:
         """Count sessions without a golden. Nothing else is emitted for them."""
@@ -160,14 +168,19 @@ class MetricEmitter:
 
     def _common_attributes(self, evaluation: Evaluation) -> PointAttributes:
         set_name, at, _ = evaluation.golden_set.rpartition("@")
-        attributes = {names.GOLDEN_SET_NAME.of(evaluation.metric): set_name if at else evaluation.golden_set}
+        attributes: PointAttributes = {}
+        if evaluation.golden_set:
+            attributes[names.GOLDEN_SET_NAME.of(evaluation.metric)] = set_name if at else evaluation.golden_set
         if evaluation.resource.service_name is not None:
             attributes[names.SERVICE_NAME.name] = evaluation.resource.service_name
         if evaluation.resource.environment is not None:
             attributes[names.ENVIRONMENT.name] = evaluation.resource.environment
         if evaluation.preset is not None:
             attributes[names.PRESET.of(evaluation.metric)] = evaluation.preset
-        if isinstance(evaluation.detail, CallResult) and (tool := tool_name(evaluation.detail)) is not None:
+        if (
+            isinstance(evaluation.detail, CallResult | MetricCall)
+            and (tool := tool_name(evaluation.detail)) is not None
+        ):
             attributes[names.TOOL_NAME.name] = _shown(tool, self._tools, self._name_limit, tool)
         if evaluation.agent is not None and evaluation.agent in self._agents:
             attributes[names.AGENT_NAME.name] = evaluation.agent
@@ -191,6 +204,7 @@ class _Instruments:
         )
         self.not_evaluated = _counter(meter, names.NOT_EVALUATED, metric)
         self.argument_mismatches = _counter(meter, names.ARGUMENT_MISMATCHES, metric)
+        self.failed_arguments = _counter(meter, names.FAILED_ARGUMENTS, metric)
         self.missing = _counter(meter, names.MISSING, metric)
         self.unexpected = _counter(meter, names.UNEXPECTED_CALLS, metric)
 

@@ -7,7 +7,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 from goldspan.mappers.span_facts import NO_RESOURCE, ResourceFacts
-from goldspan.scoring.metric_results import MetricResult, MetricTurn, MetricVerdict, Range
+from goldspan.scoring.metric_results import MetricCall, MetricResult, MetricTurn, MetricVerdict, Range
 from goldspan.scoring.results import CallResult, SessionResult, TurnResult
 from goldspan.scoring.sessions import SpanRef
 from goldspan.scoring.verdict import Verdict
@@ -52,12 +52,12 @@ class Evaluation(Struct, frozen=True, gc=False):
     session_id: str
     run: str
     golden: str
-    """The golden's session key."""
+    """The golden's session key; empty if the session has none."""
     golden_set: str
-    """`name@version`."""
+    """`name@version`; empty if the session has no golden."""
     criterion: str
     preset: str | None
-    detail: CallResult | TurnResult | SessionResult | MetricTurn | MetricResult | DetailDigest
+    detail: CallResult | TurnResult | SessionResult | MetricCall | MetricTurn | MetricResult | DetailDigest
     explanation: str
     """Names and counts of arguments; their values only with `include_values`."""
     turn_index: int | None = None

@@ -90,8 +90,34 @@ MISSING_ARGUMENTS = Attribute("missing_arguments", "string[]", "Names of expecte
 EXTRA_ARGUMENTS = Attribute("extra_arguments", "string[]", "Names of arguments that were not expected")
 UNEXPECTED = Attribute("unexpected", "boolean", "Whether the call is aligned with no expected call")
 
+
+ARGUMENT_LIMIT = 20
+"""A list of a call names so many different arguments."""
+FAILED = Attribute("failed_arguments", "string[]", "Names of arguments that lower the score of another metric")
+UNGROUNDED = Attribute(
+    "ungrounded", "string[]", "Of `tool_parameter_grounding`: arguments with a value that comes from nowhere"
+)
+INVALID = Attribute(
+    "invalid",
+    "string[]",
+    "Of `tool_parameter_schema`: arguments that the tool's schema does not allow, or that it misses",
+)
+WHOLE_CALL = "(call)"
+"""In the place of an argument, where a finding is about the call as a whole."""
+FAILED_BY_METRIC = {"tool_parameter_grounding": UNGROUNDED, "tool_parameter_schema": INVALID}
+
 CALL_VERDICT = (SCORE, LABEL, REASON, GOLDEN, GOLDEN_SET, PRESET, REVISION)
-CALL = (*CALL_VERDICT, EXPECTED_CALL, MISMATCHED_ARGUMENTS, MISSING_ARGUMENTS, EXTRA_ARGUMENTS, UNEXPECTED)
+CALL = (
+    *CALL_VERDICT,
+    EXPECTED_CALL,
+    MISMATCHED_ARGUMENTS,
+    MISSING_ARGUMENTS,
+    EXTRA_ARGUMENTS,
+    UNEXPECTED,
+    FAILED,
+    UNGROUNDED,
+    INVALID,
+)
 
 # Attributes of a turn, on its root. A tool's span may be the root of a turn, so calls and turns share no key.
 
@@ -176,6 +202,10 @@ ENVIRONMENT = SemconvAttribute("deployment.environment.name", "string", "The age
 GOLDEN_SET_NAME = Attribute("golden_set", "string", "Name of the golden set, without its version")
 ARGUMENT = Attribute("argument", "string", "Name of the argument; `_other` after the first 200")
 
+FINDING = Attribute(
+    "finding", "string", "What is wrong with it: `none` for no origin, `missing`, `unknown`, `type`, ..."
+)
+
 _POINT = tuple(one.shown for one in (TOOL_NAME, AGENT_NAME, PRESET, GOLDEN_SET_NAME, SERVICE_NAME, ENVIRONMENT))
 
 SCORE_BOUNDARIES = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 1.0)
@@ -206,10 +236,17 @@ ARGUMENT_MISMATCHES = Instrument(
     "Expected arguments of aligned calls that are missing or have another value",
     (ARGUMENT.shown, *_POINT),
 )
+FAILED_ARGUMENTS = Instrument(
+    "failed_arguments",
+    "counter",
+    "{argument}",
+    "Arguments that lower the score of a metric that needs no golden, by what is wrong",
+    (ARGUMENT.shown, FINDING.shown, *_POINT),
+)
 MISSING = Instrument("missing", "counter", "{call}", "Expected calls that were not made", _POINT)
 UNEXPECTED_CALLS = Instrument("unexpected", "counter", "{call}", "Calls that are aligned with no expected call", _POINT)
 
-METRICS = (SCORES, NOT_EVALUATED, ARGUMENT_MISMATCHES, MISSING, UNEXPECTED_CALLS)
+METRICS = (SCORES, NOT_EVALUATED, ARGUMENT_MISMATCHES, FAILED_ARGUMENTS, MISSING, UNEXPECTED_CALLS)
 
 # Metrics about goldspan itself.
 

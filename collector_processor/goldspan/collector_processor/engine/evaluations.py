@@ -33,15 +33,15 @@ from goldspan.scoring.api import score_session
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.goldens.golden import Golden
 from goldspan.scoring.goldens.golden_index import GoldenIndex
-from goldspan.scoring.metric_results import MetricResult, MetricTurn
+from goldspan.scoring.metric_results import MetricCall, MetricResult, MetricTurn
 from goldspan.scoring.metrics.registry import BUILT_IN_METRICS
 from goldspan.scoring.results import CallResult, SessionResult, TurnResult, explain
-from goldspan.scoring.sessions import Session, SpanRef, Turn
+from goldspan.scoring.sessions import Session, SpanRef, ToolCall, Turn
 from goldspan.scoring.turn_join import split_runs
 from goldspan.scoring.verdict import Label, Reason, Verdict
 
 INCOMPLETE = Verdict(None, Label.NOT_EVALUATED, Reason.INCOMPLETE)
-Detail = CallResult | TurnResult | SessionResult | MetricTurn | MetricResult
+Detail = CallResult | TurnResult | SessionResult | MetricCall | MetricTurn | MetricResult
 
 
 @dataclass(slots=True)
@@ -114,12 +114,15 @@ class Judge:
         for session in self._runs(state, build=wanted):
             run = replace(session, incomplete=True) if incomplete else session
             golden = self.goldens.find(run)
-            if golden is None and not (complete and self.settings.report_unmatched):
-                if complete:
-                    self.count_unmatched(session_id, self._source_of(state))
+            if golden is None and complete:
+                self.count_unmatched(session_id, self._source_of(state))
+            every = self.settings.scorer.scores_every_session and self.goldens.samples(session_id)
+            if golden is None and not every and not (complete and self.settings.report_unmatched):
                 continue
             is_complete = complete or run.run in state.complete_runs
-            is_complete = is_complete or (flushed and _saw_every_turn(score_session(golden, run)))
+            is_complete = is_complete or (
+                flushed and golden is not None and _saw_every_turn(score_session(golden, run))
+            )
             result = self.settings.scorer.score(golden, run, final=is_complete)
             if is_complete:
                 state.complete_runs.add(run.run)
@@ -201,7 +204,7 @@ class _RunEvaluations:
 
     result: SessionResult
     session: Session
-    golden: Golden
+    golden: Golden | None
     resource: ResourceFacts
     include_values: bool
 
@@ -211,7 +214,8 @@ class _RunEvaluations:
             verdict = INCOMPLETE
         name = self.result.metric if metric is None else metric.name
         criterion = self.result.criterion if metric is None else _rule(metric)
-        run = (self.golden.digest, criterion, self.session.id, self.session.run)
+        golden = self.golden
+        run = ("" if golden is None else golden.digest, criterion, self.session.id, self.session.run)
         identity = json.dumps((*run, level.value, place.turn_key, place.call_key, name))
         return Evaluation(
             id=hashlib.sha256(identity.encode()).hexdigest()[:32],
@@ -223,8 +227,8 @@ class _RunEvaluations:
             timestamp=place.timestamp,
             session_id=self.session.id,
             run=self.session.run,
-            golden=self.golden.key,
-            golden_set=self.golden.golden_set,
+            golden="" if golden is None else golden.key,
+            golden_set="" if golden is None else golden.golden_set,
             criterion=criterion,
             preset=self.result.preset if metric is None else None,
             detail=detail,
@@ -238,9 +242,11 @@ class _RunEvaluations:
 
     def _explanation(self, detail: Detail, metric: MetricResult | None) -> str:
         """Explain without values unless they are wanted; the texts of presets and users' metrics may contain any."""
-        if isinstance(detail, MetricTurn | MetricResult):
+        if isinstance(detail, MetricCall | MetricTurn | MetricResult):
             own = metric is not None and metric.name in BUILT_IN_METRICS
-            return detail.verdict.explanation if own or self.include_values else ""
+            if self.include_values:
+                return detail.verdict.detailed or detail.verdict.explanation
+            return detail.verdict.explanation if own else ""
         if self.include_values and isinstance(detail, TurnResult | SessionResult) and detail.answer is not None:
             return detail.answer.words or explain(detail)
         return explain(detail, include_values=self.include_values)
@@ -256,13 +262,37 @@ class _RunEvaluations:
             of_call = _Place(target, timestamp, place.turn_key, key, place.turn_index, agent)
             yield self.evaluation(Level.CALL, call, of_call)
 
+    def of_metric(self, metric: MetricResult, end: _Place, *, complete: bool) -> Iterator[Evaluation]:
+        """Yield the evaluations of an additional metric: of each call that it judges, of turns, of the session."""
+        for turn in metric.turns:
+            if turn.turn is None and not complete:
+                continue
+            place = _place_of_turn(turn, end)
+            for one in turn.calls:
+                call = one.call
+                target = call.span or (call.evidence[0] if call.evidence else place.target)
+                key = f"actual:{_span_or_index(call, one.call_index)}"
+                at = _Place(
+                    target,
+                    call.end or place.timestamp,
+                    place.turn_key,
+                    key,
+                    place.turn_index,
+                    call.agent or place.agent,
+                )
+                yield self.evaluation(Level.CALL, one, at, metric)
+            yield self.evaluation(Level.TURN, turn, place, metric)
+        if complete:
+            yield self.evaluation(Level.SESSION, metric, end, metric)
+
 
 def evaluations_of(result: SessionResult, *, complete: bool, include_values: bool = False) -> list[Evaluation]:
-    """Return the evaluations of one run, all with revision 1; none without a golden.
+    """Return the evaluations of one run, all with revision 1.
 
-    A `complete` run has an evaluation of its session too, and of the turns that never came.
+    A `complete` run has an evaluation of its session too, and of the turns that never came. Without a golden, there
+    are only those of metrics that need none.
     """
-    if result.golden is None or result.session is None:
+    if result.session is None or (result.golden is None and not result.metrics):
         return []
     session = result.session
     resource = ResourceFacts(
@@ -273,18 +303,15 @@ def evaluations_of(result: SessionResult, *, complete: bool, include_values: boo
     last = session.turns[-1] if session.turns else None
     end = _Place(None, 0) if last is None else _Place(last.root, last.end)
     found: list[Evaluation] = []
-    for turn in result.turns:
+    for turn in result.turns if result.golden is not None else ():
         if turn.turn is not None or complete:
             place = _place_of_turn(turn, end)
             found += run.of_calls(turn, place)
             found.append(run.evaluation(Level.TURN, turn, place))
-    if complete:
+    if complete and result.golden is not None:
         found.append(run.evaluation(Level.SESSION, result, end))
     for metric in result.metrics:
-        turns = [turn for turn in metric.turns if turn.turn is not None or complete]
-        found += (run.evaluation(Level.TURN, turn, _place_of_turn(turn, end), metric) for turn in turns)
-        if complete:
-            found.append(run.evaluation(Level.SESSION, metric, end, metric))
+        found += run.of_metric(metric, end, complete=complete)
     return found
 
 
@@ -306,8 +333,11 @@ def _rule(metric: MetricResult) -> str:
 
 def _name(call: CallResult) -> str:
     """Name an unexpected call by its span, else by its index: a call that was only requested has no span."""
-    span = call.actual.span if call.actual is not None else None
-    return f"{span.trace_id}/{span.span_id}" if span is not None else f"#{call.actual_index}"
+    return f"#{call.actual_index}" if call.actual is None else _span_or_index(call.actual, call.actual_index)
+
+
+def _span_or_index(call: ToolCall, index: int | None) -> str:
+    return f"#{index}" if call.span is None else f"{call.span.trace_id}/{call.span.span_id}"
 
 
 def _text(value: object) -> str | None:

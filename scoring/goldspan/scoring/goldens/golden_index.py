@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fnmatch import translate
+from hashlib import blake2b
 from typing import Any, Literal, cast
 
 from msgspec.structs import replace
@@ -37,8 +38,10 @@ class GoldenIndex:
     different patterns or attributes that fit one session are found out when that session comes.
     """
 
-    def __init__(self, sets: Iterable[GoldenSet] = ()) -> None:
+    def __init__(self, sets: Iterable[GoldenSet] = (), *, sample: float = 0.0) -> None:
         self.sets = tuple(sets)
+        self.sample = sample
+        """The share of the sessions without golden that is wanted, too: for metrics that need no golden."""
         self.goldens = tuple(golden for one in self.sets for golden in one.goldens)
         if mistakes := duplicates_in(self.sets):
             raise GoldenFileError(*mistakes)
@@ -58,9 +61,16 @@ class GoldenIndex:
     def with_threshold(self, threshold: Decimal) -> GoldenIndex:
         """Return the same goldens, each with this threshold in the place of its own."""
         return GoldenIndex(
-            dataclasses.replace(one, goldens=tuple(golden.with_threshold(threshold) for golden in one.goldens))
-            for one in self.sets
+            (
+                dataclasses.replace(one, goldens=tuple(golden.with_threshold(threshold) for golden in one.goldens))
+                for one in self.sets
+            ),
+            sample=self.sample,
         )
+
+    def with_sample(self, sample: float) -> GoldenIndex:
+        """Return the same goldens, which also want this share of the sessions without golden."""
+        return self if sample == self.sample else GoldenIndex(self.sets, sample=sample)
 
     def find(self, session: Session) -> Golden | Ambiguous | None:
         """Return the golden of a session, all goldens that match it equally well, or None."""
@@ -70,7 +80,7 @@ class GoldenIndex:
         return Ambiguous(wanting) if len(wanting) > 1 else next(iter(wanting), None)
 
     def wants(self, session_id: str) -> bool:
-        """Return whether a golden may belong to a session with this id: one look-up and one regular expression.
+        """Return whether to score a session with this id: a golden may belong to it, or it is in the sample.
 
         Any session may match by its attributes or its first text, where goldens use these.
         """
@@ -78,7 +88,15 @@ class GoldenIndex:
             session_id in self._exact
             or bool(self._texts or self._by_attribute)
             or self._any_pattern.match(session_id) is not None
+            or self.samples(session_id)
         )
+
+    def samples(self, session_id: str) -> bool:
+        """Return whether a session is scored though it may have no golden: the same ones on every machine."""
+        if not 0 < self.sample < 1:
+            return self.sample >= 1
+        digest = blake2b(session_id.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+        return int.from_bytes(digest, "big") < self.sample * 2.0**64
 
     def _by_attributes(self, session: Session) -> tuple[Golden, ...]:
         has = {name: _scalar(value) for name, value in session.attributes.items() if name in self.join_attributes}

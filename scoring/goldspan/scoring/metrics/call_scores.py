@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from msgspec import Struct
 
-from goldspan.scoring.json_values import counted
+from goldspan.scoring.json_values import counted, pointer_name
 from goldspan.scoring.metric_results import Finding, MetricScore
 from goldspan.scoring.sessions import ToolCall
 from goldspan.scoring.verdict import REASON_TEXT, Reason
@@ -69,9 +69,3 @@ def _explained(head: str, calls: Iterable[CallScore], include_values: bool) -> s
 
 def _place(call: ToolCall, finding: Finding) -> str:
     return f"{call.name}.{pointer_name(finding.path)}" if finding.path else call.name
-
-
-def pointer_name(pointer: str) -> str:
-    """Return a JSON Pointer as people write it: `/items/0/id` is `items[0].id`."""
-    steps = [step.replace("~1", "/").replace("~0", "~") for step in pointer.split("/")[1:]]
-    return "".join(f"[{step}]" if step.isdecimal() else f".{step}" for step in steps).removeprefix(".")

@@ -170,7 +170,7 @@ def _measured(
 ) -> MetricResult:
     metric, threshold = chosen.metric, chosen.least
     try:
-        runner = run_in_this_thread if BUILT_IN_METRICS.get(metric.name) is metric else run
+        runner = run_in_this_thread if isinstance(metric, type(BUILT_IN_METRICS.get(metric.name))) else run
         answer = runner(metric, session, golden)
         score = _read(answer)
         turns = [_read(one) for one in score.turns]
