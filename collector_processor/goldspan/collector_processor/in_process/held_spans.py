@@ -37,6 +37,7 @@ class HoldSettings:
 class HeldSpan:
     """A span that waits for its result, and the attributes it has got so far."""
 
+    ref: SpanRef
     span: ReadableSpan
     since: float
     size: int
@@ -74,10 +75,16 @@ class HeldSpans:
         """Hold a span. False if a span with these ids is held already: the second one must not be lost."""
         if ref in self._spans:
             return False
-        held = HeldSpan(span, now, estimated_size(span))
+        held = HeldSpan(ref, span, now, estimated_size(span))
         self._spans[ref] = held
         self.size += held.size
         return True
+
+    def hold_again(self, spans: Iterable[HeldSpan]) -> None:
+        """Hold spans that were removed and could not be exported yet; they are the oldest."""
+        again = {held.ref: held for held in spans}
+        self._spans = {**again, **self._spans}
+        self.size += sum(held.size for held in again.values())
 
     def annotate(self, ref: SpanRef | None, metric: str, attributes: Mapping[str, AttributeValue]) -> None:
         """Add attributes of a metric to a held span. Does nothing if the span is not held, or without attributes."""

@@ -15,6 +15,7 @@ from opentelemetry.metrics import MeterProvider
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
+from goldspan.collector_processor.bounded_calls import BoundedCalls
 from goldspan.collector_processor.emit import names
 from goldspan.collector_processor.emit.emitters import EventEmitter, MetricEmitter, SelfTelemetry
 from goldspan.collector_processor.engine.settings import EngineSettings
@@ -38,6 +39,12 @@ Goldens = Source | Iterable[Source] | GoldenIndex
 
 MAX_KNOWN_SPANS = 100_000
 """Spans whose facts are in memory at once, some tens of megabytes. Beyond it the oldest session is dropped."""
+
+
+SHUTDOWN_TIMEOUT = 30.0
+"""Seconds that the end of a process waits for the inner exporter, as BatchSpanProcessor does."""
+_GRACE = 0.2
+"""Seconds that the inner exporter has for its shutdown when no time is left."""
 
 
 class ExporterOptions(TypedDict, total=False):
@@ -137,6 +144,8 @@ class ToolParameterMatchExporter(SpanExporter):
         )
         self._inner = inner
         self._shut_down = False
+        self._calls = BoundedCalls("goldspan-flush")
+        weakref.finalize(self, self._calls.close)
         index = None
         if isinstance(inner, ToolParameterMatchExporter):
             _logger.warning(
@@ -180,8 +189,42 @@ class ToolParameterMatchExporter(SpanExporter):
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
         """Score what there is, export every held span and flush the inner exporter."""
+        return self.flush_spans_since(time.monotonic(), timeout_millis / 1000)
+
+    def flush_spans_since(self, since: float, seconds: float) -> bool:
+        """Flush, as `force_flush`; a SystemExit that the spans since then cause is raised."""
+        end = time.monotonic() + seconds
+        return self.run_within(seconds, lambda: self._flush(end, since))
+
+    def run_within(self, seconds: float, call: Callable[[], bool]) -> bool:
+        """Make a call that may hang in the inner exporter. False if it has not ended after so many seconds."""
+        if self._pipeline.is_entered:
+            return call()
+        return self._calls.run(call, seconds) is True
+
+    def end_of_input(self, seconds: float = SHUTDOWN_TIMEOUT) -> bool:
+        """Score and export everything as if no span would follow. More spans may follow. False: not done in time."""
+        return self.run_within(seconds, lambda: self._pipeline.flush(seconds, end_of_input=True))
+
+    def shutdown(self, timeout_millis: float = 1000 * SHUTDOWN_TIMEOUT) -> None:
+        """Score and export everything, and shut the inner exporter down. May be called again."""
+        if self._shut_down:
+            return
+        self._shut_down = True
         end = time.monotonic() + timeout_millis / 1000
-        flushed = self._pipeline.flush(timeout_millis / 1000)
+        try:
+            self.end_of_input(timeout_millis / 1000)
+        except BaseException as error:  # noqa: BLE001 - SystemExit too: a BatchSpanProcessor's export is not seen here
+            self._telemetry.failure("export", error)
+        self._pipeline.close()
+        self._calls.close()
+        # The calls' thread may hang in an export, which this ends.
+        ending = BoundedCalls("goldspan-shutdown")
+        ending.run(lambda: self._shut_inner_down(end), max(_GRACE, end - time.monotonic()))
+        ending.close()
+
+    def _flush(self, end: float, since: float) -> bool:
+        flushed = self._pipeline.flush(max(0.0, end - time.monotonic()), exits_from=since)
         try:
             inner_flushed = self._inner.force_flush(max(0, int((end - time.monotonic()) * 1000)))
         except Exception as error:  # noqa: BLE001 - the inner exporter is the user's
@@ -189,17 +232,7 @@ class ToolParameterMatchExporter(SpanExporter):
             return False
         return flushed and inner_flushed is not False  # many exporters return nothing
 
-    def end_of_input(self) -> None:
-        """Score and export everything as if no span would follow. More spans may follow."""
-        self._pipeline.flush(30.0, end_of_input=True)
-
-    def shutdown(self, timeout_millis: float = 30_000) -> None:
-        """Score and export everything, and shut the inner exporter down. May be called again."""
-        if self._shut_down:
-            return
-        self._shut_down = True
-        end = time.monotonic() + timeout_millis / 1000
-        self._pipeline.close(timeout_millis / 1000)
+    def _shut_inner_down(self, end: float) -> bool:
         try:
             shutdown: Callable[..., None] = self._inner.shutdown
             if "timeout_millis" in signature(shutdown).parameters:
@@ -208,6 +241,7 @@ class ToolParameterMatchExporter(SpanExporter):
                 shutdown()
         except Exception as error:  # noqa: BLE001 - the inner exporter is the user's
             self._telemetry.failure("export", error)
+        return True
 
     def warn_of_second_exporter(self, span: Span) -> None:
         """Warn if the span's tracer provider has another exporter that sends to the same place. Never raises."""

@@ -29,6 +29,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
+from math import inf
 from typing import Any
 
 from opentelemetry.sdk.trace import ReadableSpan
@@ -113,6 +114,10 @@ class SpanPipeline:
         self._log_reader = SdkReader()
         self._closed = False
         self._spans = 0
+        self._owner = 0
+        """The thread that has the lock."""
+        self._exits_from = inf
+        self._timer = Timer(self._on_timer, "goldspan-timer")
         self._reported_held = (0, 0)
         self._counted = EngineStats()
         self._reset()
@@ -153,11 +158,15 @@ class SpanPipeline:
         except Exception as error:  # noqa: BLE001 - a broken record must not reach the agent
             self._telemetry.failure("read", error)
 
-    def flush(self, timeout: float, *, end_of_input: bool = False) -> bool:
-        """Score what there is and release every held span. False if another thread exported for `timeout` seconds."""
+    def flush(self, timeout: float, *, end_of_input: bool = False, exits_from: float = inf) -> bool:
+        """Score what there is and release every held span. False if another thread exported for `timeout` seconds.
+
+        A SystemExit of the inner exporter is raised for spans that came since `exits_from`. A BatchSpanProcessor
+        would have exported earlier ones in its thread, where nobody sees it.
+        """
         with self._locked(timeout) as locked:
             if locked:
-                now = time.monotonic()
+                now, self._exits_from = time.monotonic(), exits_from
                 self._read_logs(now)
                 self._run_engine(lambda trace_filter: trace_filter.flush(now, end_of_input=end_of_input))
                 self._release(self._held.release_all())
@@ -165,13 +174,16 @@ class SpanPipeline:
                 self._report_joins(last=end_of_input)
         return locked
 
-    def close(self, timeout: float) -> None:
-        """Flush for the last time. Later spans are refused."""
-        flushed = self.flush(timeout, end_of_input=True)
+    def close(self) -> None:
+        """Refuse later spans, and count those that are still held as dropped. Waits for nothing."""
         self._closed = True
         self._timer.set(None)
-        if not flushed:
-            self._telemetry.count(names.DROPPED_SPANS, len(self._held), "shutdown")
+        self._telemetry.count(names.DROPPED_SPANS, len(self._held), "shutdown")
+
+    @property
+    def is_entered(self) -> bool:
+        """Whether the calling thread is inside: the inner exporter called back."""
+        return self._owner == threading.get_ident()
 
     def _export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         now = time.monotonic()
@@ -182,9 +194,14 @@ class SpanPipeline:
         return result
 
     def _on_timer(self) -> None:
-        with self._locked(LOCK_TIMEOUT) as locked:
-            if locked:
-                self._step(time.monotonic())
+        locked = False
+        try:
+            with self._locked(LOCK_TIMEOUT) as locked:
+                if locked:
+                    self._step(time.monotonic())
+        except BaseException as error:  # noqa: BLE001 - SystemExit of the inner exporter would end the timer alone
+            self._telemetry.failure("export", error)
+            self._timer.set(time.monotonic() + _GRACE)
         if not locked:
             self._timer.set(time.monotonic() + LOCK_TIMEOUT)
 
@@ -194,6 +211,7 @@ class SpanPipeline:
         if not self._lock.acquire(timeout=max(0.0, timeout)):
             yield False
             return
+        outer, self._owner, self._exits_from = self._owner, threading.get_ident(), inf
         try:
             with suppressed_instrumentation():
                 yield True
@@ -201,6 +219,7 @@ class SpanPipeline:
             self._telemetry.failure("goldspan", error)
             self._timer.set(time.monotonic() + _GRACE)
         finally:
+            self._owner = outer
             self._lock.release()
 
     def _step(self, now: float) -> None:
@@ -299,7 +318,15 @@ class SpanPipeline:
         if early:
             self._telemetry.count(names.RELEASED_EARLY, len(spans), early)
         for start in range(0, len(spans), MAX_BATCH):
-            self._export_to_inner([self._to_export(held) for held in spans[start : start + MAX_BATCH]])
+            batch = spans[start : start + MAX_BATCH]
+            try:
+                self._export_to_inner([self._to_export(held) for held in batch])
+            except BaseException as error:  # SystemExit costs one batch, as in BatchSpanProcessor
+                self._telemetry.count(names.DROPPED_SPANS, len(batch), "export_failed")
+                if batch[-1].since >= self._exits_from:
+                    self._held.hold_again(spans[start + MAX_BATCH :])
+                    raise
+                self._telemetry.failure("export", error)
 
     def _to_export(self, held: HeldSpan) -> ReadableSpan:
         try:
@@ -346,6 +373,7 @@ class SpanPipeline:
     def _reset(self) -> None:
         """Start with nothing held and nothing read: at first, and in a forked child."""
         self._lock = threading.RLock()
+        self._owner = 0
         self._held = HeldSpans(self._hold_settings.max_spans, self._hold_settings.max_bytes)
         self._logs = deque[LogView]()
         self._joins = JoinReport()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import inspect
 import logging
+import time
 import weakref
 from collections.abc import Callable
 from typing import Any, Unpack
@@ -14,7 +15,12 @@ from opentelemetry.sdk.trace import Span
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
 
 from goldspan.collector_processor.in_process.session_scope import session_scope, stamp_session
-from goldspan.collector_processor.in_process.span_exporter import ExporterOptions, Goldens, ToolParameterMatchExporter
+from goldspan.collector_processor.in_process.span_exporter import (
+    SHUTDOWN_TIMEOUT,
+    ExporterOptions,
+    Goldens,
+    ToolParameterMatchExporter,
+)
 
 _logger = logging.getLogger("goldspan")
 
@@ -42,6 +48,7 @@ class ToolParameterMatchSpanProcessor(BatchSpanProcessor):
     ) -> None:
         self._scoring_exporter = ToolParameterMatchExporter(span_exporter, goldens=goldens, **options)
         self._at_exit: Callable[[], object] | None = None
+        self._exits_at: float | None = None
         super().__init__(
             self._scoring_exporter,
             max_queue_size,
@@ -69,15 +76,24 @@ class ToolParameterMatchSpanProcessor(BatchSpanProcessor):
         self._scoring_exporter.add_log_record(record)
 
     def force_flush(self, timeout_millis: int | None = None) -> bool:
-        """Export the queued spans, and the held spans without waiting for their results."""
-        queued = super().force_flush(timeout_millis)
-        return queued and self._scoring_exporter.force_flush(30_000 if timeout_millis is None else timeout_millis)
+        """Export the queued spans, and the held spans without waiting for their results.
+
+        False if the exporter is not done within `timeout_millis`, 30 s by default: it goes on in a thread.
+        """
+        exporter, flush_queue = self._scoring_exporter, super().force_flush
+        begun, seconds = time.monotonic(), SHUTDOWN_TIMEOUT if timeout_millis is None else timeout_millis / 1000
+
+        def flush() -> bool:
+            return flush_queue() and exporter.flush_spans_since(begun, begun + seconds - time.monotonic())
+
+        return exporter.run_within(seconds, flush)
 
     def shutdown(self) -> None:
         """Export everything and close the inner exporter. May be called again."""
         if self._at_exit is not None:
             atexit.unregister(self._at_exit)
-        super().shutdown()  # type: ignore[no-untyped-call]
+        left = SHUTDOWN_TIMEOUT if self._exits_at is None else self._exits_at - time.monotonic()
+        self._batch_processor.shutdown(timeout_millis=int(1000 * max(0.0, left)))
 
     def _register_exit(self) -> None:
         # Exit handlers run last in, first out. This one is registered with the first span, after those of the
@@ -87,8 +103,13 @@ class ToolParameterMatchSpanProcessor(BatchSpanProcessor):
         atexit.register(self._at_exit)
 
     def _flush_at_exit(self) -> None:
-        super().force_flush()
-        self._scoring_exporter.end_of_input()
+        """Export everything. All of the exit waits `SHUTDOWN_TIMEOUT` at most, this and the provider's shutdown."""
+        exporter, flush_queue = self._scoring_exporter, super().force_flush
+        self._exits_at = time.monotonic() + SHUTDOWN_TIMEOUT
+        try:
+            exporter.run_within(SHUTDOWN_TIMEOUT, lambda: flush_queue() and exporter.end_of_input())
+        except BaseException:
+            _logger.debug("could not flush at exit", exc_info=True)
 
 
 def _supported(**arguments: Any) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import atexit
 import logging
 import os
+import time
 import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ from opentelemetry.sdk.trace import Span, SpanProcessor
 from opentelemetry.sdk.trace.export import SpanExporter
 
 from goldspan.collector_processor.in_process.session_scope import stamp_session
-from goldspan.collector_processor.in_process.span_exporter import ToolParameterMatchExporter
+from goldspan.collector_processor.in_process.span_exporter import SHUTDOWN_TIMEOUT, ToolParameterMatchExporter
 from goldspan.scoring.errors import GoldspanError, SettingsError
 from goldspan.scoring.goldens import load_criterion
 
@@ -254,10 +255,10 @@ def flush_at_exit() -> None:
     """
     if not (exporters := list(_exporters)):
         return
-    try:
-        if (flush := getattr(trace.get_tracer_provider(), "force_flush", None)) is not None:
-            flush()
-    except Exception:
-        _logger.debug("could not flush the tracer provider", exc_info=True)
-    for exporter in exporters:
-        exporter.end_of_input()
+    end = time.monotonic() + SHUTDOWN_TIMEOUT
+    flush: Callable[[], bool] | None = getattr(trace.get_tracer_provider(), "force_flush", None)
+    for call in ([] if flush is None else [flush]) + [exporter.end_of_input for exporter in exporters]:
+        try:
+            exporters[0].run_within(end - time.monotonic(), call)
+        except BaseException:
+            _logger.debug("could not flush at exit", exc_info=True)
