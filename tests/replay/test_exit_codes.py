@@ -176,3 +176,25 @@ def test_one_argument_that_is_always_wrong_fails_thirty_sessions(run: Run, tmp_p
     allowed = run("score", "traces.jsonl", "--goldens", "convert.json", "--threshold", "0.8")
     assert allowed.exit_code == 0
     assert "mistakes    convert.to_unit x30" in allowed.output
+
+
+def test_the_page_hints_at_what_seems_to_mean_the_same(run: Run, tmp_path: Path) -> None:
+    expected = [
+        {"name": "book", "args": {"when": "2026-03-01T09:00:00Z", "price": 0.3}},
+        {"name": "get_weather", "args": {"city": "Paris"}},
+    ]
+    document = {"golden_set": "g", "goldens": [{"session": "s", "turns": [{"calls": expected}]}]}
+    (tmp_path / "goldens.json").write_text(json.dumps(document))
+    made = ("book", {"when": "2026-03-01T10:00:00+01:00", "price": 0.1 + 0.2}), ("fetch_weather", {"city": "Paris"})
+    write_lines(tmp_path / "traces.jsonl", turn_request("s", *made))
+    shown = run("score", "traces.jsonl", "--goldens", "goldens.json", "--report", "html=a.html").output
+    hints = (
+        "when: the same instant: use $datetime",
+        "price: differ by 4e-17: use a tolerance ($approx)",
+        "same arguments as `fetch_weather`: renamed? then add `aliases: {get_weather: [fetch_weather]}` to the golden",
+    )
+    words = " ".join(shown.split())
+    assert [hint for hint in hints if hint not in words] == []
+    assert max(map(len, shown.splitlines())) <= 100
+    html = (tmp_path / "a.html").read_text("utf-8")
+    assert [hint for hint in hints if hint.partition(": ")[2].split("`")[0] not in html] == []

@@ -157,4 +157,4 @@ def _near_numbers(expected: float, actual: float) -> str:
     if expected == actual or apart > _NEAR * greater or wanted.denominator == found.denominator == 1:
         return ""
     amount = f"{float(apart):.1g}".replace("e-0", "e-")
-    return f"differ by {amount}: use a tolerance, as in {{$approx: {shown(expected)}, tolerance: ...}}"
+    return f"differ by {amount}: use a tolerance ($approx)"

@@ -412,8 +412,8 @@ def _call(call: CallReport) -> Iterator[str]:
     opened = call.label is not Label.PASS or call.score != 1
     yield f'<details class="call {call.label.value}"{_open(opened)}>'
     yield f"<summary>{_score_badge(call.label, call.score)} <code>{html_text(call.tool)}</code>"
-    if call.note:
-        yield f' <span class="note {call.label.value}">{html_text(call.note.rstrip(":"))}</span>'
+    if note := "; ".join(filter(None, (call.note.rstrip(":"), call.hint))):
+        yield f' <span class="note {call.label.value}">{html_text(note)}</span>'
     if not opened:
         expected = {one.name: one.expected for one in call.arguments if not isinstance(one.expected, Absent)}
         yield f' <span class="brief">{html_text(shorten(arguments_text(expected), _BRIEF))}</span>'
@@ -445,7 +445,8 @@ def _argument(argument: ArgumentReport, head: str) -> Iterator[str]:
         yield f'<td colspan="2"><pre>{expected}</pre></td>'
     else:
         yield f'<td data-head="expected"><pre>{expected}</pre></td><td data-head="{head}"><pre>{actual}</pre></td>'
-    yield f'<td class="what">{html_text(argument.words)}</td></tr>'
+    words = "; ".join(filter(None, (argument.words, argument.hint)))
+    yield f'<td class="what">{html_text(words)}</td></tr>'
 
 
 def _value_or_nothing(value: JsonValue | Absent) -> str:

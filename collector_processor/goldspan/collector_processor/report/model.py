@@ -76,6 +76,8 @@ class ArgumentReport(Struct, frozen=True, gc=False):
     unknown: str = ""
     strategy: str = "exact"
     score: Fraction | None = None
+    hint: str = ""
+    """How the golden could accept a value that differs but seems to mean the same."""
 
 
 class ActualCall(Struct, frozen=True, gc=False):
@@ -103,6 +105,8 @@ class CallReport(Struct, frozen=True, gc=False):
     missing: bool
     only_unknown: bool
     """Whether all there is to say is that its arguments are not known."""
+    hint: str = ""
+    """What may be the cause, if something suggests it."""
 
 
 class MistakeReport(Struct, frozen=True, gc=False):
@@ -534,6 +538,7 @@ def _call(call: CallResult) -> CallReport:
         aligned=call.aligned,
         missing=call.missing,
         only_unknown=label is Label.NOT_EVALUATED and not call.missing and not call.has_wrong_arguments,
+        hint=printable(next((one.hint for one in call.differences if call.actual is None), "")),
     )
 
 
@@ -546,8 +551,7 @@ def _call_note(call: CallResult) -> str:
         if call.verdict.reason is not None:
             return REASON_TEXT[call.verdict.reason]
         if made is None:
-            hint = next((one.hint for one in call.differences), "")
-            return printable(f"never called; {hint}") if hint else "never called"
+            return "never called"
         if call.out_of_order:
             return "called, but out of order"
         if call.has_wrong_arguments:
@@ -598,6 +602,7 @@ def _argument(argument: ArgumentResult, made: ToolCall | None) -> ArgumentReport
         unknown,
         argument.strategy,
         argument.exact,
+        argument.hint,
     )
 
 

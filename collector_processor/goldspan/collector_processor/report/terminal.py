@@ -345,6 +345,9 @@ def _call(page: Page, call: CallReport) -> None:
     page.line(*head, indent=_CALL_INDENT)
     if not never_called:
         _arguments(page, call)
+    hints = [f"{argument.name}: {argument.hint}" for argument in call.arguments if argument.hint]
+    for hint in filter(None, (call.hint, *hints)):
+        page.paragraph(hint, indent=_DETAIL_INDENT)
 
 
 _Row = tuple[str, str, str, str, str, str]
