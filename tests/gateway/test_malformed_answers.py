@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import gzip
 import socket
-import struct
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -15,6 +14,7 @@ from typing import Any
 
 import grpc
 import pytest
+import trustme
 from google.protobuf.any_pb2 import Any as AnyMessage
 from google.protobuf.duration_pb2 import Duration
 from google.rpc.error_details_pb2 import RetryInfo
@@ -27,160 +27,12 @@ from gateway_rig import one_span
 from goldspan.collector_processor.gateway.deliver.destinations import open_exporter
 from goldspan.collector_processor.gateway.interfaces import Delivered, Refused, Request, Retry, Signal
 from goldspan.collector_processor.gateway.settings.sections import Destination
+from goldspan.collector_processor.gateway.tls import ClientTls
+from malformed_http import GOOD, NO_STATUS, OTHER, RETRIED, malformed, raw_downstream
 from pipeline_rig import until
 
 TIMEOUT = 0.5
 REQUEST = Request(Signal.TRACES, one_span("x" * 1000).SerializeToString())
-GOOD = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
-
-RETRIED = ("HTTP/1.1 503 Service Unavailable", "HTTP/1.1 429", "HTTP/1.0 502 x", "HTTP/1.1 504 " + "y" * 60_000)
-NO_STATUS = ("", "\x00\x01\x02", "HTTP/1.1", "HTTP/1.1 -1 x", "HTTP/1.1 " + "9" * 5000, "ICY 200 OK", "x" * 70_000)
-OTHER = ("HTTP/1.1 200 OK", "HTTP/1.1 204", "HTTP/1.1 301 x", "HTTP/1.1 400", "HTTP/1.1 500", "HTTP/1.1 999 x")
-DATES = [
-    f"Sat, 21 Nov {year} {clock} {zone}"
-    for year in ("99999999999999999", "123456789012", "9" * 5000, "0", "9999")
-    for clock in ("10:00:30", "99:99:99", "1e5:0:0")
-    for zone in ("GMT", "+99999999999", "-" + "9" * 5000, "+2460")
-]
-PAUSES = [
-    *DATES[:-12],
-    "-1",
-    "",
-    "soon",
-    "٣",
-    "1e400",
-    "nan",
-    "9" * 5000,
-    "9" * 101,
-    "\x00",
-    "Sat,",
-    ",",
-    "1 2 3 4 5 6",
-]
-"""Values of Retry-After that ask for no pause that goldspan would keep to."""
-NUMBERS = (
-    "9" * 5000,
-    "9" * 4000,
-    '"' + "9" * 5000 + '"',
-    "1e400",
-    "-1",
-    "NaN",
-    "true",
-    "[[]]",
-    "1" + "0" * 4000 + ".0",
-)
-DEEP = b"[" * 100_000
-
-
-def json_body(random: Random) -> bytes:
-    partial = random.choice(
-        [f'{{"rejectedSpans": {random.choice(NUMBERS)}}}', "1", "null", '"x"', '{"errorMessage": 5}']
-    )
-    return f'{{"partialSuccess": {partial}, "code": {random.choice(NUMBERS)}, "message": [{{}}]}}'.encode()
-
-
-BODIES: list[Callable[[Random], bytes]] = [
-    lambda random: b"",
-    lambda random: random.randbytes(random.choice([1, 7, 300, 70_000])),
-    json_body,
-    lambda random: DEEP,
-    lambda random: b"\x0a" + b"\xff" * 9 + b"\x01",
-    lambda random: b"\x0a\x0b\x08" + b"\xff" * 9 + b"\x01",  # rejected_spans: -1
-    lambda random: gzip.compress(bytes(10_000_000)),
-    lambda random: b"x" * 3_000_000,
-]
-LENGTHS = ("-1", "-" + "9" * 5000, "9" * 5000, "5, 6", "", "x", "0x10", "99999999")
-CHUNKS = (
-    b"-1\r\n",
-    b"ffffffffffffffffffff\r\n",
-    b"z\r\n",
-    b"9" * 70_000 + b"\r\n",
-    b"5\r\nab",
-    b"0\r\n" + b"a: b\r\n" * 500,
-)
-HEADERS = (
-    "Content-Type: application/json",
-    "Content-Type: application/json; charset=" + "x" * 500,
-    "Content-Encoding: gzip",
-    "Content-Encoding: br, zstd, gzip",
-    "Location: http://127.0.0.1:1/" + "x" * 5000,
-    "Connection: upgrade, close",
-    "no colon",
-    ": empty",
-    "X: " + "y" * 70_000,
-    "\r\n".join(f"X-{number}: y" for number in range(200)),
-)
-
-
-def malformed(random: Random, statuses: tuple[str, ...]) -> bytes:
-    """One answer, of statuses as given and everything else at random."""
-    head = [random.choice(statuses)]
-    head += random.sample(HEADERS, random.randint(0, 3))
-    if random.random() < 0.7:
-        head.append(f"Retry-After: {random.choice(PAUSES)}")
-    body = random.choice(BODIES)(random)
-    framing = random.random()
-    if framing < 0.5:
-        head.append(f"Content-Length: {len(body)}")
-    elif framing < 0.7:
-        head.append(f"Content-Length: {random.choice(LENGTHS)}")
-    elif framing < 0.9:
-        head.append("Transfer-Encoding: chunked")
-        body = random.choice(CHUNKS) + body
-    begin = b"HTTP/1.1 100 Continue\r\n\r\n" * random.choice([0, 0, 0, 1, 50])
-    return begin + "\r\n".join(head).encode("utf-8", "replace") + b"\r\n\r\n" + body
-
-
-class RawDownstream:
-    """Reads requests over TCP and answers with bytes."""
-
-    def __init__(self, endpoint: str) -> None:
-        self.endpoint = endpoint
-        self.answer: Callable[[], bytes] = lambda: GOOD
-        self.drip = False
-        """Send one byte a tenth of a second."""
-        self.attempts = 0
-        self.accepted: list[bytes] = []
-        """Bodies whose request was answered well."""
-
-
-@contextmanager
-def raw_downstream() -> Iterator[RawDownstream]:
-    def serve(connection: socket.socket, random: Random) -> None:
-        with connection, connection.makefile("rb") as file, suppress(OSError):
-            while file.readline():
-                length = 0
-                while (line := file.readline()) not in (b"\r\n", b""):
-                    name, _, value = line.partition(b":")
-                    length = int(value) if name.lower() == b"content-length" else length
-                body = file.read(length)
-                downstream.attempts += 1
-                answer = downstream.answer()
-                if answer == GOOD:
-                    downstream.accepted.append(body)
-                if downstream.drip:
-                    for byte in answer:
-                        connection.sendall(bytes([byte]))
-                        time.sleep(0.1)
-                connection.sendall(answer)
-                if answer != GOOD:
-                    if random.random() < 0.2:  # a reset
-                        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-                    return
-
-    def accept() -> None:
-        with suppress(OSError):
-            while True:
-                connection = listener.accept()[0]
-                threading.Thread(target=serve, args=(connection, Random(downstream.attempts)), daemon=True).start()
-
-    with socket.create_server(("127.0.0.1", 0), backlog=200) as listener:
-        downstream = RawDownstream(f"http://127.0.0.1:{listener.getsockname()[1]}")
-        accepting = threading.Thread(target=accept, daemon=True)
-        accepting.start()
-        yield downstream
-        listener.shutdown(socket.SHUT_RDWR)
-        accepting.join()
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -201,6 +53,7 @@ def test_an_attempt_has_a_result_whatever_the_answer(seed: int) -> None:
             else:
                 assert len(result.reason) < 300
         downstream.answer = lambda: GOOD
+        exporter.deliver(REQUEST)  # perhaps over a connection that the downstream resets
         assert exporter.deliver(REQUEST) == Delivered()
         exporter.close()
 
@@ -223,6 +76,58 @@ def test_a_byte_at_a_time_does_not_prolong_an_attempt(answer: bytes) -> None:
         assert isinstance(exporter.deliver(REQUEST), Retry)
         assert time.monotonic() - began < TIMEOUT + 0.5
         exporter.close()
+
+
+def test_a_byte_at_a_time_does_not_prolong_an_attempt_over_tls(tmp_path: Path) -> None:
+    authority = trustme.CA()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+    with raw_downstream(context) as downstream:
+        destination = Destination(
+            downstream.endpoint, compression="none", timeout=TIMEOUT, tls=ClientTls(ca=tmp_path / "ca.pem")
+        )
+        exporter = open_exporter(destination)
+        assert exporter.deliver(REQUEST) == Delivered()
+        slow = b"HTTP/1.1 503 Wait\r\nContent-Length: 100\r\n\r\n" + b"x" * 100
+        downstream.answer, downstream.drip = (lambda: slow), True
+        began = time.monotonic()
+        assert isinstance(exporter.deliver(REQUEST), Retry)
+        assert time.monotonic() - began < TIMEOUT + 0.5
+        downstream.answer, downstream.drip = (lambda: GOOD), False
+        assert exporter.deliver(REQUEST) == Delivered()
+        exporter.close()
+
+
+@pytest.mark.parametrize("protocol", ["http/protobuf", "grpc"])
+def test_a_handshake_a_byte_at_a_time_does_not_prolong_an_attempt(protocol: str) -> None:
+    hello = b"\x16\x03\x03\x40\x00" + bytes(200)
+    with trickling(hello) as port:
+        exporter = open_exporter(Destination(f"https://localhost:{port}", protocol, timeout=TIMEOUT))
+        began = time.monotonic()
+        assert isinstance(exporter.deliver(REQUEST), Retry)
+        assert time.monotonic() - began < TIMEOUT + 1
+        exporter.close()
+
+
+def test_a_name_that_is_looked_up_for_ever_does_not_prolong_an_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
+    answered = threading.Event()
+    lookups: list[str] = []
+
+    def look_up(host: str, *_: object, **__: object) -> list[object]:
+        lookups.append(host)
+        answered.wait(20)
+        raise socket.gaierror("at last")
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    exporter = open_exporter(Destination("http://localhost:1", timeout=TIMEOUT))
+    began = time.monotonic()
+    results = [exporter.deliver(REQUEST) for _ in range(2)]
+    assert time.monotonic() - began < 2 * TIMEOUT + 0.5
+    answered.set()
+    assert [isinstance(one, Retry) and "not resolved in time" in one.reason for one in results] == [True, True]
+    assert lookups == ["localhost"]  # the second attempt waited for the first one's lookup
+    exporter.close()
 
 
 def test_a_response_without_end_is_cut_where_it_comes_in() -> None:
@@ -279,19 +184,35 @@ def test_an_attempt_over_grpc_has_a_result_whatever_the_answer() -> None:
 
 @pytest.mark.parametrize("drip", [b"\x00" * 100, b"HTTP/1.1 400 Bad\r\n\r\n"], ids=["frames", "http1"])
 def test_a_byte_at_a_time_does_not_prolong_an_attempt_over_grpc(drip: bytes) -> None:
-    def trickle(listener: socket.socket) -> None:
-        with suppress(OSError), listener.accept()[0] as connection:
-            for byte in drip:
-                connection.sendall(bytes([byte]))
-                time.sleep(0.1)
-
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        threading.Thread(target=trickle, args=(listener,), daemon=True).start()
-        exporter = open_exporter(Destination(f"http://127.0.0.1:{listener.getsockname()[1]}", "grpc", timeout=TIMEOUT))
+    with trickling(drip) as port:
+        exporter = open_exporter(Destination(f"http://127.0.0.1:{port}", "grpc", timeout=TIMEOUT))
         began = time.monotonic()
         assert isinstance(exporter.deliver(REQUEST), Retry)
         assert time.monotonic() - began < TIMEOUT + 1
         exporter.close()
+
+
+@contextmanager
+def trickling(content: bytes) -> Iterator[int]:
+    """Send a byte a tenth of a second to everybody who connects, whatever they say."""
+
+    def trickle(connection: socket.socket) -> None:
+        with suppress(OSError), connection:
+            for byte in content:
+                connection.sendall(bytes([byte]))
+                time.sleep(0.1)
+
+    def accept() -> None:
+        with suppress(OSError):
+            while True:
+                threading.Thread(target=trickle, args=(listener.accept()[0],), daemon=True).start()
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        accepting = threading.Thread(target=accept, daemon=True)
+        accepting.start()
+        yield int(listener.getsockname()[1])
+        listener.shutdown(socket.SHUT_RDWR)
+        accepting.join()
 
 
 def test_every_thread_lives_and_everything_arrives_after_hundreds_of_malformed_answers(tmp_path: Path) -> None:

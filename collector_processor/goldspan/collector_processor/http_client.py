@@ -55,7 +55,8 @@ class HttpClient:
             context = ssl_context or ssl.create_default_context()
             context.sslsocket_class = _TlsSocket
         self._pool = urllib3.PoolManager(maxsize=connections, block=True, retries=False, ssl_context=context)
-        self._pool.pool_classes_by_scheme = {"http": _HttpPool, "https": _HttpsPool}
+        pools: dict[str, Any] = {"http": _HttpPool, "https": _HttpsPool}
+        self._pool.pool_classes_by_scheme = pools
 
     def request(
         self, method: str, path: str, body: bytes, headers: Mapping[str, str], *, seconds: float
@@ -183,11 +184,11 @@ class _HttpsConnection(HTTPSConnection):
 
 
 class _HttpPool(urllib3.HTTPConnectionPool):
-    ConnectionCls = _HttpConnection
+    ConnectionCls: Any = _HttpConnection
 
 
 class _HttpsPool(urllib3.HTTPSConnectionPool):
-    ConnectionCls = _HttpsConnection
+    ConnectionCls: Any = _HttpsConnection
 
 
 def _connect(connection: HTTPConnection) -> socket.socket:

@@ -225,7 +225,8 @@ class Dispatcher:
         if due:
             self._unreadable = [(when, pending) for when, pending in self._unreadable if when > now]
             for pending in due:
-                self._queues.setdefault((pending.signal, pending.headers), _TenantQueue()).waiting.append(pending)
+                queue = _TenantQueue(moved=pending.since)
+                self._queues.setdefault((pending.signal, pending.headers), queue).waiting.append(pending)
             self._changed.notify_all()
         return min((when for when, _ in self._unreadable), default=None)
 
