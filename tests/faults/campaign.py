@@ -24,8 +24,8 @@ from faults.injection import KINDS, LIMITS, Fault
 from faults.night import FIRST, SECOND, Morning, Night, expected
 
 PROTOCOLS = ("http/protobuf", "grpc")
-_A_WHILE = 0.8
-"""Seconds: longer than some ticks, shorter than a client waits."""
+_A_WHILE, _TILL_DAWN = 0.8, 60.0
+"""Seconds: longer than some ticks and shorter than a client waits; longer than a process lives."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,8 @@ class Case:
         fault = self.fault
         if fault.storm:
             return f"{self.protocol} {self.life}: storm {fault.seed}: {fault.storm:.0%} for {fault.seconds} s"
+        if fault.begins:
+            return f"{self.protocol} {self.life}: {fault.kind} from the {fault.begins}, for {fault.seconds} s"
         lasts = f" for {fault.seconds} s" if fault.seconds else ""
         return f"{self.protocol} {self.life}: {fault.kind} at call {fault.call} of [{fault.site}]{lasts}"
 
@@ -103,6 +105,9 @@ def cases_of(protocol: str, quiet: Morning, known: set[tuple[str, str]]) -> list
             for share in (0.02, 0.1)
             for seed in range(4)
         ]
+    for kind in ("ENOSPC", "EMFILE", "EIO", "locked"):
+        found.append(Case(protocol, SECOND, Fault(kind=kind, seconds=_TILL_DAWN, begins="end")))
+        found.append(Case(protocol, SECOND, Fault(kind=kind, seconds=3.0, begins="start")))
     return found
 
 
@@ -181,11 +186,11 @@ def main(arguments: Sequence[str]) -> None:
 def told(case: Case, morning: Morning) -> str:
     """What went wrong in a night, and what the gateway said."""
     lines = [f"{case}  ({morning.seconds:.1f} s)", *(f"    {finding}" for finding in dict.fromkeys(morning.findings))]
-    lines += [
-        f"      {record['level']}: {record['message'][:160]} {record.get('exception', '')[:160]}"
+    lines += dict.fromkeys(
+        f"      {record['level']}: {record['message'][-160:]} {record.get('exception', '')[:160]}"
         for record in morning.log
         if record["level"] not in ("debug", "info")
-    ]
+    )
     return "\n".join(lines)
 
 

@@ -98,7 +98,7 @@ class Gateway:
         return len(self.addresses) == 3
 
     def ask(self, question: str, *rest: Any) -> Any:
-        """The names of its `threads`; how often each site was passed until now (`sites`)."""
+        """The names of its `threads`; how often each site was passed until now (`sites`); to `begin` with its fault."""
         try:
             self._control.send((question, *rest))
             return self._answers.get(timeout=10)
@@ -162,6 +162,9 @@ class _Control:
                 match self._connection.recv():
                     case ("threads",):
                         self.send("answer", sorted(one.name for one in threading.enumerate()))
+                    case ("begin",):
+                        self._injector.begin()
+                        self.send("answer", True)
                     case ("sites",):
                         self.send_sites()
                         self.send("answer", True)

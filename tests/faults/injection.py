@@ -23,7 +23,8 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal
 
 import grpc
 
@@ -81,6 +82,8 @@ class Fault:
     """The how-manieth call at the site."""
     seconds: float = 0.0
     """How long every call fails to which that can happen; 0: only this one fails."""
+    begins: Literal["start", "end"] | None = None
+    """Every call fails to which that can happen, wherever it is: from the process' start, or once all was sent."""
     storm: float = 0.0
     """The share of all calls, at any site, that fail in any way that is possible there, for `seconds`."""
     seed: int = 0
@@ -96,7 +99,14 @@ class Injector:
         self._until = 0.0
         self._lock = threading.Lock()
         self._random = random.Random(0 if fault is None else fault.seed)
+        if fault is not None and fault.begins == "start":
+            self.begin()
         self._dup, self._start_thread = os.dup, threading.Thread.start
+
+    def begin(self) -> None:
+        """Let calls fail from now on."""
+        if self._fault is not None:
+            self._until = time.monotonic() + self._fault.seconds
 
     def call(self, does: str, act: Callable[..., Any], *args: Any, what: str = "", rollback: Any = None) -> Any:
         """Make a call, unless it has to fail."""
@@ -108,6 +118,8 @@ class Injector:
             return sum(map(len, args[-1])) if does == "write" else b""
         if kind in LIMITS:
             self._limit(kind)
+            return act(*args)
+        if kind == "ENOSPC" and _needs_no_room(does, what, args):
             return act(*args)
         if kind == "crash":
             os.kill(os.getpid(), signal.SIGKILL)
@@ -172,7 +184,7 @@ class Injector:
 
         def open_file(path: Any, flags: int, *rest: Any, **named: Any) -> int:
             act = functools.partial(real_open, path, flags, *rest, **named)
-            return call("create" if flags & os.O_CREAT else "open", act)
+            return call("create" if flags & os.O_CREAT and not Path(path).exists() else "open", act)
 
         os.open = open_file
         self._install_files()
@@ -327,6 +339,11 @@ class CallFailed(grpc.RpcError):
 
     def trailing_metadata(self) -> tuple[()]:
         return ()
+
+
+def _needs_no_room(does: str, what: str, args: Sequence[Any]) -> bool:
+    """Whether a full disk allows a change: nothing new is made."""
+    return does == "change" and (what != "mkdir" or Path(args[0]).exists())
 
 
 def _is_special(kind: str) -> bool:
