@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import Collection, Generator, Sequence
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from math import isfinite
 
@@ -29,6 +30,7 @@ NO_SPAN = set_span_in_context(INVALID_SPAN, Context())
 """A context without a current span. The SDK would replace an empty context by the current one."""
 
 
+@cache
 def scope_version() -> str:
     """Return the installed version of goldspan; empty if it is not installed as a distribution."""
     try:

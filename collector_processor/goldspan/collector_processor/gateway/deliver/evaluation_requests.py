@@ -20,6 +20,8 @@ from goldspan.collector_processor.gateway.encoded_spans import key_values
 from goldspan.mappers.span_facts import ResourceFacts
 from goldspan.scoring.sessions import SpanRef
 
+_SCOPE = {"name": SCOPE, "version": scope_version()}
+"""Read at the start: later there may be no file descriptor left for it."""
 _SAMPLED = 1
 _SERVICE = "goldspan-gateway"
 _64_BITS = 0xFFFFFFFFFFFFFFFF
@@ -37,8 +39,7 @@ def encoded_events(evaluations: Iterable[Evaluation], observed: int) -> bytes:
         if (scope_logs := by_source.get(source)) is None:
             attributes = {names.SERVICE_NAME.name: source.service_name, names.ENVIRONMENT.name: source.environment}
             resource = {"attributes": key_values({key: one for key, one in attributes.items() if one is not None})}
-            scope = {"name": SCOPE, "version": scope_version()}
-            scope_logs = by_source[source] = request.resource_logs.add(resource=resource).scope_logs.add(scope=scope)
+            scope_logs = by_source[source] = request.resource_logs.add(resource=resource).scope_logs.add(scope=_SCOPE)
         scope_logs.log_records.append(_record(evaluation, observed))
     return request.SerializeToString()
 
