@@ -9,7 +9,14 @@ from importlib import import_module
 
 import click
 
-_MODULES = {"score": "score", "inspect": "inspect", "dialects": "inspect", "goldens": "goldens", "serve": "serve"}
+_MODULES = {
+    "score": "score",
+    "inspect": "inspect",
+    "doctor": "doctor",
+    "dialects": "inspect",
+    "goldens": "goldens",
+    "serve": "serve",
+}
 """By subcommand, the module that holds it."""
 
 

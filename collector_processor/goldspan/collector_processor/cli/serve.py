@@ -27,9 +27,7 @@ def serve(*, config: Path | None, check: bool) -> None:
     Exit codes: 0 shut down by a signal, or checked; 2 something is wrong with settings, goldens or addresses.
     """
     with file_errors():
-        missing = [name for name in _NEEDED if find_spec(name) is None]
-        if missing:
-            raise SettingsError(f"the gateway needs {', '.join(missing)}: pip install 'goldspan[gateway]'")
+        refuse_without_libraries()
         # Imported when asked for, since they need the extra `gateway`.
         from goldspan.collector_processor.gateway.process import configure_logs, keep_freed_memory  # noqa: PLC0415
 
@@ -54,3 +52,10 @@ def serve(*, config: Path | None, check: bool) -> None:
             logging.getLogger("goldspan.gateway").info("no setting has these variables", extra={"variables": unknown})
         run_gateway(settings, os.environ)
     sys.exit(0)
+
+
+def refuse_without_libraries() -> None:
+    """Raise SettingsError if a library of the gateway is not installed."""
+    missing = [name for name in _NEEDED if find_spec(name) is None]
+    if missing:
+        raise SettingsError(f"the gateway needs {', '.join(missing)}: pip install 'goldspan[gateway]'")

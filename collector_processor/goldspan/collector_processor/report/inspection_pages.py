@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.cells import cell_len
@@ -106,6 +106,14 @@ def _call(page: Page, call: ToolCall, bracket: str, *, verbose: bool) -> None:
 
 
 def _counts(page: Page, found: Inspection) -> None:
+    for label, text in count_rows(found):
+        page.paragraph(text, label=f"{label:<{_LABEL}}")
+    if any(bracket != " " for session in found.sessions for turn in session.turns for bracket in _brackets(turn.calls)):
+        page.paragraph("parallel calls are joined by ┌ └", label=f"{'legend':<{_LABEL}}", style="dim")
+
+
+def count_rows(found: Inspection) -> Iterator[tuple[str, str]]:
+    """Yield what was found, recognised and not recognised, each with its counts."""
     if found.calls or found.sessions:
         turns = sum(len(session.turns) for session in found.sessions)
         known = sum(call.capture is Capture.CAPTURED and not call.argument_captures for call in found.calls)
@@ -116,16 +124,12 @@ def _counts(page: Page, found: Inspection) -> None:
         requested = sum(call.requested and not call.rejected for call in found.calls)
         if requested:
             text += f"; {requested} known from the model's requests only, no span shows them executed"
-        page.paragraph(text, label=f"{'found':<{_LABEL}}")
+        yield "found", text
     others = found.spans - found.recognised
     if found.dialects:
-        text = f"{found.recognised:,} of {counted(found.spans, 'span')}: {_most(found.dialects)}"
-        page.paragraph(text, label=f"{'recognised':<{_LABEL}}")
+        yield "recognised", f"{found.recognised:,} of {counted(found.spans, 'span')}: {_most(found.dialects)}"
     if others:
-        text = f"{counted(others, 'span')}, by scope: {_most(found.not_recognised)}"
-        page.paragraph(text, label=f"{'not recognised':<{_LABEL}}")
-    if any(bracket != " " for session in found.sessions for turn in session.turns for bracket in _brackets(turn.calls)):
-        page.paragraph("parallel calls are joined by ┌ └", label=f"{'legend':<{_LABEL}}", style="dim")
+        yield "not recognised", f"{counted(others, 'span')}, by scope: {_most(found.not_recognised)}"
 
 
 def _most(counts: Mapping[str, int]) -> str:
