@@ -264,7 +264,7 @@ def stuck() -> Stuck:
 
 
 def test_beside_a_stuck_exporter_nothing_waits_for_ever(
-    make_rig: MakeRig, stuck: Stuck, monkeypatch: pytest.MonkeyPatch
+    make_rig: MakeRig, stuck: Stuck, monkeypatch: pytest.MonkeyPatch, warnings_logged: Logged
 ) -> None:
     monkeypatch.setattr(span_pipeline, "LOCK_TIMEOUT", 0.05)
     rig = make_rig(inner=stuck)
@@ -282,6 +282,8 @@ def test_beside_a_stuck_exporter_nothing_waits_for_ever(
     assert rig.counted("goldspan.spans.dropped") == {"export_timeout": 1}
     assert stuck.calls[-1] == "export"
     assert "shutdown" in stuck.calls
+    [warning] = warnings_logged()
+    assert "cannot be delivered to Stuck: an export has not ended for 0.05 s. They are dropped" in warning
 
 
 def test_shutdown_exports_everything_once_and_may_be_called_again(make_rig: MakeRig) -> None:

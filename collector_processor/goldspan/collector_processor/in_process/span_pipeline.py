@@ -135,6 +135,8 @@ class SpanPipeline:
             if locked:
                 return self._export(spans)
         self._telemetry.count(names.DROPPED_SPANS, len(spans), "failure" if locked else "export_timeout")
+        if not locked:
+            self._outage.failed(len(spans), f"an export has not ended for {LOCK_TIMEOUT:g} s")
         return SpanExportResult.FAILURE
 
     def root_started(self, span: ReadableSpan) -> None:
@@ -178,7 +180,13 @@ class SpanPipeline:
         """Refuse later spans, and count those that are still held as dropped. Waits for nothing."""
         self._closed = True
         self._timer.set(None)
-        self._telemetry.count(names.DROPPED_SPANS, len(self._held), "shutdown")
+        if self._held:
+            self._telemetry.count(names.DROPPED_SPANS, len(self._held), "shutdown")
+            _logger.warning(
+                "%d held spans are dropped: an export to %s did not end before the shutdown had to",
+                len(self._held),
+                self._target,
+            )
 
     @property
     def is_entered(self) -> bool:
