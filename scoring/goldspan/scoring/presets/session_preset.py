@@ -22,7 +22,7 @@ from goldspan.scoring.json_values import is_list, is_mapping
 from goldspan.scoring.metric_results import PresetResult
 from goldspan.scoring.presets.registry import Preset, find_preset
 from goldspan.scoring.results import SessionResult, TurnResult
-from goldspan.scoring.sessions import Session, ToolCall, Turn, as_one_turn
+from goldspan.scoring.sessions import JsonValue, Session, ToolCall, Turn, as_one_turn
 from goldspan.scoring.verdict import Label, Reason, Verdict
 
 # Tool definitions that a trace holds, in the form BFCL documents functions.
@@ -197,7 +197,8 @@ def _as_one(
 
 def _one_invocation(expected: object, actual: object) -> tuple[object, object]:
     """Return the calls of one invocation; two empty lists would be none."""
-    return (expected, actual) if expected or actual else ([[]], [[]])
+    without_calls: list[list[JsonValue]] = [[]]
+    return (expected, actual) if expected or actual else (without_calls, without_calls)
 
 
 def _expected(chosen: ChosenPreset, golden: Golden) -> object:
