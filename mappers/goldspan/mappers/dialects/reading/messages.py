@@ -22,6 +22,8 @@ _ROLES = {"human": "user", "ai": "assistant", "model": "assistant", "developer":
 _REQUEST_MARKS = ("tool_call", "toolUse", "tool_use", "function_call", "functionCall", "tool-call", "toolName")
 _OPENING = re.compile(r'\[\s*(\{"\w+")')
 """How the first message begins; one writer begins them all alike."""
+_LONGEST_COUNTED = 1 << 20
+"""Characters of a history whose user messages are counted: it is parsed once for each turn."""
 _decode = json.JSONDecoder().raw_decode
 
 
@@ -65,8 +67,7 @@ def end_of_input(messages: object) -> InputEnd:
     user_text = NO_CONTENT
     answered: dict[str, bool] = {}
     latest = 0
-    newest = newest_first(messages)
-    for message in newest:
+    for message in newest_first(messages):
         role = role_of(message)
         if role == "assistant":
             break
@@ -81,16 +82,19 @@ def end_of_input(messages: object) -> InputEnd:
             user_text = _captured(text_of(message))
         latest += role == "user" and not answers
     counts = None
-    if new_user_message and getattr(messages, "whole", True):
-        earlier = sum(is_user_message(message) for message in newest)
-        counts = UserMessages(earlier, earlier + latest)
+    if new_user_message and getattr(messages, "whole", True) and not _is_too_long(messages):
+        total = sum(map(is_user_message, _messages(messages)))
+        counts = UserMessages(total - latest, total) if total >= latest else None
     return InputEnd(new_user_message, answered or None, user_text, counts)
+
+
+def _is_too_long(messages: object) -> bool:
+    return isinstance(messages, str) and len(messages) > _LONGEST_COUNTED
 
 
 def is_user_message(message: Mapping[str, Any]) -> bool:
     """Return whether a user wrote this message, and not a tool in the user's name."""
-    role = role_of(message)
-    return role == "user" and not any(True for _ in answers_in(message, role))
+    return role_of(message) == "user" and not any(True for _ in answers_in(message, "user"))
 
 
 def last_user_text(messages: object) -> Content:
