@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import json
 import resource
@@ -9,6 +10,7 @@ import socket
 import time
 import zlib
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import grpc
@@ -17,8 +19,10 @@ import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gateway_rig import Gateway, body_of, gateway, one_span, post, raw, read_all, status
+from gateway_rig import LOOPBACK, Gateway, body_of, event_loop, gateway, one_span, post, raw, read_all, status
 from goldspan.collector_processor.gateway.interfaces import Busy
+from goldspan.collector_processor.gateway.receive.http_receiver import send_response
+from goldspan.collector_processor.gateway.receive.http_server import HttpServer
 from goldspan.collector_processor.gateway.receive.limits import Limits
 
 MEBIBYTE = 1 << 20
@@ -359,6 +363,143 @@ def test_a_tenant_named_like_a_path_stays_a_header(running: Gateway) -> None:
 def test_a_tenant_that_cannot_be_forwarded_is_refused(running: Gateway) -> None:
     content = post(SPAN, **BEARER, x_tenant="?").replace(b"x-tenant: ?", b"x-tenant: \xfc")
     assert status(raw(running.http_port, content)) == 400
+
+
+@pytest.mark.parametrize(
+    "path", ["/v1%2ftraces", "/v1%2Ftraces", "/%761/traces", "/v1/traces%2f", "/v1/traces/", "/v1//traces"]
+)
+def test_a_path_is_compared_as_it_was_sent(running: Gateway, path: str) -> None:
+    assert status(raw(running.http_port, post(SPAN, path, **BEARER))) == 404
+
+
+def test_absolute_targets_and_queries_are_served(running: Gateway) -> None:
+    for path in ("http://gateway.example:4318/v1/traces", "/v1/traces?a=b"):
+        assert status(raw(running.http_port, post(SPAN, path, **BEARER))) == 200
+
+
+@pytest.mark.parametrize("trailer", [f"authorization: Bearer {TOKEN}", "x-tenant: other", "content-encoding: gzip"])
+def test_trailers_are_no_headers(running: Gateway, trailer: str) -> None:
+    head = post(b"", transfer_encoding="chunked", **({} if "Bearer" in trailer else BEARER))
+    head = head.replace(b"content-length: 0\r\n", b"")
+    chunked = b"%x\r\n%b\r\n0\r\n%b\r\n\r\n" % (len(SPAN), SPAN, trailer.encode())
+    assert status(raw(running.http_port, head + chunked)) == (401 if "Bearer" in trailer else 200)
+    assert [one.headers for one in running.intake.requests] == ([] if "Bearer" in trailer else [()])
+
+
+def test_trailers_without_end_are_cut_off(running: Gateway) -> None:
+    head = post(b"", transfer_encoding="chunked", **BEARER).replace(b"content-length: 0\r\n", b"")
+    for endless in (b"0\r\nx: ", b"1;x="):
+        with socket.create_connection(("127.0.0.1", running.http_port), timeout=10) as connection:
+            connection.sendall(head + endless)
+            sent = 0
+            with suppress(BrokenPipeError, ConnectionResetError):
+                while sent < 64 * MEBIBYTE:
+                    connection.sendall(b"y" * 10_000)
+                    sent += 10_000
+            assert sent < 32 * MEBIBYTE
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "content-length: {n}\r\ncontent-length: {n}",
+        "content-length: {n}\r\ncontent-length: 1",
+        "content-length: {n}, {n}",
+        "content-length: +{n}",
+        "content-length : {n}",
+        "content-length: {n}\r\ntransfer-encoding: chunked",
+        "transfer-encoding: chunked\r\ncontent-length: {n}",
+        "transfer-encoding: gzip, chunked",
+        "transfer-encoding: chunked\r\ntransfer-encoding: chunked",
+        "transfer-encoding: identity",
+        "transfer-encoding: xchunked",
+        "x-folded: a\r\n b\r\ncontent-length: {n}",
+        "host: other\r\ncontent-length: {n}",
+        "content-length: {n}\n",
+    ],
+)
+def test_requests_that_two_servers_may_read_differently_are_refused(running: Gateway, lines: str) -> None:
+    head = f"POST /v1/traces HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {TOKEN}\r\n"
+    head += "content-type: application/x-protobuf\r\n" + lines.format(n=len(SPAN)) + "\r\n\r\n"
+    assert status(raw(running.http_port, head.encode() + SPAN)) == 400
+    assert running.intake.requests == []
+
+
+@pytest.mark.parametrize(("version", "code"), [("1.0", 200), ("2.0", 400), ("0.9", 400)])
+def test_only_versions_1_are_spoken(running: Gateway, version: str, code: int) -> None:
+    content = post(SPAN, **BEARER).replace(b"HTTP/1.1", f"HTTP/{version}".encode())
+    assert status(raw(running.http_port, content)) == code
+
+
+def test_chunks_are_of_version_1_1(running: Gateway) -> None:
+    content = post(b"0\r\n\r\n", transfer_encoding="chunked", **BEARER).replace(b"content-length: 5\r\n", b"")
+    assert status(raw(running.http_port, content.replace(b"HTTP/1.1", b"HTTP/1.0"))) == 400
+
+
+# Requests one after another
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000, 1 << 20])
+def test_pipelined_requests_are_answered_in_order_however_they_arrive(running: Gateway, size: int) -> None:
+    chunked = post(b"", transfer_encoding="chunked", close=False, **BEARER).replace(b"content-length: 0\r\n", b"")
+    kinds = [
+        (200, post(SPAN, close=False, **BEARER)),
+        (400, post(b"\xff\r\n\r\n", close=False, **BEARER)),
+        (200, chunked + b"%x\r\n%b\r\n0\r\nx-y: z\r\n\r\n" % (len(SPAN), SPAN)),
+    ]
+    wanted = kinds * 10 + [(200, post(SPAN, **BEARER))]
+    content = b"".join(request for _, request in wanted)
+    with socket.create_connection(("127.0.0.1", running.http_port), timeout=10) as connection:
+        for at in range(0, len(content), size):
+            connection.sendall(content[at : at + size])
+        connection.shutdown(socket.SHUT_WR)
+        answers = read_all(connection)
+    assert [int(one[:3]) for one in answers.split(b"HTTP/1.1 ")[1:]] == [code for code, _ in wanted]
+
+
+def test_what_a_client_pipelines_and_does_not_read_is_bounded(running: Gateway) -> None:
+    """Requests are parsed one at a time, so the memory stays that of the bytes; then the client is cut off."""
+    request = b"GET /v1/traces?x HTTP/1.1\r\n\r\n"
+    good = post(SPAN, close=False, **BEARER)
+    running.intake.open.clear()
+    before = peak_mebibytes()
+    crowd = [socket.create_connection(("127.0.0.1", running.http_port), timeout=10) for _ in range(8)]
+    for one in crowd:
+        one.setblocking(False)
+        with suppress(BlockingIOError, ConnectionError):
+            one.send(good)
+            for _ in range(100):
+                one.send(request * 10_000)
+    time.sleep(0.3)
+    assert peak_mebibytes() - before < 64
+    running.intake.open.set()
+    for one in crowd:
+        one.close()
+
+
+@pytest.mark.parametrize(("pause", "cut_off"), [(None, True), (0.1, False)])
+def test_a_client_that_does_not_read_is_cut_off_and_a_slow_one_is_not(pause: float | None, cut_off: bool) -> None:
+    size = 2 * MEBIBYTE
+
+    async def large_page(_scope: Any, _receive: Any, send: Any) -> None:
+        await send_response(send, 200, [("content-length", str(size))], bytes(size))
+
+    with event_loop() as loop:
+        server = HttpServer(large_page, LOOPBACK, LIMITS)
+        asyncio.run_coroutine_threadsafe(server.start(), loop).result(10)
+        with socket.create_connection(("127.0.0.1", server.port), timeout=10) as connection:
+            connection.sendall(b"GET / HTTP/1.1\r\nconnection: close\r\n\r\n")
+            until = time.monotonic() + 20
+            while server.closed_by_limits == 0 and pause is None and time.monotonic() < until:
+                time.sleep(0.05)
+            received = 0
+            with suppress(ConnectionResetError):
+                while part := connection.recv(1 << 17):
+                    received += len(part)
+                    time.sleep(pause or 0)
+        assert server.closed_by_limits == cut_off
+        assert (received < size) == cut_off
+        asyncio.run_coroutine_threadsafe(server.stop(1), loop).result(10)
 
 
 def test_other_methods_are_refused(running: Gateway) -> None:

@@ -133,6 +133,40 @@ def test_an_expired_server_is_noticed_by_its_clients(certificates: Certificates,
         assert over_http(running, ssl.create_default_context(cafile=certificates.ca)) == 0
 
 
+@pytest.mark.parametrize("damaged", [0, 1])
+def test_a_new_pair_is_used_as_it_was_read_whatever_happens_to_its_files(
+    certificates: Certificates, damaged: int
+) -> None:
+    files = certificates.issue(f"renewed-{damaged}", "127.0.0.1")
+    trusting = ssl.create_default_context(cafile=certificates.ca)
+    trusting.set_alpn_protocols(["h2", "http/1.1"])
+
+    def serials() -> set[str]:
+        found: set[str] = set()
+        for port in (running.http_port, running.grpc_port):
+            with (
+                socket.create_connection(("127.0.0.1", port), timeout=10) as plain,
+                trusting.wrap_socket(plain, server_hostname="127.0.0.1") as secure,
+            ):
+                found.add(str((secure.getpeercert() or {})["serialNumber"]))
+        return found
+
+    with gateway(tls=ServerTls(certificate=files[0], key=files[1])) as running:
+        before = serials()
+        certificates.issue(f"renewed-{damaged}", "127.0.0.1")
+        use = [running.http.reload_certificate(), running.grpc.reload_certificate()]
+        files[damaged].write_text("damaged")
+        for one in use:
+            one()
+        after = serials()
+        assert len(before) == len(after) == 1
+        assert before != after
+        for door in (running.http, running.grpc):
+            with pytest.raises(SettingsError):
+                door.reload_certificate()
+        assert serials() == after
+
+
 @pytest.mark.parametrize("tls", [ServerTls, ClientTls])
 def test_files_that_do_not_fit_are_named_at_the_start(
     certificates: Certificates, tls: type[ServerTls | ClientTls]

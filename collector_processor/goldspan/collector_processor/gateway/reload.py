@@ -60,8 +60,13 @@ class GoldenFiles:
 class FileReloader:
     """Reloads files when one of them has changed, or when it is asked to."""
 
-    def __init__(self, paths: Iterable[Path], load: Callable[[], bool]) -> None:
-        """Call `load` to read these files and folders; it returns whether they could be used."""
+    def __init__(self, paths: Iterable[Path], load: Callable[[], bool], *, retry: bool = False) -> None:
+        """Call `load` to read these files and folders; it returns whether they could be used.
+
+        With `retry`, files that could not be used are read again at each check: perhaps one was not replaced yet.
+        """
+        self._retry = retry
+        self._refused = False
         self._paths = tuple(paths)
         self._load = load
         self._seen = fingerprint(self._paths)
@@ -69,7 +74,7 @@ class FileReloader:
 
     def check(self) -> None:
         """Reload if a file has changed since the last time."""
-        if fingerprint(self._paths) != self._seen:
+        if fingerprint(self._paths) != self._seen or (self._retry and self._refused):
             self.reload()
 
     def reload(self) -> bool:
@@ -77,7 +82,9 @@ class FileReloader:
         with self._lock:
             # Taken before reading, so that a change during reading is noticed by the next check.
             self._seen = fingerprint(self._paths)
-            return self._load()
+            loaded = self._load()
+            self._refused = not loaded
+            return loaded
 
 
 class GoldenReloader(FileReloader):

@@ -80,7 +80,8 @@ class GatewayServer:
         self._golden_reloader = GoldenReloader(
             files, self._pipeline.reload_goldens, loaded_at=time.time(), now=time.time
         )
-        self._credential_reloader = FileReloader(credential_files(settings), self._reload_credentials)
+        self._refused_credentials = ""
+        self._credential_reloader = FileReloader(credential_files(settings), self._reload_credentials, retry=True)
         self._file_watch = FileWatch(settings.watch_files, check=self._check_files, reload=self._reload_files)
         self._handler = RequestHandler(
             self._pipeline,
@@ -207,8 +208,11 @@ class GatewayServer:
         try:
             self._use_new_credentials()
         except SettingsError as error:
-            _logger.warning("secrets or certificates refused, the loaded ones stay in use: %s", error)
+            if str(error) != self._refused_credentials:
+                _logger.warning("secrets or certificates refused, the loaded ones stay in use: %s", error)
+            self._refused_credentials = str(error)
             return False
+        self._refused_credentials = ""
         _logger.info("secrets and certificates reloaded")
         return True
 

@@ -12,6 +12,8 @@ from pydantic import model_validator
 from goldspan.collector_processor.gateway.settings.field_types import Section
 from goldspan.scoring.errors import SettingsError
 
+_ATTEMPTS = 3
+
 
 @dataclass(frozen=True, slots=True)
 class Pem:
@@ -34,25 +36,33 @@ class ServerTls(Section):
 
     def context(self) -> ssl.SSLContext:
         """Make the context of an HTTP server. Raises SettingsError."""
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.minimum_version = ssl.TLSVersion.TLSv1_2
-        self.load_into(context)
-        return context
-
-    def load_into(self, context: ssl.SSLContext) -> None:
-        """Read the files into a context. Raises SettingsError."""
-        _check(self.certificate, self.key, self.client_ca)
-        try:
-            context.load_cert_chain(self.certificate, self.key)
-            if self.client_ca is not None:
-                context.load_verify_locations(self.client_ca)
-                context.verify_mode = ssl.CERT_REQUIRED
-        except (OSError, ssl.SSLError) as error:
-            raise SettingsError(f"TLS: {self.certificate}, {self.key}, {self.client_ca}: {error}") from None
+        return self._load()[0]
 
     def pem(self) -> Pem:
         """Read the files for a gRPC server. Raises SettingsError."""
-        self.context()  # gRPC does not report a key that does not match its certificate
+        return self._load()[1]  # gRPC does not report a key that does not match its certificate
+
+    def _load(self) -> tuple[ssl.SSLContext, Pem]:
+        """Return the files as a context and as bytes, both of the same content, in which key and certificate match.
+
+        Whoever renews a certificate replaces one file after the other, perhaps while they are read.
+        """
+        for _ in range(_ATTEMPTS):
+            pem = self._read_files()
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.minimum_version = ssl.TLSVersion.TLSv1_2
+            try:
+                context.load_cert_chain(self.certificate, self.key)
+                if self.client_ca is not None:
+                    context.load_verify_locations(self.client_ca)
+                    context.verify_mode = ssl.CERT_REQUIRED
+            except (OSError, ssl.SSLError) as error:
+                raise SettingsError(f"TLS: {self.certificate}, {self.key}, {self.client_ca}: {error}") from None
+            if self._read_files() == pem:
+                return context, pem
+        raise SettingsError(f"TLS: {self.certificate}, {self.key}, {self.client_ca}: they change while they are read")
+
+    def _read_files(self) -> Pem:
         return Pem(_read(self.client_ca), _read(self.key), _read(self.certificate))
 
 

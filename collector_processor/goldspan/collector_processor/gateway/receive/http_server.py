@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
+import ssl
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from enum import Enum, auto
@@ -76,6 +77,9 @@ class HttpServer:
         self._state = ServerState()
         self._connections = _Connections(limits)
         self._context = None if tls is None else tls.context()
+        self._newest_context = self._context
+        if self._context is not None:
+            self._context.sni_callback = self._use_newest_context
         self._server: asyncio.Server | None = None
         self._sweeping: asyncio.Task[None] | None = None
         self.port = 0
@@ -103,12 +107,17 @@ class HttpServer:
 
     def reload_certificate(self) -> Callable[[], None]:
         """Read the certificate again. The returned function puts it to use. Raises SettingsError."""
-        if self._tls is None or self._context is None:
-            return lambda: None
-        self._tls.context()
-        tls, context = self._tls, self._context
-        # New handshakes use it. A client CA that is no longer named stays trusted until the next start.
-        return lambda: tls.load_into(context)
+        context = None if self._tls is None else self._tls.context()
+
+        def use() -> None:
+            self._newest_context = context
+
+        return use
+
+    def _use_newest_context(self, handshake: ssl.SSLObject, _name: str | None, _context: ssl.SSLContext) -> None:
+        """Use the certificate that was read last. Called at each handshake, with or without a server name."""
+        if self._newest_context is not None:
+            handshake.context = self._newest_context
 
     async def stop(self, grace_seconds: float) -> None:
         """Accept no new connections, let requests in progress end, and close idle connections."""
@@ -179,7 +188,7 @@ class _Connections:
             self._idle[connection] = None
 
     def close_overdue(self, now: float) -> None:
-        for connection in [one for one in self._all if min(one.deadline, one.write_deadline) < now]:
+        for connection in [one for one in self._all if one.is_overdue(now)]:
             self.closed_by_limits += 1
             connection.abort()
 
@@ -222,6 +231,8 @@ class _GuardedProtocol(HttpToolsProtocol):
         self._last_header_bytes = b""
         self._body_left: int | None = None
         """Bytes of the body to come; None: it is chunked."""
+        self._unread = 0
+        """Bytes of responses that the client had not read when its deadline was set."""
         self._ended = False
         """Whether the client has closed its side."""
         self.deadline = float("inf")
@@ -257,7 +268,15 @@ class _GuardedProtocol(HttpToolsProtocol):
 
     def pause_writing(self) -> None:
         super().pause_writing()
+        self._unread = self.transport.get_write_buffer_size()
         self.write_deadline = self.loop.time() + self._connections.limits.read_timeout
+
+    def is_overdue(self, now: float) -> bool:
+        """Tell whether a deadline has passed. A client that reads some of a response gets a new one for the rest."""
+        if self.write_deadline < now and (unread := self.transport.get_write_buffer_size()) < self._unread:
+            self._unread = unread
+            self.write_deadline = now + self._connections.limits.read_timeout
+        return min(self.deadline, self.write_deadline) < now
 
     def resume_writing(self) -> None:
         super().resume_writing()
@@ -300,7 +319,8 @@ class _GuardedProtocol(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
-        if self._reading is _State.RESPONDING:
+        # The last part of a chunked body may have held requests too: uvicorn responds to them one by one.
+        if self._reading is _State.RESPONDING and self.cycle.response_complete:
             self._enter(_State.IDLE)
             self._parse()
 
