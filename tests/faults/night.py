@@ -279,8 +279,7 @@ class Night:
         wanted, said = expected()
         if items_in(self._arrived()).keys() >= wanted and self._said() == said:
             return
-        told = self._told_delivered
-        if told and not items_in(self._arrived()).keys() >= wanted:
+        if self._told_delivered and not self._is_excused and not items_in(self._arrived()).keys() >= wanted:
             self._result.findings.append("it said that everything was delivered")
         self._start(None)
         self._wait(lambda: items_in(self._arrived()).keys() >= wanted and self._said() == said, 6.0)
@@ -299,7 +298,7 @@ class Night:
         letters = list((self._folder / "dead-letters").glob("*.pb"))
         if not letters and not arrived[REFUSED]:
             result.findings.append("the refused request is neither a dead letter nor was it sent again")
-        if _tells_of_damage(result.log) and any(fault.kind in DAMAGE for fault in self._faults.values()):
+        if self._is_excused:
             result.set_aside, result.lost = len(result.lost), set()
             said = self._said()
         if result.lost:
@@ -353,6 +352,14 @@ class Night:
             result.findings.append(gateway.outcome)
         gateway.dead.clear()
         gateway.log.clear()
+
+    @property
+    def _is_excused(self) -> bool:
+        """Whether what was read was damaged, and the log says so."""
+        damaged = any(fault.kind in DAMAGE for fault in self._faults.values())
+        return damaged and any(
+            one["level"] == "warning" and DAMAGE_WORDS.search(one["message"]) for one in self._result.log
+        )
 
     @property
     def _told_delivered(self) -> bool:
@@ -453,10 +460,6 @@ class _NeverError(Exception):
 
 def _items(part: Iterable[Sent]) -> set[str]:
     return set(items_in((one.request.signal, one.request.body) for one in part))
-
-
-def _tells_of_damage(log: Iterable[dict[str, Any]]) -> bool:
-    return any(one["level"] == "warning" and DAMAGE_WORDS.search(one["message"]) for one in log)
 
 
 def _difference(mine: Said, said: Said) -> str:
