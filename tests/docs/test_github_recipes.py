@@ -39,7 +39,7 @@ class Runner:
     cache: Path
     environment: dict[str, str]
     summary: str = ""
-    artifacts: dict[str, str] = field(default_factory=dict)
+    artifacts: dict[str, str] = field(default_factory=dict[str, str])
     output: str = ""
 
     def run(self, page: str, *, ref: str = "refs/pull/1/merge") -> bool:

@@ -38,7 +38,7 @@ CASES: dict[str, tuple[tuple[ToolCall, ...], str]] = {
 }
 
 
-@pytest.fixture(params=CASES, ids=CASES.keys())
+@pytest.fixture(params=CASES, ids=list(CASES))
 def told(request: pytest.FixtureRequest) -> tuple[Report, str]:
     calls, first = CASES[request.param]
     session = Session("s-1", (Turn((RIGHT,), start=1), Turn(calls, start=2)))

@@ -46,7 +46,7 @@ _GOLDENS = "GOLDSPAN_GOLDENS"
 _FILE_EXPORTER = "goldspan_file"
 _VARIABLE = re.compile(r"[A-Z][A-Z0-9]+(?:_[A-Z0-9]+)+")
 _GOLDEN_SET = re.compile(r"^[\"']?golden_set[\"']?\s*:", re.MULTILINE)
-_WRITERS = {
+WRITERS = {
     "agent-framework": "otel_genai",
     "autogen-core": "autogen",
     "google-adk": "google_adk",
@@ -386,7 +386,7 @@ def _instrumentations(diagnosis: Diagnosis, environ: Mapping[str, str]) -> None:
     found: dict[str, str] = {}
     for one in distributions():
         name = (one.name or "").lower().replace("_", "-")
-        dialect = _WRITERS.get(name)
+        dialect = WRITERS.get(name)
         if dialect is None and name.startswith("openinference-instrumentation-"):
             dialect = "openinference"
         if dialect is not None:
