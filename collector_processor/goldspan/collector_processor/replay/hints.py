@@ -43,7 +43,10 @@ HELP: dict[Reason, str] = {
         "`goldspan inspect` lists the session ids in the traces; a golden needs exactly the same id."
     ),
     Reason.AMBIGUOUS_GOLDEN: "Give the session a golden with its exact id, or make one of the patterns narrower.",
-    Reason.SESSION_AMBIGUOUS: NAME_THE_SESSION,
+    Reason.SESSION_AMBIGUOUS: (
+        "Pass the spans of every process that serves the session. Record messages, or give the golden's turns their "
+        "`user` text; if every turn is here, set `turn_join: index`. Of several session ids at one place, name one."
+    ),
     Reason.SAMPLED_OUT: "Sample every trace while goldens are scored: OTEL_TRACES_SAMPLER=always_on.",
     Reason.INPUT_MISSING: (
         "With `turn_join: key` a golden turn is found by its `user` text only: have messages recorded, or join turns "
