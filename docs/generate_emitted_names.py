@@ -39,6 +39,22 @@ def page() -> str:
             "",
             *_attributes(names.TURN),
             "",
+            "## Metrics that need no golden",
+            "",
+            "They judge calls too. A call's span has `score`, `label`, `reason` and `revision` under the metric's name, and",
+            "the arguments that lower its score, by place (`items[0].id`):",
+            "",
+            "| attribute | type | meaning |",
+            "|---|---|---|",
+            *(
+                f"| `{key.of(metric)}` | {key.type} | {key.meaning} |"
+                for metric, key in names.FAILED_ARGUMENTS_OF.items()
+            ),
+            f"| `METRIC.{names.FAILED.name}` | {names.FAILED.type} | {names.FAILED.meaning} |",
+            "",
+            f"The counter `METRIC.{names.FAILED_ARGUMENTS.name}` counts them by tool, argument and",
+            f"`METRIC.{names.FINDING.name}`: {names.FINDING.meaning}.",
+            "",
             f"## Event `{names.EVALUATION_RESULT}`",
             "",
             "A log record in the context of the evaluated span: the call's, the turn's root, or for a session the last",

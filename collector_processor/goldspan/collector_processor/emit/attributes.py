@@ -125,7 +125,7 @@ def _call(evaluation: Evaluation, call: CallResult) -> Attributes:
 
 
 def _failed(metric: str, call: MetricCall) -> Attributes:
-    key = names.FAILED_BY_METRIC.get(metric, names.FAILED)
+    key = names.FAILED_ARGUMENTS_OF.get(metric, names.FAILED)
     failed = dict.fromkeys(pointer_name(finding.path) or names.WHOLE_CALL for finding in call.failures)
     return {key.of(metric): tuple(failed)[: names.ARGUMENT_LIMIT]} if failed else {}
 

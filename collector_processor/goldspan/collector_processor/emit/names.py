@@ -90,6 +90,10 @@ MISSING_ARGUMENTS = Attribute("missing_arguments", "string[]", "Names of expecte
 EXTRA_ARGUMENTS = Attribute("extra_arguments", "string[]", "Names of arguments that were not expected")
 UNEXPECTED = Attribute("unexpected", "boolean", "Whether the call is aligned with no expected call")
 
+CALL_VERDICT = (SCORE, LABEL, REASON, GOLDEN, GOLDEN_SET, PRESET, REVISION)
+CALL = (*CALL_VERDICT, EXPECTED_CALL, MISMATCHED_ARGUMENTS, MISSING_ARGUMENTS, EXTRA_ARGUMENTS, UNEXPECTED)
+
+# Attributes of a call that a metric without golden judged, beside those of `CALL_VERDICT`.
 
 ARGUMENT_LIMIT = 20
 """A list of a call names so many different arguments."""
@@ -104,20 +108,7 @@ INVALID = Attribute(
 )
 WHOLE_CALL = "(call)"
 """In the place of an argument, where a finding is about the call as a whole."""
-FAILED_BY_METRIC = {"tool_parameter_grounding": UNGROUNDED, "tool_parameter_schema": INVALID}
-
-CALL_VERDICT = (SCORE, LABEL, REASON, GOLDEN, GOLDEN_SET, PRESET, REVISION)
-CALL = (
-    *CALL_VERDICT,
-    EXPECTED_CALL,
-    MISMATCHED_ARGUMENTS,
-    MISSING_ARGUMENTS,
-    EXTRA_ARGUMENTS,
-    UNEXPECTED,
-    FAILED,
-    UNGROUNDED,
-    INVALID,
-)
+FAILED_ARGUMENTS_OF = {"tool_parameter_grounding": UNGROUNDED, "tool_parameter_schema": INVALID}
 
 # Attributes of a turn, on its root. A tool's span may be the root of a turn, so calls and turns share no key.
 
@@ -246,7 +237,9 @@ FAILED_ARGUMENTS = Instrument(
 MISSING = Instrument("missing", "counter", "{call}", "Expected calls that were not made", _POINT)
 UNEXPECTED_CALLS = Instrument("unexpected", "counter", "{call}", "Calls that are aligned with no expected call", _POINT)
 
-METRICS = (SCORES, NOT_EVALUATED, ARGUMENT_MISMATCHES, FAILED_ARGUMENTS, MISSING, UNEXPECTED_CALLS)
+METRICS = (SCORES, NOT_EVALUATED, ARGUMENT_MISMATCHES, MISSING, UNEXPECTED_CALLS)
+METRICS_WITHOUT_GOLDEN = (FAILED_ARGUMENTS,)
+"""Of metrics that need no golden, beside `SCORES` and `NOT_EVALUATED`."""
 
 # Metrics about goldspan itself.
 
@@ -280,7 +273,9 @@ FAILURES = _self_counter(
 
 SELF = (HELD_SPANS, HELD_BYTES, RELEASED_EARLY, DROPPED_SPANS, PROBLEMS, FAILURES)
 
-_OWN = frozenset(one.name for one in (*CALL, *TURN, *EVENT, *SESSION, *METRICS))
+_OWN = frozenset(
+    one.name for one in (*CALL, *TURN, *EVENT, *SESSION, *METRICS, *METRICS_WITHOUT_GOLDEN, FAILED, UNGROUNDED, INVALID)
+)
 
 
 def is_own(name: str, metrics: Collection[str]) -> bool:
