@@ -7,12 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
+from importlib import import_module
 from importlib.util import find_spec
 from types import MappingProxyType
+from typing import Any, cast
 
 from goldspan.scoring.grounding.words import FILLERS, normalised, words_of
 
 Name = tuple[str, ...]
+_SHORT = 3
+"""Words of currencies up to this length, such as `us`, name none alone."""
 
 
 def _name(text: str) -> Name:
@@ -23,43 +27,51 @@ def _name(text: str) -> Name:
 def _table() -> Mapping[str, frozenset[Name]]:
     """Return names by code, and codes and other names by name, as words."""
     names: dict[str, set[Name]] = {}
-
-    def alike(texts: Iterable[str | None]) -> None:
-        given = [text for text in texts if text]
-        for text in given:
-            names.setdefault(" ".join(_name(text)), set()).update(_name(other) for other in given if other != text)
-
-    if find_spec("pycountry"):
-        import pycountry  # noqa: PLC0415 - optional, and slow to load
-
-        for country in pycountry.countries:
-            alike(
-                (country.alpha_2, country.alpha_3, country.name, getattr(country, "common_name", None),
-                 getattr(country, "official_name", None))
-            )  # fmt: skip
-        for currency in pycountry.currencies:
-            alike((currency.alpha_3, currency.name))
-            words = _name(currency.name)
-            names.setdefault(" ".join(_name(currency.alpha_3)), set()).update(
-                (word,) for word in words if len(word) > 3
+    for alike in _records():
+        for text in filter(None, alike):
+            names.setdefault(" ".join(_name(text)), set()).update(
+                _name(other) for other in alike if other and other != text
             )
-        for language in pycountry.languages:
-            if (short := getattr(language, "alpha_2", None)) is not None:
-                alike((short, language.alpha_3, language.name))
-        for region in pycountry.subdivisions.get(country_code="US"):  # type: ignore[no-untyped-call]
-            alike((region.code.removeprefix("US-"), region.name))
-    if find_spec("airportsdata"):
-        import airportsdata  # noqa: PLC0415 - optional, and slow to load
-
-        for airport in airportsdata.load("IATA").values():
-            code = " ".join(_name(airport["iata"]))
-            city = _name(airport["city"])
-            names.setdefault(code, set()).update((city, _name(airport["name"])))
-            if city:
-                for region in (airport["subd"], airport["country"]):
-                    names.setdefault(" ".join(_name(region)), set()).add(city)
-                names.setdefault(" ".join(city), set()).add((code,))
+    for code, name in _currencies():
+        names.setdefault(" ".join(_name(code)), set()).update((word,) for word in _name(name) if len(word) > _SHORT)
+    for airport in _airports():
+        code, city = " ".join(_name(airport["iata"])), _name(airport["city"])
+        names.setdefault(code, set()).update((city, _name(airport["name"])))
+        if city:
+            for region in (airport["subd"], airport["country"]):
+                names.setdefault(" ".join(_name(region)), set()).add(city)
+            names.setdefault(" ".join(city), set()).add((code,))
     return MappingProxyType({code: frozenset(found - {()}) for code, found in names.items()})
+
+
+def _records() -> Iterator[tuple[str | None, ...]]:
+    """Yield the codes and names of each country, currency, language and state of the US."""
+    if find_spec("pycountry") is None:
+        return
+    pycountry: Any = import_module("pycountry")  # optional, and slow to load
+    for country in pycountry.countries:
+        more = (getattr(country, "common_name", None), getattr(country, "official_name", None))
+        yield (country.alpha_2, country.alpha_3, country.name, *more)
+    for language in pycountry.languages:
+        if (short := getattr(language, "alpha_2", None)) is not None:
+            yield (short, language.alpha_3, language.name)
+    for region in pycountry.subdivisions.get(country_code="US"):
+        yield (region.code.removeprefix("US-"), region.name)
+    yield from _currencies()
+
+
+def _currencies() -> Iterator[tuple[str, str]]:
+    if find_spec("pycountry") is not None:
+        pycountry: Any = import_module("pycountry")
+        for currency in pycountry.currencies:
+            yield currency.alpha_3, currency.name
+
+
+def _airports() -> Iterable[Mapping[str, str]]:
+    if find_spec("airportsdata") is None:
+        return ()
+    airportsdata: Any = import_module("airportsdata")  # optional, and slow to load
+    return cast("Iterable[Mapping[str, str]]", airportsdata.load("IATA").values())
 
 
 def names_of(value: str) -> Iterator[Name]:

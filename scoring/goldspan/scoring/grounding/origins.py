@@ -19,6 +19,7 @@ from goldspan.scoring.grounding.conversation import Conversation
 from goldspan.scoring.grounding.dates import Day, days_of, relative_reason, times_of
 from goldspan.scoring.grounding.quantities import ABBREVIATIONS, as_number, computed, converted, quantities_of, same
 from goldspan.scoring.grounding.words import FILLERS, camel_words, normalised, stem, words_of
+from goldspan.scoring.json_values import is_mapping, is_sequence, pointer_to
 
 _PROSE_WORDS = 7
 """A text of at least so many words is prose: only the identifiers and numbers in it are judged."""
@@ -119,23 +120,21 @@ def leaves(
 ) -> Iterator[Leaf]:
     """Yield the leaves of arguments, each with its JSON Pointer."""
     schema = schema or {}
-    if isinstance(arguments, Mapping) and arguments:
-        properties = schema.get("properties")
-        needed = schema.get("required")
+    if is_mapping(arguments) and arguments:
+        properties, needed = schema.get("properties"), schema.get("required")
         for name, value in arguments.items():
-            part = properties.get(name) if isinstance(properties, Mapping) else None
-            pointer = str(name).replace("~", "~0").replace("/", "~1")
+            part = properties.get(name) if is_mapping(properties) else None
             yield from leaves(
                 value,
-                part if isinstance(part, Mapping) else None,
-                f"{path}/{pointer}",
-                required=isinstance(needed, (list, tuple)) and name in needed,
+                part if is_mapping(part) else None,
+                f"{path}{pointer_to([str(name)])}",
+                required=is_sequence(needed) and name in needed,
             )
-    elif isinstance(arguments, (list, tuple)) and arguments:
+    elif is_sequence(arguments) and arguments:
         items = schema.get("items")
         inherited = {"description": schema["description"]} if "description" in schema else {}
-        part = {**inherited, **items} if isinstance(items, Mapping) else inherited
         for index, value in enumerate(arguments):
+            part = {**inherited, **items} if is_mapping(items) else inherited
             yield from leaves(value, part, f"{path}/{index}", required=required)
     else:
         yield Leaf(path, arguments, schema, required)
@@ -174,7 +173,7 @@ class OriginFinder:
         enum = schema.get("enum")
         description = schema.get("description")
         described = description if isinstance(description, str) else ""
-        if isinstance(enum, (list, tuple)) and any(_alike(leaf.value, one) for one in enum):
+        if is_sequence(enum) and any(_alike(leaf.value, one) for one in enum):
             if not leaf.required or "default" in schema or len(enum) == 1 or self._mentioned(text, described):
                 return Origin(Kind.SCHEMA, "enum")
             return Origin(Kind.NONE, "choice")
@@ -499,7 +498,8 @@ class OriginFinder:
                 return Origin(Kind.DERIVED, "day of a month", at)
         known = [found for day, _ in conversation.days(passages) if day.year and (found := day.whole()) is not None]
         said = conversation.said(passages)
-        for base in dict.fromkeys([*([self._clock] if self._clock else []), *known[:50]]):
+        bases = [self._clock, *known] if self._clock is not None else known
+        for base in dict.fromkeys(bases[:50]):
             if (reason := relative_reason(whole, base, said)) is not None:
                 return Origin(Kind.DERIVED, f"relative date: {reason}")
         if self._clock is None and not known:
