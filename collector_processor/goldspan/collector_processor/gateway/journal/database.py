@@ -18,6 +18,7 @@ from typing import Any
 
 from goldspan.collector_processor.gateway.compression import crc32
 from goldspan.collector_processor.gateway.journal.body_log import BodyGoneError
+from goldspan.collector_processor.gateway.journal.folder import write_private
 
 _FORMAT = 1
 """The version of the tables, in `pragma user_version`. Version 0 had no check sums."""
@@ -60,25 +61,18 @@ create table tombstones (tenant text, trace text, at real, spans blob, sum integ
 
 
 def with_sum(row: Row) -> Row:
-    """Return a row with its check sum, which covers all values but the last in its upper half, the last in the lower.
-
-    So the row of a request can be checked without its body.
-    """
-    return (*row, _head_sum(row[:-1]) << 32 | _sum(row[-1], 0))
+    """Return a row with its check sum."""
+    return (*row, _sum(row))
 
 
-def _head_sum(values: Row) -> int:
+def _sum(values: Row) -> int:
     check = 0
     for value in values:
-        check = _sum(value, check)
-    return check & 0x7FFFFFFF
+        check = crc32(value if isinstance(value, bytes) else repr(value).encode("utf-8", "surrogatepass"), check)
+    return check
 
 
-def _sum(value: object, check: int) -> int:
-    return crc32(value if isinstance(value, bytes) else repr(value).encode("utf-8", "surrogatepass"), check)
-
-
-def _is_whole(table: str, row: Row, *, body: bool = True) -> bool:
+def _is_whole(table: str, row: Row) -> bool:
     """Tell whether a row with its check sum is as it was written; one of version 0 has None for it."""
     *values, check = row
     kinds = [kind for _, kind in COLUMNS[table]]
@@ -86,11 +80,7 @@ def _is_whole(table: str, row: Row, *, body: bool = True) -> bool:
         return False
     if any(not _SMALLEST <= value <= _LARGEST for value in values if isinstance(value, int)):
         return False
-    if check is None:
-        return True
-    if type(check) is not int or check >> 32 != _head_sum(tuple(values[:-1])):
-        return False
-    return not body or check & 0xFFFFFFFF == _sum(values[-1], 0)
+    return check is None or check == _sum(tuple(values))
 
 
 class Database:
@@ -105,10 +95,14 @@ class Database:
         self._full_sync = full_sync
         self._checkpoint_pages = max(16, checkpoint_bytes // _PAGE)
         self._connection: sqlite3.Connection | None = None
+        self._log = b""
+        """The log of transactions before SQLite opened it: it deletes what it does not recognise."""
         self.size = 0
         """Bytes of all files of the database, as of the last transaction."""
         self.is_new = False
         """There was no database, or an empty one."""
+        self.lost_requests = False
+        """Requests that waited to be delivered were damaged."""
         self._opened()
 
     def close(self) -> None:
@@ -123,25 +117,23 @@ class Database:
 
         Rows that are not as they were written are set aside.
         """
-        names = [name for name, _ in COLUMNS[table]]
-        if table == "outgoing":
-            names[-1] = "length(body)"
-        query = f"select {', '.join(names)}, sum, rowid from {table} order by {order}"
+        query = f"select {_names(table)}, sum, rowid from {table} order by {order}"
         try:
-            rows = self._run(query).fetchall()
+            return self._read(table, query)
         except sqlite3.DatabaseError as error:
             self._recover_from(error)
-            rows = self._run(query).fetchall()
+            return self._read(table, query)
+
+    def _read(self, table: str, query: str) -> list[Row]:
         found: list[Row] = []
         damaged: list[int] = []
-        for row in rows:
-            *values, check, rowid = row
-            is_body_left_out = table == "outgoing" and type(values[-1]) is int
-            seen = (*values[:-1], b"") if is_body_left_out else tuple(values)
-            if _is_whole(table, (*seen, check), body=not is_body_left_out):
-                found.append(tuple(values))
+        for row in self._run(query):
+            if not _is_whole(table, row[:-1]):
+                damaged.append(row[-1])
+            elif table == "outgoing":
+                found.append((*row[:-3], len(row[-3])))
             else:
-                damaged.append(rowid)
+                found.append(row[:-2])
         self.set_aside(table, damaged)
         return found
 
@@ -196,6 +188,7 @@ class Database:
         """Move rows that cannot be read from a table to the file of rows that were set aside, and say so."""
         if not rowids:
             return
+        self.lost_requests |= table == "outgoing"
         kept = 0
         try:
             for rowid in rowids:
@@ -252,12 +245,16 @@ class Database:
         except sqlite3.OperationalError as error:
             raise OSError(f"{self.path} cannot be opened: {error}") from error
         except sqlite3.DatabaseError as error:
-            self._recover_from(error)
+            self._recover_from(error, self._log)
+        self._log = b""
         self._measure()
 
     def _connect(self) -> sqlite3.Connection:
         """Open the file as it is. Raises `sqlite3.DatabaseError` if it is damaged."""
         os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))  # SQLite's other files get the same mode
+        with contextlib.suppress(OSError):
+            self._part("-shm").unlink()  # of a version that shared the database
+        self._log = _content(self._part("-wal"))
         connection = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
         try:
             run = connection.execute
@@ -299,7 +296,7 @@ class Database:
             checkpoint = run("pragma wal_checkpoint(passive)").fetchone()
         except sqlite3.OperationalError:  # the disk is full
             checkpoint = None
-        if checkpoint is not None and _lost_transactions(self._part("-wal"), checkpoint[1]):
+        if checkpoint is not None and _lost_transactions(self._log, max(0, checkpoint[1])):
             raise sqlite3.DatabaseError("transactions in the log of the database are damaged")
         if version == 0 and tables == {"meta", *COLUMNS}:
             run("begin immediate")
@@ -317,14 +314,15 @@ class Database:
 
     # Damage.
 
-    def _recover_from(self, error: sqlite3.Error) -> None:
-        """Rename the damaged database, and copy what can be read of it into a new one."""
+    def _recover_from(self, error: sqlite3.Error, log: bytes = b"") -> None:
+        """Rename the damaged database, and copy what can be read of it, and of its log, into a new one."""
         if isinstance(error, sqlite3.OperationalError):
             raise OSError(f"the journal's database cannot be read: {error}") from error
+        log = log or _content(self._part("-wal"))
         self.close()
         number = 1 + max(map(_number, self._damaged()), default=0)
         kept = self.path.with_name(f"{self.path.name}.unreadable-{number}")
-        saved, lost = _saved_rows(self.path)
+        saved, lost = _saved_rows(self.path, log)
         moved: list[tuple[Path, Path]] = []
         try:
             for ending in ("", "-wal", "-shm"):
@@ -332,6 +330,8 @@ class Database:
                     target = kept.with_name(kept.name + ending)
                     part.replace(target)
                     moved.append((part, target))
+            if log:
+                write_private(kept.with_name(f"{kept.name}-wal"), log)
             self._connection = self._connect()
             self._transaction(
                 [
@@ -345,6 +345,8 @@ class Database:
                 part.unlink(missing_ok=True)
                 target.replace(part)
             raise OSError(f"{self.path} is damaged ({error}) and cannot be replaced: {why}") from why
+        self.is_new = False
+        self.lost_requests |= any("outgoing" in one for one in lost) or not saved["outgoing"]
         for old in sorted(self._damaged(), key=_number)[:-_KEPT_DATABASES]:
             for ending in ("", "-wal", "-shm"):
                 old.with_name(old.name + ending).unlink(missing_ok=True)
@@ -405,16 +407,19 @@ def _frames(wal: bytes) -> Iterator[tuple[int, int, bytes]]:
             yield page, size, wal[at + _FRAME_HEADER : at + _FRAME_HEADER + _PAGE]
 
 
-def _lost_transactions(path: Path, known: int) -> bool:
+def _lost_transactions(log: bytes, known: int) -> bool:
     """Tell whether the log has transactions behind the frames that SQLite knows: damage cut them off."""
+    return any(size for number, (_, size, _) in enumerate(_frames(log)) if number >= known)
+
+
+def _content(path: Path) -> bytes:
     try:
-        wal = path.read_bytes()
-    except OSError:
-        return False
-    return any(size for number, (_, size, _) in enumerate(_frames(wal)) if number >= known)
+        return path.read_bytes()
+    except FileNotFoundError:
+        return b""
 
 
-def _saved_rows(path: Path) -> tuple[dict[str, list[Row]], list[str]]:
+def _saved_rows(path: Path, log: bytes) -> tuple[dict[str, list[Row]], list[str]]:
     """Return the whole rows of each table of a damaged database, and what could not be read.
 
     The pages of the log are put in their places, whether SQLite would recognise them or not: the check sums of rows
@@ -423,7 +428,7 @@ def _saved_rows(path: Path) -> tuple[dict[str, list[Row]], list[str]]:
     saved: dict[str, list[Row]] = {table: [] for table in COLUMNS}
     lost: list[str] = []
     try:
-        images = _images(path)
+        images = _images(path, log)
     except (OSError, MemoryError) as error:
         return saved, [str(error)]
     for table in COLUMNS:
@@ -448,11 +453,10 @@ def _saved_rows(path: Path) -> tuple[dict[str, list[Row]], list[str]]:
     return saved, lost
 
 
-def _images(path: Path) -> list[sqlite3.Connection]:
+def _images(path: Path, log: bytes) -> list[sqlite3.Connection]:
     """Return the database and its log in memory: with its own first page, and with that of an empty database."""
     content = bytearray(path.read_bytes())
-    wal = path.with_name(path.name + "-wal")
-    frames = list(_frames(wal.read_bytes())) if wal.exists() else []
+    frames = list(_frames(log))
     last = max((number for number, (_, size, _) in enumerate(frames) if size), default=-1)
     limit = len(content) // _PAGE + len(frames) + 1
     for page, _, data in frames[: last + 1]:

@@ -200,7 +200,15 @@ class Journal:
         found = RecoveredState()
         with self._database_lock:
             done = self._recover_tables(found)
-        for entry in self._log.read_all(max(done, default=0)):
+            highest = max(done, default=0)
+            if self._database.lost_requests:
+                # What the lost requests had of them is in the bodies, as far as these are still there.
+                self._database.execute([("delete from done", [()]), ("delete from parts", [()])])
+                done, found.parts = set(), {}
+                found.problems.append(
+                    "since requests that waited were damaged, every body in the log is delivered again"
+                )
+        for entry in self._log.read_all(highest):
             if entry.number not in done:
                 found.bodies.append(entry)
             elif entry.received >= before:
