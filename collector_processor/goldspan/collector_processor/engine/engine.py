@@ -139,8 +139,8 @@ class Engine:
 
     # Time.
 
-    def poll(self, now: float) -> EngineOutput:
-        """Return what is due at this time."""
+    def poll(self, now: float, most: int | None = None) -> EngineOutput:
+        """Return what is due at this time; with `most`, of at most so many traces and sessions, the earliest first."""
         now = self._tick(now)
         self._records -= self._store.drop_plain(now - self.settings.trace_retention)
         output = OutputBuilder()
@@ -153,7 +153,9 @@ class Engine:
             elif len(trace.session_ids) > 1:
                 output.release(fragment for fragment in self._fragments(trace) if not self._may_be_wanted(fragment))
         self._new_roots.clear()
-        while self._due and self._due[0][0] <= now:
+        done = 0
+        while self._due and self._due[0][0] <= now and (most is None or done < most):
+            done += 1
             when, _, kind, key = heapq.heappop(self._due)
             if kind == "trace":
                 trace = self._store.trace(key)

@@ -222,7 +222,7 @@ class GatewayPipeline:
         next_tick = 0.0
         while True:
             try:
-                work = self._queue.get(timeout=max(0.0, self._next_commit - self._now()) if self._noted else _TICK)
+                work = self._queue.get(timeout=self._pause())
             except queue.Empty:
                 work = _nothing
             now = self._now()
@@ -234,8 +234,16 @@ class GatewayPipeline:
                 self._do(self._receive_bodies, now)
                 self._do(self.worker.tick, now)
                 next_tick = now + _TICK
+            elif self.worker.is_busy:
+                self._do(self.worker.poll, now)
         self._note_deliveries()
         self._do(self.worker.commit, self._now())
+
+    def _pause(self) -> float:
+        """Return how many seconds to wait for work."""
+        if self.worker.is_busy:
+            return 0.0
+        return max(0.0, self._next_commit - self._now()) if self._noted else _TICK
 
     def _receive(
         self, number: int, request: Request, groups: Sequence[SpanGroup], entry: LogEntry | None, now: float

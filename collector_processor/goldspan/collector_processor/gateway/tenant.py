@@ -43,6 +43,8 @@ from goldspan.scoring.goldens import GoldenIndex
 from goldspan.scoring.sessions import SpanRef
 
 _MAX_RESOURCES = _MAX_SCOPES = 256
+_AT_ONCE = 128
+"""Traces and sessions that are judged at once: between them held spans leave, and requests are received."""
 """Sessions without golden, each counted once while it is remembered."""
 
 
@@ -164,13 +166,17 @@ class Tenant:
         for trace_id in self.store.compress(now):
             self._open.discard(bytes.fromhex(trace_id))
 
-    def poll(self, now: float) -> TenantOutput | None:
-        """Return what is due; None if nothing is."""
+    def is_due(self, now: float) -> bool:
+        """Tell whether `poll` has something to do."""
         deadline = self.engine.deadline()
-        if deadline is None or deadline > now:
+        return deadline is not None and deadline <= now
+
+    def poll(self, now: float) -> TenantOutput | None:
+        """Return a part of what is due; None if nothing is."""
+        if not self.is_due(now):
             return None
         before = self.engine.stats.held_past_timeout
-        return self._output(self.engine.poll(now), self.engine.stats.held_past_timeout - before)
+        return self._output(self.engine.poll(now, _AT_ONCE), self.engine.stats.held_past_timeout - before)
 
     def flush(self, now: float, *, end_of_input: bool) -> TenantOutput:
         """Return every turn that is ready, and release every span."""

@@ -128,6 +128,8 @@ class Worker:
         self.coverage = Coverage(goldens)
         self.problems = Counter[str]()
         self.released_early = Counter[str]()
+        self.is_busy = False
+        """More is due than the last call of `poll` judged."""
         self._is_full = False
         """The journal accepted no request at the last tick."""
         self._past_without_golden = 0
@@ -219,13 +221,19 @@ class Worker:
 
     def tick(self, now: float) -> None:
         """Work on what is due, and commit."""
+        self.poll(now)
         for state in self.tenants:
             state.unread.expire(now)
-            self._step(state, state.tenant.poll, now)
             state.tenant.compact(now)
             self._count_without_golden(state, now)
         self._report_joins(now)
         self.commit(now)
+
+    def poll(self, now: float) -> None:
+        """Judge a part of what is due, so that a backlog delays nothing else; `is_busy` tells whether more is due."""
+        for state in self.tenants:
+            self._step(state, state.tenant.poll, now)
+        self.is_busy = any(state.tenant.is_due(now) for state in self.tenants)
 
     def flush(self, now: float, *, end_of_input: bool) -> None:
         """Judge every turn that is ready and release every span; with `end_of_input` judge every run."""
