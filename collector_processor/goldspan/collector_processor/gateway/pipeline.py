@@ -124,6 +124,8 @@ class GatewayPipeline:
         self._noted = False
         """Whether there are noted deliveries that were not committed."""
         self._next_commit = 0.0
+        self._flushed = threading.Event()
+        """Everything was judged before the end."""
         self._logged: set[tuple[str, str]] = set()
         self._recovered: RecoveredState | None = None
         """Of an earlier process, what is not received again yet."""
@@ -230,7 +232,9 @@ class GatewayPipeline:
                 break
             self._do(work, now)
             self._note_deliveries()
-            if now >= next_tick:
+            if self._flushed.is_set():
+                self.worker.is_busy = False  # nothing more is judged: it could not be delivered any more
+            elif now >= next_tick:
                 self._do(self._receive_bodies, now)
                 self._do(self.worker.tick, now)
                 next_tick = now + _TICK
@@ -319,7 +323,7 @@ class GatewayPipeline:
         """
         end = time.monotonic() + timeout_seconds
         self._closing = True
-        flushed = threading.Event()
+        flushed = self._flushed
 
         def flush(now: float) -> None:
             self.worker.flush(now, end_of_input=self._journal is None)
