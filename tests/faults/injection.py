@@ -281,6 +281,8 @@ class Injector:
                 return self.cursor().executescript(sql)
 
         def connect(*args: Any, **named: Any) -> sqlite3.Connection:
+            if args[:1] == (":memory:",):
+                return real(*args, **named)
             return call("sqlite open", functools.partial(real, *args, **{"factory": Connection, **named}))
 
         sqlite3.connect = connect  # type: ignore[assignment]
