@@ -73,6 +73,8 @@ _COMMIT_PAUSE, _COMMIT_SHARE = 0.002, 3
 """Deliveries are committed at once, but not before a pause of so many seconds, and of so many times the last commit."""
 _RETRY_SOON, _RETRY_LATER = 1.0, 5.0
 """Seconds after which a client may send again: when the queue is full, when the disk is full."""
+_LAST_COMMITS = 3.0
+"""Seconds at the end in which a journal without room may note what was delivered."""
 _READ_AGAIN = 1.0
 """Seconds after which a body that could not be read is read again."""
 _MAX_LOGGED_KINDS = 100
@@ -234,6 +236,9 @@ class GatewayPipeline:
             self._note_deliveries()
             if self._flushed.is_set():
                 self.worker.is_busy = False  # nothing more is judged: it could not be delivered any more
+                if now >= next_tick:
+                    self._do(self.worker.commit, now)
+                    next_tick = now + _TICK
             elif now >= next_tick:
                 self._do(self._receive_bodies, now)
                 self._do(self.worker.tick, now)
@@ -332,6 +337,9 @@ class GatewayPipeline:
         self._queue.put(flush)
         flushed.wait(max(0.0, end - time.monotonic()))
         while self.dispatcher.waiting and time.monotonic() < end:
+            time.sleep(0.02)
+        noted_by = min(end, time.monotonic() + _LAST_COMMITS)
+        while self.worker.outbox.undelivered and time.monotonic() < noted_by:
             time.sleep(0.02)
         self.feed.close(min(_SINKS_CLOSE_TIMEOUT, max(0.0, end - time.monotonic())))
         self.dispatcher.close(max(0.0, end - time.monotonic()))
