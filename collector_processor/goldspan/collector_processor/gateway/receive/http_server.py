@@ -216,7 +216,7 @@ class _GuardedProtocol(HttpToolsProtocol):
     of each 25 bytes that a client pipelines. The parser cannot be paused, so it is fed request by request.
     """
 
-    flow: _FlowControl
+    _flow: _FlowControl
 
     def __init__(self, config: Config, state: ServerState, connections: _Connections) -> None:
         super().__init__(config=config, server_state=state, app_state={})
@@ -241,7 +241,7 @@ class _GuardedProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self.flow = _FlowControl(transport)
+        self.flow = self._flow = _FlowControl(transport)
         if not self._connections.admit(self):
             transport.abort()
             return
@@ -263,7 +263,7 @@ class _GuardedProtocol(HttpToolsProtocol):
         """Keep the connection for the responses to what was received."""
         if self.scheme == "https" or self._reading is not _State.RESPONDING:
             return None
-        self._ended = self.flow.held = True
+        self._ended = self._flow.held = True
         return True
 
     def pause_writing(self) -> None:
@@ -289,6 +289,7 @@ class _GuardedProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         names = [name for name, _ in self.headers]
         encodings = [value.strip().lower() for name, value in self.headers if name == b"transfer-encoding"]
+        assert self.parser is not None
         version = self.parser.get_http_version()
         # The parser refuses the other shapes that two servers may read differently.
         if version not in _VERSIONS or b"#" in self.url or names.count(b"host") > 1:
@@ -312,6 +313,7 @@ class _GuardedProtocol(HttpToolsProtocol):
         super().on_body(body)
 
     def on_message_complete(self) -> None:
+        assert self.parser is not None
         if self.parser.should_upgrade():
             self.cycle.keep_alive = False  # the parser reads nothing after it
         super().on_message_complete()
@@ -379,10 +381,10 @@ class _GuardedProtocol(HttpToolsProtocol):
             self._connections.closed_by_limits += 1
             self.abort()
         elif size:
-            self.flow.held = True
+            self._flow.held = True
             self.flow.pause_reading()
-        elif self.flow.held and not self._ended:
-            self.flow.held = False
+        elif self._flow.held and not self._ended:
+            self._flow.held = False
             self.flow.resume_reading()
 
     def _enter(self, state: _State) -> None:

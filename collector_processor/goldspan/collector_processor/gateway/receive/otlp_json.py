@@ -197,6 +197,8 @@ def _start(text: _Text) -> str:
 
 _Convert = Callable[[Any, _DroppedRecords, int], Any]
 """Returns the value of a field as its message takes it. Arguments: value, dropped records, nesting depth."""
+_Scalar = Callable[[object], object]
+"""Returns the value of a field that holds no message."""
 _Encode = Callable[[_Text, _DroppedRecords, int], bytes]
 """Returns a field as protobuf, from its text."""
 
@@ -277,34 +279,48 @@ def _part(text: _Text) -> object:
 
 
 def _field(one: FieldDescriptor, new: Any) -> _Field:
-    name = one.name
     if one.message_type is None:
-        scalar = _scalar(one)
-        if one.is_repeated:
-
-            def encode_list(text: _Text, _dropped: _DroppedRecords, _depth: int) -> bytes:
-                items = _list(_part(text))
-                parts = (items[at : at + _PART_ITEMS] for at in range(0, len(items), _PART_ITEMS))
-                return b"".join(new(**{name: list(map(scalar, part))}).SerializeToString() for part in parts)
-
-            return _Field(name, lambda value, _dropped, _depth: [scalar(item) for item in _list(value)], encode_list)
-        return _Field(
-            name,
-            lambda value, _dropped, _depth: scalar(value),
-            lambda text, _dropped, _depth: new(**{name: scalar(_part(text))}).SerializeToString(),
-        )
+        return _scalars(one.name, _scalar(one), new) if one.is_repeated else _one_scalar(one.name, _scalar(one), new)
     message = _message(one.message_type)
     tag = _varint(one.number << 3 | 2)
     if one.is_repeated:
         is_records = one.name in _LISTS_OF_RECORDS
         convert = _records(one.json_name, message) if is_records else _messages(message)
-        return _Field(name, convert, _encoded_messages(one.json_name if is_records else None, message, tag))
+        return _Field(one.name, convert, _encoded_messages(one.json_name if is_records else None, message, tag))
+    return _one_message(one.name, message, tag)
 
-    def encode_one(text: _Text, dropped: _DroppedRecords, depth: int) -> bytes:
+
+def _one_scalar(name: str, scalar: _Scalar, new: Any) -> _Field:
+    def convert(value: Any, _dropped: _DroppedRecords, _depth: int) -> object:
+        return scalar(value)
+
+    def encode(text: _Text, _dropped: _DroppedRecords, _depth: int) -> bytes:
+        return bytes(new(**{name: scalar(_part(text))}).SerializeToString())
+
+    return _Field(name, convert, encode)
+
+
+def _scalars(name: str, scalar: _Scalar, new: Any) -> _Field:
+    def convert(value: Any, _dropped: _DroppedRecords, _depth: int) -> list[object]:
+        return [scalar(item) for item in _list(value)]
+
+    def encode(text: _Text, _dropped: _DroppedRecords, _depth: int) -> bytes:
+        items = _list(_part(text))
+        parts = (items[at : at + _PART_ITEMS] for at in range(0, len(items), _PART_ITEMS))
+        return b"".join(new(**{name: list(map(scalar, part))}).SerializeToString() for part in parts)
+
+    return _Field(name, convert, encode)
+
+
+def _one_message(name: str, message: _Message, tag: bytes) -> _Field:
+    def convert(value: Any, dropped: _DroppedRecords, depth: int) -> dict[str, Any]:
+        return message(value, dropped, depth + 1)
+
+    def encode(text: _Text, dropped: _DroppedRecords, depth: int) -> bytes:
         content = message.encode_text(text, dropped, depth + 1)
         return b"".join((tag, _varint(len(content)), content))
 
-    return _Field(name, lambda value, dropped, depth: message(value, dropped, depth + 1), encode_one)
+    return _Field(name, convert, encode)
 
 
 def _messages(message: _Message) -> _Convert:
@@ -374,7 +390,7 @@ def _varint(number: int) -> bytes:
     return bytes(encoded)
 
 
-def _scalar(one: FieldDescriptor) -> Callable[[object], object]:
+def _scalar(one: FieldDescriptor) -> _Scalar:
     if one.type in _INTEGERS:
         bits, signed = _INTEGERS[one.type]
         names: dict[Any, int] = (
