@@ -22,7 +22,15 @@ from goldspan.scoring.goldens.golden_index import Ambiguous
 from goldspan.scoring.json_values import counted, is_mapping, is_sequence, plain, shown_name
 from goldspan.scoring.metric_results import MetricResult, MetricVerdict, PresetResult
 from goldspan.scoring.metrics.grounding import ToolParameterGrounding
-from goldspan.scoring.metrics.registry import BUILT_IN_METRICS, GOLDEN, MetricRunner, needs_of, run_in_this_thread
+from goldspan.scoring.metrics.registry import (
+    BUILT_IN_METRICS,
+    CONTEXT,
+    GOLDEN,
+    TOOL_DEFINITIONS,
+    MetricRunner,
+    needs_of,
+    run_in_this_thread,
+)
 from goldspan.scoring.metrics.schema import ToolParameterSchema
 from goldspan.scoring.metrics.session_metrics import ChosenMetric, MetricSource, choose_metrics, score_metrics
 from goldspan.scoring.presets.registry import PRESETS
@@ -458,16 +466,23 @@ class Scorer:
         """Whether a metric is chosen that needs no golden."""
         return any(GOLDEN not in needs_of(one.metric) for one in self.metrics)
 
-    def reads_content(self, goldens: Sequence[Golden]) -> bool:
-        """Whether scoring may read more of a session than its calls: messages, tool definitions, results."""
-        presets = {golden.preset.name for golden in goldens if golden.preset is not None}
+    def reads_definitions(self, goldens: Sequence[Golden]) -> bool:
+        """Whether scoring may read the definitions of tools, whatever else it reads."""
         names = {choice.name for golden in goldens for choice in golden.metrics}
+        chosen = [one.metric for one in self.metrics]
+        chosen += [BUILT_IN_METRICS[name] for name in names & BUILT_IN_METRICS.keys()]
+        return any(TOOL_DEFINITIONS in needs_of(metric) for metric in chosen)
+
+    def reads_content(self, goldens: Sequence[Golden]) -> bool:
+        """Whether scoring may read more of a session than its calls: messages, results, answers."""
+        presets = {golden.preset.name for golden in goldens if golden.preset is not None}
         if self.preset is not None:
             presets = {self.preset.name}
-        names.update(choice.metric.name for choice in self.metrics)
         if any(PRESETS[name].needs for name in presets & PRESETS.keys()):
             return True
-        if any(name not in BUILT_IN_METRICS or needs_of(BUILT_IN_METRICS[name]) - {GOLDEN} for name in names):
+        names = {choice.name for golden in goldens for choice in golden.metrics}
+        names.update(choice.metric.name for choice in self.metrics)
+        if any(name not in BUILT_IN_METRICS or CONTEXT in needs_of(BUILT_IN_METRICS[name]) for name in names):
             return True
         return any(_asks_results(call) for golden in goldens for call in golden.all_calls())
 

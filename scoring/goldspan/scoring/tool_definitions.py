@@ -6,9 +6,11 @@ Frameworks wrap a schema in different ways, so the search takes any object with 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+from goldspan.scoring.errors import FileError, Mistake
 from goldspan.scoring.json_values import is_mapping, is_sequence
 from goldspan.scoring.sessions import Capture, Content, JsonValue
 
@@ -26,6 +28,28 @@ _SEPARATORS = ("-", ".", "_", "/", ":")
 """Between the name of a tool and that of its server, plugin or class."""
 _DEEPEST = 6
 _MOST_DEFINITIONS = 2_000
+
+
+Definitions = str | Path | Mapping[str, Any] | Sequence[Any]
+"""The path of a JSON file with definitions of tools, or the definitions, in any provider's format."""
+
+
+def load_tools(given: Definitions) -> Mapping[str, Mapping[str, JsonValue]]:
+    """Return the schema of each tool's parameters by name. Raises FileError where no tool is defined."""
+    source, definitions = "tools", given
+    if isinstance(given, str | Path):
+        source = str(given)
+        try:
+            definitions = json.loads(Path(given).read_text("utf-8"))
+        except OSError as error:
+            raise FileError(Mistake(source, "", f"cannot be read: {error.strerror or error}")) from None
+        except (ValueError, RecursionError) as error:
+            raise FileError(Mistake(source, "", f"is not JSON: {error}")) from None
+    found = schemas_of(Content(definitions, Capture.CAPTURED))
+    if not found:
+        expected = 'expected definitions such as [{"name": "get_weather", "parameters": {"type": "object", ...}}]'
+        raise FileError(Mistake(source, "", f"holds no definition of a tool; {expected}"))
+    return found
 
 
 def schemas_of(definitions: Content) -> Mapping[str, Mapping[str, JsonValue]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
@@ -47,7 +47,7 @@ from goldspan.scoring.metrics.registry import WITHOUT_GOLDEN, find_metric
 from goldspan.scoring.metrics.session_metrics import ChosenMetric, MetricSource
 from goldspan.scoring.presets.session_preset import choose_preset
 from goldspan.scoring.run import Scorer, scorer_of
-from goldspan.scoring.tool_definitions import definitions_in
+from goldspan.scoring.tool_definitions import load_tools
 
 _RENDERERS: dict[str, Callable[[Report], str]] = {
     "junit": junit_report,
@@ -233,7 +233,7 @@ def score(
             metrics = tuple(metric.name for metric in WITHOUT_GOLDEN)
         scorer = _scorer(preset_name, preset_options, metrics, criterion_file)
         if tools_file is not None:
-            scorer = scorer.with_tools(load_tools(Path(tools_file)))
+            scorer = scorer.with_tools(load_tools(tools_file))
         if scorer.scores_every_session:
             goldens = goldens.with_sample(sample)
         baseline = None if baseline_file is None else load_baseline(Path(baseline_file))
@@ -298,21 +298,6 @@ def _scorer(
         metrics=[*chosen, *metrics],
         run=MetricWorkers(),
     )
-
-
-def load_tools(path: Path) -> Mapping[str, Mapping[str, Any]]:
-    """Read definitions of tools, in any provider's format. Raises FileError for a file that holds none."""
-    try:
-        definitions = json.loads(path.read_text("utf-8"))
-    except OSError as error:
-        raise FileError(Mistake(str(path), "", f"cannot be read: {error.strerror or error}")) from None
-    except ValueError as error:
-        raise FileError(Mistake(str(path), "", f"is not JSON: {error}")) from None
-    found = dict(definitions_in(definitions))
-    if not found:
-        expected = 'expected definitions such as [{"name": "get_weather", "parameters": {"type": "object", ...}}]'
-        raise FileError(Mistake(str(path), "", f"holds no definition of a tool; {expected}"))
-    return found
 
 
 def _sending(

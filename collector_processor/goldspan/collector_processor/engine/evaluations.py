@@ -79,8 +79,12 @@ class Judge:
         self.without_golden = SessionsWithoutGolden()
 
     def count_unmatched(self, session_id: str, source: str) -> None:
-        """Count a session without golden, once while it is remembered. `source`: the attribute that names it."""
-        self.stats.sessions_without_golden += self.without_golden.add(session_id, source)
+        """Count a session without golden, once while it is remembered. `source`: the attribute that names it.
+
+        Where there are no goldens at all, no session lacks one.
+        """
+        if self.goldens.goldens:
+            self.stats.sessions_without_golden += self.without_golden.add(session_id, source)
 
     def judge(
         self,

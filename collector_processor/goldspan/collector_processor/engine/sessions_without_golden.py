@@ -72,8 +72,9 @@ class JoinReport:
         self._told = 0
 
     def golden_seen(self, golden_set: str, golden: str) -> None:
-        """Note that a session of this golden was scored."""
-        self._seen.add((golden_set, golden))
+        """Note that a session of this golden was scored. Empty names are those of a result without golden."""
+        if golden_set or golden:
+            self._seen.add((golden_set, golden))
 
     @property
     def is_warning(self) -> bool:

@@ -448,6 +448,7 @@ def registry_for(goldens: GoldenIndex, settings: PipelineSettings) -> DialectReg
     return DialectRegistry(
         session_keys=settings.engine.assembly.session_keys,
         join_attributes=(*JOIN_ATTRIBUTES, *goldens.join_attributes),
+        definitions=settings.engine.scorer.reads_definitions(goldens.goldens),
     )
 
 

@@ -25,7 +25,7 @@ class ToolCallRepetition(Struct, frozen=True):
     name: str = "tool_call_repetition"
     description: str = "The share of calls that are no repetition of an earlier call with the same outcome."
     range: Range = Range(0.0, 1.0)
-    needs: frozenset[str] = frozenset()
+    needs: frozenset[str] = frozenset(("context",))
     by_turn: bool = True
     threshold: Fraction | None = None
 
