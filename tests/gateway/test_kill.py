@@ -16,5 +16,5 @@ def test_what_was_acknowledged_arrives_and_is_scored_as_by_a_replay(tmp_path: Pa
     assert outcome.lost == 0
     assert outcome.said == outcome.wanted
     assert outcome.said
-    assert outcome.again < outcome.acknowledged / 20  # `make soak` looks closer: these are a few spans
+    assert outcome.again < outcome.acknowledged / 8  # a quarter, were they committed later; `make soak` looks closer
     assert outcome.warnings == []

@@ -69,8 +69,8 @@ _SINKS_CLOSE_TIMEOUT = 5.0
 """Seconds that scores for other back-ends may delay a shutdown."""
 _TICK = 0.25
 """Seconds between two ticks of the worker."""
-_COMMIT_PAUSE, _COMMIT_SHARE = 0.002, 3
-"""Deliveries are committed at once, but not before a pause of so many seconds, and of so many times the last commit."""
+_COMMIT_PAUSE = 1
+"""Deliveries are committed at once, but after a pause of so many times the last commit, which leaves time for work."""
 _RETRY_SOON, _RETRY_LATER = 1.0, 5.0
 """Seconds after which a client may send again: when the queue is full, when the disk is full."""
 _LAST_COMMITS = 3.0
@@ -278,7 +278,7 @@ class GatewayPipeline:
         if self._noted and now >= self._next_commit:
             self._do(self.worker.commit, now)
             end = self._now()
-            self._next_commit = end + max(_COMMIT_PAUSE, _COMMIT_SHARE * (end - now))
+            self._next_commit = end + _COMMIT_PAUSE * (end - now)
             self._noted = False
 
     def _do(self, work: Callable[[float], object], now: float) -> None:
