@@ -8,10 +8,11 @@ from fractions import Fraction
 
 from msgspec import Struct
 
+from goldspan.scoring.json_values import counted, plain
 from goldspan.scoring.metric_results import Finding, MetricScore, Range
 from goldspan.scoring.metrics.call_scores import CallScore, score_of_calls
 from goldspan.scoring.sessions import Capture, Session, ToolCall
-from goldspan.scoring.verdict import Reason, arguments_of, why_not_known
+from goldspan.scoring.verdict import Reason, arguments_of, why_hidden, why_not_known
 
 _LONGEST_LOOP = 8
 """Calls in one round of a loop."""
@@ -42,6 +43,8 @@ def _score(call: ToolCall, finding: Finding | None) -> CallScore:
         return CallScore(call, reason=Reason.NOTHING_EXPECTED)
     if arguments_of(call) is None:
         return CallScore(call, reason=why_not_known(call))
+    if (reason := why_hidden(call)) is not None:
+        return CallScore(call, reason=reason)
     return CallScore(call, int(finding is None), 1, () if finding is None else (finding,))
 
 
@@ -52,23 +55,22 @@ def repeated_calls(calls: Sequence[ToolCall]) -> dict[int, Finding]:
     both failed. Calls whose results were not captured are repeated only as a `loop`: the same calls in the same
     order, three times in a row.
     """
-    keys = [_key(call) for call in calls]
     found: dict[int, Finding] = {}
-    seen: dict[str, dict[str, int]] = {}
-    for index, (call, key) in enumerate(zip(calls, keys, strict=True)):
-        if key is None:
+    first_with: dict[str, int] = {}
+    rounds: list[str | None] = []
+    for index, call in enumerate(calls):
+        key, outcome = _key(call), _outcome(call)
+        rounds.append(key if key is None or outcome is None else f"{key}\0{outcome}")
+        if key is None or outcome is None:
             continue
-        outcome = _outcome(call)
-        if outcome is None:
-            continue
-        first = seen.setdefault(key, {}).setdefault(outcome, index)
+        first = first_with.setdefault(f"{key}\0{outcome}", index)
         if first != index:
             failed = call.error is not None
             kind = "retry_unchanged" if failed else "identical"
             message = "failed again, unchanged" if failed else "the same call returned the same before"
             found[index] = Finding("", kind, f"{message} (call {first + 1} of the session)", failed=True)
-    for index, length in _loops(keys):
-        found.setdefault(index, Finding("", "loop", f"the same {length} call(s) again and again", failed=True))
+    for index, length in _loops(rounds):
+        found.setdefault(index, Finding("", "loop", f"the same {counted(length, 'call')} again and again", failed=True))
     return found
 
 
@@ -76,15 +78,27 @@ def _key(call: ToolCall) -> str | None:
     arguments = arguments_of(call)
     if arguments is None or call.rejected or call.argument_captures:
         return None
-    return f"{call.name}\0{json.dumps(arguments, sort_keys=True, default=str)}"
+    written = _written(arguments)
+    return None if written is None else f"{call.name}\0{written}"
 
 
 def _outcome(call: ToolCall) -> str | None:
     if call.error is not None:
-        return f"error\0{call.error}"
+        return "error"  # messages of errors hold times and ids of requests
     if call.result.capture is not Capture.CAPTURED:
         return None
-    return f"result\0{json.dumps(call.result.value, sort_keys=True, default=str)}"
+    written = _written(call.result.value)
+    return None if written is None else f"result\0{written}"
+
+
+def _written(value: object) -> str | None:
+    """Return a value as text that equal values share; None where that cannot be said."""
+    try:
+        return json.dumps(value, sort_keys=True, default=str)
+    except (ValueError, RecursionError):  # nested too deep, or an integer of thousands of digits
+        return None
+    except TypeError:  # keys of several types
+        return json.dumps(plain(value), sort_keys=True)
 
 
 def _loops(keys: Sequence[str | None]) -> Iterator[tuple[int, int]]:

@@ -6,11 +6,12 @@ import json
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 from msgspec import Struct
 
-from goldspan.scoring.json_values import is_mapping, is_sequence, shown
+from goldspan.scoring.json_values import is_mapping, is_sequence, plain, pointer_to, shown
 from goldspan.scoring.metric_results import Finding, MetricScore, Range
 from goldspan.scoring.metrics.call_scores import CallScore, score_of_calls
 from goldspan.scoring.sessions import Capture, Content, Session, ToolCall
@@ -89,15 +90,12 @@ def _judged(call: ToolCall, declared: Mapping[str, Mapping[str, Any]], everythin
     findings = tuple(violations(arguments, schema, hidden=call.argument_captures))
     required = schema.get("required")
     names = set(arguments) | {name for name in (required if is_sequence(required) else ()) if isinstance(name, str)}
-    wrong = {finding.path.split("/")[1] if finding.path else "" for finding in findings} & {*map(_escaped, names), ""}
+    first_steps = {finding.path.split("/")[1] if finding.path else "" for finding in findings}
+    wrong = first_steps & {*(pointer_to([str(name)])[1:] for name in names), ""}
     judged = max(len(names), int(bool(wrong)))
     if not judged:
         return CallScore(call, reason=Reason.NOTHING_EXPECTED)
     return CallScore(call, judged - min(len(wrong), judged), judged, findings)
-
-
-def _escaped(name: str) -> str:
-    return name.replace("~", "~0").replace("/", "~1")
 
 
 def violations(
@@ -105,69 +103,97 @@ def violations(
 ) -> Iterator[Finding]:
     """Yield what is wrong with arguments by a schema, at most 20 findings; `hidden` arguments are not looked into.
 
-    An argument that the schema does not declare is wrong, unless it says `additionalProperties`. A schema that cannot
-    be compiled, or refers to other documents, finds nothing.
+    An argument that the schema does not declare is wrong, unless it says `additionalProperties`. A part of a schema
+    that cannot be compiled, or refers to another document, finds nothing. Arguments of any shape are judged: what JSON
+    cannot hold counts as text.
     """
     properties = schema.get("properties")
+    declared = properties if is_mapping(properties) else {}
     if is_mapping(properties) and not any(key in schema for key in _OPEN):
-        for name in arguments:
-            if name not in properties:
-                yield Finding(f"/{_escaped(name)}", "unknown", _unknown(name, properties), failed=True)
-    validator = _validator(json.dumps(schema, sort_keys=True, default=str))
-    if validator is None:
-        return
-    for count, error in enumerate(validator.iter_errors(dict(arguments))):
-        if count == _MOST_ERRORS:
-            return
-        path = "".join(f"/{_escaped(str(step))}" for step in error.instance_path)
-        if not (hidden and path and path.split("/")[1] in hidden):
-            yield from _findings(path, error)
+        for name in islice((name for name in arguments if name not in properties), _MOST_ERRORS):
+            yield Finding(pointer_to([str(name)]), "unknown", _unknown(str(name), declared), failed=True)
+    validator = _validator_of(schema)
+    for error in () if validator is None else _errors(validator, arguments):
+        path = pointer_to([str(step) for step in error.instance_path])
+        kind = type(error.kind).__name__.removeprefix("ValidationErrorKind_")
+        looked_into = path.split("/")[1] in hidden if path and hidden else False
+        of_all_values = bool(hidden) and not path and kind not in ("Required", *_UNEXPECTED)
+        if not looked_into and not of_all_values:
+            yield from _findings(path, kind, error, declared)
 
 
 _OPEN = ("additionalProperties", "patternProperties", "unevaluatedProperties", "anyOf", "oneOf", "allOf", "$ref")
+_UNEXPECTED = ("AdditionalProperties", "UnevaluatedProperties")
 
 
-def _findings(path: str, error: Any) -> Iterator[Finding]:
-    kind = error.kind
-    name = type(kind).__name__.removeprefix("ValidationErrorKind_")
-    if name == "Required":
-        yield Finding(f"{path}/{_escaped(str(kind.property))}", "missing", "required, and not passed", failed=True)
-    elif name in ("AdditionalProperties", "UnevaluatedProperties"):
-        for unexpected in kind.unexpected:
-            yield Finding(f"{path}/{_escaped(unexpected)}", "unknown", "the schema has no such property", failed=True)
+def _errors(validator: Any, arguments: Mapping[str, Any]) -> list[Any]:
+    try:
+        return list(islice(validator.iter_errors(dict(arguments)), _MOST_ERRORS))
+    except (ValueError, TypeError, OverflowError, RecursionError):  # no JSON: odd types, lone surrogates, nesting
+        return list(islice(validator.iter_errors(plain(arguments)), _MOST_ERRORS))
+
+
+def _findings(path: str, kind: str, error: Any, declared: Mapping[str, Any]) -> Iterator[Finding]:
+    if kind == "Required":
+        name = str(error.kind.property)
+        yield Finding(f"{path}{pointer_to([name])}", "missing", "required, and not passed", failed=True)
+    elif kind in _UNEXPECTED:
+        for unexpected in islice(error.kind.unexpected, _MOST_ERRORS):
+            words = _unknown(unexpected, {} if path else declared)
+            yield Finding(f"{path}{pointer_to([unexpected])}", "unknown", words, failed=True)
     else:
-        word = {"Type": "type", "Enum": "enum", "Constant": "enum", "Format": "format"}.get(name, "value")
-        rule, value = _rule(name, error), shown(error.instance)
+        word = {"Type": "type", "Enum": "enum", "Constant": "enum", "Format": "format"}.get(kind, "value")
+        rule, value = _rule(kind, error), shown(error.instance)
         yield Finding(path, word, rule, f"{rule}, found {value}", failed=True)
 
 
-def _rule(name: str, error: Any) -> str:
-    kind = error.kind
-    if name == "Type":
-        return f"expected {' or '.join(kind.types)}"
-    if name == "Enum":
-        return f"expected one of {shown(kind.options)}"
-    if name == "Format":
-        return f"expected the format {kind.format}"
+def _rule(kind: str, error: Any) -> str:
+    if kind == "Type":
+        return f"expected {' or '.join(error.kind.types)}"
+    if kind == "Enum":
+        return f"expected one of {shown(error.kind.options)}"
+    if kind == "Format":
+        return f"expected the format {error.kind.format}"
+    if kind == "FalseSchema":
+        return "the schema allows no value here"
     keyword = error.schema_path[-1] if error.schema_path else "schema"
     return f"the schema's rule `{keyword}` does not hold"
 
 
-def _unknown(name: str, properties: Mapping[str, Any]) -> str:
+def _unknown(name: str, declared: Mapping[str, Any]) -> str:
     from difflib import get_close_matches  # noqa: PLC0415 - for failures only
 
-    near = get_close_matches(name, properties, n=1)
+    near = get_close_matches(name[:100], [one for one in declared if isinstance(one, str)], n=1)
     return f"the schema has no such parameter: did you mean {near[0]}?" if near else "the schema has no such parameter"
+
+
+def _validator_of(schema: Mapping[str, Any]) -> Any:
+    try:
+        return _validator(json.dumps(schema, default=str))
+    except (TypeError, ValueError, RecursionError):  # nested too deep, or keys that are no names
+        return None
 
 
 @lru_cache(maxsize=512)
 def _validator(text: str) -> Any:
+    schema = plain_schema(json.loads(text))
+    whole = _compiled(schema)
+    if whole is not None or not is_mapping(schema.get("properties")):
+        return whole
+    named = {key: schema[key] for key in ("$defs", "definitions") if key in schema}
+    sound = {
+        name: part if _compiled({**named, **part} if is_mapping(part) else part) is not None else True
+        for name, part in schema["properties"].items()
+    }
+    return _compiled({**schema, "properties": sound})
+
+
+def _compiled(schema: Any) -> Any:
     from jsonschema_rs import Draft202012Validator, ValidationError  # noqa: PLC0415 - slow to load; with this metric only
 
-    schema = plain_schema(json.loads(text))
     try:
         return Draft202012Validator(schema, validate_formats=True, retriever=_refuse)
-    except (ValueError, ValidationError, RecursionError):
+    except (ValueError, TypeError, ValidationError, RecursionError):
         return None
 
 
@@ -181,33 +207,37 @@ def plain_schema(schema: Any, depth: int = _DEEPEST) -> Any:
         return [plain_schema(one, depth - 1) for one in schema] if depth else []
     if not is_mapping(schema) or not depth:
         return schema if not is_mapping(schema) else True
-    plain: dict[str, Any] = {}
+    said: dict[str, Any] = {}
     for key, value in schema.items():
         if key in _LITERAL:
-            plain[key] = value
+            said[key] = value
         elif key in _NAMED and is_mapping(value):
-            plain[key] = {name: plain_schema(one, depth - 1) for name, one in value.items()}
+            said[key] = {name: plain_schema(one, depth - 1) for name, one in value.items()}
         else:
-            plain[key] = plain_schema(value, depth - 1)
-    types = plain.get("type")
-    if isinstance(types, str) or is_sequence(types):
-        words = [_type(one) for one in ([types] if isinstance(types, str) else types) if isinstance(one, str)]
-        if all(word in _JSON_TYPES for word in words) and words:
-            plain["type"] = words[0] if len(words) == 1 else words
-        else:
-            del plain["type"]  # `any`, or a word that nobody knows
-    if plain.pop("nullable", False) is True:
-        if "type" in plain:
-            known = plain["type"]
-            plain["type"] = [*([known] if isinstance(known, str) else known), "null"]
-        if is_sequence(plain.get("enum")):
-            plain["enum"] = [*plain["enum"], None]
-    if plain.get("required") is not None and not is_sequence(plain["required"]):
-        del plain["required"]  # a boolean, as in the third draft
-    return plain
+            said[key] = plain_schema(value, depth - 1)
+    types = said.pop("type", None)
+    words = [_type(one) for one in (types if is_sequence(types) else [types]) if isinstance(one, str)]
+    if words and all(word in _JSON_TYPES for word in words):  # else `any`, or a word that nobody knows
+        said["type"] = words[0] if len(words) == 1 else words
+    if not is_sequence(said.get("required", ())):
+        del said["required"]  # a boolean, as in the third draft
+    for bound in ("exclusiveMinimum", "exclusiveMaximum"):
+        if isinstance(said.get(bound), bool):
+            del said[bound]  # as in the fourth draft
+    return _with_null(said) if said.pop("nullable", False) is True else said
 
 
-_LITERAL = ("enum", "const", "default", "examples", "example", "required", "description", "title")
+def _with_null(schema: dict[str, Any]) -> dict[str, Any]:
+    types = schema.get("type")
+    if types is None:
+        return {"anyOf": [schema, {"type": "null"}]}
+    schema["type"] = list(dict.fromkeys([*([types] if isinstance(types, str) else types), "null"]))
+    if is_sequence(schema.get("enum")):
+        schema["enum"] = [*schema["enum"], None]
+    return schema
+
+
+_LITERAL = ("enum", "const", "default", "examples", "example", "required", "dependentRequired", "description", "title")
 _NAMED = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
 """Keywords whose values are schemas by name, so that a name is no keyword."""
 

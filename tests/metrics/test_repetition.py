@@ -1,0 +1,137 @@
+"""Calls that repeat earlier ones and change nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from goldspan.scoring import Capture, Session, ToolCall, Turn, score_sessions
+from goldspan.scoring.metrics.repetition import ToolCallRepetition, repeated_calls
+from goldspan.scoring.sessions import Content
+from goldspan.scoring.verdict import Reason
+
+
+def call(x: Any = 1, result: Any = "ok", *, name: str = "f", **named: Any) -> ToolCall:
+    return ToolCall(name, {"x": x}, result=Content(result, Capture.CAPTURED), **named)
+
+
+def unseen(x: Any = 1, name: str = "f", **named: Any) -> ToolCall:
+    return ToolCall(name, {"x": x}, **named)
+
+
+def failed(x: Any = 1, error: str = "timeout") -> ToolCall:
+    return ToolCall("f", {"x": x}, error=error)
+
+
+def kinds(*calls: ToolCall) -> list[str]:
+    found = repeated_calls(calls)
+    return [found[index].kind if index in found else "" for index in range(len(calls))]
+
+
+@pytest.mark.parametrize(
+    ("calls", "expected"),
+    [
+        ([call(), call()], ["", "identical"]),
+        ([call(1), call(2)], ["", ""]),
+        ([call(), call(name="g")], ["", ""]),
+        ([call(result="pending"), call(result="done")], ["", ""]),
+        ([call(result="a"), call(result="b"), call(result="a")], ["", "", "identical"]),
+        ([call({"a": 1, "b": 2}), call({"b": 2, "a": 1})], ["", "identical"]),
+        ([call([1, 2]), call([2, 1])], ["", ""]),
+        ([call(1), call("1")], ["", ""]),
+        ([call(result='{"a": 1, "b": 2}'), call(result={"b": 2, "a": 1})], ["", "identical"]),
+        ([call(batch=1), call(batch=1)], ["", "identical"]),
+        ([failed(), failed()], ["", "retry_unchanged"]),
+        ([failed(error="request 17"), failed(error="request 18")], ["", "retry_unchanged"]),
+        ([failed(1), failed(2)], ["", ""]),
+        ([failed(), call()], ["", ""]),
+        ([failed(), call(), call(), failed()], ["", "", "identical", "retry_unchanged"]),
+        ([unseen(), unseen()], ["", ""]),
+        ([unseen(), unseen(), unseen()], ["", "loop", "loop"]),
+        ([call(result=1), call(result=2), call(result=3)], ["", "", ""]),
+        ([unseen(1), unseen(2)] * 3, ["", "", "loop", "loop", "loop", "loop"]),
+        ([unseen(1), unseen(2)] * 2, ["", "", "", ""]),
+        ([unseen(1), unseen(1), unseen(2), unseen(1), unseen(1)], [""] * 5),
+        ([call(rejected=True), call(), call(rejected=True)], ["", "", ""]),
+    ],
+)
+def test_what_repeats(calls: list[ToolCall], expected: list[str]) -> None:
+    assert kinds(*calls) == expected
+
+
+def test_the_earlier_call_is_named() -> None:
+    found = repeated_calls([call(5), call(1), call(2), call(1)])
+    assert {index: one.message for index, one in found.items()} == {
+        3: "the same call returned the same before (call 2 of the session)"
+    }
+
+
+def test_what_is_hidden_is_not_compared() -> None:
+    hidden = call(argument_captures={"x": Capture.REDACTED})
+    session = Session("s", (Turn((hidden, hidden, ToolCall("f", None, capture=Capture.TRUNCATED))),))
+    score = ToolCallRepetition()(session)
+    assert (score.score, score.reason) == (None, Reason.ARGUMENTS_REDACTED)
+
+
+def test_calls_of_other_turns_count_and_a_session_passes_unless_a_threshold_is_set() -> None:
+    session = Session("s", (Turn((call(),)), Turn((call(), call(2)))))
+    for chosen, label in (("tool_call_repetition", None), ("tool_call_repetition=1", "fail")):
+        (result,) = [
+            one
+            for one in score_sessions(None, session, metrics=[chosen]).sessions[0].metrics
+            if "repetition" in one.name
+        ]
+        assert (round(result.verdict.score or 0, 2), result.label) == (0.67, label)
+        assert [turn.verdict.score for turn in result.turns] == [1, 0.5]
+
+
+calls = st.lists(
+    st.builds(
+        lambda x, result, error, seen: failed(x) if error else call(x, result) if seen else unseen(x),
+        st.sampled_from([1, 2, "a", None]),
+        st.sampled_from([1, 2]),
+        st.booleans(),
+        st.booleans(),
+    ),
+    max_size=12,
+)
+
+
+@given(calls, calls)
+def test_what_comes_later_changes_nothing_but_the_beginning_of_a_loop(
+    before: list[ToolCall], after: list[ToolCall]
+) -> None:
+    found, longer = repeated_calls(before), repeated_calls([*before, *after])
+    known = {index: one for index, one in longer.items() if index < len(before) and one.kind != "loop"}
+    assert known == {index: one for index, one in found.items() if one.kind != "loop"}
+
+
+@given(calls)
+def test_calls_whose_arguments_all_differ_do_not_repeat(made: list[ToolCall]) -> None:
+    different = [ToolCall(one.name, {"x": index}, error=one.error, result=one.result) for index, one in enumerate(made)]
+    assert repeated_calls(different) == {}
+
+
+def nested(depth: int) -> Any:
+    value: Any = 1
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [nested(5000), 10**5000, float("nan"), float("inf"), "\ud800", b"x", {1: 2, "a": 3}, {(1, 2): 3}, object(), {1, 2}],
+    ids=lambda value: type(value).__name__,
+)
+def test_odd_values_do_not_raise(odd: Any) -> None:
+    for made in ([call(odd)] * 3, [call(1, odd)] * 3, [unseen(odd)] * 3):
+        ToolCallRepetition()(Session("s", (Turn(tuple(made)),)))
+
+
+def test_many_calls_take_linear_time() -> None:
+    many = [unseen(number % 7) for number in range(20_000)]
+    assert len(repeated_calls(many)) == 20_000 - 7
