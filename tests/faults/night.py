@@ -321,8 +321,6 @@ class Night:
         self._result.starts += 1
         if not self._gateway.listens():
             self._note_end()
-            if fault is not None and fault.begins and fault.kind == "ENOSPC":
-                self._result.findings.append(f"does not start on a full disk: {self._gateway.outcome}")
             if fault is None:
                 raise _NeverError(f"does not start: {self._gateway.outcome or self._gateway.complaints[-3:]}")
             self._start(None)

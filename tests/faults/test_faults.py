@@ -13,9 +13,9 @@ from faults.campaign import PROTOCOLS, Campaign, Case, cases_of, sample, told
 from faults.injection import SKIPPED, Fault
 from faults.night import FIRST, expected
 
-QUICK, WHOLE = 9, 150
+QUICK, WHOLE = 6, 150
 """Nights for each protocol."""
-AT_ONCE = 5
+AT_ONCE = 6
 
 
 @pytest.fixture(scope="module")
