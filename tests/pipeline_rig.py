@@ -36,6 +36,7 @@ from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.readers import read_files
 from goldspan.mappers.readers.otlp_messages import message_attributes
 from goldspan.scoring.goldens import GoldenIndex, load_goldens
+from goldspan.scoring.run import Scorer
 from otlp_containers import RECORDINGS, as_message, requests_of
 from otlp_logs import LOGGED, as_logs_data, log_documents
 
@@ -142,17 +143,21 @@ def newest(events: Iterable[dict[str, Any]]) -> Said:
     """The last revision of every result that was not withdrawn."""
     found: Said = {}
     for event in events:
-        name = event["tool_parameter_match.result_id"]
-        before = found.get(name)
-        if before is None or before["tool_parameter_match.revision"] <= event["tool_parameter_match.revision"]:
+        name = event[_attribute(event, "result_id")]
+        before, revision = found.get(name), _attribute(event, "revision")
+        if before is None or before[revision] <= event[revision]:
             found[name] = event
-    left = {name: dict(event) for name, event in found.items() if not event.get("tool_parameter_match.withdrawn")}
+    left = {name: dict(event) for name, event in found.items() if not event.get(_attribute(event, "withdrawn"))}
     for event in left.values():
-        del event["tool_parameter_match.revision"]
+        del event[_attribute(event, "revision")]
     return left
 
 
-def said_by_replay(paths: Sequence[Path], goldens: GoldenIndex) -> Said:
+def _attribute(event: dict[str, Any], name: str) -> str:
+    return f"{event['gen_ai.evaluation.name']}.{name}"
+
+
+def said_by_replay(paths: Sequence[Path], goldens: GoldenIndex, scorer: Scorer | None = None) -> Said:
     """What a replay of these files says in the end."""
     events: list[dict[str, Any]] = []
 
@@ -172,7 +177,8 @@ def said_by_replay(paths: Sequence[Path], goldens: GoldenIndex) -> Said:
             }
         )
 
-    replay(read_files(paths, lambda _: None), goldens, DialectRegistry(), problems=[], consumers=[take])
+    registry = DialectRegistry(definitions=scorer is not None and scorer.reads_definitions(goldens.goldens))
+    replay(read_files(paths, lambda _: None), goldens, registry, problems=[], consumers=[take], scorer=scorer)
     return newest(events)
 
 

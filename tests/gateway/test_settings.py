@@ -14,6 +14,7 @@ from goldspan.collector_processor.gateway.settings.field_types import ListenAddr
 from goldspan.collector_processor.gateway.settings.loading import load_settings, unknown_variables, variables
 from goldspan.collector_processor.gateway.settings.sections import GatewaySettings, PipelineSettings
 from goldspan.scoring.errors import FileError, SettingsError
+from goldspan.scoring.metrics.schema import ToolParameterSchema
 
 SOMEWHERE = {"GOLDSPAN_EXPORT_ENDPOINT": "http://collector:4318"}
 EXPORT = "export: {endpoint: 'http://collector:4318'}\n"
@@ -324,7 +325,13 @@ def test_the_inside_is_told_what_was_set(tmp_path: Path) -> None:
 
 def test_defaults_of_the_inside_are_its_own() -> None:
     inside = load_settings(
-        None, {**SOMEWHERE, "GOLDSPAN_JOURNAL_ENABLED": "false", "GOLDSPAN_DEAD_LETTERS_ENABLED": "false"}
+        None,
+        {
+            **SOMEWHERE,
+            "GOLDSPAN_GOLDENS": "goldens.yaml",
+            "GOLDSPAN_JOURNAL_ENABLED": "false",
+            "GOLDSPAN_DEAD_LETTERS_ENABLED": "false",
+        },
     )
     addresses = dict.fromkeys(Signal, SOMEWHERE["GOLDSPAN_EXPORT_ENDPOINT"])
     assert inside.pipeline({}) == PipelineSettings(addresses=addresses)
@@ -371,3 +378,46 @@ def test_presets_and_metrics_are_checked_and_reach_the_engine(tmp_path: Path) ->
     assert "goldspan.yaml:3" in wrong[0]
     assert "did you mean 'axion'?" in wrong[0]
     assert "did you mean `trajectory_f1`?" in wrong[1]
+
+
+WITHOUT_GOLDEN = ["tool_parameter_schema", "tool_parameter_grounding", "tool_call_repetition"]
+
+
+@pytest.mark.parametrize(
+    ("text", "chosen"),
+    [
+        ("", WITHOUT_GOLDEN),
+        ("goldens: [goldens.yaml]", []),
+        ("goldens: [goldens.yaml]\nscoring: {metrics: [tool_parameter_schema]}", ["tool_parameter_schema"]),
+        ("scoring: {metrics: [tool_call_repetition=1]}", ["tool_call_repetition"]),
+        ("scoring: {metrics: []}", []),
+        ("scoring: {tier: assemble}", []),
+    ],
+)
+def test_without_goldens_metrics_that_need_none_are_chosen(tmp_path: Path, text: str, chosen: list[str]) -> None:
+    scorer = loaded(tmp_path, EXPORT + text).scorer()
+    assert [one.metric.name for one in scorer.metrics] == chosen
+
+
+@pytest.mark.parametrize("share", ["0.1", "1"])
+def test_a_sample_is_a_share(tmp_path: Path, share: str) -> None:
+    assert loaded(tmp_path, f"{EXPORT}scoring: {{sample: {share}}}").pipeline({}).sample == float(share)
+
+
+@pytest.mark.parametrize("share", ["0", "1.5", "-1"])
+def test_what_is_no_share_is_refused(tmp_path: Path, share: str) -> None:
+    [wrong] = mistakes(tmp_path, f"{EXPORT}scoring: {{sample: {share}}}")
+    assert "scoring.sample" in wrong
+    assert f"found {share}, expected a number above 0 and at most 1" in wrong
+
+
+def test_definitions_of_tools_come_from_a_file(tmp_path: Path) -> None:
+    tools = tmp_path / "tools.json"
+    settings = loaded(tmp_path, f"{EXPORT}scoring: {{tools: {tools}}}")
+    with pytest.raises(FileError, match="cannot be read"):
+        settings.scorer()
+    tools.write_text('[{"name": "look", "parameters": {"type": "object", "properties": {"at": {"type": "integer"}}}}]')
+    schema = settings.scorer().metrics[0].metric
+    assert isinstance(schema, ToolParameterSchema)
+    assert schema.tools is not None
+    assert list(schema.tools) == ["look"]

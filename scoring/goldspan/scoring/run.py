@@ -462,6 +462,11 @@ class Scorer:
         return dataclasses.replace(self, metrics=tuple(map(told, self.metrics)))
 
     @property
+    def without_metrics(self) -> Scorer:
+        """The same scorer without additional metrics."""
+        return dataclasses.replace(self, metrics=())
+
+    @property
     def scores_every_session(self) -> bool:
         """Whether a metric is chosen that needs no golden."""
         return any(GOLDEN not in needs_of(one.metric) for one in self.metrics)

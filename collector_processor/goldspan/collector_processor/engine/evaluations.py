@@ -127,7 +127,10 @@ class Judge:
             is_complete = is_complete or (
                 flushed and golden is not None and _saw_every_turn(score_session(golden, run))
             )
-            result = self.settings.scorer.score(golden, run, final=is_complete)
+            scorer = self.settings.scorer
+            if golden is None and not every:  # it is reported, and not in the sample
+                scorer = scorer.without_metrics
+            result = scorer.score(golden, run, final=is_complete)
             if is_complete:
                 state.complete_runs.add(run.run)
                 output.sessions.append(result)

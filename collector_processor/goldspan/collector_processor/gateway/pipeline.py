@@ -105,6 +105,7 @@ class GatewayPipeline:
         """
         self.feed = feed or ScoreSinks({})
         self.settings = settings or PipelineSettings()
+        goldens = self._with_sample(goldens)
         self._now = now or steady_clock()
         random = random or Random()
         self.received = Counter[Signal]()
@@ -371,8 +372,15 @@ class GatewayPipeline:
 
     def reload_goldens(self, goldens: GoldenIndex) -> None:
         """Judge by these goldens from now on; an open session is judged again when something new comes for it."""
+        goldens = self._with_sample(goldens)
         self._foreign_scores = _foreign_scores(goldens, self.settings)
         self._queue.put(lambda _: self.worker.use_goldens(goldens))
+
+    def _with_sample(self, goldens: GoldenIndex) -> GoldenIndex:
+        """Let these goldens want sessions without golden too, where a metric needs none."""
+        return (
+            goldens.with_sample(self.settings.sample) if self.settings.engine.scorer.scores_every_session else goldens
+        )
 
     def not_ready_reason(self) -> str | None:
         """Return why requests cannot be accepted, worked on or delivered now; None if they can."""
@@ -404,8 +412,8 @@ class GatewayPipeline:
         ):
             for value, count in list(counter.items()):
                 yield f"goldspan_{name}_total", {label: str(value)}, count
-        for (level, label), count in list(worker.coverage.results.items()):
-            yield "goldspan_results_total", {"level": level, "label": label}, count
+        for (metric, level, label), count in list(worker.coverage.results.items()):
+            yield "goldspan_results_total", {"metric": metric, "level": level, "label": label}, count
         for name, amount in self._totals():
             yield f"goldspan_{name}", {}, amount
         for sink, exporter in self.feed.exporters.items():

@@ -53,7 +53,7 @@ HELP = {
     "goldspan_sessions_without_golden_total": "Sessions that no golden matches.",
     "goldspan_goldens_seen": "Goldens that matched a session since the start.",
     "goldspan_goldens_never_seen": "Goldens that matched none.",
-    "goldspan_results_total": "First results, by level and label.",
+    "goldspan_results_total": "First results, by metric, level and label.",
     "goldspan_calls_not_evaluated_total": "Calls without a score, by reason.",
     "goldspan_sink_waiting_scores": "Scores that wait to be sent to a back-end with its own API.",
     "goldspan_sink_scores_total": "Scores that such a back-end accepted, and those that were dropped, by outcome.",

@@ -246,6 +246,7 @@ def run_gateway(settings: GatewaySettings, environ: Mapping[str, str]) -> bool:
 def check_gateway(settings: GatewaySettings, environ: Mapping[str, str]) -> None:
     """Read everything that a gateway reads at its start, and start nothing. Raises FileError, SettingsError."""
     GoldenFiles(settings.goldens, settings.criterion).load()
+    settings.scorer()
     settings.sinks.feed(environ)
     _read((*settings.receivers.tokens, *settings.admin.tokens), environ)
     for tls in (settings.receivers.tls, settings.admin.tls):
@@ -257,8 +258,12 @@ def check_gateway(settings: GatewaySettings, environ: Mapping[str, str]) -> None
 def open_pipeline(
     settings: GatewaySettings, environ: Mapping[str, str], exporter: Exporter, goldens: GoldenIndex
 ) -> Pipeline:
-    """Make the pipeline, which starts with what the journal holds. Raises SettingsError."""
+    """Make the pipeline, which starts with what the journal holds. Raises FileError, SettingsError."""
     pipeline = settings.pipeline(environ)
+    if not settings.goldens:
+        metrics = [one.metric.name for one in pipeline.engine.scorer.metrics]
+        extra = {"metrics": metrics, "sample": pipeline.sample}
+        _logger.info("no golden files: sessions are scored by metrics that need none", extra=extra)
     try:
         return GatewayPipeline(goldens, exporter, pipeline, feed=settings.sinks.feed(environ))
     except OSError as error:

@@ -144,7 +144,7 @@ class Tenant:
 
     def receive_logs(self, body: bytes, now: float) -> tuple[Record, ...]:
         """Feed the log records that concern spans to the engine, and return them."""
-        if not self.engine.goldens.goldens or not self._scanner.may_concern_spans(body):
+        if not self.engine.goldens.wants_any or not self._scanner.may_concern_spans(body):
             return ()
         read: list[Record] = []
         for view in self._reader.views(self._reader.parse(body, "logs"), "logs"):
@@ -261,7 +261,7 @@ class Tenant:
     def _of_interest(self, body: bytes, groups: Sequence[SpanGroup]) -> Container[bytes] | None:
         """Return the traces whose spans name a wanted session or may do so; None if it may be any of them."""
         goldens = self.engine.goldens
-        if not goldens.goldens:
+        if not goldens.wants_any:
             return ()
         for resource in {group.envelope.resource for group in groups}:
             if any(map(goldens.wants, self._session_ids_of(resource))):
@@ -277,8 +277,8 @@ class Tenant:
         if trace in self._open or trace in self.store.compressed or not trace:
             return True
         scanner, unwanted = self._scanner, trace in self._unread.unwanted
-        any_goldens = bool(self.engine.goldens.goldens)
-        if any_goldens and of_interest and any(any(map(scanner.opaque, group.spans)) for group, _ in mine):
+        wants_any = self.engine.goldens.wants_any
+        if wants_any and of_interest and any(any(map(scanner.opaque, group.spans)) for group, _ in mine):
             return True
         if unwanted and not of_interest:
             return False
@@ -290,11 +290,11 @@ class Tenant:
         if not unwanted:
             groups += (buffered := self._unread.records(trace))
             found += self._session_ids(buffered)
-        if any_goldens and any(map(self.engine.goldens.wants, (*found, trace.hex()))):
+        if wants_any and any(map(self.engine.goldens.wants, (*found, trace.hex()))):
             return True
         if not unwanted:
             if not found:
-                return any_goldens  # a later span may name its session
+                return wants_any  # a later span may name its session
             self._unread.unwanted.add(trace)
             self._count_without_golden(found[0], groups)
         return False

@@ -37,6 +37,7 @@ from goldspan.mappers.dialect_registry import JOIN_ATTRIBUTES, DialectRegistry
 from goldspan.mappers.span_facts import Record
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.goldens import GoldenIndex
+from goldspan.scoring.metric_results import MetricCall, MetricResult, MetricTurn
 from goldspan.scoring.sessions import SpanRef
 from goldspan.scoring.verdict import Label
 
@@ -55,22 +56,27 @@ class Coverage:
         self.goldens = goldens
         self._seen: dict[tuple[str, str], Counter[str]] = {}
         self.reasons = Counter[str]()
-        """Calls that were not evaluated, by reason."""
-        self.results = Counter[tuple[str, str]]()
-        """First results by level and label."""
+        """Calls that were not evaluated against their golden, by reason."""
+        self.results = Counter[tuple[str, str, str]]()
+        """First results by metric, level and label."""
+        self._metrics: dict[str, tuple[Counter[str], Counter[str]]] = {}
+        """Of each further metric its sessions by label, and the calls that it did not evaluate by reason."""
 
     def count(self, evaluation: Evaluation) -> None:
         """Count one evaluation; corrections are not counted again."""
-        key = (evaluation.golden_set, evaluation.golden)
-        seen = self._seen.setdefault(key, Counter())
+        sessions, reasons = Counter[str](), self.reasons
+        if evaluation.golden or evaluation.golden_set:
+            sessions = self._seen.setdefault((evaluation.golden_set, evaluation.golden), sessions)
         if evaluation.revision != 1 or evaluation.withdrawn:
             return
-        label = evaluation.verdict.label
-        self.results[evaluation.level.value, label.value if label is not None else ""] += 1
+        if isinstance(evaluation.detail, MetricResult | MetricTurn | MetricCall):
+            sessions, reasons = self._metrics.setdefault(evaluation.metric, (Counter(), Counter()))
+        label, reason = evaluation.verdict.label, evaluation.verdict.reason
+        self.results[evaluation.metric, evaluation.level.value, label.value if label is not None else ""] += 1
         if evaluation.level is Level.SESSION and label is not None:
-            seen[label.value] += 1
-        if evaluation.level is Level.CALL and label is Label.NOT_EVALUATED and evaluation.verdict.reason is not None:
-            self.reasons[evaluation.verdict.reason.value] += 1
+            sessions[label.value] += 1
+        if evaluation.level is Level.CALL and label is Label.NOT_EVALUATED and reason is not None:
+            reasons[reason.value] += 1
 
     def document(self, sessions_without_golden: int, newest: Sequence[SeenSession]) -> Mapping[str, Any]:
         """Return all of it as JSON values; `newest` are the last of the sessions without golden."""
@@ -87,6 +93,10 @@ class Coverage:
             "sessions_without_golden": sessions_without_golden,
             "newest_sessions_without_golden": [{"session": one.id, "source": one.source} for one in newest],
             "calls_not_evaluated": dict(self.reasons),
+            "metrics": {
+                name: {"sessions": dict(sessions), "calls_not_evaluated": dict(reasons)}
+                for name, (sessions, reasons) in list(self._metrics.items())
+            },
         }
 
     def counts(self) -> tuple[int, int]:
@@ -346,7 +356,7 @@ class Worker:
         state.metrics.close()
 
     def _buffers_unread(self) -> bool:
-        return bool(self._goldens.goldens) or self.settings.tier == "assemble"
+        return self._goldens.wants_any or self.settings.tier == "assemble"
 
     def _is_open(self, tenant: str, trace_id: str) -> bool:
         state = self.tenants.named(tenant)

@@ -91,6 +91,11 @@ class GoldenIndex:
             or self.samples(session_id)
         )
 
+    @property
+    def wants_any(self) -> bool:
+        """Whether any session may be scored: there are goldens, or a sample."""
+        return bool(self.goldens) or self.sample > 0
+
     def samples(self, session_id: str) -> bool:
         """Return whether a session is scored though it may have no golden: the same ones on every machine."""
         if not 0 < self.sample < 1:

@@ -153,12 +153,22 @@ def _split_pairs(value: object) -> object:
     return {name.strip(): text.strip() for name, _, text in pairs}
 
 
+def _share(value: float) -> float:
+    if not 0 < value <= 1:
+        raise ValueError(f"found {value:g}, expected a number above 0 and at most 1, such as 0.1")
+    return value
+
+
 Size = Annotated[int, BeforeValidator(_size), WithJsonSchema({"type": ["integer", "string"]})]
 """Bytes: a number, or a number with a unit, as in `20MiB`."""
 Seconds = Annotated[float, BeforeValidator(_seconds), WithJsonSchema({"type": ["number", "string"]})]
 """Seconds: a number, or a number with a unit, as in `5m`."""
 Count = Annotated[int, Field(ge=1)]
 """1 or more."""
+Share = Annotated[
+    float, AfterValidator(_share), WithJsonSchema({"type": "number", "exclusiveMinimum": 0, "maximum": 1})
+]
+"""A part of a whole: above 0 and at most 1."""
 Address = Annotated[
     ListenAddress | None,
     BeforeValidator(_address),

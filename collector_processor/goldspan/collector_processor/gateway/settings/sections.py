@@ -31,6 +31,7 @@ from goldspan.collector_processor.gateway.settings.field_types import (
     Secret,
     SecretText,
     Section,
+    Share,
     Size,
     Texts,
     read_secret,
@@ -40,8 +41,10 @@ from goldspan.collector_processor.metric_threads import MetricWorkers
 from goldspan.collector_processor.sinks import LangfuseScores, MLflowScores, PhoenixScores
 from goldspan.collector_processor.sinks.score_exporter import ScoreSinks
 from goldspan.mappers.assembly import DEFAULT_SESSION_KEYS, AssemblySettings
+from goldspan.scoring.metrics.registry import WITHOUT_GOLDEN
 from goldspan.scoring.metrics.session_metrics import choose_metrics
-from goldspan.scoring.run import scorer_of
+from goldspan.scoring.run import Scorer, scorer_of
+from goldspan.scoring.tool_definitions import load_tools
 
 GRPC_PORT, HTTP_PORT, ADMIN_PORT = 4317, 4318, 4319
 
@@ -201,8 +204,8 @@ def _preset(value: str | dict[str, Any] | None) -> str | dict[str, Any] | None:
     return value
 
 
-def _metrics(value: tuple[str, ...]) -> tuple[str, ...]:
-    choose_metrics(value)
+def _metrics(value: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    choose_metrics(value or ())
     return value
 
 
@@ -239,8 +242,13 @@ class Scoring(Section):
     """Explanations hold the values of arguments, not only their names."""
     preset: Annotated[str | dict[str, Any] | None, AfterValidator(_preset)] = None
     """Scorer of another system instead of `tool_parameter_match`: its name, or a mapping of `name` and options."""
-    metrics: Annotated[Texts, AfterValidator(_metrics)] = ()
-    """Further metrics: names, or import paths (`pkg.module:function`), each with `=THRESHOLD` or without."""
+    metrics: Annotated[Texts | None, AfterValidator(_metrics)] = None
+    """Further metrics: names, or import paths (`pkg.module:function`), each with `=THRESHOLD` or without. null: with
+    goldens none, without goldens `tool_parameter_schema`, `tool_parameter_grounding` and `tool_call_repetition`."""
+    sample: Share = 1.0
+    """Share of the sessions without golden that is scored by metrics that need none: the same ones on every machine."""
+    tools: Path | None = None
+    """A JSON file with the definitions of the agents' tools, in place of those in telemetry; read at the start."""
     metric_timeout: Seconds = 10.0
     """Longest time that a metric of your own may take for one session."""
 
@@ -349,6 +357,7 @@ class PipelineSettings:
     tier: Literal["single", "assemble"] = "single"
     hold: Literal["turn", "off"] = "turn"
     max_held_bytes: int = 64 << 20
+    sample: float = 1.0
     engine: EngineSettings = field(default_factory=EngineSettings)
     """When turns and runs are scored, and how many are kept. Tenants share `max_spans` equally."""
     unread_span_bytes: int = 64 << 20
@@ -376,7 +385,7 @@ class GatewaySettings(Section):
     """Top-level settings."""
 
     goldens: Paths = ()
-    """Golden files and folders. Without any, everything is forwarded and nothing is scored."""
+    """Golden files and folders. Without any, sessions are scored by metrics that need no golden: `scoring.metrics`."""
     criterion: Path | None = None
     """The criterion that golden sets inherit."""
     watch_files: Seconds | None = 5.0
@@ -393,13 +402,27 @@ class GatewaySettings(Section):
     shutdown_timeout: Seconds = 30.0
     """Longest time that a shutdown scores and delivers what is left. The rest stays in the journal."""
 
+    def scorer(self) -> Scorer:
+        """Return what sessions are scored by. Raises FileError if the definitions of tools cannot be read."""
+        scoring = self.scoring
+        metrics = scoring.metrics
+        if metrics is None:
+            metrics = () if self.goldens else tuple(metric.name for metric in WITHOUT_GOLDEN)
+        scorer = scorer_of(
+            preset=scoring.preset,
+            metrics=metrics if scoring.tier == "single" else (),
+            run=MetricWorkers(scoring.metric_timeout),
+        )
+        return scorer if scoring.tools is None else scorer.with_tools(load_tools(scoring.tools))
+
     def pipeline(self, environ: Mapping[str, str]) -> PipelineSettings:
-        """Return the settings of the pipeline."""
+        """Return the settings of the pipeline. Raises FileError as `scorer` does."""
         state = state_folder(environ)
         scoring, journal, dead_letters = self.scoring, self.journal, self.dead_letters
         return PipelineSettings(
             tier=scoring.tier,
             hold=scoring.hold,
+            sample=scoring.sample,
             max_held_bytes=scoring.max_held_bytes,
             engine=EngineSettings(
                 settle=scoring.settle,
@@ -410,9 +433,7 @@ class GatewaySettings(Section):
                 trace_retention=scoring.trace_retention,
                 max_spans=scoring.max_spans,
                 include_values=scoring.include_values,
-                scorer=scorer_of(
-                    preset=scoring.preset, metrics=scoring.metrics, run=MetricWorkers(scoring.metric_timeout)
-                ),
+                scorer=self.scorer(),
                 assembly=AssemblySettings(
                     session_keys=scoring.session_keys, session_gap=scoring.session_gap, run_idle=scoring.run_idle
                 ),
