@@ -21,7 +21,7 @@ from pathlib import Path
 
 from faults.forked_gateway import Nursery
 from faults.injection import KINDS, LIMITS, Fault
-from faults.night import FIRST, SECOND, Morning, Night, expected
+from faults.night import FIRST, PATIENCE, SECOND, Morning, Night, expected
 
 PROTOCOLS = ("http/protobuf", "grpc")
 _A_WHILE, _TILL_DAWN = 0.8, 60.0
@@ -64,8 +64,8 @@ class Campaign:
             self._quiet[protocol] = self._run(protocol, {})
         return self._quiet[protocol]
 
-    def run(self, case: Case) -> Morning:
-        morning = self._run(case.protocol, {case.life: case.fault})
+    def run(self, case: Case, patience: float = PATIENCE) -> Morning:
+        morning = self._run(case.protocol, {case.life: case.fault}, patience)
         if morning.threads and morning.threads != (alive := self.quiet(case.protocol).threads):
             morning.findings.append(f"threads alive: {morning.threads}, expected {alive}")
         return morning
@@ -75,10 +75,10 @@ class Campaign:
             cases = list(cases)
             yield from zip(cases, pool.map(self.run, cases), strict=True)
 
-    def _run(self, protocol: str, faults: dict[str, Fault]) -> Morning:
+    def _run(self, protocol: str, faults: dict[str, Fault], patience: float = PATIENCE) -> Morning:
         folder = Path(tempfile.mkdtemp(dir=self._folder))
         try:
-            return Night(self._nursery, folder, protocol, faults).run()
+            return Night(self._nursery, folder, protocol, faults, patience).run()
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 

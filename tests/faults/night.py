@@ -67,7 +67,7 @@ shutdown_timeout: 6s
 """
 FIRST, SECOND = "first", "second"
 """The processes of a night to which a fault can happen: from the start to a kill, and from that to the end."""
-_PATIENCE = 12.0
+PATIENCE = 12.0
 """Seconds until what does not happen counts as not happening."""
 _DOWNSTREAMS = {"http/protobuf": http_downstream, "grpc": grpc_downstream}
 _METHODS = {signal: method for method, signal in GRPC_METHODS.items()}
@@ -192,8 +192,11 @@ class Morning:
 class Night:
     """Runs one night in a folder of its own."""
 
-    def __init__(self, nursery: Nursery, folder: Path, protocol: str, faults: dict[str, Fault]) -> None:
+    def __init__(
+        self, nursery: Nursery, folder: Path, protocol: str, faults: dict[str, Fault], patience: float = PATIENCE
+    ) -> None:
         self._nursery = nursery
+        self._patience = patience
         self._folder = folder
         self._protocol = protocol
         self._faults = faults
@@ -262,7 +265,7 @@ class Night:
             time.sleep(1.0)
         else:
             wanted, said = expected()
-            self._wait(lambda: items_in(self._arrived()).keys() >= wanted and self._said() == said, _PATIENCE)
+            self._wait(lambda: items_in(self._arrived()).keys() >= wanted and self._said() == said, self._patience)
             if not self._wait(lambda: self._ready() == 200, 5.0):
                 self._result.findings.append(f"/readyz stays at {self._ready()}")
         threads = self._gateway.ask("threads") or ()
@@ -270,7 +273,7 @@ class Night:
             name for name in threads if name.startswith("goldspan-") and not name.startswith("goldspan-receive")
         )
         self._gateway.send_signal(signal.SIGTERM)
-        if not self._gateway.ended.wait(_PATIENCE):
+        if not self._gateway.ended.wait(PATIENCE):
             self._result.findings.append("SIGTERM does not end it")
         self._end_process()
 
@@ -282,7 +285,7 @@ class Night:
         if self._told_delivered and not self._is_excused and not items_in(self._arrived()).keys() >= wanted:
             self._result.findings.append("it said that everything was delivered")
         self._start(None)
-        self._wait(lambda: items_in(self._arrived()).keys() >= wanted and self._said() == said, 6.0)
+        self._wait(lambda: items_in(self._arrived()).keys() >= wanted and self._said() == said, self._patience / 2)
         self._end_process()
 
     def _judge(self) -> None:
@@ -372,7 +375,7 @@ class Night:
 
     def _send(self, sent: Sent) -> None:
         """Send until it is acknowledged."""
-        end = time.monotonic() + _PATIENCE
+        end = time.monotonic() + PATIENCE
         tries = 1
         while not self._try(sent):
             tries += 1

@@ -42,6 +42,6 @@ def test_a_body_that_never_reached_the_disk_is_missed(campaign: Campaign) -> Non
     """Nothing can be done about that: so it shows that a loss is seen."""
     sites = campaign.quiet(PROTOCOLS[0]).sites[FIRST]
     site, calls = next((site, calls) for site, calls in sites.items() if site.startswith("write writev"))
-    morning = campaign.run(Case(PROTOCOLS[0], FIRST, Fault(site, SKIPPED, calls - 1)))
+    morning = campaign.run(Case(PROTOCOLS[0], FIRST, Fault(site, SKIPPED, calls - 1)), patience=3.0)
     assert morning.lost
     assert morning.findings
