@@ -145,6 +145,8 @@ class MetricResult(_MetricScored, frozen=True, gc=False):
     """Empty if the metric scores only whole sessions."""
     threshold: Fraction | None = None
     """The lowest score that passes; None: the metric cannot fail a session."""
+    needs_golden: bool = True
+    """Without one, a metric scores every session, and a result without a score fails no run: unknown is not wrong."""
 
     def __str__(self) -> str:
         score = "no score" if self.score is None else f"{self.score:.3g}"

@@ -538,9 +538,9 @@ def failures_first(results: Iterable[_Result]) -> Iterator[_Result]:
 
 
 def is_interesting(session: SessionResult) -> bool:
-    """Whether the session has a golden, and anything besides a pass to report."""
+    """Whether the session has a golden, and anything besides a pass to report; without one, whether it failed."""
     if session.verdict.reason is Reason.NO_GOLDEN:
-        return False
+        return session.failed
     metric_differs = any(metric.label not in {None, Label.PASS} for metric in session.metrics)
     return metric_differs or session.verdict.label is not Label.PASS or any(_has_more(turn) for turn in session.turns)
 
@@ -556,11 +556,14 @@ def _differs(verdict: Verdict) -> bool:
 
 def session_lines(result: SessionResult) -> Iterator[str]:
     """Yield the differences in a session as lines, with values."""
-    yield f"{verdict_text(result.verdict)} {_session_name(result)}: {explain_session(result)}"
+    if result.verdict.reason is Reason.NO_GOLDEN and result.failed:
+        yield f"FAIL {_session_name(result)}, {REASON_TEXT[Reason.NO_GOLDEN]}"
+    else:
+        yield f"{verdict_text(result.verdict)} {_session_name(result)}: {explain_session(result)}"
     for metric in result.metrics:
         verdict = metric.verdict
         if verdict.label is not None and verdict.label is not Label.PASS:
-            yield f"  {verdict_text(verdict)} {metric.name}: {verdict.explanation or 'no score'}"
+            yield f"  {verdict_text(verdict)} {metric.name}: {verdict.detailed or verdict.explanation or 'no score'}"
     for turn in result.turns:
         if _has_more(turn):
             yield f"  {_turn_head(turn)}"

@@ -20,7 +20,7 @@ from goldspan.scoring.errors import CriterionError, Problem
 from goldspan.scoring.goldens.golden import ExpectedCall, Golden, Repeat
 from goldspan.scoring.goldens.golden_index import Ambiguous
 from goldspan.scoring.json_values import counted, is_mapping, is_sequence, plain, shown_name
-from goldspan.scoring.metric_results import MetricResult, MetricVerdict, PresetResult
+from goldspan.scoring.metric_results import MetricCall, MetricResult, MetricVerdict, PresetResult
 from goldspan.scoring.metrics.grounding import ToolParameterGrounding
 from goldspan.scoring.metrics.registry import (
     BUILT_IN_METRICS,
@@ -128,8 +128,32 @@ def _metric(result: MetricResult) -> Document:
         "threshold": None if result.threshold is None else float(result.threshold),
         **_metric_verdict(result.verdict),
         "turns": [
-            {"index": turn.turn_index, "expected_index": turn.expected_index, **_metric_verdict(turn.verdict)}
+            {
+                "index": turn.turn_index,
+                "expected_index": turn.expected_index,
+                **_metric_verdict(turn.verdict),
+                "calls": [_metric_call(call) for call in turn.calls],
+            }
             for turn in result.turns
+        ],
+    }
+
+
+def _metric_call(result: MetricCall) -> Document:
+    return {
+        "index": result.call_index,
+        "tool": plain(result.call.name),
+        "call_id": plain(result.call.call_id),
+        "span": _span(result.call.span),
+        **_metric_verdict(result.verdict),
+        "findings": [
+            {
+                "path": plain(one.path),
+                "kind": one.kind,
+                "failed": one.failed,
+                "message": plain(one.words(include_values=True)),
+            }
+            for one in result.findings
         ],
     }
 
@@ -335,7 +359,7 @@ class RunResult(Struct, frozen=True, gc=False):
         """Return whether there are sessions, none failed, and enough runs passed of each golden with `repeat`.
 
         `strict` also requires that every golden was seen, and that sessions, turns, calls and metrics were evaluated,
-        unless nothing was expected or the session has no golden. `lenient` does not.
+        unless nothing was expected, the session has no golden, or the metric needs none. `lenient` does not.
         """
         if not self.sessions or any(session.failed for session in self.sessions if not session.repeated):
             return False
@@ -354,7 +378,7 @@ class RunResult(Struct, frozen=True, gc=False):
         for session in self.sessions:
             calls = (call.verdict.reason for turn in session.turns for call in turn.calls)
             turns = (turn.verdict.reason for turn in session.turns)
-            metrics = (metric.verdict.reason for metric in session.metrics if metric.threshold is not None)
+            metrics = (one.verdict.reason for one in session.metrics if one.threshold is not None and one.needs_golden)
             for reason in (session.verdict.reason, *turns, *calls, *metrics):
                 if reason is not None and reason not in HARMLESS_REASONS:
                     yield reason

@@ -183,7 +183,7 @@ def _pairs(document: _Document, result: RunResult) -> Iterator[tuple[str, Sessio
     by_run: dict[tuple[_GoldenKey, str, int], _Session] = {}
     runs: Counter[tuple[_GoldenKey, str]] = Counter()
     for one in document.sessions:
-        if one.id is not None and one.reason != Reason.NO_GOLDEN:
+        if one.id is not None:
             key = (_set_name(one.golden_set or ""), one.golden or "", one.metric)
             runs[key, one.id] += 1
             by_golden[key].append(one)
@@ -193,7 +193,7 @@ def _pairs(document: _Document, result: RunResult) -> Iterator[tuple[str, Sessio
     taken = {id(one) for one in found}
     others = {key: iter([one for one in group if id(one) not in taken]) for key, group in by_golden.items()}
     for name, now, before in zip(session_names(result.sessions), result.sessions, found, strict=True):
-        if not has_golden(now):
+        if not has_golden(now) and not now.metrics:
             continue
         by_pattern = now.golden is not None and now.golden.session is None
         yield name, now, before or (next(others.get(_key(now), iter(())), None) if by_pattern else None)
@@ -219,7 +219,7 @@ def _metrics(before: Iterable[_Metric], now: SessionResult, *, strict: bool) -> 
             continue
         was, verdict = known.get(one.name), one.verdict
         words = _words(verdict.label or "", verdict.score, verdict.reason)
-        lost = strict and is_gap(verdict)
+        lost = strict and one.needs_golden and is_gap(verdict)
         if was is None or was.threshold is None:
             if verdict.label is Label.FAIL or lost:
                 yield f"{one.name}: new, {words}"

@@ -6,9 +6,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from goldspan.collector_processor.replay.summary_and_exit_code import Totals
+from goldspan.collector_processor.replay.summary_and_exit_code import Totals, calls_judged, metric_totals
+from goldspan.collector_processor.replay.wording import counted, printable
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.dialects import Advice, Dialect
+from goldspan.scoring.results import SessionResult
 from goldspan.scoring.run import RunResult
 from goldspan.scoring.sessions import Capture, Session, ToolCall
 from goldspan.scoring.verdict import REASON_OF_CAPTURE, REASON_TEXT, Reason
@@ -63,6 +65,19 @@ class Hint(NamedTuple):
 
     seen: str
     helps: str
+
+
+MISSING_INPUT: dict[str, Hint] = {
+    "tool_parameter_schema": Hint(
+        "no definition of the tool",
+        "Have tool definitions recorded (gen_ai.tool.definitions), or pass them with `--tools FILE`.",
+    ),
+    "tool_parameter_grounding": Hint(
+        "nothing said before the call was captured",
+        "Have messages recorded: most instrumentations write them with the switch for arguments.",
+    ),
+}
+"""What `input_missing` means for metrics that need no golden, and what helps."""
 
 
 def advice_of(dialect: Dialect | None) -> Advice:
@@ -126,9 +141,53 @@ def hints_for_run(result: RunResult, sums: Totals, by_dialect: Mapping[str, str]
             found += [Hint(f"{REASON_TEXT[reason]} ({count:,})", text) for text in texts]
     if sums.never_seen:
         found.append(Hint(REASON_TEXT[Reason.GOLDEN_NEVER_SEEN], HELP[Reason.GOLDEN_NEVER_SEEN]))
-    if not sums.seen and sums.without_golden:
+    found += _hints_of_metrics(result, by_dialect)
+    judged = not result.golden_sets and bool(sums.judged_without_golden)
+    if not sums.seen and sums.without_golden and not judged:
         found.append(Hint("no session has a golden", HELP[Reason.GOLDEN_NEVER_SEEN]))
     yield from dict.fromkeys(found)
+
+
+def _hints_of_metrics(result: RunResult, by_dialect: Mapping[str, str]) -> Iterator[Hint]:
+    """Yield how to look into what metrics that need no golden found, and what kept them from judging calls."""
+    for session in result.sessions:
+        failed = next((call for _, _, call in calls_judged(session) if call.failures), None)
+        if failed is not None:
+            place = failed.call.call_id or (failed.call.span.span_id if failed.call.span else failed.call.name)
+            helps = f"`goldspan inspect --why {printable(place)} TRACES` shows where each of its values came from."
+            yield Hint(f"a call of {printable(failed.call.name)} in {_name(session)}", helps)
+            break
+    most: Counter[Reason] = Counter()
+    for one in metric_totals(result):
+        for reason, count in one.not_evaluated.items():
+            if _lacks_input(one.name, reason):
+                words, helps = MISSING_INPUT[one.name]
+                yield Hint(f"{words} ({counted(count, one.unit)})", helps)
+            else:
+                most[reason] = max(most[reason], count)
+    for reason, count in most.items():
+        dialects = dict.fromkeys(
+            call.call.dialect
+            for session in result.sessions
+            for _, _, call in calls_judged(session)
+            if call.reason is reason is Reason.ARGUMENTS_NOT_CAPTURED
+        )
+        texts = [f"{name}: {by_dialect[name]}" for name in dialects if name in by_dialect]
+        for text in texts or [HELP[reason]] if reason in HELP else []:
+            yield Hint(f"{REASON_TEXT[reason]} ({count:,})", text)
+
+
+def _name(session: SessionResult) -> str:
+    return "" if session.session is None else printable(session.session.id)
+
+
+def _lacks_input(metric: str, reason: Reason) -> bool:
+    return reason is Reason.INPUT_MISSING and metric in MISSING_INPUT
+
+
+def reason_words(metric: str, reason: Reason) -> str:
+    """Return why a metric has no score; it may say more precisely than others what it lacks."""
+    return MISSING_INPUT[metric].seen if _lacks_input(metric, reason) else REASON_TEXT[reason]
 
 
 def _dialect_advice(result: RunResult, reason: Reason, by_dialect: Mapping[str, str]) -> list[str]:

@@ -15,9 +15,10 @@ from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.spans import LogView, MarkedView, PlainSpans
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.goldens import Ambiguous, Golden, GoldenIndex
+from goldspan.scoring.metric_results import MetricTurn
 from goldspan.scoring.results import SessionResult
 from goldspan.scoring.run import RunResult, Scorer
-from goldspan.scoring.sessions import Session, Turn
+from goldspan.scoring.sessions import NO_CONTENT, Session, Turn
 from goldspan.scoring.verdict import Reason
 
 SPANS_A_SECOND = 1_000.0
@@ -94,10 +95,23 @@ def replay(
 
 
 def _slim(result: SessionResult, session: Session) -> SessionResult:
-    """Keep of a session without a golden that it was there, and when: there may be any number of them."""
+    """Keep of a session without a golden when it was, and what metrics say: there may be any number of them."""
     if result.golden is not None or result.verdict.reason is not Reason.NO_GOLDEN:
         return result
-    return replace(result, session=replace(session, turns=(Turn(start=_started(session)),), attributes={}))
+    ended = max((turn.end for turn in session.turns), default=0)
+    return replace(
+        result,
+        session=replace(session, turns=(Turn(start=_started(session), end=ended),), attributes={}),
+        metrics=tuple(replace(one, turns=tuple(map(_slim_turn, one.turns))) for one in result.metrics),
+    )
+
+
+def _slim_turn(turn: MetricTurn) -> MetricTurn:
+    """Keep of each call what reports say of it, which is neither its result nor the messages around it."""
+    calls = tuple(
+        replace(one, call=replace(one.call, result=NO_CONTENT, raw_arguments=NO_CONTENT)) for one in turn.calls
+    )
+    return replace(turn, turn=None, calls=calls)
 
 
 def _started(session: Session) -> int:

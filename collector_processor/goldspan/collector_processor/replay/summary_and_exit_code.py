@@ -11,7 +11,8 @@ from fractions import Fraction
 from goldspan.collector_processor.replay.wording import counted, listed, number_text, printable, score_text
 from goldspan.scoring.differences import Difference, DifferenceKind
 from goldspan.scoring.goldens.golden import Golden
-from goldspan.scoring.metric_results import MetricVerdict
+from goldspan.scoring.json_values import pointer_name
+from goldspan.scoring.metric_results import Finding, MetricCall, MetricResult, MetricVerdict
 from goldspan.scoring.results import CallResult, SessionResult, TurnResult
 from goldspan.scoring.run import RunResult
 from goldspan.scoring.verdict import REASON_TEXT, Label, Reason
@@ -27,6 +28,8 @@ class Totals:
     sessions: Mapping[Label, int]
     """Sessions that have a golden."""
     without_golden: tuple[str, ...]
+    judged_without_golden: Mapping[Label, int]
+    """Sessions without golden, by what the metrics with a threshold say of them; not evaluated if none has a score."""
     calls_expected: int
     calls_matched: int
     calls_wrong: int
@@ -44,6 +47,8 @@ class Totals:
     """Why expected calls or whole turns and sessions were not evaluated, and how many."""
     mistakes: tuple[tuple[str, int], ...]
     """Wrong arguments, as in `get_weather.days`, and other differences that lower a score; most often first."""
+    findings: tuple[tuple[str, int], ...]
+    """What metrics that need no golden found wrong, as in `get_weather.days (no origin)`, and in how many calls."""
     seen: tuple[str, ...]
     never_seen: tuple[str, ...]
 
@@ -64,6 +69,9 @@ def totals(result: RunResult) -> Totals:
         without_golden=tuple(
             printable(s.session.id) for s in result.sessions if s.session and s.verdict.reason is Reason.NO_GOLDEN
         ),
+        judged_without_golden=Counter(
+            label_of_metrics(session) for session in result.sessions if session.metrics and not has_golden(session)
+        ),
         calls_expected=len(calls),
         calls_matched=sum(call.verdict.exact == 1 for call in calls),
         calls_wrong=faults[_WRONG],
@@ -76,6 +84,7 @@ def totals(result: RunResult) -> Totals:
         lowest_mean=min(means, default=None),
         not_evaluated=_not_evaluated(scored),
         mistakes=_mistakes(turns),
+        findings=_findings(result),
         seen=tuple(dict.fromkeys(printable(s.golden.key) for s in scored if s.golden)),
         never_seen=tuple(dict.fromkeys(printable(golden.key) for golden in unseen_goldens(result))),
     )
@@ -135,6 +144,12 @@ def is_gap(verdict: MetricVerdict) -> bool:
 def has_golden(session: SessionResult) -> bool:
     """Whether the session was seen and some golden is for it."""
     return session.session is not None and session.verdict.reason is not Reason.NO_GOLDEN
+
+
+def label_of_metrics(session: SessionResult) -> Label:
+    """Return what the metrics with a threshold say of a session: failed if one failed, passed if one passed."""
+    labels = {metric.verdict.label for metric in session.metrics}
+    return next((label for label in (Label.FAIL, Label.PASS) if label in labels), Label.NOT_EVALUATED)
 
 
 def unseen_goldens(result: RunResult) -> list[Golden]:
@@ -235,7 +250,7 @@ def _metrics(result: RunResult, *, strict: bool) -> Iterator[str]:
         for metric in session.metrics if not session.repeated else ():
             if metric.verdict.label is Label.FAIL:
                 failed[metric.name] += 1
-            elif metric.threshold is not None and is_gap(metric.verdict):
+            elif metric.threshold is not None and metric.needs_golden and is_gap(metric.verdict):
                 without_score.setdefault(metric.name, []).append(metric.verdict)
     for name, count in failed.items():
         yield f"{name} is too low in {counted(count, 'session')}"
@@ -277,15 +292,17 @@ def because(decision: ExitDecision, sums: Totals) -> str:
 
 
 def _passed(sums: Totals) -> str:
-    passed = sums.sessions.get(Label.PASS, 0)
-    if not passed:
-        return "nothing failed, but nothing was evaluated"
-    return f"{counted(passed, 'session')} of {sum(sums.sessions.values()):,}"
+    texts = [
+        f"{counted(counts[Label.PASS], 'session')} of {sum(counts.values()):,}{words}"
+        for counts, words in ((sums.sessions, ""), (sums.judged_without_golden, " without a golden"))
+        if counts.get(Label.PASS)
+    ]
+    return "; ".join(texts) or "nothing failed, but nothing was evaluated"
 
 
 def summary_rows(result: RunResult, sums: Totals) -> Iterator[tuple[str, str]]:
     """Yield the rows of the summary: what is summed up, and the sum in words."""
-    yield "sessions", _sessions(sums)
+    yield "sessions", _sessions(result, sums)
     presets = dict.fromkeys(one.preset for one in result.sessions if one.preset is not None and one.golden is not None)
     if presets:
         yield "scored by", f"preset {', '.join(presets)}, by another system's rules"
@@ -295,18 +312,27 @@ def summary_rows(result: RunResult, sums: Totals) -> Iterator[tuple[str, str]]:
         yield "metrics", metrics
     if sums.mistakes:
         yield "mistakes", listed((name for name, times in sums.mistakes for _ in range(times)), 4)
+    if sums.findings:
+        yield "findings", listed((name for name, times in sums.findings for _ in range(times)), 4)
     if sums.seen or sums.never_seen:
         yield "goldens", _goldens(result, sums)
 
 
-def _sessions(sums: Totals) -> str:
-    counts = ((Label.PASS, "passed"), (Label.FAIL, "failed"), (Label.NOT_EVALUATED, "not evaluated"))
-    text = _nonzero(*((sums.sessions.get(label, 0), word) for label, word in counts)) or "none has a golden"
+def _sessions(result: RunResult, sums: Totals) -> str:
+    judged = _labels(sums.judged_without_golden)
+    if judged and not sums.sessions and not result.golden_sets:
+        return f"{judged}, judged without goldens"
+    text = _labels(sums.sessions) or "none has a golden"
     if sums.mean is not None:
         text += f"; mean score {score_text(sums.mean)}"
     if sums.without_golden:
-        text += f"; {len(sums.without_golden):,} without a golden ({listed(sums.without_golden, 3)})"
+        text += f"; {len(sums.without_golden):,} without a golden ({judged or listed(sums.without_golden, 3)})"
     return text
+
+
+def _labels(counts: Mapping[Label, int]) -> str:
+    words = ((Label.PASS, "passed"), (Label.FAIL, "failed"), (Label.NOT_EVALUATED, "not evaluated"))
+    return _nonzero(*((counts.get(label, 0), word) for label, word in words))
 
 
 def _calls(sums: Totals) -> str:
@@ -330,6 +356,8 @@ def _metric_sums(result: RunResult) -> str:
     groups: dict[tuple[str, Fraction | None], list[MetricVerdict]] = {}
     for session in result.sessions:
         for one in session.metrics:
+            if not one.needs_golden:
+                continue  # has a table of its own
             groups.setdefault((printable(one.name), one.threshold), []).append(one.verdict)
     return "; ".join(_metric_sum(name, threshold, verdicts) for (name, threshold), verdicts in groups.items())
 
@@ -358,6 +386,112 @@ def _error_text(errors: Counter[str]) -> str:
     return printable(first) + (
         f" and {others:,} other errors" if others > 1 else " and another error" if others else ""
     )
+
+
+# Metrics that need no golden: a row for each, and what fails most.
+
+
+@dataclass(frozen=True, slots=True)
+class MetricTotals:
+    """What a metric that needs no golden says of all sessions."""
+
+    name: str
+    threshold: Fraction | None
+    score: Fraction | None
+    """Mean over the sessions that have a score."""
+    unit: str
+    """What is counted: `call`, or `session` for a metric that judges no single calls."""
+    passed: int
+    failed: int
+    """Below the threshold; without a threshold, those of which the metric found something wrong."""
+    not_evaluated: Mapping[Reason, int]
+    sessions_failed: int
+    errors: str
+    """What the metric raised most often."""
+
+    @property
+    def label(self) -> Label | None:
+        """None without a threshold."""
+        if self.threshold is None:
+            return None
+        return Label.FAIL if self.sessions_failed else Label.NOT_EVALUATED if self.score is None else Label.PASS
+
+
+def metric_totals(result: RunResult) -> tuple[MetricTotals, ...]:
+    """Sum up each metric that needs no golden."""
+    groups: dict[tuple[str, Fraction | None], list[MetricResult]] = {}
+    for one in (metric for session in result.sessions for metric in session.metrics if not metric.needs_golden):
+        groups.setdefault((one.name, one.threshold), []).append(one)
+    return tuple(_metric_totals(printable(name), found) for (name, _), found in groups.items())
+
+
+def _metric_totals(name: str, found: Sequence[MetricResult]) -> MetricTotals:
+    own = [one.verdict for one in found]
+    calls = [call for one in found for turn in one.turns for call in turn.calls]
+    verdicts = [call.verdict for call in calls] or own
+    failed = sum(call.label is Label.FAIL or (call.label is None and bool(call.failures)) for call in calls)
+    if not calls:
+        failed = sum(verdict.label is Label.FAIL for verdict in verdicts)
+    scores = [verdict.exact for verdict in own if verdict.exact is not None]
+    errors = _errors(own)
+    return MetricTotals(
+        name=name,
+        threshold=found[0].threshold,
+        score=sum(scores, Fraction(0)) / len(scores) if scores else None,
+        unit="call" if calls else "session",
+        passed=sum(verdict.exact is not None for verdict in verdicts) - failed,
+        failed=failed,
+        not_evaluated=Counter(one.reason for one in verdicts if one.reason is not None and is_gap(one)),
+        sessions_failed=sum(verdict.label is Label.FAIL for verdict in own),
+        errors=_error_text(errors) if errors else "",
+    )
+
+
+def calls_judged(session: SessionResult) -> Iterator[tuple[MetricResult, int, MetricCall]]:
+    """Yield what metrics that need no golden say of the calls of a session; the number is the turn's, from 0."""
+    for metric in session.metrics:
+        if not metric.needs_golden:
+            for place, turn in enumerate(metric.turns):
+                index = place if turn.turn_index is None else turn.turn_index
+                yield from ((metric, index, call) for call in turn.calls)
+
+
+_KIND_WORDS = {
+    "none": "no origin",
+    "missing": "not passed",
+    "unknown": "not declared",
+    "unknown_tool": "not declared",
+    "unparsable": "not readable",
+    "type": "wrong type",
+    "enum": "not in the enum",
+    "format": "wrong format",
+    "value": "breaks the schema",
+    "identical": "repeated",
+    "retry_unchanged": "retried unchanged",
+    "loop": "looped",
+}
+
+
+def kind_words(finding: Finding) -> str:
+    """Return the kind of a finding in a few words; a metric of one's own has its own words."""
+    return _KIND_WORDS.get(finding.kind, finding.kind.replace("_", " "))
+
+
+def finding_name(call: MetricCall, finding: Finding) -> str:
+    """Return the name of what a metric found, without values: `book_table.when (no origin)`."""
+    argument = pointer_name("/".join(finding.path.split("/")[:2]))
+    return printable(f"{'.'.join(filter(None, (call.call.name, argument)))} ({kind_words(finding)})")
+
+
+def _findings(result: RunResult) -> tuple[tuple[str, int], ...]:
+    """Count by tool and argument what metrics that need no golden found wrong, most often first."""
+    found = Counter(
+        name
+        for session in result.sessions
+        for _, _, call in calls_judged(session)
+        for name in dict.fromkeys(finding_name(call, one) for one in call.failures)
+    )
+    return tuple(found.most_common())
 
 
 def _goldens(result: RunResult, sums: Totals) -> str:

@@ -34,7 +34,9 @@ from goldspan.collector_processor.report.model import (
     ActualCall,
     ArgumentReport,
     CallReport,
+    JudgedCall,
     MetricReport,
+    MetricRow,
     MistakeReport,
     OtherCall,
     PresetAnswer,
@@ -53,6 +55,8 @@ LONGEST = 20_000
 """Characters of one value that are shown; the JSON document has all of it."""
 _MOST_OPEN = 5
 """Sessions of one label that are open when the page is; more are folded."""
+_MOST_WITHOUT_GOLDEN = 500
+"""Sessions without golden and without a failure that are shown of one label."""
 _MOST_FILTERS = 100
 """Mistakes that can be chosen as a filter, the most frequent ones."""
 _FEWEST_FILTERS = 2
@@ -61,7 +65,7 @@ _LONG = 2_000
 _ON_ONE_LINE = 48
 _CUT = "… cut here; the JSON document has the whole value"
 _INDENT = "  "
-_SHOWN_OTHERWISE = {"sessions", "mistakes"}
+_SHOWN_OTHERWISE = {"sessions", "mistakes", "findings"}
 """Rows of the summary that the page shows as numbers and as filters."""
 _WRONG = (ArgumentOutcome.MISMATCHED, ArgumentOutcome.MISSING, "never_called")
 """Arguments that stand first in the table of their call."""
@@ -75,7 +79,7 @@ def html_report(report: Report) -> str:
 
 def _page(report: Report) -> Iterator[str]:
     folder = resources.files("goldspan.collector_processor.report")
-    mistakes = _Mistakes(report.sessions)
+    mistakes = _Mistakes((*report.sessions, *report.without_golden))
     style = (folder / "html_page.css").read_text("utf-8") + mistakes.style()
     script = (folder / "html_page.js").read_text("utf-8")
     policy = (
@@ -83,16 +87,17 @@ def _page(report: Report) -> Iterator[str]:
         "base-uri 'none'; form-action 'none'"
     )
     sets = html_text(", ".join(report.golden_sets))
+    title = sets or ("Without goldens" if report.metrics else "No golden set")
     yield '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">'
     yield f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
     yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
     yield '<meta name="color-scheme" content="light dark">\n<link rel="icon" href="data:,">'
     yield f"<title>{report.word}: {sets or 'goldspan'}</title>\n<style>{style}</style>\n</head>\n<body>"
-    yield f'<header><p class="made">goldspan · tool call arguments</p><h1>{sets or "No golden set"}</h1>'
+    yield f'<header><p class="made">goldspan · tool call arguments</p><h1>{title}</h1>'
     yield f'<p class="conclusion {"fail" if report.failed else "pass"}"><strong>{report.mark} {report.word}</strong> '
     yield f"{html_text(report.because)}</p>"
     if report.first_difference:
-        yield f'<p class="first">First difference: <code>{html_text(report.first_difference)}</code></p>'
+        yield f'<p class="first">{report.first_head}: <code>{html_text(report.first_difference)}</code></p>'
     yield "</header>"
     yield from _summary(report)
     if report.regressions:
@@ -106,7 +111,7 @@ def _page(report: Report) -> Iterator[str]:
     if report.never_seen:
         lines = [" · ".join(filter(None, (one.name, one.golden_set, one.source))) for one in report.never_seen]
         yield from _listing("Goldens never seen", lines, opened=True, helps=HELP[Reason.GOLDEN_NEVER_SEEN])
-    if report.totals.without_golden:
+    if report.totals.without_golden and not report.without_golden:
         yield from _listing("Sessions without a golden", report.totals.without_golden, opened=False)
     if report.problems:
         lines = [f"{code}: {text}" for code, text in report.problems]
@@ -130,7 +135,8 @@ def _digest(text: str) -> str:
 
 def _summary(report: Report) -> Iterator[str]:
     sums = report.totals
-    counts = [(label.value, sums.sessions.get(label, 0), LABEL_WORDS[label]) for label in WORST_FIRST]
+    numbers = Counter(sums.sessions) + Counter(sums.judged_without_golden)
+    counts = [(label.value, numbers[label], LABEL_WORDS[label]) for label in WORST_FIRST]
     yield '<section class="summary" aria-label="Summary">'
     yield _bar([(kind, count) for kind, count, _ in counts])
     yield '<ul class="tiles">'
@@ -146,11 +152,30 @@ def _summary(report: Report) -> Iterator[str]:
         if label not in _SHOWN_OTHERWISE:
             yield f"<dt>{label}</dt><dd>{html_text(text)}</dd>"
     yield "</dl>"
+    yield from _metric_rows(report.metrics)
     if report.hints:
         yield '<section class="hints"><h2>What to do</h2><ul>'
         yield from (f"<li><b>{html_text(seen)}</b>: {_prose(helps)}</li>" for seen, helps in report.hints)
         yield "</ul></section>"
     yield "</section>"
+
+
+def _metric_rows(metrics: Sequence[MetricRow]) -> Iterator[str]:
+    """Yield a table of the metrics that need no golden: their scores, and what became of the calls."""
+    if not metrics:
+        return
+    yield '<div class="wide metrics rows"><table><caption>Without goldens</caption><thead><tr>'
+    for head in ("metric", "score", "passed", "failed", "not evaluated"):
+        yield f'<th scope="col">{head}</th>'
+    yield "</tr></thead><tbody>"
+    for one in metrics:
+        yield f'<tr><th scope="row">{html_text(one.name)}</th><td>{_badge(one.label, one.score_text)}</td>'
+        for head, count in (("passed", one.passed), ("failed", one.failed)):
+            yield f'<td data-head="{head}">{counted(count, one.unit)}</td>'
+        gaps = counted(one.not_evaluated, one.unit)
+        about = f'<span class="about">{html_text(one.reasons)}</span>' if one.reasons else ""
+        yield f'<td data-head="not evaluated"><span>{gaps}{about}</span></td></tr>'
+    yield "</tbody></table></div>"
 
 
 def _bar(parts: Sequence[tuple[str, int]], whole: int | None = None) -> str:
@@ -171,9 +196,9 @@ def _open(opened: bool) -> str:  # noqa: FBT001 - it is the only argument
 
 
 def _filter(report: Report) -> Iterator[str]:
-    if not report.sessions:
+    counts = Counter(session.label for session in (*report.sessions, *report.without_golden))
+    if not counts:
         return
-    counts = Counter(session.label for session in report.sessions)
     yield '<form id="filter" role="search"><fieldset><legend class="unseen">Show sessions by label</legend>'
     choices = [("", "All", counts.total())]
     choices += [(label.value, LABEL_WORDS[label].capitalize(), counts[label]) for label in WORST_FIRST]
@@ -297,15 +322,19 @@ def _score_badge(label: Label, score: Fraction | None) -> str:
 
 def _sessions(label: Label, report: Report, mistakes: _Mistakes) -> Iterator[str]:
     """Yield the sessions with a label; those that have the same cause are a group."""
-    sessions = [one for one in report.worst_first() if one.label is label]
-    if not sessions:
+    of_label = [one for one in report.worst_first() if one.label is label]
+    if not of_label:
         return
+    # What is worth a look of the sessions without golden is what failed: of the others there may be any number.
+    others = [one for one in of_label if not one.has_golden and not one.failed]
+    left_out = {id(one) for one in others[_MOST_WITHOUT_GOLDEN:]}
+    sessions = [one for one in of_label if id(one) not in left_out]
     groups: dict[str, list[SessionReport]] = {}
     for session in sessions:
         groups.setdefault(_cause(session, label, mistakes), []).append(session)
     few = len(sessions) <= _MOST_OPEN
     yield f'<section class="part {label.value}{mistakes.classes(sessions)}"><h2>{LABEL_WORDS[label].capitalize()} '
-    yield f'<span class="note">{counted(len(sessions), "session")}</span></h2>'
+    yield f'<span class="note">{counted(len(of_label), "session")}</span></h2>'
     for cause, alike in sorted(groups.items(), key=lambda item: (not item[1][0].failed, -len(item[1]))):
         opened = few and (label is not Label.PASS or alike[0].failed)
         if len(alike) == 1:
@@ -319,6 +348,8 @@ def _sessions(label: Label, report: Report, mistakes: _Mistakes) -> Iterator[str
         for session in alike:
             yield from _session(session, mistakes, opened=opened)
         yield "</details>"
+    if left_out:
+        yield f'<p class="note">… and {counted(len(left_out), "more session")} without golden</p>'
     yield "</section>"
 
 
@@ -336,16 +367,20 @@ def _cause(session: SessionReport, label: Label, mistakes: _Mistakes) -> str:
 def _session(session: SessionReport, mistakes: _Mistakes, *, opened: bool) -> Iterator[str]:
     label = session.label.value
     yield f'<details class="session {label}{mistakes.classes([session])}" data-label="{label}"{_open(opened)}>'
-    yield f'<summary>{_score_badge(session.label, session.score)} <span class="name">{html_text(session.name)}</span> '
+    score = score_text(session.score).strip() if session.has_golden else ""
+    yield f'<summary>{_badge(session.label, score)} <span class="name">{html_text(session.name)}</span> '
     failed = [one for one in session.metrics if one.label is Label.FAIL]
     texts = [html_text(f"{MARKS[one.label]} {one.name} {one.score_text}") for one in failed]
     badges = "".join(f' <span class="badge fail">{text}</span>' for text in texts)
     if session.first_difference:
         yield f'<code class="brief">{html_text(shorten(session.first_difference, _BRIEF))}</code> '
-    yield f'<span class="note">{html_text(" · ".join(session.notes))}</span>{badges}</summary>'
+    notes = session.notes if session.has_golden else (*session.notes, "no golden")
+    yield f'<span class="note">{html_text(" · ".join(notes))}</span>{badges}</summary>'
     if session.reason:
         yield f'<p class="reason"><b>{html_text(session.reason)}.</b> {_prose(session.helps)}</p>'
     yield from _metrics(session.metrics)
+    for call in session.judged:
+        yield from _judged_call(call)
     for turn in session.turns:
         yield from _turn(turn)
     yield f'<p class="facts">{html_text(" · ".join(session.facts))}</p></details>'
@@ -403,6 +438,23 @@ def _preset(answer: PresetAnswer) -> Iterator[str]:
         )
         yield f"<td><ol>{items}</ol></td>" if items else f"<td>{_NOTHING}</td>"
     yield "</tr></tbody></table></div>"
+
+
+def _judged_call(judged: JudgedCall) -> Iterator[str]:
+    """Yield a call with what a metric that needs no golden found in it."""
+    label = "no_label" if judged.label is None else judged.label.value
+    yield f'<details class="call {label}" open><summary>{_badge(judged.label, score_text(judged.score).strip())} '
+    yield f'<code>{html_text(judged.call.tool)}</code> <span class="note">{judged.place} · {judged.metric}</span> '
+    yield f'<span class="brief">{html_text(shorten(call_text(judged.call), _BRIEF))}</span></summary>'
+    yield '<div class="wide found"><table><thead><tr><th scope="col">argument</th>'
+    yield '<th scope="col" colspan="2">finding</th><th scope="col">kind</th></tr></thead><tbody>'
+    for one in judged.findings:
+        yield f'<tr class="mismatched"><th scope="row">{html_text(one.argument or "whole call")}</th>'
+        yield f'<td colspan="2">{html_text(one.sentence[:_LONG])}</td>'
+        yield f'<td class="what">{html_text(one.words)}</td></tr>'
+    yield "</tbody></table></div>"
+    yield from _facts(judged.call)
+    yield "</details>"
 
 
 # Calls and their arguments, expected and actual side by side.

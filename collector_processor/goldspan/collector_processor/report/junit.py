@@ -20,6 +20,8 @@ from goldspan.scoring.verdict import REASON_TEXT, Label, Reason
 
 NO_SINGLE_GOLDEN = "no single golden"
 """The suite of sessions that several goldens match equally well."""
+WITHOUT_GOLDEN = "without golden"
+"""The suite of sessions that only metrics judge which need no golden."""
 _WIDTH = 120
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -33,6 +35,8 @@ def junit_report(report: Report) -> str:
 
     for session in report.sessions:
         suite_of(session.golden_set).add_session(session)
+    for session in report.without_golden:
+        suite_of(WITHOUT_GOLDEN).add_session(session)
     for repeat in report.repeats:
         suite_of(repeat.golden_set).add_repeat(repeat)
     for golden in report.never_seen:
@@ -90,13 +94,14 @@ class _Suite:
         for metric in session.metrics:
             if metric.score is not None:
                 self.property(f"{metric.name}.score[{name}]", repr(metric.score))
-            if metric.threshold_text:
+            if metric.threshold_text and session.has_golden:
                 self.add_metric(metric, self.case(f"{name} [{metric.name}]"))
 
     def add_metric(self, metric: MetricReport, case: Element) -> None:
         """Report a metric with a threshold as a test case of its own; one that only informs is a property."""
         text = f"{metric.name} {metric.score_text}  {metric.note}"
-        _judged(case, metric, f"{metric.score_text}, needs {metric.threshold_text}", metric.reason, text)
+        why_failed = metric.first or f"{metric.score_text}, needs {metric.threshold_text}"
+        _judged(case, metric, why_failed, metric.reason, text)
 
     def add_repeat(self, repeat: RepeatReport) -> None:
         case = self.case(f"{repeat.golden} [{repeat.runs} runs]")

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from goldspan.collector_processor.replay.wording import counted, printable, score_text, shorten
-from goldspan.collector_processor.report.model import MARKS, Report, SessionReport
+from goldspan.collector_processor.report.model import MARKS, MetricRow, Report, SessionReport
 from goldspan.collector_processor.report.terminal import session_text
 from goldspan.scoring.verdict import Label
 
@@ -43,12 +43,14 @@ def _blocks(report: Report) -> Iterator[str]:
     yield f"### {report.mark} goldspan: {report.word}"
     yield _prose(report.because)
     if report.first_difference:
-        yield f"First difference: {_code(shorten(report.first_difference, _LONGEST_LINE))}"
+        yield f"{report.first_head}: {_code(shorten(report.first_difference, _LONGEST_LINE))}"
     yield _bullets([f"**{label}** {_prose(text)}" for label, text in report.summary])
     if report.regressions:
         yield "**Regressed**"
         yield _bullets([_prose(line) for line in report.regressions])
-    sessions = report.worst_first()
+    if report.metrics:
+        yield _metric_table(report.metrics)
+    sessions = [one for one in report.worst_first() if one.has_golden or one.failed]
     if sessions:
         yield _table(sessions)
     if report.repeats:
@@ -66,14 +68,26 @@ def _blocks(report: Report) -> Iterator[str]:
             yield _details(session)
 
 
+def _metric_table(metrics: Sequence[MetricRow]) -> str:
+    lines = ["| | without goldens | score | passed | failed | not evaluated |", "|---|---|---:|---:|---:|---|"]
+    for one in metrics:
+        gaps = f"{one.not_evaluated:,}: {_prose(one.reasons)}" if one.not_evaluated else "0"
+        name = f"{_code(one.name)}, {one.unit}s"
+        lines.append(f"| {MARKS[one.label]} | {name} | {one.score_text} | {one.passed:,} | {one.failed:,} | {gaps} |")
+    return "\n".join(lines)
+
+
 def _table(sessions: Sequence[SessionReport]) -> str:
-    lines = ["| | score | session | calls right | first difference |", "|---|---:|---|---:|---|"]
+    first = "first difference" if any(one.has_golden for one in sessions) else "first finding"
+    lines = [f"| | score | session | calls right | {first} |", "|---|---:|---|---:|---|"]
     for session in sessions[:_MOST_ROWS]:
         cells = [
             MARKS[session.label],
             score_text(session.score).strip(),
             _code(shorten(session.name, _LONGEST_NAME)),
-            "" if session.preset else f"{session.calls_right} of {sum(len(turn.calls) for turn in session.turns)}",
+            ""
+            if session.preset or not session.has_golden
+            else f"{session.calls_right} of {sum(len(turn.calls) for turn in session.turns)}",
             "; ".join(_notes(session)),
         ]
         lines.append(f"| {' | '.join(cells)} |")
@@ -91,7 +105,7 @@ def _notes(session: SessionReport) -> Iterator[str]:
         yield f"forbidden, but called: {', '.join(map(_code, session.forbidden_tools))}"
     if session.preset:
         yield f"scored by {_plain(session.preset)}"
-    for metric in session.metrics:
+    for metric in session.metrics if session.has_golden else [one for one in session.metrics if one.broken]:
         text = f"{_plain(metric.name)} {metric.score_text}"
         yield text if metric.label in {None, Label.PASS} else f"{MARKS[metric.label]} {text}"
 

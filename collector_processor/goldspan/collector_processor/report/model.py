@@ -11,13 +11,19 @@ from fractions import Fraction
 
 from msgspec import Struct
 
-from goldspan.collector_processor.replay.hints import CAPTURE_WORDS, Hint, hints_for_run
+from goldspan.collector_processor.replay.hints import CAPTURE_WORDS, Hint, hints_for_run, reason_words
 from goldspan.collector_processor.replay.summary_and_exit_code import (
     Coverage,
     ExitDecision,
+    MetricTotals,
     Totals,
     because,
+    calls_judged,
+    finding_name,
     has_golden,
+    kind_words,
+    label_of_metrics,
+    metric_totals,
     mistake_name,
     run_numbers,
     session_names,
@@ -38,8 +44,8 @@ from goldspan.collector_processor.replay.wording import (
 from goldspan.scoring.differences import DifferenceKind, value_differences
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.goldens.golden import ExpectedCall
-from goldspan.scoring.json_values import shown_name
-from goldspan.scoring.metric_results import MetricResult, PresetResult
+from goldspan.scoring.json_values import pointer_name, shown_name
+from goldspan.scoring.metric_results import Finding, MetricCall, MetricResult, MetricVerdict, PresetResult
 from goldspan.scoring.results import ArgumentOutcome, ArgumentResult, CallResult, SessionResult, TurnResult, explain
 from goldspan.scoring.run import RunResult
 from goldspan.scoring.sessions import Capture, JsonValue, ToolCall
@@ -123,9 +129,13 @@ class MistakeReport(Struct, frozen=True, gc=False):
     detail: str
     """What was expected and found, or what may be the cause."""
     turn: str
+    place: str = ""
+    """Tool and place in the arguments, where a metric that needs no golden found it; `detail` is then a sentence."""
 
     def __str__(self) -> str:
         """Write it with its values: `convert.unit (expected "F", found "K")`."""
+        if self.place:
+            return f"{self.place}: {self.detail}"
         name = ".".join(filter(None, (self.tool, self.argument))) or self.turn
         return f"{name} ({'; '.join(filter(None, (self.words, self.detail)))})"
 
@@ -183,7 +193,9 @@ class MetricReport(Struct, frozen=True, gc=False):
     reason_code: str
     explanation: str
     broken: bool
-    """Whether it failed, or has a threshold and no score."""
+    """Whether it failed, or has a threshold and no score though it should."""
+    first: str = ""
+    """The first thing that it found wrong, with values, after its turn; for metrics that need no golden."""
 
     @property
     def note(self) -> str:
@@ -192,8 +204,30 @@ class MetricReport(Struct, frozen=True, gc=False):
         return "; ".join(filter(None, (self.reason, needs, self.explanation)))
 
 
+class FindingReport(Struct, frozen=True, gc=False):
+    """What a metric found wrong with an argument of a call, or with the whole call."""
+
+    argument: str
+    """Its place in the arguments, as in `items[0].id`; empty for the whole call."""
+    words: str
+    """The kind of finding: `no origin`, `wrong type`."""
+    sentence: str
+
+
+class JudgedCall(Struct, frozen=True, gc=False):
+    """A call in which a metric that needs no golden found something wrong."""
+
+    metric: str
+    place: str
+    """`turn 1, call 2`."""
+    label: Label | None
+    score: Fraction | None
+    findings: tuple[FindingReport, ...]
+    call: ActualCall
+
+
 class SessionReport(Struct, frozen=True, gc=False):
-    """One run of a session that has a golden."""
+    """One run of a session that has a golden, or that metrics judged without one."""
 
     id: str
     run: int
@@ -225,6 +259,9 @@ class SessionReport(Struct, frozen=True, gc=False):
     """Unix time in nanoseconds; 0 where it is not known."""
     turns: tuple[TurnReport, ...]
     metrics: tuple[MetricReport, ...]
+    judged: tuple[JudgedCall, ...]
+    """Calls in which metrics that need no golden found something wrong."""
+    has_golden: bool
 
     @property
     def first_difference(self) -> str:
@@ -238,6 +275,24 @@ class SessionReport(Struct, frozen=True, gc=False):
             return ""
         turn = self.mistakes[0].turn
         return self.first_difference if not self.mistakes[0].tool else f"{turn}: {self.first_difference}"
+
+
+class MetricRow(Struct, frozen=True, gc=False):
+    """What a metric that needs no golden says over all sessions."""
+
+    name: str
+    label: Label | None
+    """Failed if a session failed; None without a threshold."""
+    score_text: str
+    threshold_text: str
+    unit: str
+    """What is counted: `call`, or `session` for a metric that judges no single calls."""
+    passed: int
+    failed: int
+    not_evaluated: int
+    reasons: str
+    """Why, with counts."""
+    sessions_failed: int
 
 
 class RepeatReport(Struct, frozen=True, gc=False):
@@ -271,6 +326,11 @@ class Report(Struct, frozen=True, gc=False):
     totals: Totals
     summary: tuple[tuple[str, str], ...]
     sessions: tuple[SessionReport, ...]
+    """Those that have a golden."""
+    without_golden: tuple[SessionReport, ...]
+    """Those without golden that metrics judged."""
+    metrics: tuple[MetricRow, ...]
+    """The metrics that need no golden, over all sessions."""
     repeats: tuple[RepeatReport, ...]
     regressions: tuple[str, ...]
     hints: tuple[Hint, ...]
@@ -284,6 +344,11 @@ class Report(Struct, frozen=True, gc=False):
         return "" if worst is None else f"{worst.name}, {worst.first_line}"
 
     @property
+    def first_head(self) -> str:
+        """What `first_difference` is: without goldens nothing differs from anything."""
+        return "First difference" if self.sessions else "First finding"
+
+    @property
     def word(self) -> str:
         """`passed` or `failed`."""
         return "failed" if self.failed else "passed"
@@ -294,13 +359,13 @@ class Report(Struct, frozen=True, gc=False):
         return WRONG if self.failed else RIGHT
 
     def worst_first(self) -> list[SessionReport]:
-        """Return the sessions, failed ones first, each label by its score."""
+        """Return the sessions, failed ones first, each label by its score; those without golden last of a label."""
 
         def order(session: SessionReport) -> tuple[int, bool, Fraction]:
             label = Label.FAIL if session.failed else session.label
             return WORST_FIRST.index(label), session.score is None, session.score or Fraction(0)
 
-        return sorted(self.sessions, key=order)
+        return sorted((*self.sessions, *self.without_golden), key=order)
 
 
 def build_report(
@@ -312,7 +377,7 @@ def build_report(
 ) -> Report:
     """Put a result in words. `advice` says by dialect what must be switched on to have arguments captured."""
     sums, advice = totals(result), advice or {}
-    named = zip(result.sessions, session_names(result.sessions), run_numbers(result.sessions), strict=True)
+    named = list(zip(result.sessions, session_names(result.sessions), run_numbers(result.sessions), strict=True))
     return Report(
         failed=bool(decision.exit_code),
         because=because(decision, sums),
@@ -321,6 +386,10 @@ def build_report(
         totals=sums,
         summary=tuple(summary_rows(result, sums)),
         sessions=tuple(_session(one, name, run, advice) for one, name, run in named if has_golden(one)),
+        without_golden=tuple(
+            _without_golden(one, name, run) for one, name, run in named if one.metrics and not has_golden(one)
+        ),
+        metrics=tuple(map(_metric_row, metric_totals(result))),
         repeats=tuple(
             RepeatReport(
                 printable(one.golden.key),
@@ -381,13 +450,116 @@ def _session(result: SessionResult, name: str, run: tuple[int, int], by_dialect:
         explanation=printable(explain(result)),
         notes=tuple(map(printable, _notes(result))),
         facts=tuple(map(printable, _facts(result))),
-        mistakes=_mistakes(result),
+        mistakes=(*_mistakes(result), *_found_by_metrics(result)),
         forbidden_tools=tuple(dict.fromkeys(printable(call.name) for call in violations)),
         calls_right=sum(call.verdict.exact == 1 for call in calls),
         start_ns=start,
         end_ns=max((turn.end for turn in turns if turn.end), default=start) if start else 0,
         turns=tuple(_turn(result, turn) for turn in result.turns),
-        metrics=tuple(map(_metric, result.metrics)),
+        metrics=tuple(_metric(one, result) for one in result.metrics),
+        judged=tuple(_judged_calls(result)),
+        has_golden=True,
+    )
+
+
+def _without_golden(result: SessionResult, name: str, run: tuple[int, int]) -> SessionReport:
+    """Return the report of a session that only metrics judged, which need no golden."""
+    label = label_of_metrics(result)
+    reasons = dict.fromkeys(
+        (reason_words(one.name, one.reason), one.reason) for one in result.metrics if one.reason is not None
+    )
+    reason, code = next(iter(reasons), ("", Reason.NOTHING_EXPECTED))
+    if code is Reason.NOTHING_EXPECTED:
+        reason = "there is no call to judge"
+    none = label is Label.NOT_EVALUATED
+    session = result.session
+    turns = () if session is None else session.turns
+    start = min((turn.start for turn in turns if turn.start), default=0)
+    return SessionReport(
+        id="" if session is None else printable(session.id),
+        run=run[0],
+        runs=run[1],
+        name=name,
+        golden_set="",
+        metric=printable(result.metric),
+        preset="",
+        label=label,
+        score=None,
+        failed=label is Label.FAIL,
+        repeated=False,
+        reason=reason if none else "",
+        reason_code=code if none else "",
+        helps="",
+        explanation="; ".join(f"{one.name} {number_text(one.verdict.exact)}" for one in result.metrics),
+        notes=tuple(map(printable, _notes(result))),
+        facts=() if session is None else (f"session id from {printable(session.id_source)}",),
+        mistakes=tuple(_found_by_metrics(result)),
+        forbidden_tools=(),
+        calls_right=0,
+        start_ns=start,
+        end_ns=max((turn.end for turn in turns if turn.end), default=start) if start else 0,
+        turns=(),
+        metrics=tuple(_metric(one, result) for one in result.metrics),
+        judged=tuple(_judged_calls(result)),
+        has_golden=False,
+    )
+
+
+def _found_by_metrics(result: SessionResult) -> Iterator[MistakeReport]:
+    """Yield what failed metrics that need no golden found, each name once."""
+    found: dict[str, MistakeReport] = {}
+    for metric, turn, call in calls_judged(result):
+        for one in call.failures if metric.verdict.label is Label.FAIL else ():
+            found.setdefault(finding_name(call, one), _found(turn, call, one))
+    yield from found.values()
+
+
+def _found(turn: int, call: MetricCall, finding: Finding) -> MistakeReport:
+    place = filter(None, (call.call.name, pointer_name(finding.path)))
+    return MistakeReport(
+        name=finding_name(call, finding),
+        tool=printable(shown_name(call.call.name)),
+        argument=printable(pointer_name("/".join(finding.path.split("/")[:2]))),
+        words=kind_words(finding),
+        detail=printable(finding.words(include_values=True)),
+        turn=f"turn {turn + 1}",
+        place=printable(".".join(place)),
+    )
+
+
+def _judged_calls(result: SessionResult) -> Iterator[JudgedCall]:
+    for metric, turn, call in calls_judged(result):
+        if call.failures:
+            yield JudgedCall(
+                metric=printable(metric.name),
+                place=f"turn {turn + 1}, call {call.call_index + 1}",
+                label=call.verdict.label,
+                score=call.verdict.exact,
+                findings=tuple(
+                    FindingReport(
+                        printable(pointer_name(one.path)),
+                        kind_words(one),
+                        printable(one.words(include_values=True)),
+                    )
+                    for one in call.failures
+                ),
+                call=actual_call(call.call),
+            )
+
+
+def _metric_row(sums: MetricTotals) -> MetricRow:
+    reasons = [f"{reason_words(sums.name, reason)} {count:,}" for reason, count in sums.not_evaluated.items()]
+    return MetricRow(
+        name=sums.name,
+        label=sums.label,
+        score_text=number_text(sums.score),
+        threshold_text="" if sums.threshold is None else number_text(sums.threshold),
+        unit=sums.unit,
+        passed=sums.passed,
+        failed=sums.failed,
+        not_evaluated=sum(sums.not_evaluated.values()),
+        reasons="; ".join(filter(None, (", ".join(reasons), sums.errors))),
+        sessions_failed=sums.sessions_failed,
     )
 
 
@@ -447,8 +619,12 @@ def _facts(result: SessionResult) -> Iterator[str]:
             yield f"run {result.session.run}"
 
 
-def _metric(result: MetricResult) -> MetricReport:
+def _metric(result: MetricResult, session: SessionResult) -> MetricReport:
     verdict = result.verdict
+    calls = [(turn, call) for one, turn, call in calls_judged(session) if one is result]
+    first = next((_found(turn, call, call.failures[0]) for turn, call in calls if call.failures), None)
+    known = [call for _, call in calls if call.score is not None]
+    right = sum(not call.failures for call in known)
     return MetricReport(
         name=printable(result.name),
         description=printable(result.description),
@@ -456,11 +632,20 @@ def _metric(result: MetricResult) -> MetricReport:
         score=verdict.score,
         score_text=number_text(verdict.exact),
         threshold_text="" if result.threshold is None else number_text(result.threshold),
-        reason=_reason(verdict.reason),
+        reason="" if verdict.reason is None else reason_words(result.name, verdict.reason),
         reason_code=verdict.reason or "",
-        explanation=printable(verdict.explanation),
-        broken=verdict.label is Label.FAIL or (verdict.label is Label.NOT_EVALUATED and result.threshold is not None),
+        # What was found in calls is shown with them.
+        explanation=f"{right} of {counted(len(known), 'call')} right" if known else _explanation(verdict),
+        broken=verdict.label is Label.FAIL
+        or (verdict.label is Label.NOT_EVALUATED and result.threshold is not None and result.needs_golden),
+        first="" if first is None else f"{first.turn}: {first}",
     )
+
+
+def _explanation(verdict: MetricVerdict) -> str:
+    """Return what a metric says of its score, unless that is only the reason why it has none."""
+    only_reason = verdict.reason is not None and verdict.explanation == REASON_TEXT[verdict.reason]
+    return "" if only_reason else printable(verdict.explanation)
 
 
 def _turn(session: SessionResult, result: TurnResult) -> TurnReport:

@@ -38,7 +38,9 @@ from goldspan.collector_processor.report.model import (
     ActualCall,
     ArgumentReport,
     CallReport,
+    JudgedCall,
     MetricReport,
+    MetricRow,
     OtherCall,
     PresetAnswer,
     Report,
@@ -126,12 +128,14 @@ def report_page(page: Page, report: Report, *, verbose: bool = False) -> None:
     """Add a report: failed sessions first, then those not evaluated, then those that passed, then the sums."""
     for label in WORST_FIRST:
         _sessions(page, label, [one for one in report.sessions if one.label is label], verbose=verbose)
+    _without_golden(page, report.without_golden, verbose=verbose)
     for repeat in report.repeats:
         mark = MARKS[repeat.label]
         page.line((f"{mark} {score_text(repeat.score)}", _STYLES[mark]), f"  golden {repeat.golden}: {repeat.words}")
     page.blank()
     for name, text in report.summary:
         page.paragraph(text, label=f"{name:<{_LABEL}}")
+    metric_rows(page, report.metrics)
     problem_rows(page, report.problems, label=_LABEL)
     _regressions(page, report.regressions)
     hint_rows(page, report.hints)
@@ -162,6 +166,28 @@ def hint_rows(page: Page, hints: Iterable[Hint]) -> None:
         page.paragraph(f"{seen}: {helps}" if seen else helps, label="- ", indent=2)
 
 
+def metric_rows(page: Page, metrics: Sequence[MetricRow]) -> None:
+    """Add a table of the metrics that need no golden: their scores, and what became of the calls."""
+    if not metrics:
+        return
+    width = max(len(one.name) for one in metrics)
+    page.blank()
+    page.line((f"  {'without goldens':<{width}}  score  passed  failed  not evaluated", "bold"))
+    for one in metrics:
+        mark = MARKS[one.label]
+        words = f"{one.not_evaluated:,}" + (f": {one.reasons}" if one.reasons else "")
+        head = (
+            (f"{mark} ", _STYLES[mark]),
+            f"{one.name:<{width}}  {one.score_text:>5}  {one.passed:>6,}  ",
+            (f"{one.failed:>6,}", _STYLES[WRONG] if one.failed and one.label is Label.FAIL else ""),
+            "  ",
+        )
+        page.paragraph(words, label=head, style="" if one.not_evaluated else "dim")
+    units = [counted(sum((one.passed, one.failed, one.not_evaluated)), one.unit) for one in metrics]
+    failing = [f"{one.name} informs only" for one in metrics if one.label is None]
+    page.line((f"  of {max(units, key=len)}" + "".join(f"; {text}" for text in failing), "dim"))
+
+
 def _regressions(page: Page, regressions: Sequence[str]) -> None:
     if not regressions:
         return
@@ -188,6 +214,20 @@ def _sessions(page: Page, label: Label, sessions: list[SessionReport], *, verbos
     page.blank()
 
 
+def _without_golden(page: Page, sessions: Sequence[SessionReport], *, verbose: bool) -> None:
+    """Add what metrics found in sessions without golden; those with nothing to tell only if all are asked for."""
+    for label in WORST_FIRST:
+        of_label = [one for one in sessions if one.label is label]
+        most = len(of_label) if verbose else _MOST_IN_DETAIL if label is Label.FAIL else 0
+        for session in of_label[:most]:
+            page.blank()
+            session_lines(page, session, verbose=verbose)
+        if most and len(of_label) > most:
+            rest = counted(len(of_label) - most, "more session")
+            page.line((f"… and {rest} {LABEL_WORDS[label]}; -v shows all", "dim"))
+    page.blank()
+
+
 def session_text(session: SessionReport, width: int) -> str:
     """Return the lines of one session without style."""
     page = Page(width)
@@ -197,13 +237,20 @@ def session_text(session: SessionReport, width: int) -> str:
 
 def session_lines(page: Page, session: SessionReport, *, verbose: bool = False) -> None:
     """Add one session: its headline, and of its turns and calls what was not right."""
-    _headline(page, session)
+    if session.has_golden:
+        _headline(page, session)
+    else:
+        mark = MARKS[session.label]
+        notes = " · ".join(session.notes)
+        page.line((mark, f"bold {_STYLES[mark]}"), "  ", (session.name, "bold"), (f"  {notes}", "dim"))
     if session.reason and not session.turns:
         page.paragraph(session.reason, indent=_CALL_INDENT + 4)
     only_wrong = session.label is Label.PASS and not verbose
     for metric in session.metrics:
-        if metric.broken or not only_wrong:
+        judged = [one for one in session.judged if one.metric == metric.name]
+        if metric.broken or (verbose or judged if not session.has_golden else not only_wrong):
             _metric(page, metric)
+            _judged_calls(page, judged, verbose=verbose)
     for turn in session.turns:
         if not only_wrong or turn.label is not Label.PASS or turn.score != 1:
             _turn(page, turn, verbose=verbose, only_wrong=only_wrong)
@@ -231,6 +278,22 @@ def _metric(page: Page, metric: MetricReport) -> None:
     mark = MARKS[metric.label]
     head = (f"{mark} {metric.score_text:>4}", _STYLES[mark]), f"  {metric.name}  "
     page.paragraph(metric.note, label=head, indent=2)
+
+
+def _judged_calls(page: Page, calls: Sequence[JudgedCall], *, verbose: bool) -> None:
+    """Add the calls in which a metric that needs no golden found something, each with what it found."""
+    for one in calls if verbose else calls[:_MOST_OTHERS]:
+        mark = MARKS[one.label]
+        head: list[Part] = [(mark, _STYLES[mark]), f" {one.place}  ", (one.call.tool, "bold")]
+        room = page.width - _CALL_INDENT - _cells(head) - 2
+        text = call_text(one.call)
+        page.line(*head, (f"  {shorten(text, room)}" if text and room > 12 else "", "dim"), indent=_CALL_INDENT)
+        for finding in one.findings:
+            label = (finding.argument or finding.words, "bold"), "  "
+            page.paragraph(finding.sentence, label=label, indent=_DETAIL_INDENT)
+    if not verbose and len(calls) > _MOST_OTHERS:
+        rest = counted(len(calls) - _MOST_OTHERS, "more call")
+        page.line((f"… and {rest}; -v shows all", "dim"), indent=_CALL_INDENT)
 
 
 def _turn(page: Page, turn: TurnReport, *, verbose: bool, only_wrong: bool) -> None:

@@ -250,4 +250,12 @@ def _unknown(choice: MetricChoice) -> MetricResult:
 def _result(
     metric: Metric, threshold: Fraction | None, verdict: MetricVerdict, turns: Sequence[MetricTurn]
 ) -> MetricResult:
-    return MetricResult(metric.name, metric.description, metric.range, verdict, tuple(turns), threshold)
+    return MetricResult(
+        metric.name,
+        metric.description,
+        metric.range,
+        verdict,
+        tuple(turns),
+        threshold,
+        needs_golden=GOLDEN in needs_of(metric),
+    )

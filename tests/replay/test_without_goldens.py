@@ -1,0 +1,181 @@
+"""`goldspan score` of sessions without golden: what a person, a build and a program are told."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ET
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+from jsonschema import Draft202012Validator
+
+from command_line import Run
+from trace_requests import turn_request, write_lines
+
+SCHEMA = Draft202012Validator(
+    json.loads((Path(__file__).resolve().parents[2] / "config/score.schema.json").read_text("utf-8"))
+)
+ASKED = "What is the weather in Paris?"
+TOOLS = [{"name": "get_weather", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}}]
+GOOD = turn_request("good", ("get_weather", {"city": "Paris"}), user=ASKED)
+INVENTED = turn_request("invented", ("get_weather", {"city": "Lyon"}), user=ASKED)
+WRONG_TYPE = turn_request("wrong-type", ("get_weather", {"city": 3}), user="3 cities, please")
+HIDDEN = turn_request("hidden", ("get_weather", None), user=ASKED)
+SILENT = turn_request("silent", ("get_weather", {"city": "Paris"}))
+
+
+def score(run: Run, tmp_path: Path, requests: Sequence[dict[str, Any]], *options: str) -> Result:
+    write_lines(tmp_path / "traces.jsonl", *requests)
+    (tmp_path / "tools.json").write_text(json.dumps(TOOLS), "utf-8")
+    return run("score", "traces.jsonl", *options)
+
+
+def said(result: Result) -> str:
+    return " ".join(result.output.split())
+
+
+def document(result: Result) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(result.stdout)
+    assert [error.message for error in SCHEMA.iter_errors(found)] == []
+    assert found["passed"] is (result.exit_code == 0)
+    return found
+
+
+def test_the_scoreboard_names_what_failed_and_what_was_not_judged(run: Run, tmp_path: Path) -> None:
+    result = score(run, tmp_path, [GOOD, INVENTED, WRONG_TYPE, HIDDEN], "--tools", "tools.json")
+    assert result.exit_code == 1
+    text = said(result)
+    assert "sessions 1 passed, 2 failed, 1 not evaluated, judged without goldens" in text
+    assert "findings get_weather.city (no origin), get_weather.city (wrong type)" in text
+    assert '✗ turn 1, call 1 get_weather city="Lyon" city "Lyon" comes from nowhere before the call' in text
+    assert "city expected string, found 3" in text
+    assert "✗ tool_parameter_schema 0.67 2 1 1: arguments not captured 1" in text
+    assert "✗ tool_parameter_grounding 0.67 2 1 1: arguments not captured 1" in text
+    assert "· tool_call_repetition 1.00 3 0 1: arguments not captured 1 of 4 calls" in text
+    assert "goldspan inspect --why" in text
+    assert (
+        "failed: tool_parameter_grounding is too low in 1 session; tool_parameter_schema is too low in 1 sess" in text
+    )
+    assert "no session has a golden" not in text
+
+
+@pytest.mark.parametrize(
+    ("requests", "exit_code", "ends"),
+    [
+        ([GOOD], 0, "passed: 1 session of 1 without a golden."),
+        ([GOOD, HIDDEN, SILENT], 0, "passed: 1 session of 3 without a golden."),
+        ([HIDDEN], 0, "passed: nothing failed, but nothing was evaluated."),
+        ([GOOD, INVENTED], 1, "failed: tool_parameter_grounding is too low in 1 session."),
+    ],
+)
+@pytest.mark.parametrize("coverage", ["strict", "lenient"])
+def test_only_what_is_wrong_fails_and_never_what_is_unknown(
+    run: Run, tmp_path: Path, requests: list[dict[str, Any]], exit_code: int, ends: str, coverage: str
+) -> None:
+    result = score(run, tmp_path, requests, "--coverage", coverage)
+    assert (result.exit_code, said(result).endswith(ends)) == (exit_code, True)
+    assert score(run, tmp_path, requests, "--coverage", coverage, "--format", "json").exit_code == exit_code
+
+
+def test_what_a_metric_lacks_is_said_with_what_helps(run: Run, tmp_path: Path) -> None:
+    text = said(score(run, tmp_path, [GOOD, SILENT]))
+    assert "no definition of the tool 2" in text
+    assert "or pass them with `--tools FILE`" in text
+    assert "nothing said before the call was captured (1 call): Have messages recorded" in text
+
+
+def test_a_metric_informs_unless_it_has_a_threshold(run: Run, tmp_path: Path) -> None:
+    calls = [("get_weather", {"city": "Paris"})] * 3
+    again = turn_request("again", *calls, user=ASKED)
+    informs = score(run, tmp_path, [again])
+    assert informs.exit_code == 0
+    assert "get_weather (looped) x2" in said(informs)
+    failing = score(run, tmp_path, [again], "--metric", "tool_call_repetition=1")
+    assert failing.exit_code == 1
+    assert "tool_call_repetition is too low in 1 session" in said(failing)
+
+
+def test_all_sessions_are_shown_only_if_asked_for(run: Run, tmp_path: Path) -> None:
+    assert "good" not in score(run, tmp_path, [GOOD, INVENTED]).output
+    assert "✓  good" in score(run, tmp_path, [GOOD, INVENTED], "-v").output
+
+
+def test_the_document_has_the_calls_and_what_was_found_in_them(run: Run, tmp_path: Path) -> None:
+    found = document(score(run, tmp_path, [GOOD, INVENTED], "--format", "json"))
+    [session] = [one for one in found["sessions"] if one["id"] == "invented"]
+    [grounding] = [one for one in session["metrics"] if one["name"] == "tool_parameter_grounding"]
+    [[call]] = [turn["calls"] for turn in grounding["turns"]]
+    assert (call["tool"], call["score"], call["label"]) == ("get_weather", 0, "fail")
+    [finding] = call["findings"]
+    assert (finding["path"], finding["kind"], finding["failed"]) == ("/city", "none", True)
+    assert finding["message"].startswith('"Lyon" comes from nowhere')
+    assert "Lyon" not in call["explanation"] + grounding["explanation"]
+
+
+def test_reports_have_the_sessions_and_a_table_of_the_metrics(run: Run, tmp_path: Path) -> None:
+    files = {"junit": "r.xml", "html": "r.html", "markdown": "r.md"}
+    options = [part for kind, name in files.items() for part in ("--report", f"{kind}={name}")]
+    assert score(run, tmp_path, [GOOD, INVENTED, HIDDEN], *options).exit_code == 1
+    [suite] = ET.parse(tmp_path / "r.xml").getroot()
+    assert (suite.get("name"), suite.get("tests"), suite.get("failures"), suite.get("skipped")) == (
+        "without golden", "3", "1", "1",
+    )  # fmt: skip
+    [failure] = suite.iter("failure")
+    assert failure.get("message") == 'turn 1: get_weather.city: "Lyon" comes from nowhere before the call'
+    for name in ("r.html", "r.md"):
+        text = (tmp_path / name).read_text("utf-8")
+        assert "First finding" in text
+        assert "tool_parameter_grounding" in text
+        assert "comes from nowhere before the call" in text
+        assert "First difference" not in text
+
+
+def test_a_session_with_a_golden_has_both(run: Run, tmp_path: Path) -> None:
+    golden = {"session": "invented", "turns": [{"calls": [{"name": "get_weather", "args": {"city": "Lyon"}}]}]}
+    (tmp_path / "goldens.json").write_text(json.dumps({"golden_set": "g", "goldens": [golden]}), "utf-8")
+    options = ("--goldens", "goldens.json", "--metric", "tool_parameter_grounding")
+    result = score(run, tmp_path, [GOOD, INVENTED, HIDDEN], *options, "--report", "junit=r.xml")
+    text = said(result)
+    assert result.exit_code == 1
+    assert "✓ 1.00 invented" in text
+    assert 'city "Lyon" comes from nowhere' in text
+    assert "2 without a golden (1 passed, 1 not evaluated)" in text
+    assert "calls 1 expected: 1 right" in text
+    assert "✗ tool_parameter_grounding 0.50 1 1 1: arguments not captured 1 of 3 calls" in text
+    cases = {case.get("name"): case for case in ET.parse(tmp_path / "r.xml").getroot().iter("testcase")}
+    assert set(cases) == {"invented", "invented [tool_parameter_grounding]", "good", "hidden"}
+    failure = cases["invented [tool_parameter_grounding]"].find("failure")
+    assert failure is not None
+    assert "Lyon" in str(failure.get("message"))
+
+
+def test_goldens_that_nothing_joins_are_still_told(run: Run, tmp_path: Path) -> None:
+    golden = {"session": "other", "turns": [{"calls": [{"name": "get_weather"}]}]}
+    (tmp_path / "goldens.json").write_text(json.dumps({"golden_set": "g", "goldens": [golden]}), "utf-8")
+    result = score(run, tmp_path, [GOOD], "--goldens", "goldens.json", "--metric", "tool_parameter_grounding")
+    assert result.exit_code == 1
+    assert "no session has a golden" in said(result)
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "exit_code"),
+    [
+        ([INVENTED], [INVENTED], 0),
+        ([GOOD], [GOOD, INVENTED], 1),
+        ([GOOD], [HIDDEN], 0),
+        ([GOOD, turn_request("s", ("get_weather", {"city": "Paris"}), user=ASKED)],
+         [GOOD, turn_request("s", ("get_weather", {"city": "Lyon"}), user=ASKED)], 1),
+        ([turn_request("s", ("get_weather", {"city": "Paris"}), user=ASKED)],
+         [turn_request("s", ("get_weather", None), user=ASKED)], 0),
+    ],
+)  # fmt: skip
+def test_only_what_got_worse_since_a_baseline_fails(
+    run: Run, tmp_path: Path, before: list[dict[str, Any]], now: list[dict[str, Any]], exit_code: int
+) -> None:
+    (tmp_path / "before.json").write_text(score(run, tmp_path, before, "--format", "json").stdout, "utf-8")
+    result = score(run, tmp_path, now, "--baseline", "before.json")
+    assert result.exit_code == exit_code
+    assert ("tool_parameter_grounding: " in said(result)) is bool(exit_code)
