@@ -428,6 +428,8 @@ def test_goldens_are_replaced_while_traffic_flows() -> None:
 def test_coverage_names_goldens_seen_and_never_seen() -> None:
     with Gateway(goldens("wanted", "never")) as gateway:
         gateway.send(turn("wanted"), turn("nobody"))
+        # The two sessions are of two traces, and counted one after the other.
+        until(lambda: gateway.counts("sessions_without_golden_total") == 1)
         until(lambda: gateway.pipeline.coverage()["goldens"] == {"total": 2, "seen": 1, "never_seen": 1})
         document = gateway.pipeline.coverage()
         assert [one["golden"] for one in document["never_seen"]] == ["never"]

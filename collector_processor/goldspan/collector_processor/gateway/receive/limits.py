@@ -14,7 +14,8 @@ class Limits(Section):
     """Limits of all receivers together, unless a line says otherwise."""
 
     max_request_bytes: Size = 20 << 20
-    """Size of one request body, both compressed and decompressed."""
+    """Size of one request body: compressed, decompressed, and from JSON. It may hold one record (span, log record or
+    metric) for each 32 bytes of this limit, and one JSON value for each 8."""
     max_decompression_ratio: Annotated[float, Field(ge=1)] = 200.0
     """How many times its compressed size a body may have, once it is larger than 1 MiB."""
     max_concurrent_requests: Count = 64

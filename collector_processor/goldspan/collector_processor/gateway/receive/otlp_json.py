@@ -5,8 +5,9 @@ ids in hex, other bytes in base64, 64-bit integers as text or numbers, enumerati
 ignored (https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding). protobuf's `json_format` takes five times as
 long, knows no ids in hex, and refuses a request for one invalid value.
 
-Python objects take twenty times the memory of their JSON. So of a large request only one part at a time is decoded,
-down to `_PART_BYTES`, and only one large request at a time: since Python runs one thread, two would not take less time.
+Python objects take twenty times the memory of their JSON. So of a large request only `_PART_BYTES` at a time are
+decoded, and only one large request at a time: since Python runs one thread, two would not take less time. What remains
+is some 70 bytes for each item of the lists around that part, which a bound on the values of a request bounds.
 
 An invalid span, log record or metric does not affect the others: it is dropped, counted and named in the partial
 success of the response.
@@ -19,7 +20,7 @@ import binascii
 import json
 import re
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, NamedTuple
@@ -34,6 +35,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from goldspan.collector_processor.gateway.interfaces import Signal
 from goldspan.scoring.json_values import is_dict, is_list, shown
 
+JSON_BYTES_A_VALUE = 8
+"""What a value takes at least, on average, in a request of the largest size: `{"intValue":"1"}` has two."""
 MAX_DEPTH = 90
 """Nested messages. Protobuf parsers stop at 100, and a back-end may add levels of its own."""
 
@@ -50,6 +53,16 @@ _LISTS_OF_RECORDS = frozenset({
 """Lists whose invalid items are dropped one by one."""
 _COUNTED_LISTS = frozenset({"spans", "logRecords", "log_records", "dataPoints", "data_points"})
 """Lists whose items a partial success counts."""
+_JSON_LISTS = _LISTS_OF_RECORDS | {
+    "resourceSpans",
+    "scopeSpans",
+    "resourceLogs",
+    "scopeLogs",
+    "resourceMetrics",
+    "scopeMetrics",
+}
+_LEVELS_OF_RECORDS = 5
+"""Resource, scope, metric, its data, data point."""
 _DATA = frozenset({"gauge", "sum", "histogram", "exponentialHistogram", "exponential_histogram", "summary"})
 """Fields of a metric with its data points."""
 _HEX_BYTES = {"trace_id": 16, "span_id": 8, "parent_span_id": 8}
@@ -72,8 +85,11 @@ _PART_BYTES = 64 << 10
 """JSON text up to this size is decoded as a whole."""
 _PART_ITEMS = 4096
 """Numbers or texts of one list that are converted at once."""
-_BARE_NUMBER = re.compile(rb'((?:[^"NI]++|"(?:[^"\\]++|\\.)*+")*+)(NaN|Infinity)', re.DOTALL)
-"""Text up to a number that JSON does not have, outside of strings."""
+_STRING = rb'"(?:[^"\\]++|\\.)*+"?'
+_STRINGS = re.compile(_STRING, re.DOTALL)
+_UP_TO_NUMBER = re.compile(rb'([^"NI]*+(?:' + _STRING + rb'[^"NI]*+)*+)(NaN|Infinity|[NI]|\Z)', re.DOTALL)
+"""Text up to a number that JSON does not have, outside of strings, or to its end. It matches everywhere, since a search
+that fails begins again at the next byte."""
 _large_request = threading.Lock()
 
 
@@ -126,8 +142,12 @@ class _DroppedRecords:
             self.message = str(error)
 
 
-def json_to_protobuf(signal: Signal, text: bytes) -> ConvertedRequest:
-    """Return the request as protobuf. Raises InvalidRequest if none of it can be used."""
+class TooManyValues(Exception):  # noqa: N818 - it becomes a response
+    """The request has more JSON values than it may."""
+
+
+def json_to_protobuf(signal: Signal, text: bytes, max_values: int | None = None) -> ConvertedRequest:
+    """Return the request as protobuf. Raises InvalidRequest if none of it can be used, and TooManyValues."""
     dropped = _DroppedRecords()
     request = _message(_REQUESTS[signal].DESCRIPTOR)
     try:
@@ -135,6 +155,8 @@ def json_to_protobuf(signal: Signal, text: bytes) -> ConvertedRequest:
             body = request.encode(_loads(text), dropped, 1)
         else:
             with _large_request:
+                if max_values is not None and _has_more_values(text, max_values):
+                    raise TooManyValues(f"expected at most {max_values:,} JSON values")
                 body = request.encode_text(_strict_json(text), dropped, 1)
     except _InvalidValue as error:
         raise InvalidRequest(str(error)) from None
@@ -143,6 +165,7 @@ def json_to_protobuf(signal: Signal, text: bytes) -> ConvertedRequest:
     return ConvertedRequest(body, dropped.rejected, dropped.message)
 
 
+_NULL = msgspec.Raw(b"null")
 _Text = bytes | msgspec.Raw
 """JSON of one value. Raw is a part of a larger text, without a copy."""
 
@@ -160,27 +183,30 @@ def _strict_json(text: bytes) -> bytes:
     try:
         msgspec.json.decode(text, type=msgspec.Raw)
     except msgspec.DecodeError:
-        text = text.decode("utf-8-sig", errors="replace").encode()
-        quoted, end = bytearray(), 0
-        for found in _BARE_NUMBER.finditer(text):
-            before, number = found.groups()
-            sign = b"-" if before.endswith(b"-") else b""
-            quoted += before.removesuffix(b"-") + b'"' + sign + number + b'"'
-            end = found.end()
-        text = bytes(quoted) + text[end:]
+        text = _UP_TO_NUMBER.sub(_quoted, text.decode("utf-8-sig", errors="replace").encode())
         msgspec.json.decode(text, type=msgspec.Raw)
     return text
 
 
+def _quoted(found: re.Match[bytes]) -> bytes:
+    before, number = found.groups()
+    if len(number) <= 1:
+        return found[0]
+    sign = b"-" if before.endswith(b"-") else b""
+    return before.removesuffix(b"-") + b'"' + sign + number + b'"'
+
+
+def _has_more_values(text: bytes, limit: int) -> bool:
+    """Tell whether a text has more values than this; those that strings seem to hold do not count."""
+    return _count_values(text) > limit and _count_values(_STRINGS.sub(b"", text)) > limit
+
+
+def _count_values(text: bytes) -> int:
+    return 1 + text.count(b",") + text.count(b"{") + text.count(b"[")
+
+
 def _size(text: _Text) -> int:
     return memoryview(text).nbytes
-
-
-def _split_object(text: _Text) -> dict[str, msgspec.Raw]:
-    try:
-        return msgspec.json.decode(text, type=dict[str, msgspec.Raw])
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        raise _InvalidValue(f"found {_start(text)}, expected an object") from None
 
 
 def _split_list(text: _Text) -> list[msgspec.Raw]:
@@ -207,6 +233,8 @@ class _Field(NamedTuple):
     """One field of a message: of a decoded value, and of a text that is too large to be decoded as a whole."""
 
     name: str
+    scalar: _Scalar | None
+    """Converts a value that is neither a message nor a list."""
     convert: _Convert
     encode: _Encode
 
@@ -223,6 +251,8 @@ class _Message:
         self._descriptor = descriptor
         self._new = GetMessageClass(descriptor)
         self._fields: dict[str, _Field] | None = None
+        self._parts: type[msgspec.Struct] = msgspec.Struct
+        """The fields, each as text."""
 
     def __call__(self, value: object, dropped: _DroppedRecords, depth: int) -> dict[str, Any]:
         if not is_dict(value):
@@ -235,9 +265,9 @@ class _Message:
             found = fields.get(key)
             if found is None or item is None:
                 continue
-            name, convert, _ = found
+            name, scalar, convert, _ = found
             try:
-                arguments[name] = convert(item, dropped, depth)
+                arguments[name] = convert(item, dropped, depth) if scalar is None else scalar(item)
             except _InvalidValue as error:
                 raise error.within(f".{key}") from None
         return arguments
@@ -250,24 +280,32 @@ class _Message:
         """Return a text as protobuf, in parts if it is large."""
         if _size(text) <= _PART_BYTES:
             return self.encode(_part(text), dropped, depth)
-        items = _split_object(text)
         if depth > MAX_DEPTH:
             raise _InvalidValue(f"nested more than {MAX_DEPTH} levels deep")
         fields = self._fields or self._look_up()
         encoded: dict[str, bytes] = {}
-        for key, item in items.items():
-            found = fields.get(key)
-            if found is None or (_size(item) == 4 and bytes(item) == b"null"):
-                continue
+        for key, item in self.split(text).items():
+            found = fields[key]
             try:
                 encoded[found.name] = found.encode(item, dropped, depth)
             except _InvalidValue as error:
                 raise error.within(f".{key}") from None
         return b"".join(encoded.values())
 
+    def split(self, text: _Text) -> dict[str, msgspec.Raw]:
+        """Return the texts of the fields that a text has, except null. Nothing is made of unknown fields."""
+        fields = self._fields or self._look_up()
+        try:
+            found = msgspec.json.decode(text, type=self._parts)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            raise _InvalidValue(f"found {_start(text)}, expected an object") from None
+        parts = {name: getattr(found, name) for name in fields}
+        return {name: part for name, part in parts.items() if part is not None and part != _NULL}
+
     def _look_up(self) -> dict[str, _Field]:
         fields = [(one, _field(one, self._new)) for one in self._descriptor.fields]
         self._fields = {name: found for one, found in fields for name in (one.name, one.json_name)}
+        self._parts = msgspec.defstruct("Parts", [(name, msgspec.Raw, None) for name in self._fields], gc=False)
         return self._fields
 
 
@@ -282,12 +320,9 @@ def _field(one: FieldDescriptor, new: Any) -> _Field:
     if one.message_type is None:
         return _scalars(one.name, _scalar(one), new) if one.is_repeated else _one_scalar(one.name, _scalar(one), new)
     message = _message(one.message_type)
-    tag = _varint(one.number << 3 | 2)
     if one.is_repeated:
-        is_records = one.name in _LISTS_OF_RECORDS
-        convert = _records(one.json_name, message) if is_records else _messages(message)
-        return _Field(one.name, convert, _encoded_messages(one.json_name if is_records else None, message, tag))
-    return _one_message(one.name, message, tag)
+        return _messages(one, message, new)
+    return _one_message(one.name, message, _varint(one.number << 3 | 2))
 
 
 def _one_scalar(name: str, scalar: _Scalar, new: Any) -> _Field:
@@ -295,9 +330,11 @@ def _one_scalar(name: str, scalar: _Scalar, new: Any) -> _Field:
         return scalar(value)
 
     def encode(text: _Text, _dropped: _DroppedRecords, _depth: int) -> bytes:
+        if _size(text) > _SHOWN and bytes(memoryview(text)[:1]) in (b"[", b"{"):
+            raise _InvalidValue(f"found {_start(text)}, expected one value")
         return bytes(new(**{name: scalar(_part(text))}).SerializeToString())
 
-    return _Field(name, convert, encode)
+    return _Field(name, scalar, convert, encode)
 
 
 def _scalars(name: str, scalar: _Scalar, new: Any) -> _Field:
@@ -309,7 +346,7 @@ def _scalars(name: str, scalar: _Scalar, new: Any) -> _Field:
         parts = (items[at : at + _PART_ITEMS] for at in range(0, len(items), _PART_ITEMS))
         return b"".join(new(**{name: list(map(scalar, part))}).SerializeToString() for part in parts)
 
-    return _Field(name, convert, encode)
+    return _Field(name, None, convert, encode)
 
 
 def _one_message(name: str, message: _Message, tag: bytes) -> _Field:
@@ -320,28 +357,19 @@ def _one_message(name: str, message: _Message, tag: bytes) -> _Field:
         content = message.encode_text(text, dropped, depth + 1)
         return b"".join((tag, _varint(len(content)), content))
 
-    return _Field(name, convert, encode)
+    return _Field(name, None, convert, encode)
 
 
-def _messages(message: _Message) -> _Convert:
-    def json_to_protobuf(value: Any, dropped: _DroppedRecords, depth: int) -> list[dict[str, Any]]:
-        converted: list[dict[str, Any]] = []
-        for index, item in enumerate(_list(value)):
-            try:
-                converted.append(message(item, dropped, depth + 1))
-            except _InvalidValue as error:
-                raise error.within(f"[{index}]") from None
-        return converted
+def _messages(one: FieldDescriptor, message: _Message, new: Any) -> _Field:
+    """Return a list of messages. Of a list of records, each invalid one is dropped."""
+    name, json_name, tag = one.name, one.json_name, _varint(one.number << 3 | 2)
+    are_records = name in _LISTS_OF_RECORDS
 
-    return json_to_protobuf
-
-
-def _records(json_name: str, message: _Message) -> _Convert:
-    def json_to_protobuf(value: Any, dropped: _DroppedRecords, depth: int) -> list[dict[str, Any]]:
+    def convert_records(value: Any, dropped: _DroppedRecords, depth: int, first: int = 0) -> list[dict[str, Any]]:
         converted: list[dict[str, Any]] = []
         items = _list(value)
         dropped.path.append("")
-        for index, item in enumerate(items):
+        for index, item in enumerate(items, first):
             dropped.path[-1] = f"{json_name}[{index}]"
             try:
                 converted.append(message(item, dropped, depth + 1))
@@ -350,35 +378,60 @@ def _records(json_name: str, message: _Message) -> _Convert:
         dropped.path.pop()
         return converted
 
-    return json_to_protobuf
+    def convert_messages(value: Any, dropped: _DroppedRecords, depth: int, first: int = 0) -> list[dict[str, Any]]:
+        converted: list[dict[str, Any]] = []
+        for index, item in enumerate(_list(value), first):
+            try:
+                converted.append(message(item, dropped, depth + 1))
+            except _InvalidValue as error:
+                raise error.within(f"[{index}]") from None
+        return converted
 
+    convert = convert_records if are_records else convert_messages
 
-def _encoded_messages(records: str | None, message: _Message, tag: bytes) -> _Encode:
-    """Do what `_messages` does, or `_records` with their name, for a text."""
+    def encode_one(text: _Text, dropped: _DroppedRecords, depth: int, index: int) -> bytes:
+        if are_records:
+            dropped.path.append(f"{json_name}[{index}]")
+        try:
+            content = message.encode_text(text, dropped, depth + 1)
+        except _InvalidValue as error:
+            if not are_records:
+                raise error.within(f"[{index}]") from None
+            dropped.add(_count_in_text(text), error)
+            return b""
+        finally:
+            if are_records:
+                dropped.path.pop()
+        return b"".join((tag, _varint(len(content)), content))
 
     def encode(text: _Text, dropped: _DroppedRecords, depth: int) -> bytes:
         encoded = bytearray()
         items = _split_list(text)
-        if records is not None:
-            dropped.path.append("")
-        for index, item in enumerate(items):
-            if records is not None:
-                dropped.path[-1] = f"{records}[{index}]"
+        for first, end in _parts(items):
             try:
-                content = message.encode_text(item, dropped, depth + 1)
-            except _InvalidValue as error:
-                if records is None:
-                    raise error.within(f"[{index}]") from None
-                dropped.add(_count_in_text(item), error)
+                part = _loads(b"[%b]" % b",".join(items[first:end])) if end > first + 1 else None
+            except (ValueError, RecursionError):
+                part = None
+            if part is None:
+                for index in range(first, end):
+                    encoded += encode_one(items[index], dropped, depth, index)
             else:
-                encoded += tag
-                encoded += _varint(len(content))
-                encoded += content
-        if records is not None:
-            dropped.path.pop()
+                encoded += new(**{name: convert(part, dropped, depth, first)}).SerializeToString()
         return bytes(encoded)
 
-    return encode
+    return _Field(name, None, convert, encode)
+
+
+def _parts(items: list[msgspec.Raw]) -> Iterator[tuple[int, int]]:
+    """Split a list into runs of items that are small together, and single items. Yields first index and end."""
+    first, size = 0, 0
+    for index, item in enumerate(map(_size, items)):
+        if index > first and size + item > _PART_BYTES:
+            yield first, index
+            first, size = index, 0
+        size += item
+    if items:
+        yield first, len(items)
 
 
 def _varint(number: int) -> bytes:
@@ -487,18 +540,28 @@ def _count_records(item: object) -> int:
     return total
 
 
-def _count_in_text(text: _Text) -> int:
+def _count_in_text(text: _Text, levels: int = _LEVELS_OF_RECORDS) -> int:
     """Do the same in a text, which may be large."""
     try:
         if _size(text) <= _PART_BYTES:
             return _count_records(_part(text))
+        found = msgspec.json.decode(text, type=_Records)
         total = 0
-        for name, inner in _split_object(text).items():
+        for name in found.__struct_fields__ if levels else ():
+            inner = getattr(found, name)
+            if inner is None or inner == _NULL:
+                continue
             if name in _DATA:
-                total += _count_in_text(inner)
-            elif bytes(memoryview(inner)[:1]) == b"[":
+                total += _count_in_text(inner, levels - 1)
+            else:
                 items = _split_list(inner)
-                total += len(items) if name in _COUNTED_LISTS else sum(map(_count_in_text, items))
-    except _InvalidValue:
+                total += len(items) if name in _COUNTED_LISTS else sum(_count_in_text(one, levels - 1) for one in items)
+    except (_InvalidValue, msgspec.DecodeError, UnicodeDecodeError):
         return 0
     return total
+
+
+_Records = msgspec.defstruct(
+    "_Records", [(name, msgspec.Raw, None) for name in sorted(_JSON_LISTS | _COUNTED_LISTS | _DATA)], gc=False
+)
+"""What holds records, each as text."""

@@ -26,7 +26,13 @@ from goldspan.collector_processor.gateway.interfaces import (
 )
 from goldspan.collector_processor.gateway.otlp_responses import OtlpResponse, RequestStatus
 from goldspan.collector_processor.gateway.receive.limits import InFlightRequests, LimitReached, Limits, Reservation
-from goldspan.collector_processor.gateway.receive.otlp_json import InvalidRequest, json_to_protobuf
+from goldspan.collector_processor.gateway.receive.otlp_json import (
+    JSON_BYTES_A_VALUE,
+    InvalidRequest,
+    TooManyValues,
+    json_to_protobuf,
+)
+from goldspan.mappers.readers.otlp_protobuf import fields
 
 # Bearer tokens of the receivers and the admin pages, compared in constant time.
 
@@ -59,6 +65,11 @@ class BearerTokens:
 
 _logger = logging.getLogger("goldspan.gateway")
 
+_BYTES = 2
+"""The wire type of messages and text."""
+_LEAST_RECORD = 2
+_BYTES_A_RECORD = 32
+"""What a record takes at least, on average, in a request of the largest size. The ids of a span take 28."""
 RETRY_AFTER_SECONDS = 1.0
 """Retry-After of a request that exceeds a limit. Requests take milliseconds, so a second is enough."""
 
@@ -161,16 +172,24 @@ class RequestHandler:
         rejected, message = 0, ""
         if request.protocol == "http/json":
             try:
-                converted = json_to_protobuf(request.signal, body)
+                max_values = self.limits.max_request_bytes // JSON_BYTES_A_VALUE
+                converted = json_to_protobuf(request.signal, body, max_values)
                 request.reservation.grow(len(converted.body))
             except InvalidRequest as reason:
                 return OtlpResponse(RequestStatus.MALFORMED, str(reason))
+            except TooManyValues as reason:
+                return OtlpResponse(RequestStatus.TOO_LARGE, f"body: {reason}; send smaller requests")
             except LimitReached as reason:
                 return busy(reason)
             if len(converted.body) > self.limits.max_request_bytes:
                 message = f"body: as protobuf {len(converted.body):,} bytes, at most {self.limits.max_request_bytes:,}"
                 return OtlpResponse(RequestStatus.TOO_LARGE, message)
             body, rejected, message = converted.body, converted.rejected, converted.message
+        if _has_more_records(body, self.limits.max_request_bytes // _BYTES_A_RECORD):
+            message = (
+                f"body: more than {self.limits.max_request_bytes // _BYTES_A_RECORD:,} records; send smaller requests"
+            )
+            return OtlpResponse(RequestStatus.TOO_LARGE, message)
         match self._pipeline.accept(Request(request.signal, body, request.headers)):
             case Accepted():
                 return OtlpResponse(RequestStatus.OK, message, rejected=rejected)
@@ -199,6 +218,29 @@ class RequestHandler:
             yield "goldspan_receiver_dropped_items_total", _labels(protocol, signal), number
         yield "goldspan_receiver_requests_in_flight", {}, self.in_flight.requests
         yield "goldspan_receiver_bytes_in_flight", {}, self.in_flight.bytes
+
+
+def _has_more_records(body: bytes, limit: int) -> bool:
+    """Tell whether a request has more resources, scopes, spans, log records and metrics together than this.
+
+    Each takes some hundred bytes of memory, however small it is.
+    """
+    if len(body) <= limit * _LEAST_RECORD:
+        return False
+    found = 0
+    for _, wire, start, end, _ in fields(body):
+        found += 1
+        for _, inner_wire, inner_start, inner_end, _ in fields(body, start, end) if wire == _BYTES else ():
+            found += 1
+            for _ in fields(body, inner_start, inner_end) if inner_wire == _BYTES else ():
+                found += 1
+                if found > limit:
+                    return True
+            if found > limit:
+                return True
+        if found > limit:
+            return True
+    return False
 
 
 def busy(reason: object) -> OtlpResponse:
