@@ -12,8 +12,10 @@ from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter, SpanExportResult
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from goldspan.collector_processor import ToolParameterMatchExporter
+from goldspan.mappers.dialect_registry import DialectRegistry
 from scripted_agent import PARIS, ROME, Call, golden, golden_set, run_turn
 
 SETTLE = 0.05
@@ -93,6 +95,27 @@ class Rig:
         self.tracer_provider.shutdown()
         self.logger_provider.shutdown()
         self.meter_provider.shutdown()
+
+
+def recorded(play: Any) -> list[ReadableSpan]:
+    """What an agent's spans are, in the order in which they end."""
+    memory = InMemorySpanExporter()
+    provider = TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(SimpleSpanProcessor(memory))
+    play(provider.get_tracer("agent"))
+    return list(memory.get_finished_spans())
+
+
+class Counting(DialectRegistry):
+    """Counts what is read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.read_spans: list[str] = []
+
+    def read(self, view: Any, *, content: bool = True) -> Any:
+        self.read_spans.append(view.name)
+        return super().read(view, content=content)
 
 
 def scores(span: ReadableSpan) -> dict[str, object]:

@@ -95,7 +95,7 @@ def test_goldens_that_cannot_be_used_are_one_warning_and_spans_pass(
 
 
 @pytest.mark.parametrize(
-    "goldens", ["no/such/file.yaml", object(), [object()], None], ids=["no file", "object", "list", "None"]
+    "goldens", ["no/such/file.yaml", object(), [object()], [None]], ids=["no file", "object", "list", "list of None"]
 )
 def test_goldens_that_are_none_at_all_likewise(make_rig: MakeRig, warnings_logged: Logged, goldens: object) -> None:
     rig = make_rig(goldens=goldens)

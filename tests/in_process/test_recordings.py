@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from goldspan.scoring.goldens import GoldenIndex, load_goldens
+from goldspan.scoring.metrics.registry import WITHOUT_GOLDEN
+from goldspan.scoring.run import scorer_of
 from in_process_rig import Inner, Rig
 from otlp_containers import as_sdk_spans, requests_of
 from otlp_logs import LOGGED, as_sdk_records, log_documents
@@ -20,7 +22,7 @@ HALF = {
 GOLDENS = {"every session": load_goldens(EVERYTHING), "about half of the sessions": load_goldens(HALF)}
 
 
-def said_by_door(name: str, goldens: GoldenIndex, *, batch: int, seed: int) -> dict[str, dict[str, Any]]:
+def said_by_door(name: str, *, batch: int, seed: int, **options: Any) -> dict[str, dict[str, Any]]:
     """Export the spans of a recording out of order, its log records in between; return what is said in the end."""
     chances = Random(seed)
     records: list[Any] = [span for request in requests_of(name) for span in as_sdk_spans(request)]
@@ -28,7 +30,7 @@ def said_by_door(name: str, goldens: GoldenIndex, *, batch: int, seed: int) -> d
     for document in log_documents(name) if name in LOGGED else []:
         records += as_sdk_records(document)
     chances.shuffle(records)
-    rig = Rig(Inner(), goldens=goldens, settle=3600, run_idle=3600, hold_timeout=3600)
+    rig = Rig(Inner(), settle=3600, run_idle=3600, hold_timeout=3600, **options)
     while records:
         some, records = records[:batch], records[batch:]
         for record in some:
@@ -48,10 +50,24 @@ def said_by_door(name: str, goldens: GoldenIndex, *, batch: int, seed: int) -> d
 @pytest.mark.parametrize("name", NAMES)
 def test_results_are_those_of_a_replay(name: str, wanted: str) -> None:
     goldens = GOLDENS[wanted]
-    replayed = said_by_replay(files_of(name), goldens)
-    expected = {
-        result: {key: value for key, value in said.items() if key not in ("time", "context", "resource")}
-        for result, said in replayed.items()
-    }
+    expected = without_places(said_by_replay(files_of(name), goldens))
     for seed, batch in enumerate((1, 5, 1000)):
-        assert said_by_door(name, goldens, batch=batch, seed=seed) == expected
+        assert said_by_door(name, goldens=goldens, batch=batch, seed=seed) == expected
+
+
+@pytest.mark.parametrize("sample", [1.0, 0.5])
+@pytest.mark.every_recording
+@pytest.mark.parametrize("name", NAMES)
+def test_without_goldens_too(name: str, sample: float) -> None:
+    """Messages, definitions, results and answers are read from every dialect as a replay reads them."""
+    scorer = scorer_of(metrics=WITHOUT_GOLDEN)
+    expected = without_places(said_by_replay(files_of(name), GoldenIndex(sample=sample), scorer))
+    for seed, batch in enumerate((1, 5, 1000)):
+        assert said_by_door(name, goldens=None, sample=sample, batch=batch, seed=seed) == expected
+
+
+def without_places(said: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    return {
+        result: {key: value for key, value in one.items() if key not in ("time", "context", "resource")}
+        for result, one in said.items()
+    }

@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry import trace
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
-from opentelemetry.sdk.trace.export import BatchSpanProcessor, SimpleSpanProcessor
-from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.trace import SpanKind, Tracer
 
 from goldspan.collector_processor import ToolParameterMatchSpanProcessor
@@ -28,20 +27,11 @@ from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.readers import views
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.goldens import GoldenIndex
-from in_process_rig import Inner, Rig
+from in_process_rig import Counting, Inner, Rig, recorded
 from scripted_agent import CONVERT, PARIS, ROME, Call, golden, golden_set, run_turn
 
 GOLDENS = GoldenIndex([golden_set(golden("wanted", [PARIS, CONVERT]), golden("wanted too", [ROME]))])
 SESSIONS = ("wanted", "wanted too", "unwanted", "nobody's", None)
-
-
-def recorded(play: Any) -> list[ReadableSpan]:
-    """What an agent's spans are, in the order in which they end."""
-    memory = InMemorySpanExporter()
-    provider = TracerProvider(shutdown_on_exit=False)
-    provider.add_span_processor(SimpleSpanProcessor(memory))
-    play(provider.get_tracer("agent"))
-    return list(memory.get_finished_spans())
 
 
 Turns = list[tuple[str | None, list[Call]]]
@@ -108,18 +98,6 @@ def test_whatever_is_left_unread_the_results_are_those_of_all_spans(
 def _ids(span: ReadableSpan) -> tuple[int, int]:
     assert span.context is not None
     return span.context.trace_id, span.context.span_id
-
-
-class Counting(DialectRegistry):
-    """Counts what is read."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.read_spans: list[str] = []
-
-    def read(self, view: Any, *, content: bool = True) -> Any:
-        self.read_spans.append(view.name)
-        return super().read(view, content=content)
 
 
 def turn(session: str | None, calls: Sequence[Call] = (PARIS,)) -> list[ReadableSpan]:

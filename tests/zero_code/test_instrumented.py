@@ -137,7 +137,9 @@ def test_two_routes_are_noticed(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("variables", "said"),
     [
-        ({"GOLDSPAN_GOLDENS": ""}, "Set GOLDSPAN_GOLDENS"),
+        ({"GOLDSPAN_GOLDENS": "", "GOLDSPAN_METRICS": "trajectory_f1"}, "no goldens, and each metric chosen needs one"),
+        ({"GOLDSPAN_SAMPLE": "0"}, "sample: found 0.0, expected a number above 0 and at most 1"),
+        ({"GOLDSPAN_TOOLS": "nowhere.json"}, "nowhere.json"),
         ({"GOLDSPAN_GOLDENS": "nowhere.yaml"}, "nowhere.yaml"),
         ({"GOLDSPAN_SETTLE": "soon"}, "GOLDSPAN_SETTLE: found 'soon', expected seconds"),
         ({"GOLDSPAN_SETTLE": "0"}, "settle: found 0.0, expected a number above 0"),

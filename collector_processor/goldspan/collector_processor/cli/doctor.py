@@ -240,7 +240,7 @@ def _settings(diagnosis: Diagnosis, path: Path) -> GoldenIndex:
     diagnosis.add("receives", f"OTLP at {addresses}, {who}" if addresses else "nothing")
     headers = ", ".join(receivers.forward_headers)
     diagnosis.add("tenants", f"each set of values of {headers}" if headers else "one: all senders share their sessions")
-    _add_goldens(diagnosis, goldens, "goldens: [FILE] names golden files")
+    _add_goldens(diagnosis, goldens)
     diagnosis.add("sends", _destinations(settings))
     journal = (
         "on disk, nothing acknowledged is lost at a crash" if settings.journal.enabled else "off: a crash loses data"
@@ -262,10 +262,10 @@ def _destinations(settings: GatewaySettings) -> str:
     return "; ".join(f"{', '.join(signals)} to {where}" for where, signals in found.items())
 
 
-def _add_goldens(diagnosis: Diagnosis, goldens: GoldenIndex, how: str) -> None:
+def _add_goldens(diagnosis: Diagnosis, goldens: GoldenIndex) -> None:
     count = len(goldens.goldens)
     if not count:
-        diagnosis.add("goldens", "none", ("no goldens, so nothing is scored", how))
+        diagnosis.note("goldens", "none: sessions are scored by metrics that need none")
         return
     sets = ", ".join(one.label for one in goldens.sets)
     wanted = listed((" ".join(joined_by(golden)) for golden in goldens.goldens), 4)
@@ -313,7 +313,7 @@ def _goldens_of(diagnosis: Diagnosis, environ: Mapping[str, str]) -> None:
     except GoldspanError as error:
         diagnosis.add("goldens", f"{os.pathsep.join(sources)}: cannot be used", (_GOLDENS, str(error)))
         return
-    _add_goldens(diagnosis, goldens, f"Set {_GOLDENS} to a golden file.")
+    _add_goldens(diagnosis, goldens)
 
 
 def _options(diagnosis: Diagnosis, environ: Mapping[str, str]) -> None:

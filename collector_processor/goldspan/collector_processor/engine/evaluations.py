@@ -120,7 +120,7 @@ class Judge:
             golden = self.goldens.find(run)
             if golden is None and complete:
                 self.count_unmatched(session_id, self._source_of(state))
-            every = self.settings.scorer.scores_every_session and self.goldens.samples(session_id)
+            every = self.settings.scorer.scores_every_session and self.goldens.samples_run(run)
             if golden is None and not every and not (complete and self.settings.report_unmatched):
                 continue
             is_complete = complete or run.run in state.complete_runs

@@ -29,8 +29,10 @@ from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.errors import GoldspanError, SettingsError
 from goldspan.scoring.goldens import GoldenIndex, GoldenSet, load_goldens
 from goldspan.scoring.goldens.loading import Source
+from goldspan.scoring.metrics.registry import WITHOUT_GOLDEN
 from goldspan.scoring.metrics.session_metrics import MetricSource
 from goldspan.scoring.run import scorer_of
+from goldspan.scoring.tool_definitions import Definitions, load_tools
 
 _logger = logging.getLogger("goldspan")
 
@@ -52,8 +54,10 @@ class ExporterOptions(TypedDict, total=False):
 
     criterion: Criterion | None
     preset: str | Mapping[str, object] | None
-    metrics: Iterable[MetricSource]
+    metrics: Iterable[MetricSource] | None
     metric_timeout: float
+    sample: float
+    tools: Definitions | None
     hold: Literal["on", "off"] | bool
     hold_timeout: float
     settle: float
@@ -79,11 +83,13 @@ class ToolParameterMatchExporter(SpanExporter):
         self,
         inner: SpanExporter,
         *,
-        goldens: Goldens,
+        goldens: Goldens | None = None,
         criterion: Criterion | None = None,
         preset: str | Mapping[str, object] | None = None,
-        metrics: Iterable[MetricSource] = (),
+        metrics: Iterable[MetricSource] | None = None,
         metric_timeout: float = 5.0,
+        sample: float = 1.0,
+        tools: Definitions | None = None,
         hold: Literal["on", "off"] | bool = "on",
         hold_timeout: float = 20.0,
         settle: float = 1.0,
@@ -100,11 +106,16 @@ class ToolParameterMatchExporter(SpanExporter):
 
         Args:
             inner: The exporter that gets every span, once.
-            goldens: A golden file or directory, several of them, or the result of `load_goldens`.
+            goldens: A golden file or directory, several of them, or the result of `load_goldens`. None: sessions are
+                scored by metrics that need no golden.
             criterion: The default for golden files that have no criterion of their own.
             preset: Another system's scorer, in place of `tool_parameter_match`. A mapping has `name` and options.
-            metrics: More metrics: names, import paths (`pkg.module:function`) or functions.
+            metrics: Metrics: names, import paths (`pkg.module:function`) or functions. None: with goldens no more than
+                `tool_parameter_match`, without goldens all of goldspan's own that need none.
             metric_timeout: Seconds that one of your own metrics may take for one session.
+            sample: The share of the sessions without golden that metrics without golden score. It is chosen by the
+                session id: the same sessions in every process.
+            tools: Definitions of the agent's tools, or a JSON file with them, in place of those in telemetry.
             hold: `off` holds no span: scores are events and metrics only. Booleans are accepted, as YAML reads them.
             hold_timeout: Seconds that a span waits for its result at most.
             settle: Seconds without news of a turn whose root has ended, after which the turn is scored.
@@ -127,10 +138,16 @@ class ToolParameterMatchExporter(SpanExporter):
             max_held_spans=max_held_spans,
             max_held_bytes=max_held_bytes,
         )
+        _check_share(sample)
+        if metrics is None:
+            metrics = WITHOUT_GOLDEN if goldens is None else ()
         try:
             scorer = scorer_of(preset=preset, metrics=metrics, run=MetricWorkers(metric_timeout))
+            scorer = scorer if tools is None else scorer.with_tools(load_tools(tools))
         except GoldspanError as error:
             raise SettingsError(str(error)) from None
+        if goldens is None and not scorer.scores_every_session:
+            _logger.warning("no goldens, and each metric chosen needs one, so nothing is scored")
         self._telemetry = telemetry = SelfTelemetry(meter_provider)
         settings = EngineSettings(
             settle=settle,
@@ -154,9 +171,12 @@ class ToolParameterMatchExporter(SpanExporter):
             )
         else:
             index = _usable(goldens, criterion, telemetry)
+            if index is not None and scorer.scores_every_session:
+                index = index.with_sample(sample)
             self._warn_of_same_target()
         registry = DialectRegistry(
             join_attributes=(*JOIN_ATTRIBUTES, *(index.join_attributes if index else ())),
+            definitions=index is not None and scorer.reads_definitions(index.goldens),
             on_problem=lambda problem: telemetry.count(names.PROBLEMS, 1, problem.code),
         )
         self._pipeline = SpanPipeline(
@@ -280,15 +300,22 @@ def _check_above_zero(**options: object) -> None:
             raise SettingsError(f"{name}: found {value!r}, expected a number above 0")
 
 
+def _check_share(sample: object) -> None:
+    if isinstance(sample, bool) or not isinstance(sample, (int, float)) or not 0 < sample <= 1:
+        raise SettingsError(f"sample: found {sample!r}, expected a number above 0 and at most 1, such as 0.1")
+
+
 def _is_on(hold: object) -> bool:
     if hold not in ("on", "off", True, False):
         raise SettingsError(f"hold: found {hold!r}, expected 'on' or 'off'")
     return hold in ("on", True)
 
 
-def _usable(goldens: Goldens, criterion: Criterion | None, telemetry: SelfTelemetry) -> GoldenIndex | None:
+def _usable(goldens: Goldens | None, criterion: Criterion | None, telemetry: SelfTelemetry) -> GoldenIndex | None:
     """Load the goldens. None if that fails: the agent starts without scores."""
     try:
+        if goldens is None:
+            return GoldenIndex()
         if isinstance(goldens, GoldenIndex):
             return goldens
         one = isinstance(goldens, (str, Path, Mapping, GoldenSet))

@@ -29,10 +29,10 @@ class ToolParameterMatchSpanProcessor(BatchSpanProcessor):
     """Scores the tool calls of a running agent, and exports its spans with the scores as attributes.
 
     `provider.add_span_processor(ToolParameterMatchSpanProcessor(OTLPSpanExporter(), goldens="goldens.yaml"))` takes the
-    place of `BatchSpanProcessor(OTLPSpanExporter())`. The queue, its limits and its environment variables are the same,
-    and ending a span costs the same. The parameters up to `export_timeout_millis` are those of `BatchSpanProcessor`,
-    the options those of `ToolParameterMatchExporter`. Only the constructor raises: `SettingsError` for an invalid
-    option.
+    place of `BatchSpanProcessor(OTLPSpanExporter())`. Without goldens, metrics that need none score every session. The
+    queue, its limits and its environment variables are the same, and ending a span costs the same. The parameters up to
+    `export_timeout_millis` are those of `BatchSpanProcessor`, the options those of `ToolParameterMatchExporter`. Only
+    the constructor raises: `SettingsError` for an invalid option.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class ToolParameterMatchSpanProcessor(BatchSpanProcessor):
         max_export_batch_size: int | None = None,
         export_timeout_millis: float | None = None,
         *,
-        goldens: Goldens,
+        goldens: Goldens | None = None,
         **options: Unpack[ExporterOptions],
     ) -> None:
         self._scoring_exporter = ToolParameterMatchExporter(span_exporter, goldens=goldens, **options)

@@ -1,14 +1,14 @@
-"""Which spans are read: those of traces whose session has a golden.
+"""Which spans are read: those of traces whose session has a golden, or is in the sample of metrics without golden.
 
-Most sessions of live traffic have no golden, so a batch is sorted by trace, and of each span only the keys of its
+Most sessions of live traffic are neither, so a batch is sorted by trace, and of each span only the keys of its
 attributes are looked at. A trace is then
 
-- read, if one of its sessions has a golden: every span of it, from then on and from the buffer;
-- left unread in a bounded buffer (`SpanBuffer`), if no dialect marks its spans or its sessions have no golden;
+- read, if one of its sessions is wanted: every span of it, from then on and from the buffer;
+- left unread in a bounded buffer (`SpanBuffer`), if no dialect marks its spans or its sessions are unwanted;
 - left unread as well, its tool spans and roots held back, as long as no session is known.
 
 Session ids are read from any span of the trace, its resource, its log records, and the root that may still run. So the
-engine gets the complete traces of every session with a golden, and results are the same as if every span were read.
+engine gets the complete traces of every wanted session, and results are the same as if every span were read.
 """
 
 from __future__ import annotations
@@ -92,10 +92,10 @@ class TraceFilter:
         """Score against these goldens.
 
         Args:
-            goldens: Which sessions have a golden.
+            goldens: Which sessions have a golden, or are in the sample.
             settings: The engine's settings.
             registry: Reads spans and log records.
-            content: Whether results of calls and answers of models are needed.
+            content: Whether messages, results of calls and answers of models are needed.
             on_failure: Called with `read` or `engine` and the exception that was contained there.
 
         """
@@ -209,17 +209,17 @@ class TraceFilter:
         return self._store.trace(trace_id) is not None or self._store.tombstone_has(trace_id, "") is not None
 
     def _decide(self, trace: int, trace_id: str, scan: ScannedSpans) -> _Decision:
-        has_golden = self._goldens.wants
+        wanted = self._goldens.wants
         if not scan.marked:
             return _Decision.WAIT_FOR_SESSION if trace in self._without_session else _Decision.LEAVE_UNREAD
-        if scan.is_opaque or any(map(has_golden, scan.session_ids)):
+        if scan.is_opaque or any(map(wanted, scan.session_ids)):
             return _Decision.READ
         if trace in self._buffer.unwanted:
             return _Decision.LEAVE_UNREAD
         session_ids = {**dict(self._sessions_of_logs(trace)), **scan.session_ids} or self._sessions_of_root(trace)
-        if has_golden(trace_id) or any(map(has_golden, session_ids)):
+        if any(map(wanted, session_ids)) or self._goldens.wants_trace(trace_id, named=bool(session_ids)):
             return _Decision.READ
-        if not session_ids and self._goldens.goldens:
+        if not session_ids and self._goldens.wants_any:
             has_room = trace in self._without_session or not self._without_session.is_full
             return _Decision.WAIT_FOR_SESSION if has_room else _Decision.READ
         if self._has_agent_span(scan.marked):

@@ -58,6 +58,8 @@ OPTIONS: Mapping[str, Option] = {
     "preset": Option(str, "the name of a preset"),
     "metrics": Option(_names, "names of metrics, with commas between them"),
     "metric_timeout": Option(float, "seconds"),
+    "sample": Option(float, "a number above 0 and at most 1"),
+    "tools": Option(str, "a JSON file with definitions of tools"),
     "exporter": Option(str, "the name of the exporter that sends the spans, such as otlp or console"),
     "hold": Option(_switch, "on or off"),
     "hold_timeout": Option(float, "seconds"),
@@ -96,7 +98,6 @@ _logger = logging.getLogger("goldspan")
 
 GROUP = "opentelemetry_traces_exporter"
 OWN_NAME = "tool_parameter_match"
-NO_GOLDENS: dict[str, object] = {"golden_set": "none", "goldens": []}
 
 _exporters: weakref.WeakSet[ToolParameterMatchExporter] = weakref.WeakSet()
 """The exporters to flush at the end of the process."""
@@ -118,18 +119,13 @@ class ZeroCodeExporter(ToolParameterMatchExporter):
         chosen = _all_options(options)
         name = chosen.pop("exporter", "otlp")
         inner = _inner_exporter(name)
-        if "goldens" not in chosen:
-            _logger.warning(
-                "exporter %s: no goldens, so nothing is scored. Set GOLDSPAN_GOLDENS to a golden file.", OWN_NAME
-            )
-            chosen["goldens"] = NO_GOLDENS
         try:
             if (criterion := chosen.get("criterion")) is not None:
                 chosen["criterion"] = load_criterion(criterion)
             super().__init__(inner, **chosen)
         except (GoldspanError, TypeError) as error:
             _logger.warning("exporter %s: %s. Its defaults are used.", OWN_NAME, error)
-            super().__init__(inner, goldens=chosen["goldens"])
+            super().__init__(inner, goldens=chosen.get("goldens"))
         _exporters.add(self)
         _warn_of_both_exporters(name)
 

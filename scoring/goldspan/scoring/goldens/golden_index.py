@@ -84,11 +84,21 @@ class GoldenIndex:
 
         Any session may match by its attributes or its first text, where goldens use these.
         """
+        return self._may_have_golden(session_id) or self.samples(session_id)
+
+    def wants_trace(self, trace_id: str, *, named: bool) -> bool:
+        """Return whether to score a trace as a session of its own id; `named`: its spans name other sessions.
+
+        Such a trace is its own session only where the names contradict each other, and no sample has that: see
+        `samples_run`.
+        """
+        return self._may_have_golden(trace_id) or ((self.sample >= 1 or not named) and self.samples(trace_id))
+
+    def _may_have_golden(self, session_id: str) -> bool:
         return (
             session_id in self._exact
             or bool(self._texts or self._by_attribute)
             or self._any_pattern.match(session_id) is not None
-            or self.samples(session_id)
         )
 
     @property
@@ -102,6 +112,10 @@ class GoldenIndex:
             return self.sample >= 1
         digest = blake2b(session_id.encode("utf-8", "surrogatepass"), digest_size=8).digest()
         return int.from_bytes(digest, "big") < self.sample * 2.0**64
+
+    def samples_run(self, run: Session) -> bool:
+        """Return whether a run without golden is scored. No sample below 1 has one that names several sessions."""
+        return self.samples(run.id) and (self.sample >= 1 or not run.ambiguous)
 
     def _by_attributes(self, session: Session) -> tuple[Golden, ...]:
         has = {name: _scalar(value) for name, value in session.attributes.items() if name in self.join_attributes}
