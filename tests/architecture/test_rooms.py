@@ -32,6 +32,7 @@ IMPORT_OF_DISTRIBUTION = {
     "jsonschema-rs": "jsonschema_rs",
     "prometheus-client": "prometheus_client",
     "protobuf": "google",
+    "pydantic-ai-slim": "pydantic_ai",
     "pyyaml": "yaml",
     "ruamel-yaml": "ruamel",
 }
@@ -131,7 +132,7 @@ COLLECTOR = ROOT / "collector_processor/goldspan/collector_processor"
 LAYERS = (
     {"bounded_calls", "export_outage", "http_client", "timer", "metric_threads"},
     {"emit"},
-    {"engine", "sinks"},
+    {"engine", "judge", "sinks"},
     {"in_process", "gateway", "replay"},
     {"golden_tools", "report"},
     {"cli", "adapters"},

@@ -18,10 +18,10 @@ from google.rpc.status_pb2 import Status
 from downstream import Downstream, HttpAnswer, grpc_downstream, http_downstream
 from gateway_rig import one_span
 from goldspan.collector_processor.gateway.deliver.destinations import ExporterBySignal, open_exporter
-from goldspan.collector_processor.gateway.deliver.retry import parse_retry_after
 from goldspan.collector_processor.gateway.interfaces import Delivered, Exporter, Refused, Request, Retry, Signal
 from goldspan.collector_processor.gateway.otlp_responses import RESPONSE_MESSAGES
 from goldspan.collector_processor.gateway.settings.sections import Destination
+from goldspan.collector_processor.http_client import parse_retry_after
 
 REQUEST = Request(Signal.TRACES, one_span("x" * 1000).SerializeToString(), (("x-tenant", "a"),))
 OWN = {"Authorization": "Bearer downstream"}

@@ -18,6 +18,8 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 import urllib3
@@ -27,6 +29,8 @@ MAX_BODY = 64 << 10
 """Bytes of a response body that are read. A longer body is cut."""
 _MAX_RECEIVED = 1 << 20
 """Bytes that one attempt may receive: headers, body, TLS and chunk framing."""
+_MAX_RETRY_AFTER = 100
+"""Characters of a Retry-After that are read; a date has 29."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +117,25 @@ def describe(error: BaseException) -> str:
     if isinstance(error, urllib3.exceptions.HTTPError) and inner is not None:
         return describe(inner)
     return " ".join(f"{type(error).__name__}: {error}".split())
+
+
+def parse_retry_after(value: str | None, now: datetime) -> float | None:
+    """Return the seconds in a Retry-After header, which is a number or a date (RFC 9110, section 10.2.3).
+
+    None if it is neither. A number may be too large for any pause; callers have a bound.
+    """
+    if value is None:
+        return None
+    text = value.strip()
+    if len(text) > _MAX_RETRY_AFTER:
+        return None
+    if text.isascii() and text.isdecimal():
+        return float(text)
+    try:
+        at = parsedate_to_datetime(text)
+        return max(0.0, ((at if at.tzinfo else at.replace(tzinfo=UTC)) - now).total_seconds())
+    except Exception:  # noqa: BLE001 - the parser raises many kinds for years, offsets and texts that are out of range
+        return None
 
 
 def _beginning(response: urllib3.BaseHTTPResponse) -> bytes:

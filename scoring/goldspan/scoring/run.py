@@ -481,7 +481,8 @@ class Scorer:
             metric = one.metric
             if isinstance(metric, ToolParameterSchema | ToolParameterGrounding):
                 return ChosenMetric(replace(metric, tools=tools), one.threshold)
-            return one
+            with_tools = getattr(metric, "with_tools", None)
+            return one if with_tools is None else ChosenMetric(with_tools(tools), one.threshold)
 
         return dataclasses.replace(self, metrics=tuple(map(told, self.metrics)))
 

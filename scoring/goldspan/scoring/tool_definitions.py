@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
+
 from goldspan.scoring.errors import FileError, Mistake
 from goldspan.scoring.json_values import is_mapping, is_sequence
 from goldspan.scoring.sessions import Capture, Content, JsonValue
@@ -81,8 +83,24 @@ def declared_parameters(definitions: Content) -> Mapping[str, Mapping[str, JsonV
     return found
 
 
+class ToolDefinition(Struct, frozen=True):
+    """A tool as it is described to a model."""
+
+    name: str
+    description: str = ""
+    schema: Mapping[str, Any] | None = None
+    """The JSON Schema of its parameters; None if it declares none."""
+
+
 def definitions_in(value: JsonValue) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield the names and schemas in a decoded value, at any depth."""
+    for tool in tools_in(value):
+        if tool.schema is not None:
+            yield tool.name, tool.schema
+
+
+def tools_in(value: JsonValue) -> Iterator[ToolDefinition]:
+    """Yield the definitions of tools in a decoded value, at any depth, also of tools that declare no parameters."""
     waiting: list[tuple[Any, int]] = [(value, 0)]
     for _ in range(_MOST_DEFINITIONS):
         if not waiting:
@@ -91,13 +109,21 @@ def definitions_in(value: JsonValue) -> Iterator[tuple[str, Mapping[str, Any]]]:
         item = _decoded(item)
         if is_mapping(item):
             schema = next((found for key in _SCHEMAS if is_mapping(found := _decoded(item.get(key)))), None)
-            name = item.get("name")
-            if isinstance(name, str) and schema is not None:
-                yield name, _inner(schema)
+            name, description = item.get("name"), item.get("description")
+            if isinstance(name, str) and (schema is not None or _is_bare(item)):
+                text = description if isinstance(description, str) else ""
+                yield ToolDefinition(name, text, None if schema is None else _inner(schema))
                 continue
         inner = list(item.values()) if is_mapping(item) else item if is_sequence(item) else ()
         if depth < _DEEPEST:
             waiting.extend((element, depth + 1) for element in reversed(inner))
+
+
+def _is_bare(item: Mapping[str, Any]) -> bool:
+    """Whether a named object is a tool without parameters: it says what tools say, and holds nothing."""
+    if item.keys().isdisjoint(("description", *_SCHEMAS)):
+        return False
+    return not any(is_mapping(one) or is_sequence(one) for one in map(_decoded, item.values()))
 
 
 def _decoded(value: Any) -> Any:

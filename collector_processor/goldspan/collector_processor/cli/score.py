@@ -10,7 +10,7 @@ from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -41,13 +41,17 @@ from goldspan.collector_processor.report.terminal import report_page
 from goldspan.mappers.dialect_registry import JOIN_ATTRIBUTES, DialectRegistry
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.errors import CriterionError, FileError, Mistake
-from goldspan.scoring.goldens import load_criterion, load_goldens
+from goldspan.scoring.goldens import Golden, load_criterion, load_goldens
 from goldspan.scoring.goldens.loading import load_metrics
-from goldspan.scoring.metrics.registry import WITHOUT_GOLDEN, find_metric
+from goldspan.scoring.metrics.registry import WITHOUT_GOLDEN, Metric, MetricAnswer, find_metric, run_in_this_thread
 from goldspan.scoring.metrics.session_metrics import ChosenMetric, MetricSource
 from goldspan.scoring.presets.session_preset import choose_preset
 from goldspan.scoring.run import Scorer, scorer_of
+from goldspan.scoring.sessions import Session
 from goldspan.scoring.tool_definitions import load_tools
+
+if TYPE_CHECKING:
+    from goldspan.collector_processor.judge.judging import Judge
 
 _RENDERERS: dict[str, Callable[[Report], str]] = {
     "junit": junit_report,
@@ -154,6 +158,12 @@ def _preset_option(written: str) -> tuple[str, Any]:
     metavar="FILE",
     help="The definitions of the agent's tools as JSON, in place of those in the traces.",
 )
+@click.option(
+    "--judge",
+    "judge_file",
+    metavar="FILE",
+    help="Ask a model about each call: tool_parameter_accuracy, with the model and budget of this YAML or JSON file.",
+)
 @FORMAT
 @click.option(
     "--report",
@@ -200,6 +210,7 @@ def score(
     metrics: tuple[str, ...],
     sample: float,
     tools_file: str | None,
+    judge_file: str | None,
     as_format: str,
     reports: tuple[tuple[str, Path], ...],
     enriched: str | None,
@@ -231,7 +242,8 @@ def score(
             goldens = goldens.with_threshold(threshold)
         if not golden_files and not metrics:
             metrics = tuple(metric.name for metric in WITHOUT_GOLDEN)
-        scorer = _scorer(preset_name, preset_options, metrics, criterion_file)
+        judge = None if judge_file is None else _judge(judge_file)
+        scorer = _scorer(preset_name, preset_options, metrics, criterion_file, judge)
         if tools_file is not None:
             scorer = scorer.with_tools(load_tools(tools_file))
         if scorer.scores_every_session:
@@ -253,6 +265,8 @@ def score(
             if enriched is not None:
                 consumers.append(attributes.take)
             found = replay(views, goldens, registry, problems=files.problems, consumers=consumers, scorer=scorer)
+        if judge is not None:
+            complain([f"judge: {judge.usage}"])
         decide = decide_exit_code if baseline is None else partial(decide_against, baseline)
         decision = decide(
             found.result,
@@ -287,17 +301,35 @@ def _refuse_contradictions(
 
 
 def _scorer(
-    preset: str | None, options: tuple[tuple[str, Any], ...], metrics: tuple[str, ...], criterion_file: str | None
+    preset: str | None,
+    options: tuple[tuple[str, Any], ...],
+    metrics: tuple[str, ...],
+    criterion_file: str | None,
+    judge: Judge | None,
 ) -> Scorer:
     if any(":" in metric for metric in metrics) and str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))  # where a user's own metric is
     choices = () if criterion_file is None else load_metrics(criterion_file)
     chosen: list[MetricSource] = [ChosenMetric(find_metric(choice.name), choice.threshold) for choice in choices]
+    workers = MetricWorkers()
+
+    def run(metric: Metric, session: Session, golden: Golden | None) -> MetricAnswer:
+        # A judge has its own limits of time, and may ask about many calls of one session.
+        is_judge = judge is not None and metric.name == judge.name
+        return (run_in_this_thread if is_judge else workers)(metric, session, golden)
+
     return scorer_of(
         preset=None if preset is None else choose_preset(preset, dict(options)),
-        metrics=[*chosen, *metrics],
-        run=MetricWorkers(),
+        metrics=[*chosen, *metrics, *([] if judge is None else [judge])],
+        run=run,
     )
+
+
+def _judge(file: str) -> Judge:
+    # Imported when asked for: most traces are scored without a model.
+    from goldspan.collector_processor.judge.judging import Judge  # noqa: PLC0415
+
+    return Judge.from_file(file)
 
 
 def _sending(

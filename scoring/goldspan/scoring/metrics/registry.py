@@ -62,6 +62,7 @@ class Metric(Protocol):
         A metric may also have `needs`, some of `golden`, `context` and `tool_definitions` (without it: `golden`), and
         `threshold`, which applies where the user chose none. One that needs no golden is called with `None` for
         sessions without golden. With a true `by_turn` its scores of turns are given before the session is over.
+        `with_tools(schemas)` returns the metric that judges by these schemas of tools, by name.
         """
         ...
 

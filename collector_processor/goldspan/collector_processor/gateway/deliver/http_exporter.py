@@ -10,11 +10,10 @@ from datetime import UTC, datetime
 from urllib3.exceptions import HTTPError
 
 from goldspan.collector_processor.gateway import compression
-from goldspan.collector_processor.gateway.deliver.retry import parse_retry_after
 from goldspan.collector_processor.gateway.interfaces import Delivered, DeliveryResult, Refused, Request, Retry, Signal
 from goldspan.collector_processor.gateway.otlp_responses import MAX_SHOWN, read_error_message, read_partial_success
 from goldspan.collector_processor.gateway.settings.sections import Destination
-from goldspan.collector_processor.http_client import HttpClient, HttpResponse, describe
+from goldspan.collector_processor.http_client import HttpClient, HttpResponse, describe, parse_retry_after
 
 RETRYABLE = frozenset({429, 502, 503, 504})
 """HTTP statuses after which the same request is sent again."""

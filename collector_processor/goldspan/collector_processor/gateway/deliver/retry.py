@@ -5,8 +5,6 @@ https://opentelemetry.io/docs/specs/otlp/#otlphttp-throttling and #otlpgrpc-thro
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from random import Random
 
 from google.protobuf.message import DecodeError
@@ -17,9 +15,6 @@ from goldspan.collector_processor.gateway.settings.field_types import Seconds, S
 
 MAX_RETRY_AFTER_SECONDS = 3600.0
 """A longer Retry-After is cut to this: a wrong header must not stop delivery for days."""
-
-_MAX_HEADER = 100
-"""Characters of a Retry-After that are read; a date has 29."""
 
 
 class Backoff(Section):
@@ -39,25 +34,6 @@ class Backoff(Section):
         if asked_seconds is not None:
             return min(asked_seconds, MAX_RETRY_AFTER_SECONDS)
         return min(self.longest, self.initial * 2.0 ** min(failures - 1, 30)) * random.uniform(0.5, 1.0)
-
-
-def parse_retry_after(value: str | None, now: datetime) -> float | None:
-    """Return the seconds in a Retry-After header, which is a number or a date (RFC 9110, section 10.2.3).
-
-    None if it is neither. A number may be too large for any pause; `Backoff` has the bound.
-    """
-    if value is None:
-        return None
-    text = value.strip()
-    if len(text) > _MAX_HEADER:
-        return None
-    if text.isascii() and text.isdecimal():
-        return float(text)
-    try:
-        at = parsedate_to_datetime(text)
-        return max(0.0, ((at if at.tzinfo else at.replace(tzinfo=UTC)) - now).total_seconds())
-    except Exception:  # noqa: BLE001 - the parser raises many kinds for years, offsets and texts that are out of range
-        return None
 
 
 def parse_retry_info(status: object) -> float | None:

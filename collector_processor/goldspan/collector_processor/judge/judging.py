@@ -1,0 +1,240 @@
+"""The judge: `tool_parameter_accuracy` with a model, a budget, retries and a cache."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import threading
+import time
+from collections.abc import Callable, Generator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import copy_context
+from copy import copy
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from msgspec.structs import replace
+
+from goldspan.collector_processor.judge.answer_cache import AnswerCache, key_of
+from goldspan.collector_processor.judge.model_clients import ModelClient, ModelError, ModelFunction, model_client
+from goldspan.collector_processor.judge.options import JudgeBudget, JudgeOptions, judge_options, load_judge_options
+from goldspan.scoring.metric_results import MetricScore, Range
+from goldspan.scoring.metrics.judge import Answer, NoAnswer, Question, ToolParameterAccuracy, parse_answer
+from goldspan.scoring.sessions import Session
+
+_FIRST_PAUSE = 0.5
+_SHORTEST = 0.01
+"""Seconds of a request where the budget has less."""
+_FAILURES_IN_A_ROW = 5
+"""After so many questions in a row without a reply the model is not asked for a while."""
+_PAUSE = 60.0
+"""Seconds for which it is not asked then."""
+_CHARACTERS_A_TOKEN = 4
+
+
+class JudgeUsage:
+    """What a judge has used so far. Thread-safe."""
+
+    def __init__(self, budget: JudgeBudget, clock: Callable[[], float]) -> None:
+        self._budget, self._clock = budget, clock
+        self._lock = threading.Lock()
+        self._waiting, self._since = 0, 0.0
+        self._seconds = 0.0
+        self.questions = 0
+        """Questions, whoever answered."""
+        self.from_cache = 0
+        """Questions that the cache answered."""
+        self.unanswered = 0
+        """Questions without an answer."""
+        self.calls = 0
+        """Requests to the model."""
+        self.tokens = 0
+        """Tokens of prompts and answers."""
+
+    @property
+    def seconds(self) -> float:
+        """Seconds in which at least one question waited for the model."""
+        with self._lock:
+            return self._seconds + (self._clock() - self._since if self._waiting else 0.0)
+
+    @property
+    def seconds_left(self) -> float:
+        """Seconds that the budget leaves."""
+        return float("inf") if self._budget.seconds is None else max(0.0, self._budget.seconds - self.seconds)
+
+    @contextmanager
+    def waiting(self) -> Generator[None]:
+        """Count the time of a block."""
+        with self._lock:
+            if not self._waiting:
+                self._since = self._clock()
+            self._waiting += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._waiting -= 1
+                if not self._waiting:
+                    self._seconds += self._clock() - self._since
+
+    def take(self, tokens: int) -> str:
+        """Count a request of so many tokens; or say what is used up, and count nothing."""
+        budget = self._budget
+        if self.seconds_left <= 0:
+            return f"the budget of {budget.seconds:g} seconds is used up"
+        with self._lock:
+            if budget.calls is not None and self.calls >= budget.calls:
+                return f"the budget of {budget.calls} calls is used up"
+            if budget.tokens is not None and self.tokens + tokens > budget.tokens:
+                return f"the budget of {budget.tokens} tokens is used up"
+            self.calls += 1
+            self.tokens += tokens
+            return ""
+
+    def add(self, **counts: int) -> None:
+        """Add to counts."""
+        with self._lock:
+            for name, number in counts.items():
+                setattr(self, name, getattr(self, name) + number)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.questions} questions: {self.calls} calls of the model, {self.tokens:,} tokens, "
+            f"{self.seconds:.1f} s; {self.from_cache} answered from the cache, {self.unanswered} without an answer"
+        )
+
+
+class Judge:
+    """`tool_parameter_accuracy`: asks a model about each call, `score_sessions(None, sessions, metrics=[Judge(...)])`.
+
+    A metric that blocks while the model is asked. In an event loop use `await judge.score(session)`.
+    """
+
+    name = "tool_parameter_accuracy"
+    description = "The share of calls whose arguments a model finds faithful to the conversation."
+    range = Range(0.0, 1.0)
+    needs = frozenset(("context", "tool_definitions"))
+    threshold = Fraction(1)
+
+    def __init__(
+        self,
+        model: ModelFunction | str | object = None,
+        *,
+        sleep: Callable[[float], None] = time.sleep,
+        clock: Callable[[], float] = time.monotonic,
+        **options: Any,
+    ) -> None:
+        """Take the model: its name, or a function of a `Question`, sync or async; and the fields of `JudgeOptions`.
+
+        Raises:
+            SettingsError: an option is wrong, or an API key or a library is missing.
+
+        """
+        given: Mapping[str, Any] = {"model": model, **options} if isinstance(model, str) else options
+        self.options: JudgeOptions = judge_options(given)
+        self.usage = JudgeUsage(self.options.budget, clock)
+        """What was used so far."""
+        self.metric = ToolParameterAccuracy(
+            self.ask, preset=self.options.preset, when=self.options.when, system_prompt=self.options.system_prompt
+        )
+        """What is asked, and what answers mean."""
+        self._client: ModelClient = model_client(None if isinstance(model, str) else model, self.options)
+        self._cache = AnswerCache(self.options.cache)
+        self._sleep, self._clock, self._random = sleep, clock, random.Random()
+        self._lock = threading.Lock()
+        self._failures, self._paused_until = 0, 0.0
+
+    @classmethod
+    def from_file(cls, path: Path | str) -> Judge:
+        """Make a judge of a file of options. Raises FileError and SettingsError."""
+        return cls(**load_judge_options(Path(path)).model_dump())
+
+    def __call__(self, session: Session, _golden: object = None, /) -> MetricScore:
+        """Judge every call of a session, rejected requests aside."""
+        return self.metric(session)
+
+    async def score(self, session: Session) -> MetricScore:
+        """Judge a session without blocking the event loop."""
+        return await asyncio.to_thread(self, session)
+
+    def with_tools(self, tools: Mapping[str, Mapping[str, Any]]) -> Judge:
+        """Return this judge with the schemas of all tools by name. Budget, usage and cache are shared."""
+        told = copy(self)
+        told.metric = replace(self.metric, tools=tools)
+        return told
+
+    def ask(self, questions: Sequence[Question]) -> list[Answer | NoAnswer]:
+        """Put questions to the model, several at a time; an answer for each, in order."""
+        if not questions:
+            return []
+        with self.usage.waiting():
+            if len(questions) == 1:
+                return [self._answer(questions[0])]
+            with ThreadPoolExecutor(min(self.options.concurrency, len(questions)), "goldspan judge") as threads:
+                # In the caller's context, in which a door has suppressed instrumentation.
+                futures = [threads.submit(copy_context().run, self._answer, one) for one in questions]
+                return [future.result() for future in futures]
+
+    def _answer(self, question: Question) -> Answer | NoAnswer:
+        self.usage.add(questions=1)
+        key = key_of(question, self._client.identity)
+        if (kept := self._cache.get(key)) is not None:
+            self.usage.add(from_cache=1)
+            return kept
+        found = self._asked(question)
+        if isinstance(found, Answer):
+            self._cache.put(key, found)
+        else:
+            self.usage.add(unanswered=1)
+        return found
+
+    def _asked(self, question: Question) -> Answer | NoAnswer:
+        failure = NoAnswer("the model was not asked")
+        for attempt in range(self.options.attempts):
+            if self._clock() < self._paused_until:
+                return NoAnswer(
+                    f"the model gave no reply to {_FAILURES_IN_A_ROW} questions, and is not asked for a while"
+                )
+            estimate = sum(len(one["content"]) for one in question.messages) // _CHARACTERS_A_TOKEN
+            if used_up := self.usage.take(estimate):
+                return NoAnswer(f"{used_up}; before: {failure.message}" if attempt else used_up)
+            try:
+                reply = self._client(question, min(self.options.timeout, max(self.usage.seconds_left, _SHORTEST)))
+            except ModelError as error:
+                self.usage.add(tokens=-estimate)
+                failure = NoAnswer(error.message, error.detailed)
+                pause = self._pause(attempt) if error.wait is None else error.wait
+                if not error.retry or attempt + 1 == self.options.attempts or pause > self.options.longest_wait:
+                    break
+                self._sleep(min(pause, self.usage.seconds_left))
+                continue
+            self._replied()
+            said = reply.content if isinstance(reply.content, str) else ""
+            actual = estimate + len(said) // _CHARACTERS_A_TOKEN if reply.tokens is None else reply.tokens
+            self.usage.add(tokens=actual - estimate)
+            answer = parse_answer(reply.content)
+            if answer is not None:
+                return answer
+            failure = NoAnswer(
+                "the model answers neither Yes nor No", f"the model answers neither Yes nor No: {said[:300]}"
+            )
+            question = question.corrected(said)
+        else:
+            return failure
+        self._failed()
+        return failure
+
+    def _pause(self, attempt: int) -> float:
+        return _FIRST_PAUSE * 2.0**attempt * self._random.uniform(0.5, 1.0)
+
+    def _replied(self) -> None:
+        with self._lock:
+            self._failures = 0
+
+    def _failed(self) -> None:
+        with self._lock:
+            self._failures += 1
+            if self._failures >= _FAILURES_IN_A_ROW:
+                self._failures, self._paused_until = 0, self._clock() + _PAUSE

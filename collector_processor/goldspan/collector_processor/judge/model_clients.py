@@ -1,0 +1,304 @@
+"""What puts a question to a model: a function, an OpenAI-compatible endpoint, litellm or pydantic-ai."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import threading
+from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import Future
+from datetime import UTC, datetime
+from importlib import import_module
+from inspect import isawaitable, iscoroutinefunction
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+from goldspan.collector_processor.judge.options import JudgeOptions
+from goldspan.scoring.errors import SettingsError
+from goldspan.scoring.json_values import is_mapping, is_sequence
+from goldspan.scoring.metrics.judge import Answer, Question
+
+_MAX_SAID = 300
+"""Characters of what a server said about an error."""
+_RETRIED = frozenset((408, 409, 425, 429))
+_T = TypeVar("_T")
+
+ModelAnswer = Answer | str | bool | Mapping[str, Any]
+"""What a function may answer: `Answer`, True, `{"reasoning": ..., "score": "Yes"}`, or a text that holds such JSON."""
+ModelFunction = Callable[[Question], ModelAnswer | Awaitable[ModelAnswer]]
+"""A model as a function, sync or async."""
+
+
+class Reply(NamedTuple):
+    """What a model replied."""
+
+    content: object
+    """An `Answer`, a boolean, an object or a text."""
+    tokens: int | None = None
+    """Tokens of question and reply; None if the server does not say."""
+
+
+class ModelError(Exception):
+    """A model gave no reply."""
+
+    def __init__(self, message: str, *, said: str = "", retry: bool = True, wait: float | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        """One line without content of the conversation."""
+        self.detailed = f"{message}: {said}" if said else ""
+        self.retry = retry
+        """Another attempt may succeed."""
+        self.wait = wait
+        """Seconds that the server asks to wait."""
+
+
+class ModelClient(Protocol):
+    """Puts a question to a model. Thread-safe."""
+
+    @property
+    def identity(self) -> str:
+        """What an answer depends on besides the question: model, endpoint and settings."""
+        ...
+
+    def __call__(self, question: Question, seconds: float) -> Reply:
+        """Return the reply within `seconds`. Raises ModelError."""
+        ...
+
+
+def model_client(model: ModelFunction | object, options: JudgeOptions) -> ModelClient:
+    """Return the client for a function, a model of pydantic-ai, or what the options name.
+
+    Raises SettingsError: an option, an API key or a library is missing.
+    """
+    if options.client == "pydantic_ai":
+        return _PydanticAi(model or options.model, options)
+    if callable(model):
+        return _Function(model, options)
+    if not options.model:
+        raise SettingsError("judge: `model` is missing: the name of the model to ask, or a function that answers")
+    key = _api_key(options)
+    if options.client == "litellm":
+        return _LiteLlm(options, key)
+    if options.base_url is None:
+        raise SettingsError("judge: `base_url` is missing: the endpoint, such as https://api.openai.com/v1")
+    return _OpenAi(options, options.base_url, key)
+
+
+def _api_key(options: JudgeOptions) -> str:
+    if options.api_key_env is None:
+        return ""
+    key = os.environ.get(options.api_key_env, "").strip()
+    if not key or not key.isascii() or not key.isprintable():
+        message = f"the variable {options.api_key_env} holds no API key: expected one line of printable ASCII"
+        raise SettingsError(f"judge: api_key_env: {message}")
+    return key
+
+
+def _library(name: str, extra: str) -> Any:
+    """Import what an extra installs. Raises SettingsError."""
+    try:
+        return import_module(name)
+    except ImportError as error:
+        message = f"the client needs {name}, which cannot be imported ({error}): pip install 'goldspan[{extra}]'"
+        raise SettingsError(f"judge: {message}") from None
+
+
+def _identity(options: JudgeOptions, model: str) -> str:
+    asked = {"temperature": 0, **options.request}
+    return json.dumps([options.client, options.base_url, model, options.answer_form, asked], sort_keys=True)
+
+
+def _request(question: Question, options: JudgeOptions) -> dict[str, Any]:
+    """Return the fields of a chat completion."""
+    form, tool = options.answer_form, question.answer
+    fields: dict[str, Any] = {"model": options.model, "messages": question.messages, "temperature": 0}
+    if form == "tool":
+        function = {"name": tool.name, "description": tool.description, "parameters": tool.schema}
+        fields["tools"] = [{"type": "function", "function": function}]
+        fields["tool_choice"] = {"type": "function", "function": {"name": tool.name}}
+    elif form == "json_schema":
+        schema = {"name": tool.name, "schema": tool.schema, "strict": True}
+        fields["response_format"] = {"type": "json_schema", "json_schema": schema}
+    return {name: value for name, value in {**fields, **options.request}.items() if value is not None}
+
+
+def _completion(document: object) -> Reply:
+    """Read a chat completion. Raises ModelError."""
+    choices = document.get("choices") if is_mapping(document) else None
+    choice = choices[0] if is_sequence(choices) and choices else None
+    message = choice.get("message") if is_mapping(choice) else None
+    if not is_mapping(document) or not is_mapping(message):
+        raise ModelError("the response is no chat completion")
+    usage = document.get("usage")
+    total = usage.get("total_tokens") if is_mapping(usage) else None
+    tokens = total if isinstance(total, int) and total >= 0 else None
+    calls = message.get("tool_calls")
+    call = calls[0] if is_sequence(calls) and calls else None
+    function = call.get("function") if is_mapping(call) else None
+    content = function.get("arguments") if is_mapping(function) else message.get("content")
+    if is_sequence(content):
+        content = "".join(str(part.get("text", "")) for part in content if is_mapping(part))
+    return Reply(content or "", tokens)
+
+
+class _OpenAi:
+    """Any endpoint that takes OpenAI's chat completions."""
+
+    def __init__(self, options: JudgeOptions, base_url: str, key: str) -> None:
+        try:
+            # urllib3 is in an extra, which a judge by a function does not need.
+            from goldspan.collector_processor.http_client import HttpClient, describe, parse_retry_after  # noqa: PLC0415
+        except ImportError as error:
+            raise SettingsError(
+                f"judge: an endpoint needs urllib3, which cannot be imported ({error}): pip install 'goldspan[judge]'"
+            ) from None
+        self.identity = _identity(options, options.model)
+        self._options, self._key = options, key
+        self._describe, self._parse_retry_after = describe, parse_retry_after
+        self._http = HttpClient(base_url, connections=options.concurrency)
+
+    def __call__(self, question: Question, seconds: float) -> Reply:
+        headers = {"Content-Type": "application/json", "Accept": "application/json"}
+        if self._key:
+            headers["Authorization"] = f"Bearer {self._key}"
+        body = json.dumps(_request(question, self._options)).encode()
+        try:
+            response = self._http.request("POST", "/chat/completions", body, headers, seconds=seconds)
+        except Exception as error:  # noqa: BLE001 - urllib3 and sockets raise many kinds
+            said = self._hidden(self._describe(error))
+            raise ModelError(f"no response ({type(error).__name__})", said=said) from None
+        text = response.body.decode("utf-8", "replace")
+        if response.status != 200:
+            wait = self._parse_retry_after(response.headers.get("retry-after"), datetime.now(UTC))
+            retry = response.status in _RETRIED or response.status >= 500
+            raise ModelError(f"HTTP {response.status}", said=self._hidden(text), retry=retry, wait=wait)
+        if response.unread:
+            raise ModelError("the response broke off", said=self._hidden(response.unread))
+        try:
+            document = json.loads(text)
+        except (ValueError, RecursionError):
+            raise ModelError("the response is no JSON", said=self._hidden(text)) from None
+        return _completion(document)
+
+    def _hidden(self, text: str) -> str:
+        """Return what a server said on one line, without the API key, which some repeat."""
+        text = text.replace(self._key, "***") if self._key else text
+        return " ".join(text.split())[:_MAX_SAID]
+
+
+class _Loop:
+    """An event loop in a thread of its own, for clients that wait; begun at the first question."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._process = 0
+
+    def run(self, answer: Awaitable[_T], seconds: float) -> _T:
+        """Return what is waited for. Raises TimeoutError, and whatever it raises."""
+
+        async def wait() -> _T:
+            return await asyncio.wait_for(answer, seconds)
+
+        # A client that blocks the loop is not waited for either.
+        return asyncio.run_coroutine_threadsafe(wait(), self._started()).result(seconds + 1.0)
+
+    def _started(self) -> asyncio.AbstractEventLoop:
+        with self._lock:
+            if self._loop is None or self._process != os.getpid():
+                self._loop, self._process = asyncio.new_event_loop(), os.getpid()
+                threading.Thread(target=self._loop.run_forever, name="goldspan judge", daemon=True).start()
+            return self._loop
+
+
+class _Function:
+    """A function of the user's. One that hangs keeps its thread; there are never more of these than `concurrency`."""
+
+    def __init__(self, function: ModelFunction, options: JudgeOptions) -> None:
+        name = f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', type(function).__name__)}"
+        self.identity = _identity(options, options.model or name)
+        self._function, self._loop = function, _Loop()
+        self._free = threading.BoundedSemaphore(options.concurrency)
+        self._waits = iscoroutinefunction(function) or iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004
+
+    def __call__(self, question: Question, seconds: float) -> Reply:
+        try:
+            return Reply(self._answer(question, seconds))
+        except TimeoutError:
+            raise ModelError(f"no answer within {seconds:g} seconds") from None
+        except ModelError:
+            raise
+        except Exception as error:
+            raise ModelError(f"{type(error).__name__} raised", said=str(error)[:_MAX_SAID]) from error
+
+    def _answer(self, question: Question, seconds: float) -> object:
+        if self._waits:
+            answer = self._function(question)
+            return self._loop.run(answer, seconds) if isawaitable(answer) else answer
+        if not self._free.acquire(timeout=seconds):
+            raise TimeoutError
+        future = Future[object]()
+        threading.Thread(target=self._work, args=(question, future), name="goldspan judge", daemon=True).start()
+        later = future.result(seconds)
+        return self._loop.run(later, seconds) if isawaitable(later) else later
+
+    def _work(self, question: Question, future: Future[object]) -> None:
+        try:
+            future.set_result(self._function(question))
+        except Exception as error:  # noqa: BLE001 - raised again in the caller
+            future.set_exception(error)
+        except BaseException as error:  # noqa: BLE001 - sys.exit in a model must not end the process
+            future.set_exception(RuntimeError(f"{type(error).__name__}: {error}"))
+        finally:
+            self._free.release()
+
+
+class _LiteLlm:
+    """Any model that litellm reaches."""
+
+    def __init__(self, options: JudgeOptions, key: str) -> None:
+        self.identity = _identity(options, options.model)
+        self._options, self._key = options, key
+        self._litellm = _library("litellm", "litellm")
+
+    def __call__(self, question: Question, seconds: float) -> Reply:
+        fields = _request(question, self._options) | ({"api_key": self._key} if self._key else {})
+        try:
+            response = self._litellm.completion(**fields, timeout=seconds, num_retries=0)
+        except Exception as error:  # noqa: BLE001 - the library's own
+            said = " ".join(str(error).split())
+            said = said.replace(self._key, "***") if self._key else said
+            raise _of_library(error, said) from None
+        return _completion(response.model_dump())
+
+
+class _PydanticAi:
+    """Any model that pydantic-ai reaches: a name such as `openai:gpt-4.1-mini`, or a model made in code."""
+
+    def __init__(self, model: object, options: JudgeOptions) -> None:
+        name = model if isinstance(model, str) else options.model or str(getattr(model, "model_name", ""))
+        self.identity = _identity(options, name)
+        self._model, self._options, self._loop = model, options, _Loop()
+        self._library = _library("pydantic_ai", "pydantic-ai")
+
+    def __call__(self, question: Question, seconds: float) -> Reply:
+        tool = question.answer
+        settings = {"temperature": 0, "timeout": seconds, **self._options.request}
+        form = self._library.StructuredDict(dict(tool.schema or {}), name=tool.name, description=tool.description)
+        try:
+            agent = self._library.Agent(self._model, system_prompt=question.system, output_type=form, retries=0)
+            given = {name: value for name, value in settings.items() if value is not None}
+            result = self._loop.run(agent.run(question.prompt, model_settings=given), seconds)
+        except TimeoutError:
+            raise ModelError(f"no answer within {seconds:g} seconds") from None
+        except Exception as error:  # noqa: BLE001 - the library's own
+            raise _of_library(error, " ".join(str(error).split())) from None
+        return Reply(result.output, result.usage.total_tokens or None)
+
+
+def _of_library(error: Exception, said: str) -> ModelError:
+    status = getattr(error, "status_code", None)
+    if not isinstance(status, int):
+        return ModelError(f"{type(error).__name__} raised", said=said[:_MAX_SAID])
+    retry = status in _RETRIED or status >= 500
+    return ModelError(f"HTTP {status}", said=said[:_MAX_SAID], retry=retry)
