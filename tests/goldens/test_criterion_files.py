@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from goldspan.scoring.criterion import Criterion
-from goldspan.scoring.errors import CriterionFileError
-from goldspan.scoring.goldens import load_criterion
+from goldspan.scoring.errors import CriterionFileError, GoldenFileError
+from goldspan.scoring.goldens import load_criterion, load_goldens
 
 ISSUE = {
     "metric": "tool_parameter_match",
@@ -106,3 +106,10 @@ def test_one_mistake_is_reported_once_where_it_stands(
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(CriterionFileError, match=r"none\.yaml: there is no such file"):
         load_criterion(tmp_path / "none.yaml")
+
+
+@pytest.mark.parametrize("document", [ISSUE, {"criteria": {"tool_parameter_match": 0.5}}], ids=["metric", "criteria"])
+def test_a_level_of_a_golden_file_has_fields_alone(document: dict[str, Any]) -> None:
+    golden_set = {"golden_set": "s", "criterion": document, "goldens": [{"session": "s", "turns": []}]}
+    with pytest.raises(GoldenFileError, match="unknown field"):
+        load_goldens(golden_set)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pydantic.alias_generators import to_camel
 
-from goldspan.scoring import Criterion, CriterionError
+from goldspan.scoring import Criterion, CriterionError, score_session
 
 OF_ADK_ISSUE_5643 = {
     "matchMode": "name_and_required_args",
@@ -135,6 +135,52 @@ def test_a_mistake_names_the_field_and_what_may_stand_there(given: dict[str, Any
     assert said in str(caught.value)
     if path:
         assert str(caught.value).startswith(f"{path}: ")
+
+
+DOCUMENTS: dict[str, Any] = {
+    "the issue's document": {"metric": "tool_parameter_match", "criterion": OF_ADK_ISSUE_5643},
+    "ADK's criteria": {"criteria": {"tool_parameter_match": OF_ADK_ISSUE_5643, "response_match_score": 0.8}},
+}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS.values(), ids=DOCUMENTS)
+def test_a_document_with_the_metric_is_the_criterion_in_it(document: dict[str, Any]) -> None:
+    assert Criterion.parse(document) == Criterion.parse(OF_ADK_ISSUE_5643)
+    expected = [{"name": "f", "args": {"x": 1}}]
+    assert score_session(expected, expected, document).criterion == Criterion.parse(OF_ADK_ISSUE_5643).digest
+
+
+@pytest.mark.parametrize(
+    ("document", "expected"),
+    [
+        ({"metric": "tool_parameter_match"}, Criterion()),
+        ({"metric": "tool_parameter_match", "criterion": None}, Criterion()),
+        ({"metric": "tool_parameter_match", "criterion": 0.5}, Criterion(threshold=Decimal("0.5"))),
+        ({"criteria": {"tool_parameter_match": 0.5}}, Criterion(threshold=Decimal("0.5"))),
+    ],
+)
+def test_a_number_is_the_threshold_and_nothing_the_default(document: dict[str, Any], expected: Criterion) -> None:
+    assert Criterion.parse(document) == expected
+
+
+@pytest.mark.parametrize(
+    ("document", "paths", "said"),
+    [
+        (
+            {"metric": "other", "threshold": 1, "criterion": {"orderd": 1}},
+            ["metric", "threshold", "criterion.orderd"],
+            "criterion.orderd: unknown field; did you mean `ordered`?",
+        ),
+        ({"metric": "tool_parameter_match", "criterion": []}, ["criterion"], "found [], expected a mapping"),
+        ({"criteria": {"other": 1}}, ["criteria"], "expected an object with tool_parameter_match"),
+        ({"criteria": {"tool_parameter_match": True}}, ["criteria.tool_parameter_match"], "found true"),
+    ],
+)
+def test_a_mistake_in_a_document_names_its_place_there(document: Any, paths: list[str], said: str) -> None:
+    with pytest.raises(CriterionError) as caught:
+        Criterion.parse(document)
+    assert [path for path, _ in caught.value.mistakes] == paths
+    assert said in str(caught.value)
 
 
 def test_every_mistake_is_named_in_one_go() -> None:

@@ -39,6 +39,9 @@ from goldspan.scoring.json_values import Steps, is_mapping, shown
 _UNWRITTEN_THRESHOLD = Decimal("0.8")
 """The threshold that digests leave out: it was the default once, and a criterion keeps its digest."""
 
+MAIN_METRIC = "tool_parameter_match"
+"""The metric that is always scored; chosen metrics are added to it."""
+
 MatchMode = Literal["name_only", "name_and_required_args", "name_and_args"]
 """Which pairs of an expected and an actual call of one name may be aligned."""
 
@@ -136,14 +139,28 @@ class Criterion(Block):
     def parse(cls, value: Criterion | Mapping[str, Any] | None) -> Criterion:
         """Return the criterion a mapping describes; None is the default one.
 
+        Besides the fields themselves, the mapping may be `{metric: tool_parameter_match, criterion: ...}` as in ADK
+        issue 5643, or ADK's `{criteria: {tool_parameter_match: ...}}`; a number there is the threshold.
+
         Raises CriterionError, which names every unknown field and wrong value.
         """
         if isinstance(value, Criterion):
             return value
-        if value is not None and not is_mapping(value):
-            message = f"found {shown(value)}, expected a mapping of the fields of a criterion"
-            raise CriterionError(message, (("", message),))
-        return cls(**{str(key): item for key, item in (value or {}).items()})
+        where, fields, wrong = criterion_in({} if value is None else value)
+        found = [(".".join(path), message) for path, message in wrong]
+        place = ".".join(where)
+        criterion = None
+        if not is_mapping(fields):
+            found.append((place, f"found {shown(fields)}, expected a mapping of the fields of a criterion"))
+        else:
+            try:
+                criterion = cls(**{str(key): item for key, item in fields.items()})
+            except CriterionError as error:
+                found += ((".".join(filter(None, (place, path))), message) for path, message in error.mistakes)
+        if criterion is None or found:
+            lines = (f"{path}: {message}" if path else message for path, message in found)
+            raise CriterionError("\n".join(lines), tuple(found))
+        return criterion
 
     @model_validator(mode="after")
     def _can_be_done(self) -> Self:
@@ -218,6 +235,33 @@ class Criterion(Block):
 
     def __hash__(self) -> int:
         return hash(self.digest)
+
+
+def criterion_in(document: object) -> tuple[Steps, object, tuple[tuple[Steps, str], ...]]:
+    """Return the way to the criterion in a document of any form, the criterion, and the document's own mistakes.
+
+    A number stands for the threshold, null for the default. The criterion itself is not checked.
+    """
+    where: Steps = ()
+    wrong: list[tuple[Steps, str]] = []
+    found = document
+    if is_mapping(document) and "criteria" in document:
+        metrics = document["criteria"]
+        if not is_mapping(metrics) or MAIN_METRIC not in metrics:
+            message = f"found {shown(metrics)}, expected an object with {MAIN_METRIC}"
+            return ("criteria",), {}, ((("criteria",), message),)
+        where, found = ("criteria", MAIN_METRIC), metrics[MAIN_METRIC]
+    elif is_mapping(document) and "metric" in document:
+        if document["metric"] != MAIN_METRIC:
+            wrong.append((("metric",), f"found {shown(document['metric'])}, expected {MAIN_METRIC}"))
+        unknown = [str(name) for name in document if name not in ("metric", "criterion")]
+        wrong += (((name,), "unknown field: only `criterion` goes with `metric`") for name in unknown)
+        where, found = ("criterion",), document.get("criterion")
+    if where and found is None:
+        found = {}
+    elif where and isinstance(found, int | float) and not isinstance(found, bool):
+        found = {"threshold": found}
+    return where, found, tuple(wrong)
 
 
 def _canonical(value: object) -> object:

@@ -117,7 +117,7 @@ def criterion_of(eval_metric: EvalMetric) -> Criterion:
     elif eval_metric.threshold is not None:
         fields = {"threshold": eval_metric.threshold}
     try:
-        criterion = Criterion.parse(fields)
+        criterion = Criterion(**fields)
     except CriterionError as error:
         lines = str(error).splitlines()
         message = "\n".join(f"criteria.{eval_metric.metric_name}.{line}" for line in lines)

@@ -15,7 +15,7 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 from goldspan.collector_processor.replay.hints import HELP
 from goldspan.collector_processor.report.model import MetricReport, RepeatReport, Report, SessionReport
 from goldspan.collector_processor.report.terminal import session_text
-from goldspan.scoring.goldens.golden import MAIN_METRIC
+from goldspan.scoring.criterion import MAIN_METRIC
 from goldspan.scoring.verdict import REASON_TEXT, Label, Reason
 
 NO_SINGLE_GOLDEN = "no single golden"

@@ -107,7 +107,7 @@ def criterion_mapping(criterion: Criterion | Mapping[str, Any] | None) -> Criter
 
 def _mistakes(said: CriterionMapping) -> tuple[tuple[str, str], ...]:
     try:
-        Criterion.parse(said)
+        Criterion(**said)
     except CriterionError as error:
         return error.mistakes
     return ()

@@ -22,9 +22,6 @@ from goldspan.scoring.sessions import JsonValue
 
 # What a golden asks for beside its calls: metrics by name, and another system's scorer. Names only, never code.
 
-MAIN_METRIC = "tool_parameter_match"
-"""The metric that is always scored; chosen metrics are added to it."""
-
 
 class MetricChoice(NamedTuple):
     """A metric scored in addition to the main one."""

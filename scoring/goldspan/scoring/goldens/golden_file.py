@@ -35,7 +35,7 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 
-from goldspan.scoring.criterion import Criterion
+from goldspan.scoring.criterion import MAIN_METRIC, Criterion
 from goldspan.scoring.errors import CriterionError, MetricError
 from goldspan.scoring.goldens.criterion_inheritance import (
     CALL_LEVEL,
@@ -50,7 +50,6 @@ from goldspan.scoring.goldens.criterion_inheritance import (
 )
 from goldspan.scoring.goldens.golden import (
     ANY_TOOL,
-    MAIN_METRIC,
     MOST_ALTERNATIVES,
     CallCount,
     ExpectedCall,

@@ -7,18 +7,17 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from goldspan.scoring.criterion import Criterion
+from goldspan.scoring.criterion import MAIN_METRIC, Criterion, criterion_in
 from goldspan.scoring.errors import CriterionFileError, GoldenFileError, Mistake
 from goldspan.scoring.goldens.adk_eval_set import is_eval_set, read_eval_set
 from goldspan.scoring.goldens.criterion_inheritance import SET_LEVEL, CriterionMapping, criterion_mapping, inherit
-from goldspan.scoring.goldens.golden import MAIN_METRIC, GoldenSet, MetricChoice
+from goldspan.scoring.goldens.golden import GoldenSet, MetricChoice
 from goldspan.scoring.goldens.golden_file import read_golden_set, read_metrics
 from goldspan.scoring.goldens.golden_index import GoldenIndex, duplicates_in
 from goldspan.scoring.goldens.json_text import read_json, read_json_lines
 from goldspan.scoring.goldens.json_with_lines import (
     MistakeCollector,
     Unreadable,
-    ValuePath,
     found,
     json_copy,
     read_text,
@@ -71,9 +70,7 @@ def load_goldens(*sources: Source, criterion: Criterion | Mapping[str, Any] | No
 def load_criterion(source: str | Path | Mapping[str, Any]) -> Criterion:
     """Read a criterion from a `.yaml`, `.yml` or `.json` file, or a mapping that looks like one.
 
-    Besides the fields themselves it may be ADK's `{criteria: {tool_parameter_match: ...}}`, where a number stands for
-    the threshold and other metrics are passed over, or `{metric: tool_parameter_match, criterion: ...}` as in ADK
-    issue 5643.
+    It may have every form that `Criterion.parse` takes; other metrics of ADK's `criteria` are passed over.
 
     Raises:
         CriterionFileError: everything wrong with it, each mistake with file, line and field.
@@ -82,7 +79,12 @@ def load_criterion(source: str | Path | Mapping[str, Any]) -> Criterion:
     notes = MistakeCollector(GIVEN_IN_CODE if isinstance(source, Mapping) else str(source))
     said: CriterionMapping = {}
     with suppress(Unreadable):
-        where, value = _criterion_in(_document(source, notes), notes)
+        document = _document(source, notes)
+        if not is_mapping(document):
+            raise notes.unreadable(f"{found(document)}, expected an object with the fields of a criterion")
+        where, value, wrong = criterion_in(document)
+        for path, message in wrong:
+            notes.add(path, message)
         said = inherit({}, value, SET_LEVEL, where, notes.add)
     if notes.mistakes:
         raise CriterionFileError(*notes.in_order())
@@ -193,23 +195,3 @@ def _golden_set(document: JsonValue, notes: MistakeCollector, defaults: Criterio
     if is_eval_set(document):
         return read_eval_set(document, notes, defaults)
     return read_golden_set(document, notes, defaults)
-
-
-def _criterion_in(document: JsonValue, notes: MistakeCollector) -> tuple[ValuePath, JsonValue]:
-    """Find the criterion itself in a document, and the way to it."""
-    if not is_mapping(document):
-        raise notes.unreadable(f"{found(document)}, expected an object with the fields of a criterion")
-    if "criteria" in document:
-        metrics = document["criteria"]
-        if not is_mapping(metrics) or MAIN_METRIC not in metrics:
-            raise notes.unreadable(f"{found(metrics)}, expected an object with {MAIN_METRIC}", where=("criteria",))
-        value = metrics[MAIN_METRIC]
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        return ("criteria", MAIN_METRIC), {"threshold": value} if is_number else value
-    if "metric" not in document:
-        return (), document
-    if document["metric"] != MAIN_METRIC:
-        notes.add(("metric",), f"{found(document['metric'])}, expected {MAIN_METRIC}")
-    for name in document.keys() - {"metric", "criterion"}:
-        notes.add((name,), "unknown field: only `criterion` goes with `metric`")
-    return ("criterion",), document.get("criterion")

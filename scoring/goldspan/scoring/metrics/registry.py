@@ -13,8 +13,9 @@ from importlib.metadata import EntryPoint, entry_points
 from inspect import isawaitable, signature
 from typing import Any, Protocol, TypeVar, cast
 
+from goldspan.scoring.criterion import MAIN_METRIC
 from goldspan.scoring.errors import MetricError
-from goldspan.scoring.goldens.golden import MAIN_METRIC, Golden
+from goldspan.scoring.goldens.golden import Golden
 from goldspan.scoring.metric_results import MetricScore, Range
 from goldspan.scoring.metrics.grounding import ToolParameterGrounding
 from goldspan.scoring.metrics.repetition import ToolCallRepetition

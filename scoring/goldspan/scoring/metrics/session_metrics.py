@@ -10,9 +10,9 @@ from fractions import Fraction
 
 from msgspec.structs import replace
 
-from goldspan.scoring.criterion import Criterion
+from goldspan.scoring.criterion import MAIN_METRIC, Criterion
 from goldspan.scoring.errors import MetricError
-from goldspan.scoring.goldens.golden import MAIN_METRIC, Golden, MetricChoice
+from goldspan.scoring.goldens.golden import Golden, MetricChoice
 from goldspan.scoring.metric_results import (
     MetricCall,
     MetricResult,
