@@ -28,6 +28,7 @@ from goldspan.collector_processor.golden_tools.differences import (
     set_changes,
     trace_difference,
 )
+from goldspan.collector_processor.golden_tools.proposing import propose
 from goldspan.collector_processor.golden_tools.recording import record as record_sessions
 from goldspan.collector_processor.golden_tools.updating import (
     AcceptableChange,
@@ -77,6 +78,11 @@ def goldens() -> None:
 )
 @click.option("--by-user-text", is_flag=True, help="Find goldens by the user's first message, not by session id.")
 @click.option("--no-user-text", is_flag=True, help="Do not write what the user said.")
+@click.option(
+    "--from-passing",
+    is_flag=True,
+    help="Propose goldens from production: the newest valid, grounded session of those that begin alike.",
+)
 @click.option("--force", is_flag=True, help="Replace the file if it is there.")
 def record(
     traces: tuple[str, ...],
@@ -88,6 +94,7 @@ def record(
     only: tuple[str, ...],
     by_user_text: bool,
     no_user_text: bool,
+    from_passing: bool,
     force: bool,
 ) -> None:
     """Record a golden set from traces whose calls were right.
@@ -100,20 +107,28 @@ def record(
     _refuse_to_replace(output, force=force)
     if by_user_text and (pattern is not None or no_user_text):
         raise click.UsageError("--by-user-text cannot stand beside --pattern or --no-user-text")
+    if from_passing and (pattern is not None or no_user_text):
+        raise click.UsageError(
+            "--from-passing finds goldens by the user's first message: leave out --pattern and --no-user-text"
+        )
     with file_errors(), trace_files(traces) as files:
         globs = (*only, *([pattern] if pattern else ()))
         sessions = [
             session for session in _sessions(files) if not globs or any(fnmatchcase(session.id, glob) for glob in globs)
         ]
         set_name = name or name_of(output or traces[0])
-        recorded = record_sessions(
-            sessions,
-            set_name,
-            pattern=pattern,
-            redact=redact,
-            user_texts=not no_user_text,
-            by_user_text=by_user_text,
-        )
+        if from_passing:
+            recorded, left = propose(sessions, set_name, redact=redact)
+            complain(f"left out: {counted(number, 'session')}: {why}" for why, number in sorted(left.items()))
+        else:
+            recorded = record_sessions(
+                sessions,
+                set_name,
+                pattern=pattern,
+                redact=redact,
+                user_texts=not no_user_text,
+                by_user_text=by_user_text,
+            )
         complain(f"note: {notice}" for notice in recorded.notices)
         if not recorded.document["goldens"]:
             complain(["no tool call was found: `goldspan inspect` shows what was recognised"])
