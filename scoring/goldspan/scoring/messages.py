@@ -33,34 +33,40 @@ class Message(Struct, frozen=True, gc=False):
 
 
 def read_messages(content: Content) -> tuple[Message, ...]:
-    """Return the messages that were recorded; none unless they were captured. What is no message is left out."""
+    """Return the messages that were recorded; none unless they were captured.
+
+    Text that is no JSON is a message of the user. What is no message is left out.
+    """
     if content.capture is not Capture.CAPTURED:
         return ()
-    return tuple(map(_message, _each(content.raw)))
+    return tuple(map(_message, _each(content.raw, _DEEPEST)))
 
 
-def _each(messages: object) -> Iterator[Mapping[str, Any]]:
+_DEEPEST = 8
+"""Lists and envelopes around a message."""
+
+
+def _each(messages: object, depth: int) -> Iterator[Mapping[str, Any]]:
     messages = _parsed(messages)
     if is_mapping(messages):
         inner = messages.get("messages")
-        if is_sequence(inner):
-            yield from _each(inner)
+        if is_sequence(inner) and depth:
+            yield from _each(inner, depth - 1)
         else:
             yield unwrapped(messages)
     elif is_sequence(messages):
-        for item in messages:
-            if is_sequence(item) and not isinstance(item, str):
-                yield from _each(item)
-            elif is_mapping(parsed := _parsed(item)):
-                yield unwrapped(parsed)
+        for item in messages if depth else ():
+            yield from _each(item, depth - 1)
+    elif isinstance(messages, str) and messages.strip():
+        yield {"role": "user", "content": messages}
 
 
 def _message(message: Mapping[str, Any]) -> Message:
     role = role_of(message)
     results = tuple((call_id, result_text(held)) for call_id, held in answers_in(message, role))
-    if results and role in ("", "user"):
-        role = "tool"
     text = "" if role == "tool" and results else text_of(message)
+    if results and role in ("", "user") and not text:
+        role = "tool"
     return Message(role, text, tuple(_requests(message)), results)
 
 
@@ -96,7 +102,7 @@ def as_text(value: object) -> str:
         return "\n".join(part["text"] for part in value)
     try:
         return json.dumps(value, ensure_ascii=False, default=str)
-    except (ValueError, RecursionError):
+    except (TypeError, ValueError, RecursionError):
         return ""
 
 
@@ -126,6 +132,10 @@ def role_of(message: Mapping[str, Any]) -> str:
 
 def parts_of(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """Return the parts of a message, under any of the known keys. A message without parts is its own part."""
+    return _parts(message, _DEEPEST)
+
+
+def _parts(message: Mapping[str, Any], depth: int) -> list[Mapping[str, Any]]:
     for key in ("parts", "content", "contents"):
         parts = message.get(key)
         if isinstance(parts, str):
@@ -133,7 +143,7 @@ def parts_of(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
         if is_sequence(parts):
             return [part for part in parts if is_mapping(part)]
         if is_mapping(parts):
-            return parts_of(parts) if "parts" in parts else [parts]
+            return _parts(parts, depth - 1) if "parts" in parts and depth else [parts]
     return [message]
 
 

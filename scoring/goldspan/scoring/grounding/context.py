@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
-from datetime import UTC, date, datetime
+from collections.abc import Mapping, Sequence
+from datetime import UTC, date, datetime, timedelta
 
 from msgspec import Struct
 
@@ -40,47 +40,75 @@ class SessionContext:
         self._counts = {"user": 0, "assistant": 0, "system": 0}
         self._size = 0
         self._lacking = session.incomplete
-        self.calls: list[list[CallContext]] = [list(self._turn(turn)) for turn in session.turns]
+        self._unanswered = ""
+        self._spoken = 0
+        self.calls: list[list[CallContext]] = []
+        before = 0
+        for turn in session.turns:
+            self.calls.append(self._turn(turn, before))
+            before += len(turn.calls)
 
-    def _turn(self, turn: Turn) -> Iterator[CallContext]:
+    def _turn(self, turn: Turn, calls_before: int) -> list[CallContext]:
         messages = read_messages(turn.messages)
         opening = _opening(messages, turn.calls)
+        heard = turn.user_text.capture is Capture.CAPTURED
+        spoken = sum(one.role == "user" for one in messages[:opening])
+        if heard or spoken > self._spoken:
+            self._add("assistant", self._unanswered)
+            self._unanswered, self._spoken = "", max(spoken, self._spoken)
         self._messages(messages[:opening])
-        if turn.user_text.capture is Capture.CAPTURED:
+        if heard:
             self._add("user", as_text(turn.user_text.value))
-        visible = bool(messages) or turn.user_text.capture is Capture.CAPTURED
-        answered = {call_id for message in messages for call_id, _ in message.results if call_id}
-        contexts: dict[int, CallContext] = {}
-        ended = sorted(enumerate(turn.calls), key=lambda one: (one[1].end, one[0]))
-        waiting = [deque(one for one in ended if one[1].end), deque(one for one in ended if not one[1].end)]
-        for index, call in sorted(enumerate(turn.calls), key=lambda one: (one[1].start, one[0])):
-            for queue in waiting:
-                while queue and _precedes(queue[0], (index, call)):
-                    self._result(queue.popleft()[1], answered)
-            contexts[index] = CallContext(
-                len(self.conversation), visible and not self._lacking, visible or len(self.conversation) > 0
-            )
-        for _, left in (*waiting[0], *waiting[1]):
-            self._result(left, answered)
+        hidden = turn.messages.capture in _HIDDEN or turn.user_text.capture in _HIDDEN
+        unread = turn.messages.capture is Capture.CAPTURED and bool(turn.messages.raw) and not messages
+        self._lacking = self._lacking or hidden or unread or not (heard or messages)
+        answers = {call_id: text for message in messages for call_id, text in message.results if call_id}
+        contexts = self._calls(turn.calls, answers, calls_before)
         self._messages(messages[opening:])
         if turn.answer.capture is Capture.CAPTURED:
-            self._add("assistant", as_text(turn.answer.value))
-        self._lacking = self._lacking or not visible
-        return iter([contexts[index] for index in range(len(turn.calls))])
+            self._unanswered = as_text(turn.answer.value)
+        self._lacking = self._lacking or not turn.calls_visible
+        return contexts
+
+    def _calls(self, calls: Sequence[ToolCall], answers: Mapping[str, str], calls_before: int) -> list[CallContext]:
+        """Add the results of a turn's calls in the order of their ends, and return what was before each call."""
+        contexts: dict[int, CallContext] = {}
+        asked = _asked(calls)
+        ended = [max(call.end, when) for call, when in zip(calls, asked, strict=True)]
+        waiting = deque(sorted(range(len(calls)), key=lambda index: (ended[index], index)))
+        unseen = False
+        for first, together in sorted(_groups(calls), key=lambda group: (asked[group[0]], group[0])):
+            when = asked[first]
+            while waiting and (ended[waiting[0]], waiting[0]) < (when, first):
+                unseen = not self._result(calls[waiting[0]], answers, calls_before + waiting[0] + 1) or unseen
+                waiting.popleft()
+            known = len(self.conversation)
+            for index in together:
+                contexts[index] = CallContext(known, not (self._lacking or unseen), known > 0)
+        for index in waiting:
+            self._result(calls[index], answers, calls_before + index + 1)
+        return [contexts[index] for index in range(len(calls))]
 
     def _messages(self, messages: Sequence[Message]) -> None:
         last_of_user = max((at for at, one in enumerate(messages) if one.role == "user"), default=-1)
         for at, message in enumerate(messages):
-            if message.role != "assistant" or at < last_of_user:
-                self._add(message.role or "user", message.text)
             for call_id, text in message.results:
                 self._add("tool_result", text, f"result of call {call_id}" if call_id else "result of a call")
+            if message.role != "assistant" or at < last_of_user:
+                self._add(message.role or "user", message.text)
 
-    def _result(self, call: ToolCall, answered: set[str]) -> None:
+    def _result(self, call: ToolCall, answers: Mapping[str, str], number: int) -> bool:
+        """Add the result of a call; whether it is known. One that was only requested may have no result."""
+        where = f"result of {call.name} (call {number})"
         if call.result.capture is Capture.CAPTURED:
-            self._add("tool_result", as_text(call.result.value), f"result of {call.name}")
-        elif not call.requested and not call.rejected and call.call_id not in answered:
-            self._lacking = True
+            self._add("tool_result", as_text(call.result.value), where)
+        elif (answer := answers.get(call.call_id or "")) is not None:
+            self._add("tool_result", answer, where)
+        elif not call.rejected:
+            self._add("tool_result", call.error or "", where)
+            self._lacking = self._lacking or not call.requested
+            return False
+        return True
 
     def _add(self, kind: str, text: str, where: str = "") -> None:
         kind = kind if kind in ("user", "assistant", "system", "tool_result") else "tool_result"
@@ -98,6 +126,9 @@ class SessionContext:
             self.conversation.add(Passage(kind, text, where))
 
 
+_HIDDEN = (Capture.REDACTED, Capture.TRUNCATED, Capture.UNPARSABLE)
+
+
 def _opening(messages: Sequence[Message], calls: Sequence[ToolCall]) -> int:
     """Return how many messages were before the first call of a turn: up to the message that asks for it."""
     ids = {call.call_id for call in calls if call.call_id}
@@ -107,18 +138,39 @@ def _opening(messages: Sequence[Message], calls: Sequence[ToolCall]) -> int:
     return max((at + 1 for at, one in enumerate(messages) if one.role == "user"), default=len(messages))
 
 
-def _precedes(earlier: tuple[int, ToolCall], later: tuple[int, ToolCall]) -> bool:
-    """Whether a call had ended when another began; where times are unknown, order and batch tell."""
-    (first, one), (second, other) = earlier, later
-    if one.end and other.start:
-        return one.end <= other.start and first != second
-    return first < second and not (other.batch and one.batch == other.batch)
+def _groups(calls: Sequence[ToolCall]) -> list[tuple[int, list[int]]]:
+    """Return the calls that were asked for together, by position: a batch, or one call. Each with its first call."""
+    groups: dict[int, list[int]] = {}
+    for index, call in enumerate(calls):
+        groups.setdefault(call.batch or -index - 1, []).append(index)
+    return [(group[0], group) for group in groups.values()]
 
 
-def day_of(call: ToolCall, turn: Turn) -> date | None:
-    """Return the day of a call in UTC; None if it has no time."""
+def _asked(calls: Sequence[ToolCall]) -> list[int]:
+    """Return when each call was asked for: when the first of its batch began.
+
+    A batch without times was asked for when all calls before it had ended.
+    """
+    asked = [0] * len(calls)
+    latest = 0
+    for _, together in _groups(calls):
+        starts = [calls[index].start for index in together if calls[index].start]
+        when = min(starts, default=latest)
+        for index in together:
+            asked[index] = when
+        latest = max(latest, when, *(calls[index].end for index in together))
+    return asked
+
+
+def local_days(call: ToolCall, turn: Turn) -> tuple[date, ...]:
+    """Return the days that it was somewhere on Earth when a call was made, that of UTC first; none without a time."""
     nanoseconds = call.start or turn.start
     try:
-        return datetime.fromtimestamp(nanoseconds / 1_000_000_000, UTC).date() if nanoseconds else None
+        moment = datetime.fromtimestamp(nanoseconds / 1_000_000_000, UTC) if nanoseconds else None
+        shifts = (timedelta(0), timedelta(hours=-12), timedelta(hours=14))
+        return () if moment is None else tuple(dict.fromkeys((moment + shift).date() for shift in shifts))
     except (ValueError, OverflowError, OSError):
-        return None
+        return ()
+
+
+__all__ = ["MAX_TEXT", "CallContext", "SessionContext", "local_days"]

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Iterator, Sequence
-from itertools import islice
+from bisect import bisect_left, bisect_right
+from collections.abc import Hashable, Iterator, Sequence
+from itertools import accumulate, islice, pairwise
+from operator import itemgetter
+from typing import Generic, TypeVar
 
 from msgspec import Struct
 
-from goldspan.scoring.grounding.dates import Day, days_of, times_of
-from goldspan.scoring.grounding.quantities import Quantity, quantities_of
+from goldspan.scoring.grounding.dates import Day, RelativeDay, days_of, relative_days_of, times_of
+from goldspan.scoring.grounding.quantities import Quantity, bounds_of, quantities_of
 from goldspan.scoring.grounding.words import normalised, stem, words_of
 
 _GAP = 50
@@ -29,8 +31,37 @@ class Passage(Struct, frozen=True):
 
 
 def number_key(value: float) -> float:
-    """Return what numbers have in common that are one up to nine digits."""
-    return float(f"{value:.9g}")
+    """Return what numbers have in common that are one: whole numbers exactly, others up to nine digits."""
+    return float(value) if value == int(value) else float(f"{value:.9g}")
+
+
+_FoundT = TypeVar("_FoundT", bound=Hashable)
+
+
+class _Places(Generic[_FoundT]):
+    """Things that were found in passages, each with the first passage; they are added in the order of passages."""
+
+    def __init__(self) -> None:
+        self._first: dict[_FoundT, int] = {}
+        self._order: list[tuple[_FoundT, int]] = []
+
+    def add(self, one: _FoundT, passage: int) -> None:
+        if one not in self._first:
+            self._first[one] = passage
+            self._order.append((one, passage))
+
+    def first(self, one: _FoundT, passages: int) -> int | None:
+        """Return the first passage of a thing, if it is among the first so many."""
+        found = self._first.get(one)
+        return found if found is not None and found < passages else None
+
+    def latest(self, passages: int, limit: int) -> list[tuple[_FoundT, int]]:
+        """Return the last things of the first so many passages, the latest first."""
+        stop = bisect_left(self._order, passages, key=_place)
+        return self._order[max(0, stop - limit) : stop][::-1]
+
+
+_place = itemgetter(1)
 
 
 class Conversation:
@@ -48,11 +79,18 @@ class Conversation:
         self._positions: dict[str, list[int]] = {}
         self._stems: dict[str, int] = {}
         self._stemmed = 0
+        self._joined = ""
+        self._joined_starts: list[int] = []
+        self._sorted: list[str] = []
+        self._sorted_backwards: list[str] = []
         self._numbers: dict[float, tuple[int, Quantity]] = {}
-        self._with_unit: list[tuple[int, Quantity]] = []
+        self._stated: _Places[float] = _Places()
+        self._with_unit: list[tuple[Quantity, int]] = []
+        self._bounds: _Places[int] = _Places()
         self._numbers_read = 0
-        self._days: dict[Day, int] = {}
-        self._times: dict[tuple[int, int], int] = {}
+        self._days: _Places[Day] = _Places()
+        self._times: _Places[tuple[int, int]] = _Places()
+        self._relative: _Places[RelativeDay] = _Places()
         self._dates_read = 0
         for passage in passages:
             self.add(passage)
@@ -101,9 +139,31 @@ class Conversation:
         found = self._stems.get(stem(word))
         return found if found is not None and found < end else None
 
-    def words(self, end: int) -> Iterator[str]:
-        """Yield each word that stands before a position."""
-        return (word for word, found in self._positions.items() if found[0] < end)
+    def words_beginning(self, letters: str, end: int) -> Iterator[str]:
+        """Yield, in order, the words that begin with some letters and stand before a position."""
+        self._sort()
+        for at in range(bisect_left(self._sorted, letters), len(self._sorted)):
+            word = self._sorted[at]
+            if not word.startswith(letters):
+                return
+            if self._positions[word][0] < end:
+                yield word
+
+    def words_ending(self, letters: str, end: int) -> Iterator[str]:
+        """Yield the words that end with some letters and stand before a position."""
+        self._sort()
+        wanted = letters[::-1]
+        for at in range(bisect_left(self._sorted_backwards, wanted), len(self._sorted_backwards)):
+            if not self._sorted_backwards[at].startswith(wanted):
+                return
+            word = self._sorted_backwards[at][::-1]
+            if self._positions[word][0] < end:
+                yield word
+
+    def _sort(self) -> None:
+        if len(self._sorted) < len(self._positions):
+            self._sorted = sorted(self._positions)
+            self._sorted_backwards = sorted(word[::-1] for word in self._positions)
 
     def phrase_at(self, wanted: Sequence[str], end: int) -> int | None:
         """Return where some words stand one after the other before a position."""
@@ -123,7 +183,19 @@ class Conversation:
             start = position - rarest
             if start >= 0 and start + count <= end and self._words[start : start + count] == words:
                 return start
-        return None
+        return self._passage_with(words, end) if places is not None and len(places) > _TRIED else None
+
+    def _passage_with(self, wanted: Sequence[str], end: int) -> int | None:
+        """Return where the passage begins in which some words stand one after the other, whatever their number."""
+        if len(self._joined_starts) < len(self._starts):
+            passages = [*self._starts, len(self._words)]
+            texts = [f" {' '.join(self._words[one:other])}" for one, other in pairwise(passages)]
+            self._joined_starts = [0, *accumulate(map(len, texts))][:-1]
+            self._joined = "".join(texts)
+        passages_before = bisect_left(self._starts, end)
+        stop = self._joined_starts[passages_before] if passages_before < len(self._starts) else len(self._joined)
+        found = self._joined.find(f" {' '.join(wanted)} ", 0, stop)
+        return self._starts[bisect_right(self._joined_starts, found) - 1] if found >= 0 else None
 
     def initials_at(self, initials: str, end: int) -> int | None:
         """Return where words stand one after the other that begin with some letters, if that is before a position."""
@@ -138,9 +210,15 @@ class Conversation:
     def _read_numbers(self) -> None:
         for at in range(self._numbers_read, len(self.texts)):
             for quantity in quantities_of(self.texts[at]):
-                self._numbers.setdefault(number_key(quantity.value), (at, quantity))
+                key = number_key(quantity.value)
+                self._numbers.setdefault(key, (at, quantity))
+                if quantity.form != "implied":
+                    self._stated.add(key, at)
                 if quantity.unit:
-                    self._with_unit.append((at, quantity))
+                    self._with_unit.append((quantity, at))
+            if self.passages[at].kind in _PEOPLE:
+                for bound in bounds_of(self.texts[at]):
+                    self._bounds.add(bound, at)
         self._numbers_read = len(self.texts)
 
     def number(self, value: float, passages: int) -> tuple[int, Quantity] | None:
@@ -150,63 +228,60 @@ class Conversation:
         return found if found is not None and found[0] < passages else None
 
     def latest_numbers(self, passages: int, limit: int) -> list[float]:
-        """Return distinct numbers of the first so many passages, the latest first."""
+        """Return distinct numbers of the first so many passages, the latest first; none that words only imply."""
         self._read_numbers()
-        found: list[float] = []
-        for value, (at, quantity) in reversed(self._numbers.items()):
-            if at < passages and quantity.form != "implied":
-                found.append(value)
-                if len(found) == limit:
-                    break
-        return found
+        return [value for value, _ in self._stated.latest(passages, limit)]
 
-    def quantities(self, passages: int, limit: int = 200) -> list[tuple[int, Quantity]]:
+    def quantities(self, passages: int, limit: int = 200) -> list[tuple[Quantity, int]]:
         """Return the latest quantities with a unit among the first so many passages."""
         self._read_numbers()
-        found = [one for one in self._with_unit[-2 * limit :] if one[0] < passages]
-        return found[-limit:]
+        stop = bisect_left(self._with_unit, passages, key=_place)
+        return self._with_unit[max(0, stop - limit) : stop]
+
+    def bound(self, value: int, passages: int) -> int | None:
+        """Return the first passage whose `less than` or `more than` has a whole number as its last one."""
+        self._read_numbers()
+        return self._bounds.first(value, passages)
 
     def _read_dates(self) -> None:
         for at in range(self._dates_read, len(self.texts)):
             for day in days_of(self.texts[at]):
-                self._days.setdefault(day, at)
+                self._days.add(day, at)
             for time in times_of(self.texts[at]):
-                self._times.setdefault(time, at)
+                self._times.add(time, at)
+            if self.passages[at].kind in _PEOPLE:
+                for relative in relative_days_of(self.texts[at]):
+                    self._relative.add(relative, at)
         self._dates_read = len(self.texts)
 
     def day(self, day: Day, passages: int) -> int | None:
         """Return the first passage that names a date, or a date with the same parts missing."""
         self._read_dates()
-        found = self._days.get(day)
-        return found if found is not None and found < passages else None
+        return self._days.first(day, passages)
 
     def days(self, passages: int, limit: int = 100) -> list[tuple[Day, int]]:
-        """Return the latest dates of the first so many passages, each with its passage."""
+        """Return the latest dates of the first so many passages, the latest first, each with its passage."""
         self._read_dates()
-        found: list[tuple[Day, int]] = []
-        for day, at in reversed(self._days.items()):
-            if at < passages:
-                found.append((day, at))
-                if len(found) == limit:
-                    break
-        return found
+        return self._days.latest(passages, limit)
 
     def times(self, passages: int, limit: int = 100) -> list[tuple[tuple[int, int], int]]:
-        """Return the latest times of the first so many passages, each with its passage."""
+        """Return the latest times of the first so many passages, the latest first, each with its passage."""
         self._read_dates()
-        return [(time, at) for time, at in self._times.items() if at < passages][-limit:]
+        return self._times.latest(passages, limit)
+
+    def relative_days(self, passages: int, limit: int = 200) -> list[tuple[RelativeDay, int]]:
+        """Return the words of relative dates that people and the assistant said, the latest first."""
+        self._read_dates()
+        return self._relative.latest(passages, limit)
 
     def time(self, time: tuple[int, int], passages: int) -> int | None:
         """Return the first passage that names a time."""
         self._read_dates()
-        found = self._times.get(time)
-        return found if found is not None and found < passages else None
+        return self._times.first(time, passages)
 
-    def said(self, passages: int, limit: int = 20) -> str:
-        """Return what people and the assistant said last, for the words of relative dates."""
-        kinds = ("user", "assistant")
-        found = [self.texts[at] for at in range(passages - 1, -1, -1) if self.passages[at].kind in kinds][:limit]
-        return " . ".join(reversed(found))
+
+_PEOPLE = ("user", "assistant")
+"""Kinds of passages whose words speak of days and bounds."""
 
 
 __all__ = ["Conversation", "Passage", "number_key"]

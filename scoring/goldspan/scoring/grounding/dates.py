@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from datetime import date, timedelta
+from datetime import date
 from typing import NamedTuple
 
 _MONTHS = {
@@ -15,7 +15,7 @@ _MONTHS = {
     )
     for name in names.split()
 }  # fmt: skip
-WEEKDAYS = {
+_WEEKDAYS = {
     name: number
     for number, names in enumerate(
         (
@@ -30,7 +30,7 @@ WEEKDAYS = {
     )
     for name in names.split()
 }
-_MONTH = "(?P<month>" + "|".join(sorted(_MONTHS, key=len, reverse=True)) + r")(?![^\W\d_])\.?"
+_MONTH = r"(?<![^\W\d_])(?P<month>" + "|".join(sorted(_MONTHS, key=len, reverse=True)) + r")(?![^\W\d_])\.?"
 _ISO = re.compile(r"(?<!\d)(?P<year>\d{4})[-/.](?P<month>\d{1,2})[-/.](?P<day>\d{1,2})(?!\d)")
 _NUMBER_YEAR = re.compile(r"(?<![\d/.-])(?P<month>\d{1,2})[-/](?P<year>\d{4})(?![\d/-])")
 _YEAR_NUMBER = re.compile(r"(?<![\d/.-])(?P<year>(?:19|20)\d\d)[-/](?P<month>\d{1,2})(?![\d/-])")
@@ -53,6 +53,7 @@ _TIME = re.compile(
 _PART_OF_DAY = re.compile(r"\s*(?:o'?clock|(?:in the|at|this) (?:morning|afternoon|evening|night))\b")
 _QUARTERS = re.compile(r"\b(half|quarter)\s+(past|to)\s+(\w+)")
 _NAMED_TIMES = {"noon": (12, 0), "midday": (12, 0), "midnight": (0, 0)}
+_NAMED_TIME = re.compile(r"\b(?:noon|midday|midnight)\b")
 _HOURS = {
     name: hour
     for hour, name in enumerate(
@@ -148,9 +149,8 @@ def times_of(text: str) -> Iterator[tuple[int, int]]:
             if match[2] == "to":
                 named, minute = named - 1, 60 - minute
             yield from _halves(named, minute, None, text[match.end() : match.end() + 24])
-    for word, time in _NAMED_TIMES.items():
-        if word in text:
-            yield time
+    for match in _NAMED_TIME.finditer(text):
+        yield _NAMED_TIMES[match[0]]
 
 
 def _clock_before(text: str, start: int) -> bool:
@@ -178,8 +178,9 @@ def _halves(hour: int, minute: int, half: str | None, after: str) -> Iterator[tu
 _NEXT = re.compile(
     r"\b(next|coming|following|this|upcoming|last|past|previous|current)\s+(weekend|week|month|year|quarter)\b"
 )
+_WEEKDAY = re.compile(rf"\b({'|'.join(sorted(_WEEKDAYS, key=len, reverse=True))})s?\b")
 _SPAN = re.compile(
-    r"\b(\d+|an?|one|two|three|four|five|six|seven|eight|nine|ten|couple of|few)[\s-](day|night|week|month|year)s?\b"
+    r"\b(\d{1,4}|an?|one|two|three|four|five|six|seven|eight|nine|ten|couple of|few)[ -](day|night|week|month|year)s?\b"
 )
 _COUNTS = {"a": 1, "an": 1, "couple of": 2, "few": 3} | _HOURS
 _OFFSETS = (
@@ -196,49 +197,57 @@ _OFFSETS = (
 )
 
 
-def relative_reason(wanted: date, base: date, text: str) -> str | None:
-    """Return the words of a normalised text that lead from a base to a date; none if there are none."""
-    delta = (wanted - base).days
-    for pattern, offset in _OFFSETS:
-        if delta == offset and (match := pattern.search(text)):
-            return match[0]
-    if abs(delta) <= 14:
-        for word, weekday in WEEKDAYS.items():
-            if wanted.weekday() == weekday and len(word) > 2 and re.search(rf"\b{word}s?\b", text):
-                return word
-    for match in _NEXT.finditer(text):
-        direction, unit = match[1], match[2]
-        back = direction in ("last", "past", "previous")
-        if unit == "weekend" and wanted.weekday() in (4, 5, 6) and (-9 <= delta <= 0 if back else 0 <= delta <= 15):
-            return match[0]
-        if unit == "week" and (-14 <= delta <= 0 if back else 0 <= delta <= 14):
-            return match[0]
+class RelativeDay(NamedTuple):
+    """Words that lead from a day to others: `tomorrow`, `next week`, `in 3 days`, `friday`."""
+
+    words: str
+    unit: str
+    """`day`, `weekday`, `weekend`, `week`, `month`, `quarter`, `year`; with `s` for a number of them: `days`."""
+    number: int
+    """Of `day`, how many later; of `weekday`, which, Monday is 0; else -1 for one before, 1 for this or the next."""
+
+    def lead(self, base: date, wanted: date) -> bool:
+        """Whether the words can mean a day, said on a base."""
+        delta = (wanted - base).days
         months = (wanted.year - base.year) * 12 + wanted.month - base.month
-        if unit == "month" and months in ((-1,) if back else (0, 1)):
-            return match[0]
-        if unit == "year" and wanted.year - base.year in ((-1, 0) if back else (0, 1)):
-            return match[0]
-        if unit == "quarter" and abs(months) <= 6:
-            return match[0]
+        back, number = self.number < 0, self.number
+        match self.unit:
+            case "day":
+                return delta == number
+            case "weekday":
+                return abs(delta) <= 14 and wanted.weekday() == number
+            case "weekend":
+                return wanted.weekday() in (4, 5, 6) and (-9 <= delta <= 0 if back else 0 <= delta <= 15)
+            case "week":
+                return -14 <= delta <= 0 if back else 0 <= delta <= 14
+            case "month":
+                return months in ((-1,) if back else (0, 1))
+            case "year":
+                return wanted.year - base.year in ((-1, 0) if back else (0, 1))
+            case "quarter":
+                return abs(months) <= 6
+            case "days":
+                return abs(delta) in (number, number - 1)
+            case _:
+                return abs(months) == number and abs(wanted.day - base.day) <= 1
+
+
+def relative_days_of(text: str) -> Iterator[RelativeDay]:
+    """Yield the words of a normalised text that name a day by its distance from another."""
+    for pattern, offset in _OFFSETS:
+        for match in pattern.finditer(text):
+            yield RelativeDay(match[0], "day", offset)
+    for match in _WEEKDAY.finditer(text):
+        yield RelativeDay(match[1], "weekday", _WEEKDAYS[match[1]])
+    for match in _NEXT.finditer(text):
+        yield RelativeDay(match[0], match[2], -1 if match[1] in ("last", "past", "previous") else 1)
     for match in _SPAN.finditer(text):
         count = int(match[1]) if match[1].isdecimal() else _COUNTS[match[1]]
-        unit = match[2]
-        if count > 1000:
-            continue
-        if unit in ("day", "night", "week"):
-            days = count * (7 if unit == "week" else 1)
-            if delta in (days, -days, days - 1, -days + 1):
-                return match[0]
-        else:
-            months = (wanted.year - base.year) * 12 + wanted.month - base.month
-            if abs(months) == count * (12 if unit == "year" else 1) and abs(wanted.day - base.day) <= 1:
-                return match[0]
-    return None
+        unit, size = {"day": ("days", 1), "night": ("days", 1), "week": ("days", 7), "month": ("months", 1)}.get(
+            match[2], ("months", 12)
+        )
+        if count <= 1000:
+            yield RelativeDay(match[0], unit, count * size)
 
 
-def shifted(base: date, days: int) -> date | None:
-    """Return a date some days later; none beyond the calendar."""
-    try:
-        return base + timedelta(days=days)
-    except OverflowError:
-        return None
+__all__ = ["Day", "RelativeDay", "days_of", "relative_days_of", "times_of"]

@@ -7,19 +7,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import date, timedelta
+from contextlib import suppress
+from datetime import date
 from enum import StrEnum
-from math import e, pi
+from itertools import chain, groupby
+from math import e, isfinite, pi
 from typing import Any
 
 from msgspec import Struct
 
 from goldspan.scoring.grounding.codes import names_of
 from goldspan.scoring.grounding.conversation import Conversation
-from goldspan.scoring.grounding.dates import Day, days_of, relative_reason, times_of
-from goldspan.scoring.grounding.quantities import ABBREVIATIONS, as_number, computed, converted, quantities_of, same
-from goldspan.scoring.grounding.words import FILLERS, camel_words, normalised, stem, words_of
-from goldspan.scoring.json_values import is_mapping, is_sequence, pointer_to
+from goldspan.scoring.grounding.dates import Day, days_of, times_of
+from goldspan.scoring.grounding.quantities import ABBREVIATIONS, as_number, computed, converted, quantities_of
+from goldspan.scoring.grounding.words import FILLERS, camel_words, normalised, one_edit, stem, words_of
+from goldspan.scoring.json_values import is_mapping, is_sequence, plain, pointer_to, steps_of, value_at
 
 _PROSE_WORDS = 7
 """A text of at least so many words is prose: only the identifiers and numbers in it are judged."""
@@ -80,6 +82,12 @@ _OFFER = re.compile(
     r"default|use |if |options?|one of|can be|either|choose|choice|supported|possible|must be|available|values?"
     r"|omitted|specif|allowed"
 )
+_LARGEST_EXACT = 2**53
+"""Beyond it an integer is an identifier, whose digits count."""
+_LONGEST_INTEGER = 4_096
+"""Bits of an integer that is written as text."""
+_LONGEST_NEAR = 40
+"""Letters of a word that may be a spelling of another."""
 _MAPPED = r"['\"`)]*\s*(?:for|=|:|-|refers to|means|is|stands for|represents|to)\s+"
 
 
@@ -115,49 +123,93 @@ class Leaf(Struct, frozen=True):
     required: bool = False
 
 
-def leaves(
-    arguments: Any, schema: Mapping[str, Any] | None, path: str = "", *, required: bool = False
-) -> Iterator[Leaf]:
-    """Yield the leaves of arguments, each with its JSON Pointer."""
-    schema = schema or {}
-    if is_mapping(arguments) and arguments:
-        properties, needed = schema.get("properties"), schema.get("required")
-        for name, value in arguments.items():
-            part = properties.get(name) if is_mapping(properties) else None
-            yield from leaves(
-                value,
-                part if is_mapping(part) else None,
-                f"{path}{pointer_to([str(name)])}",
-                required=is_sequence(needed) and name in needed,
-            )
-    elif is_sequence(arguments) and arguments:
-        items = schema.get("items")
-        inherited = {"description": schema["description"]} if "description" in schema else {}
-        for index, value in enumerate(arguments):
-            part = {**inherited, **items} if is_mapping(items) else inherited
-            yield from leaves(value, part, f"{path}/{index}", required=required)
-    else:
-        yield Leaf(path, arguments, schema, required)
+MAX_LEAVES = 2_000
+"""So many values of one call are judged."""
+_BRANCHES = ("anyOf", "oneOf", "allOf")
+_MOST_ALTERNATIVES = 50
+
+
+def leaves(arguments: Any, schema: Mapping[str, Any] | None) -> Iterator[Leaf]:
+    """Yield the leaves of arguments in their order, each with its JSON Pointer; the first 2,000 of them."""
+    root: Mapping[str, Any] = schema or {}
+    waiting: list[tuple[str, Any, Any, bool]] = [("", arguments, root, False)]
+    found = 0
+    while waiting and found < MAX_LEAVES:
+        path, value, part, required = waiting.pop()
+        part = _offered(part, root)
+        inner: list[tuple[str, Any, Any, bool]] = []
+        if is_mapping(value) and value:
+            properties, needed = part.get("properties"), part.get("required")
+            for name, one in value.items():
+                about = properties.get(name) if is_mapping(properties) else None
+                inner.append((f"{path}{pointer_to([str(name)])}", one, about, is_sequence(needed) and name in needed))
+        elif is_sequence(value) and value:
+            inherited = {"description": part["description"]} if "description" in part else {}
+            items = _offered(part.get("items"), root)
+            inner = [
+                (f"{path}/{index}", one, {**inherited, **items}, required)
+                for index, one in enumerate(value[:MAX_LEAVES])
+            ]
+        else:
+            found += 1
+            yield Leaf(path, value, part, required)
+        waiting += reversed(inner)
+
+
+def _offered(schema: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a schema with what its references within the document and its alternatives say; its own words first."""
+    if not is_mapping(schema):
+        return {}
+    if "$ref" not in schema and not any(key in schema for key in _BRANCHES):
+        return schema
+    said: dict[str, Any] = {}
+    waiting: list[Any] = [schema]
+    for at in range(_MOST_ALTERNATIVES):
+        if at == len(waiting):
+            break
+        one = waiting[at]
+        if not is_mapping(one):
+            continue
+        for key in ("description", "default", "items", "required"):
+            if key in one:
+                said.setdefault(key, one[key])
+        if is_mapping(one.get("properties")):
+            said["properties"] = {**one["properties"], **said.get("properties", {})}
+        options = one.get("enum", [one["const"]] if "const" in one else [])
+        if is_sequence(options) and options:
+            said["enum"] = [*said.get("enum", []), *options]
+        waiting += (branch for key in _BRANCHES if is_sequence(one.get(key)) for branch in one[key])
+        if isinstance(reference := one.get("$ref"), str) and reference.startswith("#"):
+            with suppress(LookupError, ValueError):
+                waiting.append(value_at(root, steps_of(reference[1:])))
+    return said
 
 
 class OriginFinder:
     """Finds the origins of the values of one call; so many passages of a conversation were before it."""
 
-    def __init__(self, conversation: Conversation, passages: int | None = None, clock: date | None = None) -> None:
+    def __init__(self, conversation: Conversation, passages: int | None = None, days: Sequence[date] = ()) -> None:
+        """`days` are those on which the call may have been made, for `tomorrow` and the like."""
         self._conversation = conversation
         self._passages = len(conversation) if passages is None else passages
         self._end = conversation.end(self._passages)
-        self._clock = clock
+        self._today = tuple(days)
+        self._units: set[str] | None = None
 
     def origin(self, leaf: Leaf) -> Origin:
         """Return where a leaf came from."""
         value = leaf.value
-        if value is None or isinstance(value, (bool, Mapping, list, tuple)) or value == "":
+        if value is None or isinstance(value, bool) or is_mapping(value) or is_sequence(value) or value == "":
             return Origin(Kind.TRIVIAL)
+        if isinstance(value, int) and abs(value) > _LARGEST_EXACT:
+            text = str(value) if value.bit_length() <= _LONGEST_INTEGER else ""
+            return self._declared(leaf, text) or (self._text(text, leaf) if text else None) or Origin(Kind.NONE)
         if isinstance(value, (int, float)):
+            if not isfinite(value):
+                return Origin(Kind.TRIVIAL)
             return self._declared(leaf, str(value)) or self._number(float(value), leaf) or Origin(Kind.NONE)
-        text = str(value)
-        if normalised(text).strip() in _NO_PREFERENCE:
+        text = _as_text(value)
+        if normalised(text) in _NO_PREFERENCE:
             return Origin(Kind.TRIVIAL)
         return self._declared(leaf, text) or self._text(text, leaf) or Origin(Kind.NONE)
 
@@ -186,6 +238,8 @@ class OriginFinder:
         return self._explained(text, description) or self._code(text) is not None or self._spelled_out(text) is not None
 
     def _described(self, text: str, value: object, description: str) -> Origin | None:
+        if normalised(text) not in normalised(description):
+            return self._default_in_words(value, description)
         if self._explained(text, description):
             return Origin(Kind.SCHEMA, "description")
         for match in re.finditer(rf"(?<!\w){re.escape(text)}(?!\w)", description, re.IGNORECASE):
@@ -200,16 +254,20 @@ class OriginFinder:
             listed = re.search(r"\(([^()]*)$", before)
             if listed and (before + after).count(",") >= 2:
                 return Origin(Kind.SCHEMA, "description")
-        if isinstance(value, (int, float)) and not isinstance(value, bool):
-            for match in re.finditer(r"default[^.;]{0,60}", description.lower()):
+        return self._default_in_words(value, description)
+
+    @staticmethod
+    def _default_in_words(value: object, description: str) -> Origin | None:
+        if isinstance(value, (int, float)):
+            for match in re.finditer(r"default", description.lower()):
                 said = description.lower()[match.start() : match.start() + 90]
-                if any(same(quantity.value, float(value)) for quantity in quantities_of(said)):
+                if any(quantity.value == value for quantity in quantities_of(said)):
                     return Origin(Kind.SCHEMA, "description")
         return None
 
     def _explained(self, text: str, description: str) -> bool:
         """Whether the description maps the value to something that was said: `1 for Bangkok, 2 for Chiang Mai`."""
-        if not description:
+        if not description or normalised(text) not in normalised(description):
             return False
         for match in re.finditer(rf"(?<!\w){re.escape(text)}{_MAPPED}([^,;.()]+)", description, re.IGNORECASE):
             label = [word for word in words_of(normalised(match[1])) if word not in FILLERS and len(word) > 2][:4]
@@ -233,16 +291,16 @@ class OriginFinder:
         if value in (0, 1) and leaf is not None and _name_says(leaf.path, _PAGING):
             return Origin(Kind.TRIVIAL, "first page")
         with_unit = conversation.quantities(passages)
-        if (origin := converted(value, [one for _, one in with_unit])) is not None:
-            return Origin(Kind.DERIVED, "unit", next(place for place, one in with_unit if one is origin))
+        if (origin := converted(value, [one for one, _ in with_unit])) is not None:
+            return Origin(Kind.DERIVED, "unit", next(place for one, place in with_unit if one is origin))
         if whole and (part_of := self._part_of_date(int(value))) is not None:
             return Origin(Kind.DERIVED, "part of a date", part_of)
         if not whole and self._constant(value):
             return Origin(Kind.DERIVED, "constant")
         if whole and self._between(int(value)):
             return Origin(Kind.DERIVED, "time between")
-        if whole and self._bound(int(value)):
-            return Origin(Kind.DERIVED, "bound")
+        if whole and (limit := conversation.bound(int(value), passages)) is not None:
+            return Origin(Kind.DERIVED, "bound", limit)
         numbers = conversation.latest_numbers(passages, 40)
         if abs(value) >= 20 and computed(value, numbers) is not None:
             return Origin(Kind.DERIVED, "arithmetic")
@@ -250,7 +308,7 @@ class OriginFinder:
 
     def _part_of_date(self, value: int) -> int | None:
         for day, at in self._conversation.days(self._passages):
-            if value in day:
+            if value and value in day:
                 return at
         for time, at in self._conversation.times(self._passages):
             if value in time:
@@ -265,17 +323,10 @@ class OriginFinder:
                 return any(self._conversation.word_at(word, self._end) is not None for word in ("pi", "π", "e"))
         return False
 
-    def _bound(self, value: int) -> bool:
-        """Whether a value is next to a bound: `fewer than 5` allows 4."""
-        said = self._conversation.said(self._passages)
-        less = rf"\b(?:less|fewer|lower|smaller|under|below|before) (?:than )?{value + 1}\b"
-        more = rf"\b(?:more|greater|higher|over|above|after) (?:than )?{value - 1}\b"
-        return re.search(f"{less}|{more}", said) is not None
-
     def _between(self, value: int) -> bool:
         """Whether a value is the time between two dates or two times that were said, in days or a smaller unit."""
         days = [
-            whole for day, _ in self._conversation.days(self._passages, 20) if (whole := _with_year(day, self._clock))
+            whole for day, _ in self._conversation.days(self._passages, 20) if (whole := _with_year(day, self._today))
         ]
         if any(abs((one - other).days) == value for one in days for other in days if one != other):
             return True
@@ -306,25 +357,24 @@ class OriginFinder:
         unknown = [word for word in words if not self._word(word)]
         if not unknown and not identifier:
             return Origin(Kind.DERIVED, "words")
-        if _name_says(leaf.path, _WRITTEN) and " " in text.strip() and len(unknown) < len(words):
-            prose = True
-        if not prose:
-            for rule in (self._code, self._spelled_out, self._region):
-                if (found := rule(text)) is not None:
-                    return found
-            camel = camel_words(text)
-            if not identifier and len(camel) > len(words) and all(self._word(word) for word in camel):
-                return Origin(Kind.DERIVED, "words")
-            if unknown and self._template(leaf, words, unknown):
-                return Origin(Kind.DERIVED, "template")
-            if identifier:
-                return self._identifier(words)
-            if all(word.isalpha() and self._near(word) for word in unknown):
-                return Origin(Kind.DERIVED, "spelling")
-            if len(unknown) == 1 and unknown[0].isalpha() and self._pieces(unknown[0]):
-                return Origin(Kind.DERIVED, "join")
-            return None
-        return self._prose(unknown)
+        if prose:
+            return self._prose(unknown)
+        for rule in (self._code, self._spelled_out, self._region):
+            if (found := rule(text)) is not None:
+                return found
+        camel = camel_words(text)
+        if not identifier and len(camel) > len(words) and all(self._word(word) for word in camel):
+            return Origin(Kind.DERIVED, "words")
+        if unknown and self._template(leaf, words, unknown):
+            return Origin(Kind.DERIVED, "template")
+        if identifier:
+            return self._identifier(words)
+        if all(word.isalpha() and self._near(word) for word in unknown):
+            return Origin(Kind.DERIVED, "spelling")
+        if len(unknown) == 1 and unknown[0].isalpha() and self._pieces(unknown[0]):
+            return Origin(Kind.DERIVED, "join")
+        written = _name_says(leaf.path, _WRITTEN) and " " in text.strip() and len(unknown) < len(words)
+        return self._prose(unknown) if written else None
 
     def _prose(self, unknown: Sequence[str]) -> Origin | None:
         """Text that an agent writes is its own; identifiers and numbers in it are not."""
@@ -359,21 +409,26 @@ class OriginFinder:
         return False
 
     def _short_units(self) -> set[str]:
-        units = {quantity.unit for _, quantity in self._conversation.quantities(self._passages)}
-        return units | {
-            short
-            for short in ("mins", "hrs", "hr", "min", "lbs")
-            if self._conversation.word_at(short, self._end) is not None
-        }
+        if self._units is None:
+            said = ("mins", "hrs", "hr", "min", "lbs")
+            self._units = {quantity.unit for quantity, _ in self._conversation.quantities(self._passages)}
+            self._units.update(unit for unit in said if self._conversation.word_at(unit, self._end) is not None)
+        return self._units
 
     def _identifier(self, words: Sequence[str]) -> Origin | None:
-        """Return the origin of an identifier that is made of known pieces, or is the end of a longer one."""
+        """Return the origin of an identifier made of known pieces, or the end of a longer one.
+
+        Its numbers, where several stand together, must have stood together: `2024-01-19` is not made of three numbers.
+        """
+        conversation = self._conversation
         for word in words:
-            if not self._conversation.word_at(word, self._end) and not self._pieces(word) and not self._slice(word):
+            if conversation.word_at(word, self._end) is None and not self._pieces(word) and not self._slice(word):
                 return None
-        if len(words) > 1 and all(self._conversation.word_at(word, self._end) is not None for word in words):
-            return None
-        return Origin(Kind.DERIVED, "join")
+        for digits, run in groupby(words, str.isdecimal):
+            numbers = list(run)
+            if digits and len(numbers) > 1 and conversation.phrase_at(numbers, self._end) is None:
+                return None
+        return Origin(Kind.DERIVED, "join" if len(words) > 1 or not self._slice(words[0]) else "slice")
 
     def _pieces(self, word: str) -> bool:
         if not 4 <= len(word) <= 60:
@@ -387,20 +442,28 @@ class OriginFinder:
         return len(word) in reached
 
     def _slice(self, word: str) -> bool:
-        if len(word) < 4:
-            return False
-        return any(len(known) > len(word) and known.endswith(word) for known in self._conversation.words(self._end))
+        return len(word) >= 4 and any(True for _ in self._conversation.words_ending(word, self._end))
 
     def _near(self, word: str) -> bool:
         """Whether a word that was said is one edit away, or is the beginning of the other."""
         if self._word(word):
             return True
-        for known in self._conversation.words(self._end):
-            if len(known) >= 4 and len(word) >= 4 and (known.startswith(word) or word.startswith(known)):
-                return True
-            if len(word) >= 5 and abs(len(known) - len(word)) <= 1 and known.isalpha() and _one_edit(known, word):
-                return True
-        return False
+        conversation, end, count = self._conversation, self._end, len(word)
+        if count < 4 or count > _LONGEST_NEAR:
+            return False
+        if any(conversation.word_at(word[:stop], end) is not None for stop in range(4, count)):
+            return True
+        if any(True for _ in conversation.words_beginning(word, end)):
+            return True
+        # One edit leaves the first or the second half as it was.
+        alike = chain(
+            conversation.words_beginning(word[: count // 2], end),
+            conversation.words_ending(word[(count + 2) // 2 :], end),
+        )
+        return count >= 5 and any(
+            len(known) >= 4 and abs(len(known) - count) <= 1 and known.isalpha() and one_edit(known, word)
+            for known in alike
+        )
 
     def _unspaced(self, plain: str) -> Origin | None:
         for at in range(self._passages - 1, -1, -1):
@@ -474,7 +537,7 @@ class OriginFinder:
         minutes = time[0] * 60 + time[1]
         spans = {
             round(quantity.value * factor)
-            for _, quantity in self._conversation.quantities(self._passages, 20)
+            for quantity, _ in self._conversation.quantities(self._passages, 20)
             for unit, factor in (("hour", 60), ("hr", 60), ("min", 1))
             if quantity.unit.startswith(unit)
         }
@@ -493,23 +556,20 @@ class OriginFinder:
             return None
         if (at := conversation.day(Day(0, 0, wanted.day), passages)) is not None:
             near = [day for day, _ in conversation.days(passages) if day.month]
-            near += [Day(self._clock.year, self._clock.month, self._clock.day)] if self._clock else []
+            near += [Day(day.year, day.month, day.day) for day in self._today]
             if any(day.month == wanted.month and day.year in (0, wanted.year) for day in near):
                 return Origin(Kind.DERIVED, "day of a month", at)
         known = [found for day, _ in conversation.days(passages) if day.year and (found := day.whole()) is not None]
-        said = conversation.said(passages)
-        bases = [self._clock, *known] if self._clock is not None else known
-        for base in dict.fromkeys(bases[:50]):
-            if (reason := relative_reason(whole, base, said)) is not None:
-                return Origin(Kind.DERIVED, f"relative date: {reason}")
-        if self._clock is None and not known:
-            for days in range(-15, 16):
-                try:
-                    reason = relative_reason(whole, whole - timedelta(days=days), said)
-                except OverflowError:
-                    continue
-                if reason is not None:
-                    return Origin(Kind.UNKNOWN, f"relative date without a clock: {reason}")
+        relative = conversation.relative_days(passages)
+        for base in dict.fromkeys([*self._today, *known[:50]]):
+            for words, at in relative:
+                if words.lead(base, whole):
+                    return Origin(Kind.DERIVED, "relative date", at)
+        if not self._today and not known:
+            for delta in range(-15, 16):
+                base = date.fromordinal(min(max(whole.toordinal() - delta, 1), date.max.toordinal()))
+                if any(words.lead(base, whole) for words, _ in relative):
+                    return Origin(Kind.UNKNOWN, "relative date, but the day of the call is unknown")
         return None
 
     def _month(self, wanted: Day) -> Origin | None:
@@ -533,25 +593,19 @@ def _moment(plain: str) -> tuple[list[Day], list[tuple[int, int]]] | None:
     return None
 
 
-def _with_year(day: Day, clock: date | None) -> date | None:
-    return Day(day.year or (clock.year if clock else 2001), day.month, day.day).whole() if day.day else None
+def _with_year(day: Day, today: Sequence[date]) -> date | None:
+    return Day(day.year or (today[0].year if today else 2001), day.month, day.day).whole() if day.day else None
 
 
 def _name_says(path: str, names: frozenset[str]) -> bool:
     return not names.isdisjoint(camel_words(path))
 
 
-def _one_edit(one: str, other: str) -> bool:
-    if len(one) > len(other):
-        one, other = other, one
-    index = next((at for at, (left, right) in enumerate(zip(one, other, strict=False)) if left != right), len(one))
-    if len(one) == len(other):
-        swapped = one[index + 1 : index + 2] + one[index : index + 1] + one[index + 2 :]
-        return one[index + 1 :] == other[index + 1 :] or swapped == other[index:]
-    return one[index:] == other[index + 1 :]
-
-
 def _alike(value: object, other: object) -> bool:
     if isinstance(value, (int, float)) and isinstance(other, (int, float)):
-        return float(value) == float(other)
-    return normalised(str(value)).strip() == normalised(str(other)).strip()
+        return value == other
+    return normalised(_as_text(value)) == normalised(_as_text(other))
+
+
+def _as_text(value: object) -> str:
+    return value if isinstance(value, str) else str(plain(value))

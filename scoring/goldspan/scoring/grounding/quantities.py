@@ -15,7 +15,13 @@ _NUMBER = re.compile(
 )
 _FEET = re.compile(r"(?<!\w)(\d)\s?(?:'|\u2019|ft|feet|foot)\s?(\d{1,2})(?:\"|\u201d|''|\s?in\w*|\b)")
 _POWER = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)\s*(?:x|\u00d7|\*)\s*10\s*(?:\^|\*\*)\s*\(?([-\u2212+]?\d{1,3})")
-_FRACTION = re.compile(r"(?<![\w./])(\d+)\s*/\s*(\d+)(?![\w/])")
+_FRACTION = re.compile(r"(?<![\w./])(\d{1,15})\s?/\s?(\d{1,15})(?![\w/])")
+_BOUND = re.compile(
+    r"\b(?:(?P<less>less|fewer|lower|smaller|under|below|before)|more|greater|higher|over|above|after) (?:than )?"
+    r"(?P<number>\d{1,15})\b"
+)
+_MINUS = "\u2212"
+_LARGEST = 1e300
 _WORD = re.compile(r"[^\W\d_]+|\d+(?:st|nd|rd|th)\b")
 
 # factor to the first unit of each dimension
@@ -83,7 +89,17 @@ def singular(unit: str) -> str:
 
 
 def quantities_of(text: str) -> Iterator[Quantity]:
-    """Yield the numbers of a normalised text."""
+    """Yield the numbers of a normalised text; none beyond 1e300."""
+    return (quantity for quantity in _quantities(text) if abs(quantity.value) < _LARGEST)
+
+
+def bounds_of(text: str) -> Iterator[int]:
+    """Yield the last whole numbers that a normalised text allows: 4 for `fewer than 5`, 6 for `more than 5`."""
+    for match in _BOUND.finditer(text):
+        yield int(match["number"]) + (-1 if match["less"] else 1)
+
+
+def _quantities(text: str) -> Iterator[Quantity]:
     for match in _NUMBER.finditer(text):
         value = as_number(match["digits"])
         if value is None:
@@ -99,7 +115,7 @@ def quantities_of(text: str) -> Iterator[Quantity]:
     for match in _FEET.finditer(text):
         yield Quantity(int(match[1]) * 12 + int(match[2]), match.start(), "inch")
     for match in _POWER.finditer(text):
-        yield Quantity(float(match[1]) * 10.0 ** int(match[2].replace("\u2212", "-")), match.start(), "")
+        yield Quantity(float(f"{match[1]}e{match[2].replace(_MINUS, '-')}"), match.start(), "")
     for match in _FRACTION.finditer(text):
         if int(match[2]):
             yield Quantity(int(match[1]) / int(match[2]), match.start(), "")
@@ -134,7 +150,7 @@ def _spelled(text: str) -> Iterator[Quantity]:
             if start is None:
                 start, total, current = match.start(), 0, 1
             if SCALES[word] == 100 or SCALES[word] == 12:
-                current *= SCALES[word]
+                current = min(current * SCALES[word], _LARGEST)
             else:
                 total, current = total + current * SCALES[word], 0
         elif word in COUNTING:
@@ -172,11 +188,20 @@ def converted(value: float, known: Sequence[Quantity]) -> Quantity | None:
                 base = quantity.value * dimension[unit]
                 if any(same(value * factor, base) or _rounded(value, base / factor) for factor in dimension.values()):
                     return quantity
-        if unit.startswith(("fahrenheit", "°f", "f")) and _rounded(value, (quantity.value - 32) / 1.8):
+        if unit in _FAHRENHEIT and _as_degrees(value, (quantity.value - 32) / 1.8):
             return quantity
-        if unit.startswith(("celsius", "°c", "c")) and _rounded(value, quantity.value * 1.8 + 32):
+        if unit in _CELSIUS and _as_degrees(value, quantity.value * 1.8 + 32):
             return quantity
     return None
+
+
+_DEGREES = ("°", "degree")
+_FAHRENHEIT = ("fahrenheit", "°f", "f", *_DEGREES)
+_CELSIUS = ("celsius", "centigrade", "°c", "c", *_DEGREES)
+
+
+def _as_degrees(value: float, exact: float) -> bool:
+    return _rounded(value, exact) or (value == int(value) and abs(value - exact) <= 0.5)
 
 
 def _rounded(value: float, exact: float) -> bool:

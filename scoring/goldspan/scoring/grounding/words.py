@@ -59,6 +59,9 @@ _ENDINGS = [
     "e",
 ]
 
+_LONGEST_WORD = 40
+"""Letters of a word that has an ending."""
+
 FILLERS = frozenset(
     [
         "a",
@@ -141,8 +144,8 @@ COUNTING: dict[str, tuple[float, ...]] = {
 
 
 def normalised(text: str) -> str:
-    """Return a text in NFKC and without case."""
-    return unicodedata.normalize("NFKC", text).casefold()
+    """Return a text in NFKC, without case, with single spaces for all white space."""
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
 
 
 def words_of(text: str) -> list[str]:
@@ -155,12 +158,13 @@ def camel_words(text: str) -> list[str]:
     return words_of(normalised(_CAMEL.sub(" ", text)))
 
 
-@lru_cache(maxsize=65536)
 def stem(word: str) -> str:
     """Return a word without its ending, roughly: `orders` and `ordering` are `order`."""
-    if len(word) < 4 or not word.isalpha():
-        return word
-    word = word.replace("'", "")
+    return _stem(word) if 4 <= len(word) <= _LONGEST_WORD and word.isalpha() else word
+
+
+@lru_cache(maxsize=65536)
+def _stem(word: str) -> str:
     for _ in range(2):
         for ending in _ENDINGS:
             if word.endswith(ending) and len(word) - len(ending) >= 3:
@@ -180,6 +184,19 @@ def number_word(word: str) -> int | None:
     if len(word) > 2 and word[:-2].isdecimal() and word[-2:] in ("st", "nd", "rd", "th") and len(word) < 7:
         return int(word[:-2])
     return None
+
+
+def one_edit(one: str, other: str) -> bool:
+    """Whether two words differ by one letter that is added, left out, replaced or swapped with the next."""
+    if len(one) > len(other):
+        one, other = other, one
+    if len(other) - len(one) > 1:
+        return False
+    index = next((at for at, (left, right) in enumerate(zip(one, other, strict=False)) if left != right), len(one))
+    if len(one) == len(other):
+        swapped = one[index + 1 : index + 2] + one[index : index + 1] + one[index + 2 :]
+        return one[index + 1 :] == other[index + 1 :] or swapped == other[index:]
+    return one[index:] == other[index + 1 :]
 
 
 def is_tens(word: str) -> bool:

@@ -9,11 +9,11 @@ from typing import Any
 
 from msgspec import Struct
 
-from goldspan.scoring.grounding.context import CallContext, SessionContext, day_of
+from goldspan.scoring.grounding.context import CallContext, SessionContext, local_days
 from goldspan.scoring.grounding.conversation import Conversation, Passage
-from goldspan.scoring.grounding.nearest import nearest_known
+from goldspan.scoring.grounding.nearest import nearest_known, place_in
 from goldspan.scoring.grounding.origins import Kind, Leaf, Origin, OriginFinder, leaves
-from goldspan.scoring.json_values import shown
+from goldspan.scoring.json_values import plain, shown
 from goldspan.scoring.metric_results import Finding, MetricScore, Range
 from goldspan.scoring.metrics.call_scores import CallScore, score_of_calls
 from goldspan.scoring.metrics.schema import declared_tools
@@ -70,7 +70,41 @@ def ground_arguments(
     """
     conversation = Conversation(passages)
     known = CallContext(len(conversation), complete=True, captured=True)
-    return tuple(_findings(arguments, conversation, known, schema, clock))
+    days = () if clock is None else (clock,)
+    return tuple(_finding(*one, conversation, known) for one in _origins(arguments, conversation, known, schema, days))
+
+
+def why(
+    session: Session, call: ToolCall, *, tools: Mapping[str, Mapping[str, Any]] | None = None
+) -> tuple[Finding, ...]:
+    """Return where each value of a call came from, each in a sentence: one finding a value, in the order of arguments.
+
+    `message` has no values: `literal, result of get_user (call 1)`. `detailed` adds the value, and the place in the
+    result as a JSON Pointer. Empty if the arguments were not captured.
+
+    Args:
+        session: The session that the call is of.
+        call: One of the calls of its turns.
+        tools: The schemas of all tools by name; None: those that telemetry declares.
+
+    Raises:
+        ValueError: the session has no such call.
+
+    """
+    context = SessionContext(session)
+    of_calls = [
+        (turn, one, known)
+        for turn, contexts in zip(session.turns, context.calls, strict=True)
+        for one, known in zip(turn.calls, contexts, strict=True)
+    ]
+    found = next((one for one in of_calls if one[1] is call), None)
+    found = found or next((one for one in of_calls if one[1] == call), None)
+    if found is None:
+        raise ValueError(f"the session {session.id} has no such call of {call.name}")
+    turn, one, known = found
+    schema = schema_of(one.name, declared_tools(session) if tools is None else tools)
+    origins = _origins(_visible(one), context.conversation, known, schema, local_days(one, turn))
+    return tuple(_finding(*each, context.conversation, known, with_place=True) for each in origins)
 
 
 def _judged(
@@ -83,43 +117,58 @@ def _judged(
         return CallScore(call, reason=why_not_known(call))
     if not known.captured:
         return CallScore(call, reason=Reason.INPUT_MISSING)
-    shown_arguments = {name: value for name, value in arguments.items() if name not in call.argument_captures}
-    findings = tuple(_findings(shown_arguments, conversation, known, schema, day_of(call, turn)))
+    origins = _origins(_visible(call), conversation, known, schema, local_days(call, turn))
+    findings = tuple(_finding(*one, conversation, known) for one in origins)
     judged = sum(finding.kind not in _UNJUDGED for finding in findings)
     if not judged:
         return CallScore(call, findings=findings, reason=Reason.NOTHING_EXPECTED)
     return CallScore(call, judged - sum(finding.failed for finding in findings), judged, findings)
 
 
-def _findings(
+def _visible(call: ToolCall) -> Mapping[str, Any]:
+    """Return the arguments of a call that are not hidden."""
+    arguments = arguments_of(call) or {}
+    return {name: value for name, value in arguments.items() if name not in call.argument_captures}
+
+
+def _origins(
     arguments: Mapping[str, Any],
     conversation: Conversation,
     known: CallContext,
     schema: Mapping[str, Any] | None,
-    clock: date | None,
-) -> Iterator[Finding]:
-    finder = OriginFinder(conversation, known.passages, clock)
+    days: Sequence[date],
+) -> Iterator[tuple[Leaf, Origin]]:
+    finder = OriginFinder(conversation, known.passages, days)
     for leaf in leaves(arguments, schema):
         origin = finder.origin(leaf)
         if origin.kind is Kind.NONE and not known.complete:
             origin = Origin(Kind.UNKNOWN, "part of the conversation was not captured")
-        yield _finding(leaf, origin, conversation, known.passages)
+        yield leaf, origin
 
 
-def _finding(leaf: Leaf, origin: Origin, conversation: Conversation, passages: int) -> Finding:
+def _finding(
+    leaf: Leaf, origin: Origin, conversation: Conversation, known: CallContext, *, with_place: bool = False
+) -> Finding:
     if origin.kind is not Kind.NONE:
-        where = "" if origin.passage is None else conversation.passages[origin.passage].where
-        message = ", ".join(part for part in (origin.rule, where) if part)
-        return Finding(leaf.path, origin.kind.value, message)
+        passage = None if origin.passage is None else conversation.passages[origin.passage]
+        message = ", ".join(part for part in (origin.rule, passage.where if passage else "") if part)
+        detailed = ""
+        if with_place:
+            place = place_in(passage, leaf.value) if passage else ""
+            detailed = f"{shown(leaf.value)}: {', '.join(part for part in (message or origin.kind, place) if part)}"
+        return Finding(leaf.path, origin.kind.value, message, detailed)
     if origin.rule:
         message = "a required choice that nothing before the call speaks of"
         return Finding(leaf.path, Kind.NONE.value, message, f"{shown(leaf.value)} is {message}", failed=True)
     message = "comes from nowhere before the call"
     detailed = f"{shown(leaf.value)} {message}"
-    near = nearest_known(str(leaf.value), conversation, passages)
+    near = nearest_known(str(plain(leaf.value)), conversation, known.passages)
     if near is not None:
-        message, detailed = (
-            f"{message}; a similar value is in {near.where}",
-            f"{detailed}: nearest is {near.text} in {near.where}",
-        )
+        place = place_in(near.passage, near.text) if with_place else ""
+        where = ", ".join(part for part in (near.passage.where, place) if part)
+        message = f"{message}; a similar value is in {near.passage.where}"
+        detailed = f"{detailed}: nearest is {near.text} in {where}"
     return Finding(leaf.path, Kind.NONE.value, message, detailed, failed=True)
+
+
+__all__ = ["ToolParameterGrounding", "ground_arguments", "why"]
