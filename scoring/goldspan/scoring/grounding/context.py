@@ -162,6 +162,11 @@ def _asked(calls: Sequence[ToolCall]) -> list[int]:
     return asked
 
 
+def day_of(call: ToolCall, turn: Turn) -> date | None:
+    """Return the day of a call in UTC; None if it has no time."""
+    return next(iter(local_days(call, turn)), None)
+
+
 def local_days(call: ToolCall, turn: Turn) -> tuple[date, ...]:
     """Return the days that it was somewhere on Earth when a call was made, that of UTC first; none without a time."""
     nanoseconds = call.start or turn.start
@@ -173,4 +178,4 @@ def local_days(call: ToolCall, turn: Turn) -> tuple[date, ...]:
         return ()
 
 
-__all__ = ["MAX_TEXT", "CallContext", "SessionContext", "local_days"]
+__all__ = ["MAX_TEXT", "CallContext", "SessionContext", "day_of", "local_days"]
