@@ -170,19 +170,37 @@ class Database:
             self._transaction(statements)
         self._measure()
 
+    @property
+    def log_size(self) -> int:
+        """Bytes of the log of transactions. The file may have to grow by as many before they are free again."""
+        return size_of(self._part("-wal"))
+
     def shrink(self, *, wholly: bool) -> None:
         """Give free pages back to the disk: some where there are many, or with `wholly` all, and the log too."""
         if (connection := self._connection) is None:
             return
-        with contextlib.suppress(sqlite3.Error):
+        try:
             if wholly:
-                connection.execute("pragma wal_checkpoint(truncate)").fetchall()
+                self._checkpoint(connection)
             free, pages = (connection.execute(f"pragma {one}_count").fetchone()[0] for one in ("freelist", "page"))
+            some = free if wholly else min(max(_FREE_PAGES, free // 4), _CHECKPOINT_PAGES)
             if free > (0 if wholly else max(_FREE_PAGES, pages // 4)):
-                some = free if wholly else min(max(_FREE_PAGES, free // 4), _CHECKPOINT_PAGES)
-                connection.executescript(f"pragma incremental_vacuum({some})")
-                connection.execute("pragma wal_checkpoint(truncate)").fetchall()
+                # A page that moves is written to the log first: in steps, the log stays small.
+                for done in range(0, some, self._checkpoint_pages):
+                    before, step = self.log_size, min(self._checkpoint_pages, some - done)
+                    try:
+                        connection.executescript(f"pragma incremental_vacuum({step})")
+                    except sqlite3.Error:
+                        self._cut_log(before)
+                        break
+                    self._checkpoint(connection)
+        except sqlite3.Error:
+            pass  # the disk is full or broken, as the next transaction will say
         self._measure()
+
+    @staticmethod
+    def _checkpoint(connection: sqlite3.Connection) -> None:
+        connection.execute("pragma wal_checkpoint(truncate)").fetchall()
 
     def set_aside(self, table: str, rowids: Sequence[int]) -> None:
         """Move rows that cannot be read from a table to the file of rows that were set aside, and say so."""
@@ -221,15 +239,27 @@ class Database:
     def _transaction(self, statements: Sequence[tuple[str, Sequence[Row]]]) -> None:
         connection = self._connection
         assert connection is not None
+        before = self.log_size
         connection.execute("begin immediate")
         try:
             for query, rows in statements:
                 connection.executemany(query, rows)
             connection.execute("commit")
-        except BaseException:
+        except BaseException as error:
             with contextlib.suppress(sqlite3.Error):
                 connection.execute("rollback")
+            if isinstance(error, sqlite3.Error):
+                self._cut_log(before)
             raise
+
+    def _cut_log(self, size: int) -> None:
+        """Give back what a failed transaction wrote to the log, which was of this size: SQLite would keep it.
+
+        All that is committed is in these first bytes, since SQLite overwrites the log only when it is in the file.
+        """
+        if self._connection is not None and not self._connection.in_transaction and self.log_size > size:
+            with contextlib.suppress(OSError):
+                os.truncate(self._part("-wal"), size)
 
     def _measure(self) -> None:
         self.size = sum(size_of(self._part(ending)) for ending in ("", "-wal", "-shm"))

@@ -39,7 +39,7 @@ class Reserve:
     def __init__(self, path: Path, size: int) -> None:
         """Keep so many bytes in this file, once `take` was called."""
         self._path = path
-        self._size = size
+        self.size_wanted = size
 
     @property
     def size(self) -> int:
@@ -57,11 +57,11 @@ class Reserve:
             return False
         before = self.size
         try:
-            _allocate(file, 2 * self._size)
+            _allocate(file, 2 * self.size_wanted)
         except OSError:
             return False
         else:
-            before = self._size
+            before = self.size_wanted
             return True
         finally:
             with contextlib.suppress(OSError):

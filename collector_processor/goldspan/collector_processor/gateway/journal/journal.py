@@ -146,6 +146,8 @@ class Journal:
         """Why the disk is full; None while it is not."""
         self._over_bound = ""
         """Why no further body is accepted although the disk is not full; empty if one is."""
+        self._is_behind = False
+        """The last changes could not be written."""
         self._checked_at = 0.0
         self._deleted: list[int] = []
         """Bodies whose segments were deleted."""
@@ -260,20 +262,24 @@ class Journal:
 
         Returns what was found damaged. Raises `OSError` if nothing was written; keep the changes then.
         """
-        statements = _statements(changes, self._deleted)
         with self._database_lock:
             try:
-                self._database.execute(statements)
+                self._write(changes)
             except OSError as error:
-                self._give_up_reserve(str(error))
-                self._database.shrink(wholly=True)
+                self._give_up_reserve(error.strerror or str(error))
                 try:
-                    self._database.execute(statements)
+                    # Rows that are no longer needed go first. That takes little room, and gives some.
+                    self._database.shrink(wholly=True)
+                    self._database.execute(_statements(Changes(delivered=changes.delivered), self._deleted))
+                    self._database.shrink(wholly=True)
+                    self._write(changes)
                 except OSError:
+                    self._is_behind = True
                     if not self._make_room_without_database(changes):
                         raise
                     self._database.shrink(wholly=True)
-                    self._database.execute(statements)
+                    self._write(changes)
+        self._is_behind = False
         self._deleted.clear()
         self._outgoing_sizes.update((number, len(request.body)) for number, request in changes.outgoing.items())
         for number in changes.delivered:
@@ -292,7 +298,7 @@ class Journal:
             self._deleted += self._log.done(set(), 0.0, tight=True)
         with self._database_lock:
             self._database.shrink(wholly=self._full is not None)
-        if self._full is None and self._reserved:
+        if self._is_behind or (self._full is None and self._reserved):
             return
         if self._reserve.take():
             self._full = None
@@ -317,6 +323,18 @@ class Journal:
         deleted = self._log.done(changes.done, 0.0, tight=True)
         self._deleted += deleted
         return bool(deleted)
+
+    def _write(self, changes: Changes) -> None:
+        """Write changes, if there is room for them twice: in the log of the database, and then in its file.
+
+        Half of the reserve is for rows that are deleted, without which a full disk would stay full.
+        """
+        statements = _statements(changes, self._deleted)
+        size = sum(len(one) for _, rows in statements for row in rows for one in row if isinstance(one, (bytes, str)))
+        free = _free_bytes(self._folder) - (0 if self._reserved else self._reserve.size_wanted // 2)
+        if self._database.log_size + 2 * size > free:
+            raise OSError(errno.ENOSPC, f"there is no room for {size:,} bytes in its database")
+        self._database.execute(statements)
 
     def _give_up_reserve(self, reason: str) -> None:
         self._full = reason
