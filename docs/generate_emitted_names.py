@@ -41,7 +41,7 @@ def page() -> str:
             "",
             "## Metrics that need no golden",
             "",
-            *(f"| `{a.of(metric)}` | {a.type} | {a.meaning} |" for metric, a in names.FAILED_ARGUMENTS_OF.items()),
+            "They judge calls too. A call's span has `score`, `label`, `reason` and `revision` under the metric's name, and",
             "the arguments that lower its score, by place (`items[0].id`):",
             "",
             "| attribute | type | meaning |",
@@ -104,6 +104,7 @@ _POINT_ATTRIBUTES = (
     names.TOOL_NAME,
     names.AGENT_NAME,
     names.SERVICE_NAME,
+    names.SERVICE_VERSION,
     names.ENVIRONMENT,
 )
 

@@ -17,7 +17,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from conformance.recordings import files_of  # noqa: F401 - for those who use this rig
-from goldspan.collector_processor.emit.attributes import event_attributes
+from goldspan.collector_processor.emit.attributes import event_attributes, source_attributes
 from goldspan.collector_processor.emit.evaluation import Evaluation
 from goldspan.collector_processor.engine.settings import EngineSettings
 from goldspan.collector_processor.gateway.encoded_spans import SpanGroup, join_request, split_request
@@ -164,16 +164,12 @@ def said_by_replay(paths: Sequence[Path], goldens: GoldenIndex, scorer: Scorer |
     def take(evaluation: Evaluation) -> None:
         attributes = event_attributes(evaluation)
         target = evaluation.target
-        source = {
-            "service.name": evaluation.resource.service_name,
-            "deployment.environment.name": evaluation.resource.environment,
-        }
         events.append(
             {
                 **{key: list(value) if isinstance(value, tuple) else value for key, value in attributes.items()},
                 "time": evaluation.timestamp,
                 "context": f"{target.trace_id}/{target.span_id}" if target is not None and target.span_id else "",
-                "resource": {key: value for key, value in source.items() if value is not None},
+                "resource": source_attributes(evaluation.resource),
             }
         )
 

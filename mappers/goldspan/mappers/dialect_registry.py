@@ -420,6 +420,7 @@ class DialectRegistry:
             tuple(identifiers(attributes, self._session_keys)),
             first_identifier(attributes, RUN_ID_KEYS),
             tuple((key, value) for key in self._join_attributes if isinstance(value := attributes.get(key), _SCALARS)),
+            first_identifier(attributes, ("service.version",)),
         )
         return NO_RESOURCE if facts == NO_RESOURCE else facts
 

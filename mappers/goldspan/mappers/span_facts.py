@@ -99,6 +99,7 @@ class ResourceFacts(Struct, frozen=True, gc=False, omit_defaults=True):
     run_id: str | None = None
     join_attributes: tuple[tuple[str, Any], ...] = ()
     """Attributes that goldens may join on, where the resource has them."""
+    service_version: str | None = None
 
 
 NO_RESOURCE = ResourceFacts()

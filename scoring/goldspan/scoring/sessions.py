@@ -156,7 +156,7 @@ class Session(Struct, frozen=True, gc=False):
     incomplete: bool = False
     """A bound, an eviction or a time limit touched this run: calls may be missing."""
     resource: Mapping[str, JsonValue] = field(default_factory=dict[str, Any])
-    """`service.name` and `deployment.environment.name` of the source, where set."""
+    """`service.name`, `service.version` and `deployment.environment.name` of the source, where set."""
     attributes: Mapping[str, JsonValue] = field(default_factory=dict[str, Any])
     """Attributes of the turn roots that goldens join on, such as `test.case.name`."""
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from goldspan.collector_processor.emit import names
 from goldspan.collector_processor.emit.evaluation import DetailDigest, Evaluation
+from goldspan.mappers.span_facts import ResourceFacts
 from goldspan.scoring.json_values import pointer_name
 from goldspan.scoring.metric_results import MetricCall, MetricResult, MetricTurn
 from goldspan.scoring.results import ArgumentOutcome, CallResult, SessionResult, TurnResult
@@ -34,6 +35,16 @@ def span_attributes(evaluation: Evaluation) -> Attributes:
             return _verdict(evaluation, names.TURN_VERDICT)
         case _:
             return {}
+
+
+def source_attributes(source: ResourceFacts) -> dict[str, str]:
+    """Return what is known of the service that was evaluated: the resource of events, and attributes of points."""
+    attributes = {
+        names.SERVICE_NAME.name: source.service_name,
+        names.SERVICE_VERSION.name: source.service_version,
+        names.ENVIRONMENT.name: source.environment,
+    }
+    return {name: value for name, value in attributes.items() if value is not None}
 
 
 def event_attributes(evaluation: Evaluation) -> Attributes:

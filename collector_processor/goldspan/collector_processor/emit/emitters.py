@@ -16,7 +16,7 @@ from opentelemetry.metrics import Counter, Histogram, Meter, MeterProvider, UpDo
 from opentelemetry.trace import INVALID_SPAN, NonRecordingSpan, SpanContext, TraceFlags, set_span_in_context
 
 from goldspan.collector_processor.emit import names
-from goldspan.collector_processor.emit.attributes import event_attributes, tool_name
+from goldspan.collector_processor.emit.attributes import event_attributes, source_attributes, tool_name
 from goldspan.collector_processor.emit.evaluation import SHARE, Evaluation, Level
 from goldspan.scoring.errors import GoldspanError
 from goldspan.scoring.json_values import pointer_name
@@ -173,10 +173,7 @@ class MetricEmitter:
         attributes: PointAttributes = {}
         if evaluation.golden_set:
             attributes[names.GOLDEN_SET_NAME.of(evaluation.metric)] = set_name if at else evaluation.golden_set
-        if evaluation.resource.service_name is not None:
-            attributes[names.SERVICE_NAME.name] = evaluation.resource.service_name
-        if evaluation.resource.environment is not None:
-            attributes[names.ENVIRONMENT.name] = evaluation.resource.environment
+        attributes.update(source_attributes(evaluation.resource))
         if evaluation.preset is not None:
             attributes[names.PRESET.of(evaluation.metric)] = evaluation.preset
         if (

@@ -189,6 +189,7 @@ SESSION = (SESSION_EXPECTED_TURNS, SESSION_EVALUATED_TURNS, SESSION_EXPECTED_CAL
 # Metrics.
 
 SERVICE_NAME = SemconvAttribute("service.name", "string", "The agent's service")
+SERVICE_VERSION = SemconvAttribute("service.version", "string", "The agent's version")
 ENVIRONMENT = SemconvAttribute("deployment.environment.name", "string", "The agent's environment")
 GOLDEN_SET_NAME = Attribute("golden_set", "string", "Name of the golden set, without its version")
 ARGUMENT = Attribute("argument", "string", "Name of the argument; `_other` after the first 200")
@@ -197,7 +198,9 @@ FINDING = Attribute(
     "finding", "string", "What is wrong with it: `none` for no origin, `missing`, `unknown`, `type`, ..."
 )
 
-_POINT = tuple(one.shown for one in (TOOL_NAME, AGENT_NAME, PRESET, GOLDEN_SET_NAME, SERVICE_NAME, ENVIRONMENT))
+_POINT = tuple(
+    one.shown for one in (TOOL_NAME, AGENT_NAME, PRESET, GOLDEN_SET_NAME, SERVICE_NAME, SERVICE_VERSION, ENVIRONMENT)
+)
 
 SCORE_BOUNDARIES = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 1.0)
 """Upper bounds, inclusive: exactly 0 and exactly 1 have buckets of their own."""

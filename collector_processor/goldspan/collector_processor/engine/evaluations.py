@@ -305,6 +305,7 @@ def evaluations_of(result: SessionResult, *, complete: bool, include_values: boo
     resource = ResourceFacts(
         service_name=_text(session.resource.get("service.name")),
         environment=_text(session.resource.get("deployment.environment.name")),
+        service_version=_text(session.resource.get("service.version")),
     )
     run = _RunEvaluations(result, session, result.golden, resource, include_values)
     last = session.turns[-1] if session.turns else None

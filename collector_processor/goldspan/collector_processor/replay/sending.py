@@ -15,7 +15,7 @@ from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
 from opentelemetry.sdk.resources import Resource
 
-from goldspan.collector_processor.emit import names
+from goldspan.collector_processor.emit.attributes import source_attributes
 from goldspan.collector_processor.emit.emitters import EventEmitter, MetricEmitter
 from goldspan.collector_processor.emit.evaluation import Evaluation
 from goldspan.collector_processor.replay.replay import Consumer
@@ -137,9 +137,7 @@ class _OtlpResults:
 
     def _emitter(self, source: ResourceFacts) -> EventEmitter:
         if source not in self._emitters:
-            attributes = {names.SERVICE_NAME.name: source.service_name, names.ENVIRONMENT.name: source.environment}
-            resource = Resource({key: value for key, value in attributes.items() if value is not None})
-            provider = LoggerProvider(resource, shutdown_on_exit=False)
+            provider = LoggerProvider(Resource(source_attributes(source)), shutdown_on_exit=False)
             provider.add_log_record_processor(self._processor)
             self._emitters[source] = EventEmitter(provider)
         return self._emitters[source]

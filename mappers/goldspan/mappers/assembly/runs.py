@@ -108,6 +108,7 @@ def build_session(run: Sequence[TurnFragments], turn_of: Callable[[TurnFragments
             key: value
             for key, value in (
                 ("service.name", source.service_name),
+                ("service.version", source.service_version),
                 ("deployment.environment.name", source.environment),
             )
             if value is not None

@@ -13,7 +13,7 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.resources import Resource
 
 from goldspan.collector_processor.emit import names
-from goldspan.collector_processor.emit.attributes import event_attributes
+from goldspan.collector_processor.emit.attributes import event_attributes, source_attributes
 from goldspan.collector_processor.emit.emitters import SCOPE, MetricEmitter, scope_version
 from goldspan.collector_processor.emit.evaluation import Evaluation
 from goldspan.collector_processor.gateway.encoded_spans import key_values
@@ -37,8 +37,7 @@ def encoded_events(evaluations: Iterable[Evaluation], observed: int) -> bytes:
     for evaluation in evaluations:
         source = evaluation.resource
         if (scope_logs := by_source.get(source)) is None:
-            attributes = {names.SERVICE_NAME.name: source.service_name, names.ENVIRONMENT.name: source.environment}
-            resource = {"attributes": key_values({key: one for key, one in attributes.items() if one is not None})}
+            resource = {"attributes": key_values(source_attributes(source))}
             scope_logs = by_source[source] = request.resource_logs.add(resource=resource).scope_logs.add(scope=_SCOPE)
         scope_logs.log_records.append(_record(evaluation, observed))
     return request.SerializeToString()
