@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from difflib import get_close_matches
+
 import click
 
 from goldspan.collector_processor.cli.input_output import (
@@ -15,30 +18,76 @@ from goldspan.collector_processor.cli.input_output import (
     show,
     write_json,
 )
-from goldspan.collector_processor.replay.inspection import inspect_spans
+from goldspan.collector_processor.replay.argument_origins import origins_of
+from goldspan.collector_processor.replay.inspection import Inspection, inspect_spans
 from goldspan.collector_processor.replay.trace_files import trace_files
-from goldspan.collector_processor.report.inspection_pages import dialects_json, dialects_page, inspect_page
+from goldspan.collector_processor.replay.wording import listed, printable
+from goldspan.collector_processor.report.inspection_pages import (
+    dialects_json,
+    dialects_page,
+    inspect_page,
+    origins_page,
+)
 from goldspan.mappers.dialect_registry import DialectRegistry
+from goldspan.scoring.tool_definitions import load_tools
 
 
 @click.command()
 @TRACES
 @FORMAT
+@click.option(
+    "--why",
+    "wanted",
+    metavar="CALL",
+    help="Show where each value of a call came from: a call id, a span id, SESSION#N, or a tool for all its calls.",
+)
+@click.option(
+    "--tools",
+    "tools_file",
+    metavar="FILE",
+    help="With --why: the definitions of the agent's tools as JSON, in place of those in the traces.",
+)
 @VERBOSE
 @COLOR
-def inspect(traces: tuple[str, ...], *, as_format: str, verbose: bool, color: str) -> None:
+def inspect(
+    traces: tuple[str, ...], *, as_format: str, wanted: str | None, tools_file: str | None, verbose: bool, color: str
+) -> None:
     """Show what goldspan finds in traces, what it does not recognise, and what to switch on.
 
     TRACES are trace files, directories of them, or - for standard input.
     """
+    if tools_file is not None and wanted is None:
+        raise click.UsageError("--tools is for --why CALL")
     with file_errors(), trace_files(traces) as files:
+        tools = None if tools_file is None else load_tools(tools_file)
+        explains = wanted is not None
+        registry = DialectRegistry(definitions=explains, on_problem=files.problems.append)
         with read_with_progress(files) as views:
-            found = inspect_spans(views, DialectRegistry(on_problem=files.problems.append), files.problems)
+            found = inspect_spans(views, registry, files.problems, content=explains)
+        document = found.to_json() if as_format == "json" else {}
+        if wanted is not None:
+            calls = origins_of(found.sessions, wanted, tools)
+            if not calls:
+                raise click.BadParameter(_no_such_call(wanted, found), param_hint="--why")
+            document["origins"] = [one.to_json() for one in calls]
         if as_format == "json":
-            write_json(found.to_json())
-        else:
+            write_json(document)
+        elif wanted is None:
             show(color, lambda page: inspect_page(page, found, verbose=verbose))
+        else:
+            show(color, lambda page: origins_page(page, calls, verbose=verbose))
         end(files.mistakes, 0)
+
+
+def _no_such_call(wanted: str, found: Inspection) -> str:
+    counts = Counter(call.name for call in found.calls)
+    tools = listed(counts.elements()) or "none"
+    near = get_close_matches(wanted, counts, n=1)
+    meant = f"did you mean {near[0]}? " if near else ""
+    return printable(
+        f"{wanted!r} is no call of these traces; {meant}"
+        f"expected a call id, a span id, SESSION#N (its N-th call, from 1), or a tool: {tools}"
+    )
 
 
 @click.command()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from shlex import quote
 from typing import NamedTuple
 
 from goldspan.collector_processor.replay.summary_and_exit_code import Totals, calls_judged, metric_totals
@@ -154,7 +155,9 @@ def _hints_of_metrics(result: RunResult, by_dialect: Mapping[str, str]) -> Itera
         failed = next((call for _, _, call in calls_judged(session) if call.failures), None)
         if failed is not None:
             place = failed.call.call_id or (failed.call.span.span_id if failed.call.span else failed.call.name)
-            helps = f"`goldspan inspect --why {printable(place)} TRACES` shows where each of its values came from."
+            helps = (
+                f"`goldspan inspect --why {quote(printable(place))} TRACES` shows where each of its values came from."
+            )
             yield Hint(f"a call of {printable(failed.call.name)} in {_name(session)}", helps)
             break
     most: Counter[Reason] = Counter()

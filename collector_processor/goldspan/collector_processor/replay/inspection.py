@@ -58,10 +58,13 @@ class Inspection:
         return cast("dict[str, Any]", plain(document))
 
 
-def inspect_spans(views: Iterable[RecordView], registry: DialectRegistry, problems: list[Problem]) -> Inspection:
+def inspect_spans(
+    views: Iterable[RecordView], registry: DialectRegistry, problems: list[Problem], *, content: bool = False
+) -> Inspection:
     """Rebuild the sessions of these spans and log records, counting spans that are not part of one.
 
-    `problems` is the list that the reader of `views` adds to; what assembly finds is added too.
+    `problems` is the list that the reader of `views` adds to; what assembly finds is added too. With `content`,
+    messages and results are read as well.
     """
     dialects: Counter[str] = Counter()
     others: Counter[str] = Counter()
@@ -69,10 +72,10 @@ def inspect_spans(views: Iterable[RecordView], registry: DialectRegistry, proble
     def facts() -> Iterator[Record]:
         for view in views:
             if isinstance(view, LogView):
-                if (log := registry.read_log(view, content=False)) is not None:
+                if (log := registry.read_log(view, content=content)) is not None:
                     yield log
                 continue
-            fact = registry.read(view, content=False)
+            fact = registry.read(view, content=content)
             if fact.role is None:
                 others[view.scope_name or NO_SCOPE] += 1
             else:

@@ -8,14 +8,18 @@ from typing import Any
 
 from rich.cells import cell_len
 
+from goldspan.collector_processor.replay.argument_origins import CallOrigins
 from goldspan.collector_processor.replay.hints import advice_of
 from goldspan.collector_processor.replay.inspection import Inspection, user_text
+from goldspan.collector_processor.replay.summary_and_exit_code import kind_words
 from goldspan.collector_processor.replay.wording import counted, printable, shorten
-from goldspan.collector_processor.report.model import actual_call, problem_texts
-from goldspan.collector_processor.report.terminal import Page, call_text, hint_rows, problem_rows
+from goldspan.collector_processor.report.model import INFORMS, RIGHT, UNKNOWN, WRONG, actual_call, problem_texts
+from goldspan.collector_processor.report.terminal import STYLES, Page, call_text, hint_rows, problem_rows
 from goldspan.mappers.assembly import DEFAULT_SESSION_KEYS
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.dialects import Dialect, DialectTable, Source
+from goldspan.scoring.json_values import pointer_name
+from goldspan.scoring.metric_results import Finding
 from goldspan.scoring.sessions import Capture, Session, ToolCall, Turn
 
 _MOST_SESSIONS = 20
@@ -23,6 +27,8 @@ _MOST_CALLS = 30
 _MOST_SCOPES = 6
 _LABEL = 16
 _DIALECT_LABEL = 14
+_MARK_OF_KIND = {"unknown": UNKNOWN, "trivial": INFORMS, "free_text": INFORMS}
+"""Marks of origins that say nothing for or against a call."""
 
 
 def inspect_page(page: Page, found: Inspection, *, verbose: bool) -> None:
@@ -103,6 +109,33 @@ def _call(page: Page, call: ToolCall, bracket: str, *, verbose: bool) -> None:
         page.line(("requested, never executed", "yellow"), indent=8)
     elif call.requested and verbose:
         page.line(("known from the model's request only: no span shows its execution", "dim"), indent=8)
+
+
+def origins_page(page: Page, found: Sequence[CallOrigins], *, verbose: bool) -> None:
+    """Add calls, each with where every value of its arguments came from."""
+    for one in found if verbose else found[:_MOST_SESSIONS]:
+        page.blank()
+        place = f"turn {one.turn_index + 1}, call {one.call_index + 1} of {printable(one.session.id)}"
+        page.line((printable(one.call.name), "bold"), f"  {place}")
+        made = actual_call(one.call)
+        for fact in made.facts:
+            page.line((fact, "dim"), indent=2)
+        if not one.findings:
+            page.line((made.hidden or "no arguments", "yellow"), indent=2)
+        names = [printable(pointer_name(finding.path)) for finding in one.findings]
+        width = min(max(map(cell_len, names), default=0), 32)
+        for name, finding in zip(names, one.findings, strict=True):
+            mark = WRONG if finding.failed else _MARK_OF_KIND.get(finding.kind, RIGHT)
+            head = (f"{mark} ", STYLES[mark]), (f"{name:<{width}}", "bold"), f"  {kind_of_origin(finding):<11}  "
+            page.paragraph(printable(finding.words(include_values=True)), label=head, indent=2)
+    if len(found) > _MOST_SESSIONS and not verbose:
+        page.blank()
+        page.line((f"... and {counted(len(found) - _MOST_SESSIONS, 'more call')}; -v shows all", "dim"))
+
+
+def kind_of_origin(finding: Finding) -> str:
+    """Return the kind of an origin as people write it: `tool result`, `no origin`."""
+    return kind_words(finding) if finding.failed else finding.kind.replace("_", " ")
 
 
 def _counts(page: Page, found: Inspection) -> None:

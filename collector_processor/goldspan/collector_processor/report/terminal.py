@@ -59,7 +59,7 @@ _MOST_REGRESSIONS = 20
 _LABEL = 12
 _CALL_INDENT = 4
 _DETAIL_INDENT = _CALL_INDENT + 8
-_STYLES = {
+STYLES = {
     RIGHT: "green",
     WRONG: "red",
     UNKNOWN: "yellow",
@@ -131,7 +131,7 @@ def report_page(page: Page, report: Report, *, verbose: bool = False) -> None:
     _without_golden(page, report.without_golden, verbose=verbose)
     for repeat in report.repeats:
         mark = MARKS[repeat.label]
-        page.line((f"{mark} {score_text(repeat.score)}", _STYLES[mark]), f"  golden {repeat.golden}: {repeat.words}")
+        page.line((f"{mark} {score_text(repeat.score)}", STYLES[mark]), f"  golden {repeat.golden}: {repeat.words}")
     page.blank()
     for name, text in report.summary:
         page.paragraph(text, label=f"{name:<{_LABEL}}")
@@ -140,7 +140,7 @@ def report_page(page: Page, report: Report, *, verbose: bool = False) -> None:
     _regressions(page, report.regressions)
     hint_rows(page, report.hints)
     page.blank()
-    page.paragraph(report.because, label=f"{report.mark} {report.word}: ", style=_STYLES[report.mark])
+    page.paragraph(report.because, label=f"{report.mark} {report.word}: ", style=STYLES[report.mark])
 
 
 def problem_rows(page: Page, problems: Sequence[tuple[str, str]], *, label: int) -> None:
@@ -177,9 +177,9 @@ def metric_rows(page: Page, metrics: Sequence[MetricRow]) -> None:
         mark = MARKS[one.label]
         words = f"{one.not_evaluated:,}" + (f": {one.reasons}" if one.reasons else "")
         head = (
-            (f"{mark} ", _STYLES[mark]),
+            (f"{mark} ", STYLES[mark]),
             f"{one.name:<{width}}  {one.score_text:>5}  {one.passed:>6,}  ",
-            (f"{one.failed:>6,}", _STYLES[WRONG] if one.failed and one.label is Label.FAIL else ""),
+            (f"{one.failed:>6,}", STYLES[WRONG] if one.failed and one.label is Label.FAIL else ""),
             "  ",
         )
         page.paragraph(words, label=head, style="" if one.not_evaluated else "dim")
@@ -242,7 +242,7 @@ def session_lines(page: Page, session: SessionReport, *, verbose: bool = False) 
     else:
         mark = MARKS[session.label]
         notes = " · ".join(session.notes)
-        page.line((mark, f"bold {_STYLES[mark]}"), "  ", (session.name, "bold"), (f"  {notes}", "dim"))
+        page.line((mark, f"bold {STYLES[mark]}"), "  ", (session.name, "bold"), (f"  {notes}", "dim"))
     if session.reason and not session.turns:
         page.paragraph(session.reason, indent=_CALL_INDENT + 4)
     only_wrong = session.label is Label.PASS and not verbose
@@ -263,7 +263,7 @@ def _headline(page: Page, session: SessionReport) -> None:
     text = " · ".join(filter(None, (first, notes)))
     if 8 + cell_len(session.name) + 2 + cell_len(text) <= page.width:
         rest = text.removeprefix(first)
-        page.line(*_name(session), "  " if text else "", (first, _STYLES[mark]), (rest, "dim"))
+        page.line(*_name(session), "  " if text else "", (first, STYLES[mark]), (rest, "dim"))
     else:
         page.line(*_name(session))
         page.paragraph(text, indent=8, style="dim")
@@ -271,12 +271,12 @@ def _headline(page: Page, session: SessionReport) -> None:
 
 def _name(session: SessionReport) -> tuple[Part, ...]:
     mark = MARKS[session.label]
-    return (f"{mark} {score_text(session.score)}", f"bold {_STYLES[mark]}"), "  ", (session.name, "bold")
+    return (f"{mark} {score_text(session.score)}", f"bold {STYLES[mark]}"), "  ", (session.name, "bold")
 
 
 def _metric(page: Page, metric: MetricReport) -> None:
     mark = MARKS[metric.label]
-    head = (f"{mark} {metric.score_text:>4}", _STYLES[mark]), f"  {metric.name}  "
+    head = (f"{mark} {metric.score_text:>4}", STYLES[mark]), f"  {metric.name}  "
     page.paragraph(metric.note, label=head, indent=2)
 
 
@@ -284,7 +284,7 @@ def _judged_calls(page: Page, calls: Sequence[JudgedCall], *, verbose: bool) -> 
     """Add the calls in which a metric that needs no golden found something, each with what it found."""
     for one in calls if verbose else calls[:_MOST_OTHERS]:
         mark = MARKS[one.label]
-        head: list[Part] = [(mark, _STYLES[mark]), f" {one.place}  ", (one.call.tool, "bold")]
+        head: list[Part] = [(mark, STYLES[mark]), f" {one.place}  ", (one.call.tool, "bold")]
         room = page.width - _CALL_INDENT - _cells(head) - 2
         text = call_text(one.call)
         page.line(*head, (f"  {shorten(text, room)}" if text and room > 12 else "", "dim"), indent=_CALL_INDENT)
@@ -315,9 +315,9 @@ def _turn(page: Page, turn: TurnReport, *, verbose: bool, only_wrong: bool) -> N
     if together:
         reasons = ", ".join(dict.fromkeys(call.reason for call in unknown if call.reason))
         page.line(
-            (f"{UNKNOWN} {score_text(None)}", _STYLES[UNKNOWN]),
+            (f"{UNKNOWN} {score_text(None)}", STYLES[UNKNOWN]),
             f"  {listed(call.tool for call in unknown)}",
-            (f"  {reasons}", _STYLES[UNKNOWN]),
+            (f"  {reasons}", STYLES[UNKNOWN]),
             indent=_CALL_INDENT,
         )
     if not only_wrong:
@@ -326,7 +326,7 @@ def _turn(page: Page, turn: TurnReport, *, verbose: bool, only_wrong: bool) -> N
 
 def _turn_headline(page: Page, turn: TurnReport) -> None:
     mark = MARKS[turn.label]
-    style = _STYLES[mark]
+    style = STYLES[mark]
     notes: list[Part] = []
     if not turn.happened:
         notes.append((f"{turn.reason}: {listed(call.tool for call in turn.calls)}", style))
@@ -374,7 +374,7 @@ def _others(page: Page, others: Sequence[OtherCall]) -> None:
 
 
 def _other(page: Page, other: OtherCall) -> None:
-    style = _STYLES[other.mark]
+    style = STYLES[other.mark]
     head: list[Part] = [(f"{other.mark} {NO_SCORE:^4}", style), "  ", (other.call.tool, "bold")]
     head.append((f"  {other.words}", style))
     room = page.width - _CALL_INDENT - _cells(head) - 2
@@ -394,12 +394,12 @@ def _call(page: Page, call: CallReport) -> None:
     mark = MARKS[call.label]
     passed = call.label is Label.PASS
     head: list[Part] = [
-        (f"{mark} {score_text(call.score)}", _STYLES[mark]),
+        (f"{mark} {score_text(call.score)}", STYLES[mark]),
         "  ",
         (call.tool, "" if passed else "bold"),
     ]
     if call.note:
-        head.append((f"  {call.note}", "" if passed else _STYLES[mark]))
+        head.append((f"  {call.note}", "" if passed else STYLES[mark]))
     never_called = call.missing and call.actual is None
     right = {one.name: one.expected for one in call.arguments if never_called or one.outcome == ArgumentOutcome.MATCHED}
     room = page.width - _CALL_INDENT - _cells(head) - 2
