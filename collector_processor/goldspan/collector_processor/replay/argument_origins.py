@@ -23,7 +23,7 @@ class CallOrigins(Struct, frozen=True):
     """Position among the calls of the session, from 1."""
     call: ToolCall
     findings: tuple[Finding, ...]
-    """None where the arguments were not captured."""
+    """None where the arguments were not captured, or there are none."""
 
     def to_json(self) -> dict[str, Any]:
         """Return what `config/inspect.schema.json` describes as `origins`."""
@@ -81,5 +81,6 @@ def _ids(call: ToolCall) -> set[str]:
 
 
 def _explained(one: CallOrigins, tools: Mapping[str, Mapping[str, Any]] | None) -> CallOrigins:
-    findings = why(one.session, one.call, tools=tools)
+    found = why(one.session, one.call, tools=tools) if one.call.arguments else ()
+    findings = tuple(finding for finding in found if finding.path)  # none of an empty object
     return CallOrigins(one.session, one.turn_index, one.call_index, one.number, one.call, findings)
