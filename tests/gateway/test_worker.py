@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,8 @@ from goldspan.collector_processor.gateway.settings.sections import PipelineSetti
 from goldspan.collector_processor.gateway.tenant import Tenant
 from goldspan.collector_processor.gateway.worker import Worker, registry_for
 from goldspan.scoring.goldens import GoldenIndex, load_goldens
+from goldspan.scoring.metrics.registry import WITHOUT_GOLDEN
+from goldspan.scoring.run import Scorer, scorer_of
 from otlp_containers import as_message
 from pipeline_rig import (
     NAMES,
@@ -146,29 +149,42 @@ def compressing_at_once() -> Iterator[None]:
         yield
 
 
+WITHOUT_GOLDENS = (GoldenIndex(sample=1.0), scorer_of(metrics=WITHOUT_GOLDEN))
+JUDGED = {"by goldens": (everything(), SETTINGS.engine.scorer), "without goldens": WITHOUT_GOLDENS}
+"""Goldens and scorers."""
+
+
+def judging_by(scorer: Scorer) -> PipelineSettings:
+    return replace(SETTINGS, engine=replace(SETTINGS.engine, scorer=scorer))
+
+
+@pytest.mark.parametrize("judged", JUDGED)
 @pytest.mark.every_recording
 @pytest.mark.parametrize("recording", NAMES[::6])
-def test_what_is_compressed_comes_back_as_it_was(recording: str) -> None:
+def test_what_is_compressed_comes_back_as_it_was(recording: str, judged: str) -> None:
+    goldens, scorer = JUDGED[judged]
     requests = cut_up(bodies_of(recording), 3)
     with compressing_at_once():
-        driver = Driver(everything(), None)
+        driver = Driver(goldens, None, judging_by(scorer))
         for request in requests:
             driver.send(request)
             driver.wait(1.5)
             driver.deliver()
         driver.end()
-    assert driver.said() == said_by_replay(files_of(recording), everything())
+    assert driver.said() == said_by_replay(files_of(recording), goldens, scorer)
     assert set(driver.span_ids()) == sent_ids(requests)
 
 
+@pytest.mark.parametrize("judged", JUDGED)
 @pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.every_recording
 @pytest.mark.parametrize("recording", NAMES[1::9])
-def test_a_crash_between_any_two_steps_loses_nothing(recording: str, seed: int, tmp_path: Path) -> None:
+def test_a_crash_between_any_two_steps_loses_nothing(recording: str, seed: int, judged: str, tmp_path: Path) -> None:
+    goldens, scorer = JUDGED[judged]
     rng = random.Random(f"{recording}/{seed}")
     requests = cut_up(bodies_of(recording), seed)
     with compressing_at_once():
-        driver = Driver(everything(), tmp_path)
+        driver = Driver(goldens, tmp_path, judging_by(scorer))
         crashes = sorted(rng.sample(range(4 * len(requests)), min(4, len(requests))))
         steps = 0
         for request in requests:
@@ -186,7 +202,7 @@ def test_a_crash_between_any_two_steps_loses_nothing(recording: str, seed: int, 
                 steps += 1
         driver.end()
     assert sent_ids(requests) <= set(driver.span_ids())
-    assert driver.said() == said_by_replay(files_of(recording), everything())
+    assert driver.said() == said_by_replay(files_of(recording), goldens, scorer)
 
 
 def test_after_a_crash_only_what_was_not_delivered_leaves_again(tmp_path: Path) -> None:

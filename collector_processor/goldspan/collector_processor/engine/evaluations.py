@@ -170,9 +170,11 @@ class Judge:
         return [replace(run, incomplete=True) if self._lacks_spans(run) else run for run in runs]
 
     def _lacks_spans(self, run: Session) -> bool:
-        """Tell whether spans of this run were dropped: calls of it, or a plain span between others."""
+        """Tell whether records of this run were dropped: calls or text of it, or a plain span between others."""
         for trace_id in {trace_id for turn in run.turns for trace_id in turn.trace_ids}:
             trace = self._store.trace(trace_id)
+            if trace is not None and trace.lost_text:
+                return True
             if trace is not None and trace.reopened:
                 orphan = any(fragment.waits_for_caller or fragment.waits_for_remote for fragment in trace.ready)
                 if trace.lost_calls or orphan:

@@ -53,6 +53,8 @@ class TraceState:
     """Spans of it were dropped before it was opened again."""
     lost_calls: bool = False
     """Recognised spans or log records were among them."""
+    lost_text: bool = False
+    """The door did not keep messages, results or definitions of it, since they were too large."""
 
     @property
     def size(self) -> int:

@@ -21,6 +21,7 @@ from goldspan.collector_processor.gateway.journal.records import (
     encode_record,
     encode_session,
 )
+from goldspan.collector_processor.gateway.kept_texts import KeptTexts, lost_text
 from goldspan.mappers.assembly import AssemblySettings, read_trace
 from goldspan.mappers.span_facts import LogFacts
 
@@ -38,12 +39,17 @@ class CompressedStore(MemoryStore):
         on_closed: Callable[[str], object],
         on_tombstone: Callable[[str, float, bytes | None], object],
         assembly: AssemblySettings,
+        texts: KeptTexts,
     ) -> None:
-        """Call `on_closed` for each dropped trace, `on_tombstone` for each tombstone, and with None once it expired."""
+        """Call `on_closed` for each dropped trace, `on_tombstone` for each tombstone, and with None once it expired.
+
+        Records have their content in `texts`.
+        """
         super().__init__()
         self._on_closed = on_closed
         self._on_tombstone = on_tombstone
         self._assembly = assembly
+        self._texts = texts
         self.compressed: OrderedDict[bytes, bytes] = OrderedDict()
         """Compressed traces by the bytes of their ids, the least recently active first."""
         self._compressed_sessions: dict[str, bytes] = {}
@@ -124,6 +130,7 @@ class CompressedStore(MemoryStore):
         for trace in done:
             del self._traces[trace.trace_id]
             self.compressed[bytes.fromhex(trace.trace_id)] = _compressed(trace)
+            self._texts.pack(trace.trace_id)
         for session in list(islice(self._sessions.values(), _AT_ONCE)):
             if session.last + _QUIET <= now and all(len(trace_id) == 32 for trace_id in session.traces):
                 self._compress_session(session)
@@ -164,9 +171,10 @@ class CompressedStore(MemoryStore):
         content: tuple[Any, ...] = msgspec.msgpack.decode(zlib.decompress(small))
         last, recognised, session_ids, flags, records = content
         trace = TraceState(trace_id, last, recognised=recognised, session_ids=session_ids)
-        trace.rooted, trace.counted, trace.reopened, trace.lost_calls = flags
+        trace.rooted, trace.counted, trace.reopened, trace.lost_calls, trace.lost_text = flags
         for record in records:
-            fact = decode_record(record)
+            fact = decode_record(record, self._texts.find)
+            trace.lost_text = trace.lost_text or lost_text(fact)
             if isinstance(fact, LogFacts):
                 trace.logs[fact.identity] = fact
             else:
@@ -177,7 +185,7 @@ class CompressedStore(MemoryStore):
 
 
 def _compressed(trace: TraceState) -> bytes:
-    flags = (trace.rooted, trace.counted, trace.reopened, trace.lost_calls)
+    flags = (trace.rooted, trace.counted, trace.reopened, trace.lost_calls, trace.lost_text)
     records = [encode_record(fact) for fact in trace.spans.values()] + [
         encode_record(fact) for fact in trace.logs.values()
     ]

@@ -441,6 +441,7 @@ class GatewayPipeline:
         yield "held_spans", sum(tenant.held_spans for tenant in tenants)
         yield "held_bytes", sum(tenant.held_bytes for tenant in tenants)
         yield "unread_span_bytes", worker.unread_span_bytes
+        yield "text_bytes", sum(tenant.texts.size for tenant in tenants)
         yield "tenants", len(tenants)
         yield "evicted_tenants_total", worker.tenants.evicted
         yield "read_spans_total", sum(one.spans for one in stats)

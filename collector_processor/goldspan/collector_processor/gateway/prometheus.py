@@ -44,6 +44,7 @@ HELP = {
     "goldspan_held_bytes": "Bytes of these spans.",
     "goldspan_unread_span_bytes": "Encoded spans of traces that no golden matches so far.",
     "goldspan_released_early_spans_total": "Spans that were sent without their scores, by reason.",
+    "goldspan_text_bytes": "Messages, results and definitions of tools in memory, for metrics that ask for them.",
     "goldspan_tenants": "Tenants (sets of forwarded headers) in memory.",
     "goldspan_evicted_tenants_total": "Tenants that were scored and dropped, to free memory.",
     "goldspan_read_spans_total": "Spans that the engine read.",

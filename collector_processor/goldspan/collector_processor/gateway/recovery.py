@@ -17,6 +17,7 @@ from goldspan.collector_processor.gateway.interfaces import Request, Signal
 from goldspan.collector_processor.gateway.journal.body_log import BodyGoneError, LogEntry
 from goldspan.collector_processor.gateway.journal.journal import Journal, RecoveredState, decode_refs
 from goldspan.collector_processor.gateway.journal.records import decode_record, decode_session
+from goldspan.collector_processor.gateway.kept_texts import is_piece
 from goldspan.collector_processor.gateway.tenant import TenantState
 from goldspan.collector_processor.gateway.worker import Worker, session_hash
 
@@ -34,7 +35,11 @@ def restore_state(worker: Worker, journal: Journal, found: RecoveredState, now: 
         worker.tenants.restored(tenant, now).tenant.store.restore_tombstone(trace_id, at, known)
     records: dict[tuple[str, str], list[tuple[float, bytes]]] = {}
     for tenant, trace_id, at, record in found.records:
-        records.setdefault((tenant, trace_id), []).append((at, record))
+        if is_piece(trace_id):
+            with _unreadable_counted(worker):
+                worker.tenants.restored(tenant, now).tenant.texts.restore(trace_id, record)
+        else:
+            records.setdefault((tenant, trace_id), []).append((at, record))
     found.records.clear()
     for count, (tenant, session_id, encoded) in enumerate(found.sessions):
         state = worker.tenants.restored(tenant, now)
@@ -49,6 +54,8 @@ def restore_state(worker: Worker, journal: Journal, found: RecoveredState, now: 
             yield
     for (tenant, _), some in records.items():
         _restore_records(worker, worker.tenants.restored(tenant, now), some, now)
+    for state in worker.tenants:
+        state.tenant.texts.drop_unused()
 
 
 def receive_bodies(
@@ -127,7 +134,7 @@ def _receive(
 def _restore_records(worker: Worker, state: TenantState, records: Iterable[tuple[float, bytes]], now: float) -> None:
     for at, record in records:
         with _unreadable_counted(worker):
-            state.tenant.restore(decode_record(record), min(at, now))
+            state.tenant.restore(decode_record(record, state.tenant.texts.find), min(at, now))
 
 
 @contextlib.contextmanager

@@ -33,6 +33,7 @@ from goldspan.collector_processor.gateway.encoded_spans import (
     with_scores,
 )
 from goldspan.collector_processor.gateway.interfaces import Headers
+from goldspan.collector_processor.gateway.kept_texts import KeptTexts, lost_text
 from goldspan.collector_processor.gateway.settings.sections import PipelineSettings
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.readers.otlp_protobuf import ProtobufReader
@@ -112,13 +113,15 @@ class Tenant:
         """Score against `goldens`; `hold` says whether spans wait for their scores."""
         self._registry = registry
         self._scanner = scanner
-        self._reads_content = settings.scorer.reads_content(goldens.goldens)
         self._hold = hold
+        self.texts = KeptTexts(on_closed)
+        """Messages, results and definitions of tools, where a metric asks for them."""
         self._unread = unread
         self._on_problem = on_problem
         self._on_closed = on_closed
-        self.store = CompressedStore(self._closed, on_tombstone, settings.assembly)
+        self.store = CompressedStore(self._closed, on_tombstone, settings.assembly, self.texts)
         self.engine = Engine(goldens, settings, self.store)
+        self._read_as_asked(goldens)
         self._reader = ProtobufReader(on_problem)
         self._open: set[bytes] = set()
         """Traces that the engine reads, by the bytes of their ids."""
@@ -153,8 +156,7 @@ class Tenant:
             fact = self._registry.read_log(view, content=self._reads_content)
             if fact is None or not fact.trace_id:
                 continue
-            self.engine.feed_log(fact, now)
-            read.append(fact)
+            read.append(self._engine_feeds(fact, now)[0])
             trace = bytes.fromhex(fact.trace_id)
             if trace not in self._open and self.store.has(fact.trace_id):
                 read += self._open_trace(trace, now)
@@ -198,15 +200,18 @@ class Tenant:
         """Judge by these goldens from now on, and read the attributes that they join on."""
         self.engine.use_goldens(goldens)
         self._registry, self._scanner = registry, scanner
-        self._reads_content = self.engine.settings.scorer.reads_content(goldens.goldens)
+        self._read_as_asked(goldens)
         self._unread.unwanted.clear()
+
+    def _read_as_asked(self, goldens: GoldenIndex) -> None:
+        scorer = self.engine.settings.scorer
+        self._reads_content = scorer.reads_content(goldens.goldens)
+        self._keeps_text = self._reads_content or scorer.reads_definitions(goldens.goldens)
 
     def restore(self, record: Record, now: float) -> None:
         """Feed a record of the journal to the engine after a restart."""
-        if isinstance(record, LogFacts):
-            self.engine.feed_log(record, now)
-        else:
-            self.engine.feed(record, now)
+        self.texts.hold(record)
+        self._engine_feeds(record, now)
         if record.trace_id and self.store.has(record.trace_id):
             self._open.add(bytes.fromhex(record.trace_id))
 
@@ -355,21 +360,40 @@ class Tenant:
 
     def _feed(
         self, group: SpanGroup, number: int, now: float, *, hold: bool
-    ) -> tuple[list[SpanFacts], dict[int, SpanRef]]:
+    ) -> tuple[list[Record], dict[int, SpanRef]]:
         """Feed spans to the engine; return their facts, and the held ones by the identity of their bytes object."""
-        facts: list[SpanFacts] = []
+        facts: list[Record] = []
         waiting: dict[int, SpanRef] = {}
         for fact, span in zip(self._facts(group), group.spans, strict=True):
             if fact is None:
                 continue
-            facts.append(fact)
-            wanted = self.engine.feed(fact, now)
+            kept, wanted = self._engine_feeds(fact, now)
+            facts.append(kept)
             ref = fact.ref
             if wanted and hold and self._hold and fact.span_id and ref not in self._held:
                 held = self._held[ref] = HeldSpan(ref, span, group.envelope, number, now)
                 self.held_bytes += held.size
                 waiting[id(span)] = ref
         return facts, waiting
+
+    def _engine_feeds(self, record: Record, now: float) -> tuple[Record, bool]:
+        """Feed a record with its text kept; return it so, and whether its span should be held."""
+        if self._keeps_text:
+            record = self.texts.kept(record)
+            if self.texts.is_full:
+                self.texts.make_room(self.store.compressed)
+        if isinstance(record, LogFacts):
+            self.engine.feed_log(record, now)
+            wanted = False
+        else:
+            wanted = self.engine.feed(record, now)
+        if self._keeps_text:
+            if not self.store.has(record.trace_id):
+                self.texts.release(record.trace_id)
+            elif lost_text(record) and (trace := self.store.trace(record.trace_id)) is not None:
+                self._on_problem(Problem("dropped_text", f"trace {record.trace_id} has too much text", ""))
+                trace.lost_text = True
+        return record, wanted
 
     def _facts(self, group: SpanGroup) -> list[SpanFacts | None]:
         """Read spans in order; None for bytes that are no span."""
@@ -418,6 +442,7 @@ class Tenant:
     def _closed(self, trace_id: str) -> None:
         if len(trace_id) == 32:
             self._open.discard(bytes.fromhex(trace_id))
+        self.texts.release(trace_id)
         self._on_closed(trace_id)
 
 
@@ -497,6 +522,7 @@ class TenantTable:
         shares, settings = len(self._states), self._settings
         for state in self._states.values():
             state.unread.max_bytes = settings.unread_span_bytes // shares if self.buffers_unread else 0
+            state.tenant.texts.max_bytes = settings.max_text_bytes // shares
             state.tenant.engine.settings = replace(
                 settings.engine, max_spans=max(1, settings.engine.max_spans // shares)
             )

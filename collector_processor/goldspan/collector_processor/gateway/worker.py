@@ -351,6 +351,7 @@ class Worker:
         self._past_without_golden += state.sessions_without_golden
         for trace in state.tenant.store.traces():
             self.outbox.changes.close(state.name, trace.trace_id)
+            state.tenant.texts.release(trace.trace_id)
         for session_id in state.journaled:
             self.outbox.changes.sessions[state.name, session_id] = None
         state.metrics.close()

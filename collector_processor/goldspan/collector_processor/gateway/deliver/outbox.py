@@ -29,6 +29,7 @@ from goldspan.collector_processor.gateway.journal.body_log import BodyGoneError,
 from goldspan.collector_processor.gateway.journal.folder import make_private, write_private
 from goldspan.collector_processor.gateway.journal.journal import Changes, Journal, Outgoing, encode_refs
 from goldspan.collector_processor.gateway.journal.records import encode_record
+from goldspan.collector_processor.gateway.kept_texts import pieces_of
 from goldspan.mappers.span_facts import Record
 from goldspan.scoring.sessions import SpanRef
 
@@ -205,6 +206,10 @@ class Outbox:
             if self._is_open(body.tenant, fact.trace_id):
                 trace = (body.tenant, fact.trace_id)
                 self.changes.records.setdefault(trace, []).append((body.time, encode_record(fact)))
+                for piece in pieces_of(fact):
+                    if not piece.written:
+                        piece.written = True
+                        self.changes.records[body.tenant, piece.key] = [(body.time, piece.read())]
 
     # Sending.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -18,6 +18,7 @@ from goldspan.collector_processor.emit.evaluation import DetailDigest, Evaluatio
 from goldspan.collector_processor.engine.evaluations import INCOMPLETE, digest_of
 from goldspan.collector_processor.engine.store import SessionState
 from goldspan.collector_processor.gateway.compression import zlib_compress
+from goldspan.collector_processor.gateway.kept_texts import DROPPED, KeptContent, Pieces, with_contents
 from goldspan.mappers.span_facts import (
     ContextFacts,
     LazySpanFacts,
@@ -41,28 +42,50 @@ SCHEMA = hashlib.sha256(
 _MSGPACK: Mapping[bytes, type[Record]] = {b"s": SpanFacts, b"l": LogFacts}
 _JSON: Mapping[bytes, type[Record]] = {b"S": SpanFacts, b"L": LogFacts}
 """What is in a record and how it is encoded, by its first byte."""
-_encoder = msgspec.msgpack.Encoder(enc_hook=repr)
+FindPieces = Callable[[int, bytes], Pieces | None]
+"""Finds the pieces of content by their kind and digests; None if they are gone."""
+_encoder = msgspec.msgpack.Encoder(enc_hook=lambda value: value.encoded() if isinstance(value, Pieces) else repr(value))
 
 
 def encode_record(facts: Record) -> bytes:
-    """Return facts as bytes."""
+    """Return facts as bytes, with the digests of content that is kept in pieces."""
     facts = facts.read() if isinstance(facts, LazySpanFacts) else facts
     kind = b"l" if isinstance(facts, LogFacts) else b"s"
     try:
         return kind + _encoder.encode(facts)
     except (OverflowError, RecursionError, UnicodeEncodeError):  # a number of more than 64 bits, half a character
-        return kind.upper() + json.dumps(msgspec.to_builtins(facts, enc_hook=repr), default=repr).encode()
+        return kind.upper() + json.dumps(msgspec.to_builtins(facts, enc_hook=_builtin), default=repr).encode()
 
 
-def decode_record(record: bytes) -> Record:
-    """Return the facts in these bytes. Raises `ValueError` if there are none."""
+def _builtin(value: object) -> object:
+    return value.value() if isinstance(value, Pieces) else repr(value)
+
+
+def decode_record(record: bytes, find: FindPieces = lambda _, __: None) -> Record:
+    """Return the facts in these bytes; content whose pieces `find` does not find is `DROPPED`.
+
+    Raises `ValueError` if there are none.
+    """
     kind, content = record[:1], record[1:]
+    in_pieces = False
+
+    def found(code: int, digests: memoryview) -> object:
+        nonlocal in_pieces
+        in_pieces = True
+        return find(code, bytes(digests)) or DROPPED
+
+    def restored(content: Content) -> Content:
+        if content.raw is DROPPED:
+            return DROPPED
+        return KeptContent(content.raw, content.capture) if isinstance(content.raw, Pieces) else content
+
     try:
         if kind in _JSON:
             return msgspec.convert(json.loads(content), _JSON[kind])
-        return msgspec.msgpack.decode(content, type=_MSGPACK[kind])
+        facts = msgspec.msgpack.decode(content, type=_MSGPACK[kind], ext_hook=found)
     except (msgspec.MsgspecError, KeyError, ValueError) as error:
         raise ValueError(f"found a call record that cannot be read: {error}") from error
+    return with_contents(facts, restored) if in_pieces else facts
 
 
 # Sessions: which results were given, in which revision, and a digest of each.

@@ -234,6 +234,9 @@ class Scoring(Section):
     """Spans in memory. Beyond it the least recently active session is scored as incomplete and dropped."""
     max_held_bytes: Size = 64 << 20
     """Spans that wait for scores. Beyond it those that waited longest are sent without scores."""
+    max_text_bytes: Size = 256 << 20
+    """Messages, results and definitions of tools in memory, where a metric asks for them. Beyond it those of quiet
+    sessions are dropped, and what comes for these later is scored as incomplete."""
     max_tenants: Count = 64
     """Tenants (sets of forwarded headers) in memory. Beyond it the least recently active one is scored and dropped."""
     session_keys: Texts = DEFAULT_SESSION_KEYS
@@ -362,6 +365,8 @@ class PipelineSettings:
     """When turns and runs are scored, and how many are kept. Tenants share `max_spans` equally."""
     unread_span_bytes: int = 64 << 20
     """Spans of traces that no golden matches so far, kept for `engine.trace_retention`. Tenants share it equally."""
+    max_text_bytes: int = 256 << 20
+    """Messages, results and definitions of tools in memory. Tenants share it equally."""
     max_tenants: int = 64
     trust_scores: bool = True
     journal: Path | None = None
@@ -438,6 +443,7 @@ class GatewaySettings(Section):
                     session_keys=scoring.session_keys, session_gap=scoring.session_gap, run_idle=scoring.run_idle
                 ),
             ),
+            max_text_bytes=scoring.max_text_bytes,
             max_tenants=scoring.max_tenants,
             trust_scores=self.receivers.trust_scores,
             journal=(journal.folder or state / "journal") if journal.enabled else None,
