@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from goldspan.collector_processor.engine.settings import EngineSettings
-from goldspan.collector_processor.gateway import compressed_store, recovery
+from goldspan.collector_processor.gateway import compressed_store
 from goldspan.collector_processor.gateway.deliver.dispatcher import PendingRequest
 from goldspan.collector_processor.gateway.encoded_spans import join_request, split_request
 from goldspan.collector_processor.gateway.interfaces import Delivered, Request, Signal
@@ -36,7 +36,7 @@ from pipeline_rig import (
     said_by_replay,
     spans_in,
 )
-from trace_requests import turn_request
+from trace_requests import plain_request, turn_request
 
 SETTINGS = PipelineSettings(engine=EngineSettings(run_idle=10_000.0, retention=20_000.0, caller_timeout=5_000.0))
 
@@ -62,6 +62,9 @@ class Queue:
 class Driver:
     """One gateway after another on the same folder, and all that they delivered."""
 
+    restored_at_once = 1000
+    """Sessions and traces that are restored between two ticks."""
+
     def __init__(self, goldens: GoldenIndex, folder: Path | None, settings: PipelineSettings = SETTINGS) -> None:
         self._goldens = goldens
         self._folder = folder
@@ -86,10 +89,16 @@ class Driver:
         if self.journal is not None:
             found = self.journal.recover(self.now - self._settings.engine.trace_retention)
             assert found.problems == []
-            for _ in restore_state(self.worker, self.journal, found, self.now):
-                self.now += 2.0
-                self.worker.tick(self.now)
-            assert receive_bodies(self.worker, self.journal, found, self.now, self._fail)
+            for count, _ in enumerate(restore_state(self.worker, self.journal, found, self.now), 1):
+                if count % self.restored_at_once == 0:
+                    self.now += 2.0
+                    self.worker.tick(self.now)
+            self.noted = 0
+
+            def note() -> None:
+                self.noted += 1
+
+            assert receive_bodies(self.worker, self.journal, found, self.now, self._fail, note)
 
     def crash(self) -> None:
         assert self.worker.problems["unreadable_record"] == 0
@@ -303,10 +312,21 @@ def test_tenants_share_what_may_be_kept() -> None:
     assert len(driver.span_ids()) == 360
 
 
-def test_many_sessions_come_back_in_parts_and_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recovery, "_SESSIONS_AT_ONCE", 10)
+def test_deliveries_can_be_noted_after_each_body_of_an_earlier_process(tmp_path: Path) -> None:
+    driver = Driver(everything(), tmp_path)
+    for number in range(5):
+        driver.send(Request(Signal.TRACES, as_message(plain_request(f"p-{number}")).SerializeToString()))
+        if number == 2:
+            driver.deliver()
+            driver.worker.commit(driver.now)
+    driver.crash()
+    assert driver.noted == 5
+
+
+def test_many_sessions_come_back_in_parts_and_go_on(tmp_path: Path) -> None:
     with compressing_at_once():
         driver = Driver(everything(), tmp_path)
+        driver.restored_at_once = 10
         turns = [
             [as_message(turn_request(f"s-{number}", ("f", {"x": 1}), turn=turn)) for number in range(45)]
             for turn in range(2)

@@ -75,6 +75,8 @@ _RETRY_SOON, _RETRY_LATER = 1.0, 5.0
 """Seconds after which a client may send again: when the queue is full, when the disk is full."""
 _LAST_COMMITS = 3.0
 """Seconds at the end in which a journal without room may note what was delivered."""
+_SESSIONS_AT_ONCE = 1000
+"""Sessions that are restored before the worker works on what is due."""
 _READ_AGAIN = 1.0
 """Seconds after which a body that could not be read is read again."""
 _MAX_LOGGED_KINDS = 100
@@ -308,9 +310,10 @@ class GatewayPipeline:
 
     def _restore(self, journal: Journal, found: RecoveredState, now: float) -> None:
         try:
-            for _ in restore_state(self.worker, journal, found, now):
-                self.worker.tick(self._now())
+            for count, _ in enumerate(restore_state(self.worker, journal, found, now), 1):
                 self._note_deliveries()
+                if count % _SESSIONS_AT_ONCE == 0:
+                    self.worker.tick(self._now())
         finally:
             self._recovered = found
             self._receive_bodies(now)

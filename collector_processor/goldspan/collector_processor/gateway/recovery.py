@@ -21,14 +21,11 @@ from goldspan.collector_processor.gateway.kept_texts import is_piece
 from goldspan.collector_processor.gateway.tenant import TenantState
 from goldspan.collector_processor.gateway.worker import Worker, session_hash
 
-_SESSIONS_AT_ONCE = 1000
-"""Sessions that are restored before the caller may work on what is due."""
-
 
 def restore_state(worker: Worker, journal: Journal, found: RecoveredState, now: float) -> Iterator[None]:
     """Restore everything but the bodies.
 
-    Yields between parts, so that the caller can work on what is due and large states are compressed in between.
+    Yields after each session, so that the caller can note deliveries, work on what is due and compress large states.
     """
     worker.outbox.resend(found.outgoing, journal.next_outgoing)
     for tenant, trace_id, at, known in found.tombstones:
@@ -41,7 +38,7 @@ def restore_state(worker: Worker, journal: Journal, found: RecoveredState, now: 
         else:
             records.setdefault((tenant, trace_id), []).append((at, record))
     found.records.clear()
-    for count, (tenant, session_id, encoded) in enumerate(found.sessions):
+    for tenant, session_id, encoded in found.sessions:
         state = worker.tenants.restored(tenant, now)
         with _unreadable_counted(worker):
             session = decode_session(session_id, encoded, now)
@@ -50,10 +47,10 @@ def restore_state(worker: Worker, journal: Journal, found: RecoveredState, now: 
             # With all its traces at once a session is judged as before, so that no result is given again.
             for trace_id in {one.target.trace_id for one in session.results.values() if one.target is not None}:
                 _restore_records(worker, state, records.pop((tenant, trace_id), ()), now)
-        if count % _SESSIONS_AT_ONCE == _SESSIONS_AT_ONCE - 1:
-            yield
+        yield
     for (tenant, _), some in records.items():
         _restore_records(worker, worker.tenants.restored(tenant, now), some, now)
+        yield
     for state in worker.tenants:
         state.tenant.texts.drop_unused()
 
@@ -68,16 +65,18 @@ def receive_bodies(
 ) -> bool:
     """Let the worker receive the bodies in `found`; `on_failure` gets what cannot be read or scored.
 
-    `after_each` is called after each body that was not delivered, of which there may be many. Those that cannot be read
-    now stay in `found`, for another call. Return whether there are none.
+    `after_each` is called after each body, of which there may be many. Those that cannot be read now stay in `found`,
+    for another call. Return whether there are none.
     """
-    found.retained = [one for one in found.retained if not _receive_retained(worker, journal, one, now, on_failure)]
-    left: list[LogEntry] = []
-    for entry in found.bodies:
-        if not _receive(worker, journal, found, entry, now, on_failure):
-            left.append(entry)
-        after_each()
-    found.bodies = left
+
+    def left(entries: Iterable[LogEntry], receive: Callable[[LogEntry], bool]) -> Iterator[LogEntry]:
+        for entry in entries:
+            if not receive(entry):
+                yield entry
+            after_each()
+
+    found.retained = list(left(found.retained, lambda one: _receive_retained(worker, journal, one, now, on_failure)))
+    found.bodies = list(left(found.bodies, lambda one: _receive(worker, journal, found, one, now, on_failure)))
     return not (found.retained or found.bodies)
 
 
