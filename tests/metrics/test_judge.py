@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import re
 import sqlite3
 import stat
 import threading
@@ -132,7 +133,7 @@ def test_goldspan_shows_what_was_before_the_call(server: ModelServer) -> None:
     before, after = server.prompts()
     assert "Paris" not in before
     assert 'get_weather({"city": "Paris"})' in after
-    assert "[result of find_city]\nParis" in after
+    assert re.search(r"result of find_city.*\nParis\n", after)
     assert "Weather in the capital?" in after
     assert '"properties"' in after
     assert "2025-10-09" in after
@@ -366,6 +367,18 @@ def test_a_budget_of_seconds(server: ModelServer) -> None:
     assert len(server.requests) == 3
     now[0] += 1_000
     assert asked.usage.seconds == 12
+
+
+def test_a_budget_is_there_again(server: ModelServer) -> None:
+    now = [0.0]
+    options = {"budget": {"calls": 2, "tokens": 10_000, "every": 60}, "concurrency": 1}
+    asked = Judge("scripted", base_url=server.url, clock=lambda: now[0], **options)
+    assert failed(accuracy(asked, session(*calls(3))))
+    now[0] += 59
+    assert failed(accuracy(asked, session(*calls(3))))
+    now[0] += 1
+    assert accuracy(asked, session(*calls(3))).passed
+    assert len(server.requests) == 3
 
 
 def test_several_questions_are_asked_at_once(server: ModelServer) -> None:

@@ -457,6 +457,8 @@ class Scorer:
     """Additional metrics."""
     run: MetricRunner = run_in_this_thread
     """Runs metrics that are not built in."""
+    later: tuple[ChosenMetric, ...] = ()
+    """Metrics that a door scores when a session is over, apart from the others: here they only say what is read."""
 
     def score(self, golden: Golden | Ambiguous | None, session: Session, *, final: bool = True) -> SessionResult:
         """Score one run of a session, as `score_run` does."""
@@ -484,7 +486,8 @@ class Scorer:
             with_tools = getattr(metric, "with_tools", None)
             return one if with_tools is None else ChosenMetric(with_tools(tools), one.threshold)
 
-        return dataclasses.replace(self, metrics=tuple(map(told, self.metrics)))
+        metrics, later = tuple(map(told, self.metrics)), tuple(map(told, self.later))
+        return dataclasses.replace(self, metrics=metrics, later=later)
 
     @property
     def without_metrics(self) -> Scorer:
@@ -494,12 +497,12 @@ class Scorer:
     @property
     def scores_every_session(self) -> bool:
         """Whether a metric is chosen that needs no golden."""
-        return any(GOLDEN not in needs_of(one.metric) for one in self.metrics)
+        return any(GOLDEN not in needs_of(one.metric) for one in (*self.metrics, *self.later))
 
     def reads_definitions(self, goldens: Sequence[Golden]) -> bool:
         """Whether scoring may read the definitions of tools, whatever else it reads."""
         names = {choice.name for golden in goldens for choice in golden.metrics}
-        chosen = [one.metric for one in self.metrics]
+        chosen = [one.metric for one in (*self.metrics, *self.later)]
         chosen += [BUILT_IN_METRICS[name] for name in names & BUILT_IN_METRICS.keys()]
         return any(TOOL_DEFINITIONS in needs_of(metric) for metric in chosen)
 
@@ -511,7 +514,7 @@ class Scorer:
         if any(PRESETS[name].needs for name in presets & PRESETS.keys()):
             return True
         names = {choice.name for golden in goldens for choice in golden.metrics}
-        names.update(choice.metric.name for choice in self.metrics)
+        names.update(choice.metric.name for choice in (*self.metrics, *self.later))
         if any(name not in BUILT_IN_METRICS or CONTEXT in needs_of(BUILT_IN_METRICS[name]) for name in names):
             return True
         return any(_asks_results(call) for golden in goldens for call in golden.all_calls())

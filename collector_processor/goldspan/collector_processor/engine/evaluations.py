@@ -34,7 +34,7 @@ from goldspan.scoring.errors import Problem
 from goldspan.scoring.goldens.golden import Golden
 from goldspan.scoring.goldens.golden_index import GoldenIndex
 from goldspan.scoring.metric_results import MetricCall, MetricResult, MetricTurn
-from goldspan.scoring.metrics.registry import BUILT_IN_METRICS
+from goldspan.scoring.metrics.registry import OWN_NAMES
 from goldspan.scoring.results import CallResult, SessionResult, TurnResult, explain
 from goldspan.scoring.sessions import Session, SpanRef, ToolCall, Turn
 from goldspan.scoring.turn_join import split_runs
@@ -252,7 +252,7 @@ class _RunEvaluations:
     def _explanation(self, detail: Detail, metric: MetricResult | None) -> str:
         """Explain without values unless they are wanted; the texts of presets and users' metrics may contain any."""
         if isinstance(detail, MetricCall | MetricTurn | MetricResult):
-            own = metric is not None and metric.name in BUILT_IN_METRICS
+            own = metric is not None and metric.name in OWN_NAMES
             if self.include_values:
                 return detail.verdict.detailed or detail.verdict.explanation
             return detail.verdict.explanation if own else ""

@@ -39,6 +39,7 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
+from goldspan.collector_processor.gateway.background_judge import BackgroundJudge
 from goldspan.collector_processor.gateway.deliver.dispatcher import Dispatcher, PendingRequest
 from goldspan.collector_processor.gateway.deliver.outages import OutageLog
 from goldspan.collector_processor.gateway.encoded_spans import SpanGroup, split_request
@@ -65,6 +66,8 @@ from goldspan.scoring.goldens import GoldenIndex
 from goldspan.scoring.metrics.registry import BUILT_IN_METRICS
 
 _logger = logging.getLogger("goldspan.gateway")
+_JUDGE_CLOSE_TIMEOUT = 10.0
+"""Seconds that questions to a model may delay a shutdown."""
 _SINKS_CLOSE_TIMEOUT = 5.0
 """Seconds that scores for other back-ends may delay a shutdown."""
 _TICK = 0.25
@@ -150,6 +153,10 @@ class GatewayPipeline:
         if (folder := self.settings.journal) is not None:
             full_sync = self.settings.journal_sync == "full"
             self._journal = Journal(folder, max_bytes=self.settings.journal_max_bytes, full_sync=full_sync)
+        self.judge: BackgroundJudge | None = None
+        if later := self.settings.engine.scorer.later:
+            values = self.settings.engine.include_values
+            self.judge = BackgroundJudge(later[0], include_values=values, on_failure=self._failed)
         self.worker = Worker(
             goldens,
             self.settings,
@@ -159,12 +166,15 @@ class GatewayPipeline:
             instance=f"{random.getrandbits(128):032x}",
             on_failure=self._failed,
             on_results=self.feed.put,
+            judge=self.judge,
         )
         if self._journal is not None:
             self._recover(self._journal)
         self._thread = GuardedThread("engine", self._run, self._failed)
         self.dispatcher.start()
         self._thread.start()
+        if self.judge is not None:
+            self.judge.thread.start()
 
     # The threads of receivers.
 
@@ -340,6 +350,8 @@ class GatewayPipeline:
 
         self._queue.put(flush)
         flushed.wait(max(0.0, end - time.monotonic()))
+        if self.judge is not None:
+            self._end_judge(self.judge, end)
         while self.dispatcher.waiting and time.monotonic() < end:
             time.sleep(0.02)
         noted_by = min(end, time.monotonic() + _LAST_COMMITS)
@@ -353,6 +365,21 @@ class GatewayPipeline:
         if self._journal is not None and self._thread.has_ended:
             self._journal.close()
         return everything
+
+    def _end_judge(self, judge: BackgroundJudge, end: float) -> None:
+        """Let the judge ask about what waits, for a while, and send its results."""
+        before, sent = judge.dropped, threading.Event()
+        judge.close(min(_JUDGE_CLOSE_TIMEOUT, max(0.0, end - time.monotonic())))
+        if dropped := judge.dropped - before:
+            _logger.warning("the judge did not get to %d sessions before the shutdown", dropped)
+
+        def send(now: float) -> None:
+            self.worker.emit_judged(now)
+            self.worker.commit(now)
+            sent.set()
+
+        self._queue.put(send)
+        sent.wait(max(0.0, end - time.monotonic()))
 
     @property
     def _undelivered(self) -> int:
@@ -425,7 +452,10 @@ class GatewayPipeline:
             yield "goldspan_sink_scores_total", {"sink": sink, "outcome": "dropped"}, exporter.dropped
         for signal, seconds in dispatcher.stalled_seconds():
             yield "goldspan_delivery_stalled_seconds", {"signal": signal.value}, seconds
-        yield from thread_metrics([self._thread, *dispatcher.threads])
+        judge = self.judge
+        yield from thread_metrics([self._thread, *dispatcher.threads, *([] if judge is None else [judge.thread])])
+        if judge is not None:
+            yield from judge.samples()
         yield from dispatcher.delays.samples("goldspan_delivery_delay_seconds")
 
     def _totals(self) -> Iterator[tuple[str, float]]:
@@ -462,7 +492,8 @@ def _foreign_scores(goldens: GoldenIndex, settings: PipelineSettings) -> Foreign
     """Return what removes the scores of clients; None if they are trusted."""
     if settings.trust_scores:
         return None
-    chosen = {choice.metric.name for choice in settings.engine.scorer.metrics}
+    scorer = settings.engine.scorer
+    chosen = {choice.metric.name for choice in (*scorer.metrics, *scorer.later)}
     of_goldens = {choice.name for golden in goldens.goldens for choice in golden.metrics}
     return ForeignScores({*BUILT_IN_METRICS, *chosen, *of_goldens})
 

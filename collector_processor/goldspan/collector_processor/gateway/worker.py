@@ -17,6 +17,7 @@ from goldspan.collector_processor.emit.evaluation import Evaluation, Level
 from goldspan.collector_processor.engine.sessions_without_golden import JoinReport, SeenSession, SessionsWithoutGolden
 from goldspan.collector_processor.engine.store import SessionState
 from goldspan.collector_processor.gateway.attribute_key_scanner import KeyScanner
+from goldspan.collector_processor.gateway.background_judge import BackgroundJudge
 from goldspan.collector_processor.gateway.deliver.evaluation_requests import TenantMetrics, encoded_events
 from goldspan.collector_processor.gateway.deliver.outbox import (
     AcceptedBody,
@@ -128,10 +129,11 @@ class Worker:
         instance: str,
         on_failure: Callable[[str, Exception], object],
         on_results: Callable[[Sequence[Evaluation]], object] | None = None,
+        judge: BackgroundJudge | None = None,
     ) -> None:
         """Judge by `goldens` and send through `queue`; `instance` names this gateway in its metrics.
 
-        `on_results` is called with all results too; it must not raise.
+        `on_results` is called with all results too; it must not raise. `judge` is given the sessions that are over.
         """
         self.settings = settings
         self.journal = journal
@@ -152,6 +154,7 @@ class Worker:
         self._instance = instance
         self._on_failure = on_failure
         self._on_results = on_results
+        self._judge = judge
         letters = None
         if settings.dead_letters is not None:
             letters = DeadLetters(
@@ -243,7 +246,14 @@ class Worker:
         """Judge a part of what is due, so that a backlog delays nothing else; `is_busy` tells whether more is due."""
         for state in self.tenants:
             self._step(state, state.tenant.poll, now)
+        self.emit_judged(now)
         self.is_busy = any(state.tenant.is_due(now) for state in self.tenants)
+
+    def emit_judged(self, now: float) -> None:
+        """Send the results that the background judge has by now."""
+        if self._judge is not None:
+            for name, evaluations in self._judge.results():
+                self._emit_results(self.tenants.restored(name, now), evaluations, now)
 
     def flush(self, now: float, *, end_of_input: bool) -> None:
         """Judge every turn that is ready and release every span; with `end_of_input` judge every run."""
@@ -381,14 +391,22 @@ class Worker:
             self._emit(state, output, now)
 
     def _emit(self, state: TenantState, step: TenantOutput, now: float) -> None:
-        evaluations = step.output.evaluations
-        for evaluation in evaluations:
-            self.coverage.count(evaluation)
-            self._joins.golden_seen(evaluation.golden_set, evaluation.golden)
         for problem in step.output.problems:
             self._on_problem(problem)
         self.released_early["hold_timeout"] += step.past_timeout
         self._send_released(state, step.released)
+        self._emit_results(state, step.output.evaluations, now)
+        self._journal_sessions(state)
+        if self._judge is not None:
+            for result in step.output.sessions:
+                run = result.session
+                if result.golden is not None or (run is not None and self._goldens.samples_run(run)):
+                    self._judge.put(state.name, result)
+
+    def _emit_results(self, state: TenantState, evaluations: Sequence[Evaluation], now: float) -> None:
+        for evaluation in evaluations:
+            self.coverage.count(evaluation)
+            self._joins.golden_seen(evaluation.golden_set, evaluation.golden)
         if evaluations:
             if self._on_results is not None:
                 self._on_results(evaluations)
@@ -396,7 +414,6 @@ class Worker:
             self.outbox.send_after_commit(Request(Signal.LOGS, events, state.headers))
             state.metrics.record(evaluations)
             self._send_metrics(state, now)
-        self._journal_sessions(state)
 
     def _count_without_golden(self, state: TenantState, now: float) -> None:
         """Count sessions that no golden wants; a metric point is sent now and then, or with the next results."""

@@ -21,7 +21,7 @@ from goldspan.collector_processor.judge.answer_cache import AnswerCache, key_of
 from goldspan.collector_processor.judge.model_clients import ModelClient, ModelError, ModelFunction, model_client
 from goldspan.collector_processor.judge.options import JudgeBudget, JudgeOptions, judge_options, load_judge_options
 from goldspan.scoring.metric_results import MetricScore, Range
-from goldspan.scoring.metrics.judge import Answer, NoAnswer, Question, ToolParameterAccuracy, parse_answer
+from goldspan.scoring.metrics.judge import ACCURACY, Answer, NoAnswer, Question, ToolParameterAccuracy, parse_answer
 from goldspan.scoring.sessions import Session
 
 _FIRST_PAUSE = 0.5
@@ -42,6 +42,9 @@ class JudgeUsage:
         self._lock = threading.Lock()
         self._waiting, self._since = 0, 0.0
         self._seconds = 0.0
+        self._renewed: float | None = None
+        self._before = (0, 0, 0.0)
+        """Calls, tokens and seconds when the budget was last there again."""
         self.questions = 0
         """Questions, whoever answered."""
         self.from_cache = 0
@@ -62,7 +65,8 @@ class JudgeUsage:
     @property
     def seconds_left(self) -> float:
         """Seconds that the budget leaves."""
-        return float("inf") if self._budget.seconds is None else max(0.0, self._budget.seconds - self.seconds)
+        budget = self._budget.seconds
+        return float("inf") if budget is None else max(0.0, budget - (self.seconds - self._before[2]))
 
     @contextmanager
     def waiting(self) -> Generator[None]:
@@ -82,16 +86,27 @@ class JudgeUsage:
     def take(self, tokens: int) -> str:
         """Count a request of so many tokens; or say what is used up, and count nothing."""
         budget = self._budget
+        self._renew()
         if self.seconds_left <= 0:
             return f"the budget of {budget.seconds:g} seconds is used up"
         with self._lock:
-            if budget.calls is not None and self.calls >= budget.calls:
+            calls, used, _ = self._before
+            if budget.calls is not None and self.calls - calls >= budget.calls:
                 return f"the budget of {budget.calls} calls is used up"
-            if budget.tokens is not None and self.tokens + tokens > budget.tokens:
+            if budget.tokens is not None and self.tokens - used + tokens > budget.tokens:
                 return f"the budget of {budget.tokens} tokens is used up"
             self.calls += 1
             self.tokens += tokens
             return ""
+
+    def _renew(self) -> None:
+        """Give the whole budget again after `every` seconds."""
+        now, seconds = self._clock(), self.seconds
+        with self._lock:
+            if self._renewed is None:
+                self._renewed = now
+            elif self._budget.every is not None and now - self._renewed >= self._budget.every:
+                self._renewed, self._before = now, (self.calls, self.tokens, seconds)
 
     def add(self, **counts: int) -> None:
         """Add to counts."""
@@ -112,7 +127,7 @@ class Judge:
     A metric that blocks while the model is asked. In an event loop use `await judge.score(session)`.
     """
 
-    name = "tool_parameter_accuracy"
+    name = ACCURACY
     description = "The share of calls whose arguments a model finds faithful to the conversation."
     range = Range(0.0, 1.0)
     needs = frozenset(("context", "tool_definitions"))

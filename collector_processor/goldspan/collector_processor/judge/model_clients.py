@@ -65,7 +65,7 @@ class ModelClient(Protocol):
         ...
 
 
-def model_client(model: ModelFunction | object, options: JudgeOptions) -> ModelClient:
+def model_client(model: Any, options: JudgeOptions) -> ModelClient:
     """Return the client for a function, a model of pydantic-ai, or what the options name.
 
     Raises SettingsError: an option, an API key or a library is missing.

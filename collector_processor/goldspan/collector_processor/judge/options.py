@@ -44,7 +44,7 @@ class _Options(BaseModel):
 
 
 class JudgeBudget(_Options):
-    """What a judge may use in its life. Answers from the cache cost nothing. What is used up leaves no answers."""
+    """What a judge may use. Answers from the cache cost nothing. What is used up leaves no answers."""
 
     calls: _Count | None = None
     """Requests to the model, repeated ones included."""
@@ -52,6 +52,8 @@ class JudgeBudget(_Options):
     """Tokens of prompts and answers: as the server counts them, else a quarter of the characters."""
     seconds: _Positive | None = None
     """Seconds in which the judge waits for the model."""
+    every: _Positive | None = None
+    """Seconds after which the budget is there again, such as 86400; null: never."""
 
 
 class JudgeOptions(_Options):
@@ -142,7 +144,8 @@ def load_judge_options(path: Path) -> JudgeOptions:
 
 def _described(detail: Any) -> tuple[ValuePath, str]:
     """Return the path and the message of one of pydantic's errors."""
-    where, kind, found = tuple(detail["loc"]), detail["type"], shown(detail["input"])
+    where: ValuePath = tuple(detail["loc"])
+    kind, found = detail["type"], shown(detail["input"])
     if kind == "extra_forbidden":
         known = list((JudgeBudget if len(where) > 1 and where[0] == "budget" else JudgeOptions).model_fields)
         near = nearest(str(where[-1]), known)

@@ -24,6 +24,8 @@ from goldspan.scoring.sessions import Session, ToolCall, Turn
 from goldspan.scoring.tool_definitions import ToolDefinition, schema_of
 from goldspan.scoring.verdict import REASON_TEXT, Reason, arguments_of, why_not_known
 
+ACCURACY = "tool_parameter_accuracy"
+"""The metric's name."""
 JudgePreset = Literal["goldspan", "strands"]
 """How a question is put: goldspan's own prompt, or that of Strands Evals 1.7 word for word."""
 When = Literal["always", "ungrounded"]
@@ -116,7 +118,7 @@ class ToolParameterAccuracy(Struct, frozen=True):
     """In place of the preset's."""
     tools: Mapping[str, Mapping[str, Any]] | None = None
     """The schemas of all tools by name, as in `--tools`; None: those that telemetry declares."""
-    name: str = "tool_parameter_accuracy"
+    name: str = ACCURACY
     description: str = "The share of calls whose arguments a model finds faithful to the conversation."
     range: Range = Range(0.0, 1.0)
     needs: frozenset[str] = frozenset(("context", "tool_definitions"))

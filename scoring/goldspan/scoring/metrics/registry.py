@@ -18,6 +18,7 @@ from goldspan.scoring.errors import MetricError
 from goldspan.scoring.goldens.golden import Golden
 from goldspan.scoring.metric_results import MetricScore, Range
 from goldspan.scoring.metrics.grounding import ToolParameterGrounding
+from goldspan.scoring.metrics.judge import ACCURACY
 from goldspan.scoring.metrics.repetition import ToolCallRepetition
 from goldspan.scoring.metrics.schema import ToolParameterSchema
 from goldspan.scoring.metrics.trajectory import TRAJECTORY_METRICS
@@ -222,7 +223,9 @@ WITHOUT_GOLDEN: tuple[Metric, ...] = (ToolParameterSchema(), ToolParameterGround
 
 _BUILT_IN: tuple[Metric, ...] = (ToolParameterMatch(), *TRAJECTORY_METRICS, *WITHOUT_GOLDEN)
 BUILT_IN_METRICS: dict[str, Metric] = {one.name: one for one in _BUILT_IN}
-"""goldspan's own metrics by name."""
+"""goldspan's own metrics by name, except for the judge, which needs a model."""
+OWN_NAMES = frozenset((*BUILT_IN_METRICS, ACCURACY))
+"""The names of goldspan's own metrics, whose explanations hold no values of arguments."""
 
 _METRICS: dict[str, Metric] = dict(BUILT_IN_METRICS)
 

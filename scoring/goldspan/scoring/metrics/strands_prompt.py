@@ -167,6 +167,6 @@ def _tool_lines(tool: ToolDefinition) -> Iterator[str]:
     required = (tool.schema or {}).get("required")
     yield "  Parameters:"
     for name, schema in properties.items():
-        about = schema if is_mapping(schema) else {}
+        about: Mapping[str, Any] = schema if is_mapping(schema) else {}
         mark = " (required)" if is_sequence(required) and name in required else ""
         yield f"    - {name} ({about.get('type', 'any')}{mark}): {about.get('description', '')}"

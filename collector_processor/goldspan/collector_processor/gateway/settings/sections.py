@@ -7,7 +7,7 @@ sections in `tls`. `loading` reads a file and environment variables into `Gatewa
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -252,6 +252,8 @@ class Scoring(Section):
     """Share of the sessions without golden that is scored by metrics that need none: the same ones on every machine."""
     tools: Path | None = None
     """A JSON file with the definitions of the agents' tools, in place of those in telemetry; read at the start."""
+    judge: Path | None = None
+    """A file of options for a model that is asked about each call when its session is over, as for `goldspan score`."""
     metric_timeout: Seconds = 10.0
     """Longest time that a metric of your own may take for one session."""
 
@@ -408,7 +410,11 @@ class GatewaySettings(Section):
     """Longest time that a shutdown scores and delivers what is left. The rest stays in the journal."""
 
     def scorer(self) -> Scorer:
-        """Return what sessions are scored by. Raises FileError if the definitions of tools cannot be read."""
+        """Return what sessions are scored by.
+
+        Raises FileError if the definitions of tools or the options of the judge cannot be read, SettingsError if the
+        judge cannot be used.
+        """
         scoring = self.scoring
         metrics = scoring.metrics
         if metrics is None:
@@ -418,10 +424,15 @@ class GatewaySettings(Section):
             metrics=metrics if scoring.tier == "single" else (),
             run=MetricWorkers(scoring.metric_timeout),
         )
+        if scoring.judge is not None and scoring.tier == "single":
+            # Imported when asked for: most gateways ask no model.
+            from goldspan.collector_processor.judge.judging import Judge  # noqa: PLC0415
+
+            scorer = replace(scorer, later=choose_metrics([Judge.from_file(scoring.judge)]))
         return scorer if scoring.tools is None else scorer.with_tools(load_tools(scoring.tools))
 
     def pipeline(self, environ: Mapping[str, str]) -> PipelineSettings:
-        """Return the settings of the pipeline. Raises FileError as `scorer` does."""
+        """Return the settings of the pipeline. Raises FileError and SettingsError as `scorer` does."""
         state = state_folder(environ)
         scoring, journal, dead_letters = self.scoring, self.journal, self.dead_letters
         return PipelineSettings(
