@@ -25,16 +25,19 @@ from benchmarks.harness import THREAD_CPU, Comparison, Subject, compare, pin, pr
 from benchmarks.traffic import SessionPlan, golden_set, otlp_json_lines, plan_sessions
 from goldspan.collector_processor.emit.attributes import span_attributes
 from goldspan.collector_processor.engine.engine import Engine
+from goldspan.collector_processor.engine.settings import EngineSettings
 from goldspan.collector_processor.gateway.deliver.dispatcher import PendingRequest
 from goldspan.collector_processor.gateway.encoded_spans import split_request
 from goldspan.collector_processor.gateway.interfaces import Delivered, Request, Signal
 from goldspan.collector_processor.gateway.journal.journal import Journal
 from goldspan.collector_processor.gateway.settings.sections import PipelineSettings
-from goldspan.collector_processor.gateway.worker import Worker
+from goldspan.collector_processor.gateway.worker import Worker, registry_for
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.readers.otlp_messages import message_views
 from goldspan.mappers.spans import LogView
 from goldspan.scoring.goldens import GoldenIndex, load_goldens
+from goldspan.scoring.metrics.registry import WITHOUT_GOLDEN, Metric
+from goldspan.scoring.run import scorer_of
 from goldspan.scoring.sessions import SpanRef
 
 SPANS = 512
@@ -63,7 +66,16 @@ class Sent:
 class Gateway:
     """A worker, called as by the pipeline's one thread."""
 
-    def __init__(self, bodies: Sequence[bytes], goldens: GoldenIndex, *, journal: bool, hold: bool) -> None:
+    def __init__(
+        self,
+        bodies: Sequence[bytes],
+        goldens: GoldenIndex,
+        *,
+        journal: bool,
+        hold: bool,
+        metrics: Sequence[Metric] = (),
+    ) -> None:
+        self._engine = EngineSettings(scorer=scorer_of(metrics=metrics))
         self._requests = [Request(Signal.TRACES, body) for body in bodies]
         self._goldens = goldens
         self._journaled = journal
@@ -72,7 +84,7 @@ class Gateway:
         self._root = Path(tempfile.mkdtemp(prefix="goldspan-bench-"))
 
     def before(self) -> None:
-        settings = PipelineSettings(hold="turn" if self._hold else "off")
+        settings = PipelineSettings(hold="turn" if self._hold else "off", engine=self._engine)
         self._journal = None
         if self._journaled:
             self._journal = Journal(self._root / str(next(self._folders)), max_bytes=1 << 30)
@@ -81,7 +93,7 @@ class Gateway:
         self.worker = Worker(
             self._goldens,
             settings,
-            REGISTRY,
+            registry_for(self._goldens, settings),
             journal=self._journal,
             queue=self.sent,
             instance="bench",
@@ -209,6 +221,15 @@ def run() -> Iterator[Comparison]:
             "  without holding": Gateway(bodies, goldens, journal=True, hold=False),
             "  without journal": Gateway(bodies, goldens, journal=False, hold=True),
             "  without goldens": Gateway(bodies, load_goldens(golden_set([])), journal=True, hold=True),
+            "  by metrics without golden": Gateway(
+                bodies, GoldenIndex(sample=1.0), journal=True, hold=True, metrics=WITHOUT_GOLDEN
+            ),
+            "  by these, a tenth of the sessions": Gateway(
+                bodies, GoldenIndex(sample=0.1), journal=True, hold=True, metrics=WITHOUT_GOLDEN
+            ),
+            "  by a golden for every session": Gateway(
+                bodies, load_goldens(golden_set(plan_sessions(names))), journal=True, hold=True
+            ),
             "  without any of these": Gateway(bodies, load_goldens(golden_set([])), journal=False, hold=False),
         }
         reference = Subject("plain reference, decoded", lambda bodies=bodies: plain_reference(bodies))

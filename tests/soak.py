@@ -16,6 +16,7 @@ import threading
 import time
 from collections import Counter
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -25,10 +26,12 @@ from downstream import Downstream, grpc_downstream, http_downstream
 from gateway_process import command
 from goldspan.collector_processor.gateway.interfaces import Request, Signal
 from goldspan.collector_processor.gateway.otlp_responses import GRPC_METHODS
-from goldspan.scoring.goldens import load_goldens
+from goldspan.scoring.goldens import GoldenIndex, load_goldens
+from goldspan.scoring.metrics.registry import WITHOUT_GOLDEN
+from goldspan.scoring.run import Scorer, scorer_of
 from otlp_containers import as_message
 from pipeline_rig import Said, cut_up, events_in, newest, said_by_replay, spans_in, until
-from trace_requests import plain_request, turn_request
+from trace_requests import attribute, plain_request, turn_request
 
 GOLDENS = {
     "format": 1,
@@ -45,11 +48,18 @@ GOLDENS = {
 }
 
 
+SAMPLE = 0.7
+DEFINITIONS = json.dumps([{"name": "look", "parameters": {"type": "object", "description": "where to look " * 20}}])
+JUDGED: dict[str, tuple[str, GoldenIndex, Scorer]] = {
+    "by goldens": ("goldens: {folder}/goldens.json", load_goldens(GOLDENS), Scorer()),
+    "without goldens": ("goldens: []", GoldenIndex(sample=SAMPLE), scorer_of(metrics=WITHOUT_GOLDEN)),
+}
+"""By what sessions are judged: a line of the settings, and what a replay takes."""
 SETTINGS = """
-goldens: {folder}/goldens.json
+{goldens}
 receivers: {{grpc: "127.0.0.1:0", http: "127.0.0.1:0"}}
 admin: {{listen: null}}
-scoring: {{settle: 200ms, hold_timeout: 2s, run_idle: 2s}}
+scoring: {{settle: 200ms, hold_timeout: 2s, run_idle: 2s, sample: {sample}}}
 journal: {{folder: {folder}/journal}}
 dead_letters: {{folder: {folder}/dead-letters}}
 export: {{endpoint: "{endpoint}", protocol: {protocol}, retry: {{initial: 100ms}}}}
@@ -83,7 +93,12 @@ def session_of(number: int, rng: random.Random) -> list[list[Request]]:
     turns: list[list[Request]] = []
     for turn in range(3):
         calls: list[tuple[str, Any]] = [("look", {"at": rng.choice([turn, 7])}), ("say", {"what": "so"})]
-        documents = [turn_request(name, *calls, turn=turn), plain_request(f"{name}/{turn}")]
+        spoken = turn_request(name, *calls, turn=turn, user=f"look at {rng.randrange(9)}")
+        root, *tools = spoken["resourceSpans"][0]["scopeSpans"][0]["spans"]
+        root["attributes"].append(attribute("gen_ai.tool.definitions", DEFINITIONS))
+        for tool in tools:
+            tool["attributes"].append(attribute("gen_ai.tool.call.result", "a ship at the pier; " * rng.randrange(20)))
+        documents = [spoken, plain_request(f"{name}/{turn}")]
         whole = [Request(Signal.TRACES, as_message(one).SerializeToString()) for one in documents]
         turns.append(cut_up(whole, rng.randrange(1000), 3))
     return turns
@@ -92,9 +107,11 @@ def session_of(number: int, rng: random.Random) -> list[list[Request]]:
 class Gateway:
     """`goldspan serve`, and the addresses it listens on now."""
 
-    def __init__(self, folder: Path, endpoint: str, protocol: str) -> None:
+    def __init__(self, folder: Path, endpoint: str, protocol: str, judged: str) -> None:
         self._settings = folder / "goldspan.yaml"
-        self._settings.write_text(SETTINGS.format(folder=folder, endpoint=endpoint, protocol=protocol))
+        goldens = JUDGED[judged][0].format(folder=folder)
+        text = SETTINGS.format(goldens=goldens, sample=SAMPLE, folder=folder, endpoint=endpoint, protocol=protocol)
+        self._settings.write_text(text)
         self.said: list[dict[str, Any]] = []
         self.addresses: dict[str, str] = {}
         self.start()
@@ -181,13 +198,20 @@ class Client(threading.Thread):
 
 
 def soak(
-    folder: Path, kills: int, protocol: str = "http/protobuf", *, clients: int = 4, seed: int = 1, pause: float = 0.3
+    folder: Path,
+    kills: int,
+    protocol: str = "http/protobuf",
+    *,
+    judged: str = "by goldens",
+    clients: int = 4,
+    seed: int = 1,
+    pause: float = 0.3,
 ) -> Outcome:
     """Kill a gateway so many times while clients send, then let it come to rest; it exports by `protocol`."""
     rng = random.Random(seed)
     (folder / "goldens.json").write_text(json.dumps(GOLDENS))
     with DOWNSTREAMS[protocol]() as downstream:
-        gateway = Gateway(folder, downstream.endpoint, protocol)
+        gateway = Gateway(folder, downstream.endpoint, protocol, judged)
         senders = [Client(gateway, first, clients, seed + first, pause) for first in range(clients)]
         for sender in senders:
             sender.start()
@@ -203,7 +227,8 @@ def soak(
         requests = [request for sender in senders for request in sender.acknowledged]
         archive = folder / "acknowledged.pb"
         archive.write_bytes(b"".join(request.body for request in requests))
-        wanted = said_by_replay([archive], load_goldens(GOLDENS))
+        _, goldens, scorer = JUDGED[judged]
+        wanted = said_by_replay([archive], goldens, scorer)
         with contextlib.suppress(AssertionError):  # then the outcome tells what is missing
             until(lambda: said_in(downstream) == wanted, 20.0)
         gateway.stop()
@@ -230,11 +255,11 @@ def said_in(downstream: Downstream) -> Said:
 
 def main(kills: int) -> None:
     bad = False
-    for protocol in DOWNSTREAMS:
+    for protocol, judged in product(DOWNSTREAMS, JUDGED):
         with tempfile.TemporaryDirectory(prefix="goldspan-soak-") as folder:
             began = time.monotonic()
-            outcome = soak(Path(folder), kills, protocol)
-            bad |= told(outcome, protocol, time.monotonic() - began)
+            outcome = soak(Path(folder), kills, protocol, judged=judged)
+            bad |= told(outcome, f"{protocol}, {judged}", time.monotonic() - began)
     raise SystemExit(bad)
 
 

@@ -176,6 +176,18 @@ def test_pieces_leave_memory_and_journal_with_their_traces(tmp_path: Path) -> No
     assert journal_size(tmp_path) == 0
 
 
+def test_a_restored_piece_that_no_record_holds_is_dropped() -> None:
+    gone: list[str] = []
+    before, after = KeptTexts(gone.append), KeptTexts(gone.append)
+    kept = before.kept(facts("x" * 300))
+    for piece in pieces_of(kept):
+        after.restore(piece.key, piece.read())
+    after.restore("text " + "0" * 32, b"y" * 300)
+    after.hold(decode_record(encode_record(kept), after.find))
+    after.drop_unused()
+    assert (after.size, gone) == (300, ["text " + "0" * 32])
+
+
 def test_without_metrics_that_ask_records_have_no_text(tmp_path: Path) -> None:
     driver = Driver(SAMPLED, tmp_path)
     sent(driver, turn("s", 5))

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from soak import DOWNSTREAMS, soak
+from soak import DOWNSTREAMS, JUDGED, soak
 
 
-@pytest.mark.parametrize("protocol", DOWNSTREAMS)
-def test_what_was_acknowledged_arrives_and_is_scored_as_by_a_replay(tmp_path: Path, protocol: str) -> None:
-    outcome = soak(tmp_path, 3, protocol, clients=3)
+@pytest.mark.parametrize(("protocol", "judged"), list(zip(DOWNSTREAMS, JUDGED, strict=True)))
+def test_what_was_acknowledged_arrives_and_is_scored_as_by_a_replay(tmp_path: Path, protocol: str, judged: str) -> None:
+    outcome = soak(tmp_path, 3, protocol, judged=judged, clients=3)
     assert outcome.acknowledged > 20
     assert outcome.lost == 0
     assert outcome.said == outcome.wanted

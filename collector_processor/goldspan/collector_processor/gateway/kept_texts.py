@@ -152,8 +152,9 @@ class KeptTexts:
     def restore(self, key: str, content: bytes) -> None:
         """Restore a piece of the journal; `drop_unused` drops it again if no record holds it."""
         piece = Piece(bytes.fromhex(key.removeprefix(_ROW)), content, written=True)
-        self._pieces[piece.digest] = piece
-        self.size += piece.size
+        if piece.digest not in self._pieces:
+            self._pieces[piece.digest] = piece
+            self.size += piece.size
 
     def drop_unused(self) -> None:
         """Drop restored pieces that no trace holds."""
