@@ -14,6 +14,7 @@ from msgspec import Struct
 from msgspec.structs import force_setattr, replace
 
 from goldspan.mappers.spans import SpanOutline, UndecodedSpan
+from goldspan.scoring.json_values import is_mapping, is_sequence
 from goldspan.scoring.sessions import NO_CONTENT, Capture, Content, SpanRef, UserMessages
 
 _FIRST = itemgetter(0)
@@ -290,3 +291,33 @@ def first_captured(copies: Iterable[Content]) -> Content:
         if known.capture is Capture.NOT_CAPTURED:
             known = copy
     return known
+
+
+def content_size(record: Record) -> int:
+    """Return the characters of messages, definitions of tools, results and answers in a record, about."""
+    tools = record.tools if isinstance(record, LogFacts) else () if record.tool is None else (record.tool,)
+    context = record.context
+    contents = (context.user_text, context.answer, context.messages, context.tool_definitions)
+    return sum(_characters(one.raw) for one in (*contents, *(tool.result for tool in tools)) if one.raw is not None)
+
+
+def _characters(value: object) -> int:
+    if isinstance(value, str):
+        return len(value)
+    size = 0
+    waiting = [value]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, str):
+            size += len(one)
+        elif is_mapping(one):
+            size += sum(map(len, one))
+            waiting += one.values()
+        elif is_sequence(one):
+            waiting += one
+        size += _NODE
+    return size
+
+
+_NODE = 16
+"""Characters that a number, or an object around others, counts as."""

@@ -24,7 +24,7 @@ from goldspan.collector_processor.engine.settings import EngineSettings, EngineS
 from goldspan.collector_processor.engine.store import MemoryStore, SessionState, TraceState
 from goldspan.mappers.assembly import Fragment, read_trace
 from goldspan.mappers.assembly.duplicate_spans import newer_version, without_ids
-from goldspan.mappers.span_facts import LogFacts, PlainSpanFacts, Role, SpanFacts
+from goldspan.mappers.span_facts import LogFacts, PlainSpanFacts, Record, Role, SpanFacts, content_size
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.goldens.golden_index import GoldenIndex
 from goldspan.scoring.results import SessionResult
@@ -57,6 +57,7 @@ class Engine:
         self._judge = Judge(goldens, self.settings, self.stats, self._store)
         self._now = 0.0
         self._records = 0
+        self._content = 0
         self._due: list[tuple[float, int, str, str]] = []
         self._sequence = 0
         self._new_roots: dict[str, None] = {}
@@ -82,6 +83,7 @@ class Engine:
             trace.logs[fact.identity] = fact
             trace.session_ids.update((session_id, key) for key, session_id in fact.session_keys)
             self._records += 1
+            self._count_content(trace, fact, None)
             self._changed(trace, now)
         self._evict_excess(now)
 
@@ -108,6 +110,7 @@ class Engine:
             self._records += 1
             trace.recognised += fact.role is not None
         trace.spans[fact.span_id] = fact
+        self._count_content(trace, fact, old)
         for key, session_id in (*fact.session_keys, *fact.resource.session_keys):
             trace.session_ids.setdefault(session_id, key)
         trace.rooted = trace.rooted or not fact.parent_id or fact.entry
@@ -357,8 +360,8 @@ class Engine:
         if now < quiet_at:
             self._check_at(trace, quiet_at)
             return
+        self._forget_size(trace)
         if without_spans:
-            self._records -= trace.size
             self._store.drop_with_tombstones([trace.trace_id], now)
             return
         for session_id in {fragment.session.id for fragment in trace.ready}:
@@ -368,7 +371,6 @@ class Engine:
                 session.traces.pop(trace.trace_id, None)
                 if not session.traces:
                     self._store.drop_session(session_id)
-        self._records -= trace.size
         self._store.drop_trace(trace.trace_id)
 
     # Sessions.
@@ -424,7 +426,7 @@ class Engine:
             for trace_id in session.traces:
                 trace = self._store.trace(trace_id)
                 if trace is not None:
-                    self._records -= trace.size
+                    self._forget_size(trace)
                     self._pending.release_all(trace)
                 self._store.drop_with_tombstones([trace_id], now)
             session.traces.clear()
@@ -434,30 +436,47 @@ class Engine:
             self._check_at(session, now + self.settings.tombstone_ttl)
 
     def _evict_excess(self, now: float) -> None:
-        """Beyond the limit, judge the least recently active session as incomplete and drop it.
+        """Beyond the limits, drop the least recently active sessions, and those that share traces with them.
 
-        Sessions that share its traces go with it, and their held spans are released with the next output.
+        A session that was not judged as complete is judged as incomplete. Held spans are released with the next output.
         """
-        if self._records <= self.settings.max_spans:
-            return
-        self._records -= self._store.drop_plain(0, self._records - self.settings.max_spans)
-        if self._records <= self.settings.max_spans:
-            return
-        oldest = next(self._store.traces())
-        self._remove_from_sessions(oldest, set())
-        oldest.ready = self._fragments(oldest)
-        for fragment in oldest.ready:
-            self._add_to_session(fragment, oldest, now)
-        if not oldest.ready:
-            self._records -= oldest.size
-            self._pending.release_all(oldest)
-            self._store.drop_trace(oldest.trace_id)
-            return
+        if self._exceeds_limits():
+            self._records -= self._store.drop_plain(0, self._records - self.settings.max_spans)
+        while self._exceeds_limits() and (oldest := next(self._store.traces(), None)) is not None:
+            self._evict(oldest, now)
+
+    def _exceeds_limits(self) -> bool:
+        most = self.settings.max_content
+        return self._records > self.settings.max_spans or (most is not None and self._content > most)
+
+    def _evict(self, oldest: TraceState, now: float) -> None:
+        fragments = self._fragments(oldest)
+        if oldest.ready != fragments:
+            self._remove_from_sessions(oldest, set())
+            oldest.ready = fragments
+            for fragment in fragments:
+                self._add_to_session(fragment, oldest, now)
         group = self._sharing_traces([fragment.session.id for fragment in oldest.ready])
         for session in group:
-            self.stats.evicted_sessions += self.goldens.wants(session.id)
-            self._judge.judge(session.id, self._pending, complete=True, incomplete=True)
+            if not session.judged:
+                self.stats.evicted_sessions += self.goldens.wants(session.id)
+                self._judge.judge(session.id, self._pending, complete=True, incomplete=True)
         self._drop_sessions(group, now)
+        left = self._store.trace(oldest.trace_id)
+        if left is not None:  # it belongs to no session, or only to runs that were dropped
+            self._forget_size(left)
+            self._pending.release_all(left)
+            self._store.drop_trace(left.trace_id)
+
+    def _count_content(self, trace: TraceState, record: Record, replaced: SpanFacts | None) -> None:
+        if self.settings.max_content is not None:
+            change = content_size(record) - (0 if replaced is None else content_size(replaced))
+            trace.content += change
+            self._content += change
+
+    def _forget_size(self, trace: TraceState) -> None:
+        self._records -= trace.size
+        self._content -= trace.content
 
     def _sharing_traces(self, session_ids: list[str]) -> list[SessionState]:
         """Return these sessions and all that share a trace with them, since traces are dropped whole."""

@@ -29,6 +29,8 @@ class EngineSettings:
     """How long repeats of dropped spans are recognised."""
     max_spans: int = 1_000_000
     """Spans in memory; beyond it the least recently active session is judged as incomplete and dropped."""
+    max_content: int | None = None
+    """Characters of messages, definitions of tools, results and answers in memory; beyond it as beyond `max_spans`."""
     remote_callers: bool = True
     """The spans of calling processes may arrive here, too; in the agent's own process they never do."""
     holds: bool = True

@@ -55,6 +55,8 @@ class TraceState:
     """Recognised spans or log records were among them."""
     lost_text: bool = False
     """The door did not keep messages, results or definitions of it, since they were too large."""
+    content: int = 0
+    """Characters of messages, definitions of tools, results and answers in its records, where these are limited."""
 
     @property
     def size(self) -> int:

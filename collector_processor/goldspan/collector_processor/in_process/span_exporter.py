@@ -41,7 +41,8 @@ Goldens = Source | Iterable[Source] | GoldenIndex
 
 MAX_KNOWN_SPANS = 100_000
 """Spans whose facts are in memory at once, some tens of megabytes. Beyond it the oldest session is dropped."""
-
+MAX_KNOWN_CONTENT = 64 * 1024 * 1024
+"""Characters of messages, definitions of tools, results and answers, likewise."""
 
 SHUTDOWN_TIMEOUT = 30.0
 """Seconds that the end of a process waits for the inner exporter, as BatchSpanProcessor does."""
@@ -154,6 +155,7 @@ class ToolParameterMatchExporter(SpanExporter):
             hold_timeout=hold_timeout,
             run_idle=run_idle,
             max_spans=MAX_KNOWN_SPANS,
+            max_content=MAX_KNOWN_CONTENT,
             remote_callers=False,
             include_values=include_values,
             scorer=scorer,

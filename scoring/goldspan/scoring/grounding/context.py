@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from goldspan.scoring.grounding.conversation import Conversation, Passage
 from goldspan.scoring.messages import Message, as_text, read_messages
-from goldspan.scoring.sessions import Capture, Session, ToolCall, Turn
+from goldspan.scoring.sessions import Capture, Content, Session, ToolCall, Turn
 
 MAX_TEXT = 1 << 20
 """Characters of context that are read of one session; beyond it the context is not complete."""
@@ -40,6 +40,7 @@ class SessionContext:
         self._counts = {"user": 0, "assistant": 0, "system": 0}
         self._size = 0
         self._lacking = session.incomplete
+        self._read_before: tuple[str, tuple[Message, ...]] = ("", ())
         self._unanswered = ""
         self._spoken = 0
         self.calls: list[list[CallContext]] = []
@@ -49,7 +50,7 @@ class SessionContext:
             before += len(turn.calls)
 
     def _turn(self, turn: Turn, calls_before: int) -> list[CallContext]:
-        messages = read_messages(turn.messages)
+        messages = self._read(turn.messages)
         opening = _opening(messages, turn.calls)
         heard = turn.user_text.capture is Capture.CAPTURED
         spoken = sum(one.role == "user" for one in messages[:opening])
@@ -58,7 +59,7 @@ class SessionContext:
             self._unanswered, self._spoken = "", max(spoken, self._spoken)
         self._messages(messages[:opening])
         if heard:
-            self._add("user", as_text(turn.user_text.value))
+            self._add("user", _text(turn.user_text))
         hidden = turn.messages.capture in _HIDDEN or turn.user_text.capture in _HIDDEN
         unread = turn.messages.capture is Capture.CAPTURED and bool(turn.messages.raw) and not messages
         self._lacking = self._lacking or hidden or unread or not (heard or messages)
@@ -66,7 +67,7 @@ class SessionContext:
         contexts = self._calls(turn.calls, answers, calls_before)
         self._messages(messages[opening:])
         if turn.answer.capture is Capture.CAPTURED:
-            self._unanswered = as_text(turn.answer.value)
+            self._unanswered = _text(turn.answer)
         self._lacking = self._lacking or not turn.calls_visible
         return contexts
 
@@ -89,6 +90,21 @@ class SessionContext:
             self._result(calls[index], answers, calls_before + index + 1)
         return [contexts[index] for index in range(len(calls))]
 
+    def _read(self, content: Content) -> tuple[Message, ...]:
+        """Read the messages of a turn; of those that begin with the messages of the turn before, only the others."""
+        raw = content.raw
+        if not isinstance(raw, str) or content.capture is not Capture.CAPTURED:
+            return read_messages(content)
+        if len(raw) > MAX_TEXT:
+            return ()
+        before, messages = self._read_before
+        more: tuple[Message, ...] = ()
+        if before and raw.startswith(before[:-1]) and raw[len(before) - 1 : len(before)] == ",":
+            more = read_messages(Content(f"[{raw[len(before) :]}", Capture.CAPTURED))
+        messages = (*messages, *more) if more else read_messages(content)
+        self._read_before = (raw, messages) if messages and raw[0] == "[" and raw[-1] == "]" else ("", ())
+        return messages
+
     def _messages(self, messages: Sequence[Message]) -> None:
         last_of_user = max((at for at, one in enumerate(messages) if one.role == "user"), default=-1)
         for at, message in enumerate(messages):
@@ -101,7 +117,7 @@ class SessionContext:
         """Add the result of a call; whether it is known. One that was only requested may have no result."""
         where = f"result of {call.name} (call {number})"
         if call.result.capture is Capture.CAPTURED:
-            self._add("tool_result", as_text(call.result.value), where)
+            self._add("tool_result", _text(call.result), where)
         elif (answer := answers.get(call.call_id or "")) is not None:
             self._add("tool_result", answer, where)
         elif not call.rejected:
@@ -124,6 +140,11 @@ class SessionContext:
             where = where or f"{'message' if kind == 'system' else f'{kind} message'} {self._counts[kind]}"
         if text:
             self.conversation.add(Passage(kind, text, where))
+
+
+def _text(content: Content) -> str:
+    raw = content.raw
+    return raw if isinstance(raw, str) and len(raw) > MAX_TEXT else as_text(content.value)
 
 
 _HIDDEN = (Capture.REDACTED, Capture.TRUNCATED, Capture.UNPARSABLE)
