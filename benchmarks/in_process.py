@@ -42,6 +42,12 @@ SETTLE = 0.02
 RESOURCE = Resource({"service.name": "travel"})
 
 
+class DoorOptions(ExporterOptions, total=False):
+    """The options of a processor."""
+
+    goldens: GoldenIndex
+
+
 class NoExport(SpanExporter):
     """Takes spans and does nothing with them."""
 
@@ -80,19 +86,20 @@ def goldens_for_one_session_in(many: int) -> GoldenIndex:
 class Agent:
     """A tracer provider over one processor, through which the same traffic is played slice after slice."""
 
-    def __init__(self, processor: BatchSpanProcessor, *, agent: bool) -> None:
+    def __init__(self, processor: BatchSpanProcessor, *, agent: bool, content: bool = False) -> None:
         self.processor = processor
         self.provider = TracerProvider(resource=RESOURCE, shutdown_on_exit=False)
         self.provider.add_span_processor(processor)
         self._tracer = self.provider.get_tracer(SCOPE)
         self._numbers = itertools.count()
         self._agent = agent
+        self._content = content
         self._sessions: tuple[SessionPlan, ...] = ()
         self.plan()
 
     def plan(self) -> None:
         """Get the next slice's traffic ready: sessions never seen before, with the same calls."""
-        self._sessions = plan_sessions(session_ids(next(self._numbers)), agent=self._agent)
+        self._sessions = plan_sessions(session_ids(next(self._numbers)), agent=self._agent, content=self._content)
 
     @property
     def spans(self) -> int:
@@ -157,7 +164,9 @@ def telemetry(url: str) -> Iterator[tuple[LoggerProvider, MeterProvider]]:
         metrics.shutdown()
 
 
-def altogether(title: str, goldens: Mapping[str, GoldenIndex], url: str, *, agent: bool) -> Comparison:
+def altogether(
+    title: str, candidates: Mapping[str, DoorOptions], url: str, *, agent: bool, content: bool = False
+) -> Comparison:
     """Start, end, read, score and export spans over OTLP/HTTP, and results; every thread of the process is counted.
 
     Turns and sessions settle at once instead of after seconds, so that they are scored in the slice that made them.
@@ -168,7 +177,7 @@ def altogether(title: str, goldens: Mapping[str, GoldenIndex], url: str, *, agen
         return counters[-1]
 
     def subject(name: str, processor: BatchSpanProcessor, afterwards: Callable[[], object] = nothing) -> Subject:
-        made = Agent(processor, agent=agent)
+        made = Agent(processor, agent=agent, content=content)
         agents.append(made)
 
         def play_and_export() -> None:
@@ -191,11 +200,11 @@ def altogether(title: str, goldens: Mapping[str, GoldenIndex], url: str, *, agen
                 control=subject("BatchSpanProcessor", BatchSpanProcessor(exporter())),
                 candidates=[
                     subject(
-                        f"goldspan, {wanted}",
-                        ToolParameterMatchSpanProcessor(exporter(), goldens=index, **soon, **signals),
+                        f"goldspan, {name}",
+                        ToolParameterMatchSpanProcessor(exporter(), **{**options, **soon, **signals}),
                         logs.force_flush,
                     )
-                    for wanted, index in goldens.items()
+                    for name, options in candidates.items()
                 ],
                 items=agents[0].spans,
                 clock=PROCESS_CPU,
@@ -212,14 +221,30 @@ def run() -> Iterator[Comparison]:
     """Measure both costs, on an agent's traffic and on traffic without agents."""
     pin()
     shares = {"no session": SESSIONS + 1, f"one session in {SESSIONS}": SESSIONS, "every other session": 2}
-    goldens = {f"{wanted} wanted": goldens_for_one_session_in(many) for wanted, many in shares.items()}
-    half = goldens["every other session wanted"]
+    goldens: dict[str, DoorOptions] = {
+        f"{wanted} wanted": {"goldens": goldens_for_one_session_in(many)} for wanted, many in shares.items()
+    }
+    half = goldens["every other session wanted"]["goldens"]
+    # A sample of nearly none: what a session outside of it costs.
+    without: dict[str, DoorOptions] = {
+        "no session": {"sample": 1e-9},
+        "a tenth of the sessions": {"sample": 0.1},
+        "every session, schema only": {"metrics": ["tool_parameter_schema"]},
+        "every session, all three metrics": {},
+    }
     with sink() as url:
         mix = "25 % chat, 25 % tools, 50 % HTTP"
         yield on_the_callers_thread(f"start and end a span, caller's thread CPU ({mix}; half wanted)", half, agent=True)
         yield on_the_callers_thread("start and end a span, caller's thread CPU (HTTP only)", half, agent=False)
         yield altogether(f"start, end and export by OTLP/HTTP, process CPU ({mix})", goldens, url, agent=True)
-        plain = {"goldens for other sessions": half}
+        yield altogether(
+            f"without goldens, with content: start, end and export by OTLP/HTTP, process CPU ({mix})",
+            without,
+            url,
+            agent=True,
+            content=True,
+        )
+        plain: dict[str, DoorOptions] = {"goldens for other sessions": {"goldens": half}}
         yield altogether("start, end and export by OTLP/HTTP, process CPU (HTTP only)", plain, url, agent=False)
 
 

@@ -23,6 +23,33 @@ SYSTEM = (
     "You are a travel assistant. Look things up with the tools you have, never guess, and answer in two sentences. " * 4
 )
 CITIES = ("Paris", "Tokyo", "Nairobi", "Lima", "Oslo", "Hanoi", "Quito", "Perth")
+PARAMETERS = {
+    "get_weather": {"city": "string", "unit": "string", "days": "integer"},
+    "search_flights": {
+        "origin": "string",
+        "destination": "string",
+        "date": "string",
+        "max_price": "integer",
+        "tags": "array",
+    },
+    "convert_currency": {"amount": "number", "from": "string", "to": "string"},
+    "book_hotel": {"city": "string", "check_in": "string", "guests": "object", "stars": "integer"},
+}
+DEFINITIONS = json.dumps(
+    [
+        {
+            "type": "function",
+            "name": name,
+            "description": "Look something up for a trip, and return what was found. " * 3,
+            "parameters": {
+                "type": "object",
+                "properties": {key: {"type": word} for key, word in types.items()},
+                "required": list(types),
+            },
+        }
+        for name, types in PARAMETERS.items()
+    ]
+)
 TOOLS = ("get_weather", "search_flights", "convert_currency", "book_hotel")
 
 
@@ -52,20 +79,25 @@ class SessionPlan:
 
 
 def plan_sessions(
-    ids: Sequence[str], *, seed: int = 1, turns: int = 2, rounds: int = 4, agent: bool = True
+    ids: Sequence[str], *, seed: int = 1, turns: int = 2, rounds: int = 4, agent: bool = True, content: bool = False
 ) -> tuple[SessionPlan, ...]:
-    """Plan sessions of these ids; without `agent` only plain HTTP spans, as many of them."""
+    """Plan sessions of these ids; without `agent` only plain HTTP spans, as many of them.
+
+    With `content` every model call holds the whole history of its turn and the definitions of the tools.
+    """
     random = Random(seed)
-    return tuple(_plan_session(session_id, random, turns, rounds, agent=agent) for session_id in ids)
+    return tuple(_plan_session(one, random, turns, rounds, agent=agent, content=content) for one in ids)
 
 
-def _plan_session(session_id: str, random: Random, turns: int, rounds: int, *, agent: bool) -> SessionPlan:
+def _plan_session(
+    session_id: str, random: Random, turns: int, rounds: int, *, agent: bool, content: bool
+) -> SessionPlan:
     planned: list[SpanPlan] = []
     made: list[tuple[tuple[str, dict[str, Any]], ...]] = []
     for turn in range(turns):
         calls = tuple((tool := random.choice(TOOLS), _arguments(tool, random)) for _ in range(rounds))
         if agent:
-            planned.append(_agent_turn(session_id, turn, calls, random))
+            planned.append(_agent_turn(session_id, turn, calls, random, content=content))
         else:
             planned.append(SpanPlan("GET /", trace.SpanKind.SERVER, _http(random), _http_spans(4 * rounds, random)))
         made.append(calls if agent else ())
@@ -90,9 +122,13 @@ def _arguments(tool: str, random: Random) -> dict[str, Any]:
     return {"city": city, "check_in": day, "guests": {"adults": random.randint(1, 4), "children": 0}, "stars": 3}
 
 
-def _agent_turn(session_id: str, turn: int, calls: tuple[tuple[str, dict[str, Any]], ...], random: Random) -> SpanPlan:
+def _agent_turn(
+    session_id: str, turn: int, calls: tuple[tuple[str, dict[str, Any]], ...], random: Random, *, content: bool
+) -> SpanPlan:
     conversation = {"gen_ai.conversation.id": session_id, "gen_ai.agent.name": "travel"}
     question = f"Question {turn} of {session_id}: please plan the next leg of my trip."
+    if content:  # half of the calls use what the user said
+        question += " " + " ".join(json.dumps(arguments) for _, arguments in calls[::2])
     history: list[dict[str, Any]] = [{"role": "user", "parts": [{"type": "text", "content": question}]}]
     spans: list[SpanPlan] = []
     for tool, arguments in calls:
@@ -114,8 +150,9 @@ def _agent_turn(session_id: str, turn: int, calls: tuple[tuple[str, dict[str, An
                     "gen_ai.usage.input_tokens": random.randint(200, 2000),
                     "gen_ai.usage.output_tokens": random.randint(20, 200),
                     "gen_ai.system_instructions": json.dumps([{"type": "text", "content": SYSTEM}]),
-                    "gen_ai.input.messages": json.dumps(history[-3:]),
+                    "gen_ai.input.messages": json.dumps(history if content else history[-3:]),
                     "gen_ai.output.messages": json.dumps([answer]),
+                    **({"gen_ai.tool.definitions": DEFINITIONS} if content else {}),
                 },
             )
         )

@@ -1,11 +1,15 @@
-"""What happens at the limit of spans in memory."""
+"""What happens at the limits of spans and of content in memory."""
 
 from __future__ import annotations
 
 from goldspan.collector_processor.engine.engine import Engine
 from goldspan.collector_processor.engine.settings import EngineSettings
-from goldspan.scoring.goldens import load_goldens
-from span_facts import agent, tool
+from goldspan.mappers.span_facts import ContextFacts, SpanFacts
+from goldspan.scoring.goldens import GoldenIndex, load_goldens
+from goldspan.scoring.metrics.registry import WITHOUT_GOLDEN
+from goldspan.scoring.run import scorer_of
+from goldspan.scoring.verdict import Label
+from span_facts import agent, captured, model, tool
 
 WANTED = load_goldens(
     {
@@ -33,3 +37,55 @@ def test_the_held_spans_of_an_evicted_session_are_released_with_the_next_output(
     assert output.released == frozenset(held)
     assert {evaluation.session_id for evaluation in output.evaluations} == {"old"}
     assert all(evaluation.incomplete for evaluation in output.evaluations)
+
+
+LIMITED = EngineSettings(settle=1, run_idle=10, max_content=10_000, scorer=scorer_of(metrics=WITHOUT_GOLDEN))
+
+
+def talkative(number: int, size: int = 4_000) -> list[SpanFacts]:
+    """A session whose call is wrong by its schema, with so many characters of messages."""
+    trace = f"{number:032x}"
+    messages = captured([{"role": "user", "content": "x" * size}])
+    definitions = captured('[{"name": "f", "parameters": {"required": ["x"]}}]')
+    context = ContextFacts(messages=messages, tool_definitions=definitions)
+    return [
+        model(trace, "m", "a", context=context),
+        tool(trace, "t", "a", args={}),
+        agent(trace, "a", session=f"s-{number}"),
+    ]
+
+
+def test_content_is_bounded_whatever_comes() -> None:
+    engine = Engine(GoldenIndex(sample=1), LIMITED)
+    for number in range(1, 50):
+        for span in talkative(number):
+            engine.feed(span, float(number))
+    assert engine.stats.evicted_sessions >= 46
+    output = engine.flush(100.0, end_of_input=True)
+    assert {one.session_id for one in output.evaluations if not one.incomplete} <= {"s-48", "s-49"}
+
+
+def test_a_session_that_was_judged_keeps_its_results_when_it_is_dropped() -> None:
+    engine = Engine(GoldenIndex(sample=1), LIMITED)
+    for span in talkative(1):
+        engine.feed(span, 0.0)
+    judged = [*engine.poll(2.0).evaluations, *engine.poll(30.0).evaluations]
+    assert {one.verdict.label for one in judged if one.metric == "tool_parameter_schema"} == {Label.FAIL}
+    for number in (2, 3, 4):
+        for span in talkative(number):
+            engine.feed(span, 40.0)
+    late = engine.poll(60.0).evaluations
+    assert "s-1" not in {one.session_id for one in late}
+    assert engine.stats.evicted_sessions == 1
+
+
+def test_one_session_beyond_the_limit_is_incomplete_and_another_version_of_a_span_counts_once() -> None:
+    engine = Engine(GoldenIndex(sample=1), LIMITED)
+    for version in range(10):
+        for span in talkative(1, 9_000):
+            engine.feed(span.changed(version=(span.end, version, "")), 0.0)
+    assert engine.stats.evicted_sessions == 0
+    for span in talkative(2, 11_000):
+        engine.feed(span, 0.0)
+    output = engine.flush(0.0, end_of_input=True)
+    assert all(one.incomplete for one in output.evaluations)

@@ -6,6 +6,7 @@ Not on their order, batching, repetition or timing. The oracle is a batch: assem
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import hypothesis.strategies as st
@@ -17,13 +18,14 @@ from goldspan.collector_processor.engine.engine import Engine, EngineOutput
 from goldspan.collector_processor.engine.evaluations import evaluations_of
 from goldspan.collector_processor.engine.settings import EngineSettings
 from goldspan.mappers.assembly import AssemblySettings, assemble
-from goldspan.mappers.span_facts import LogFacts, ModelFacts, Record, SpanFacts
-from goldspan.scoring.api import score_session
-from goldspan.scoring.goldens import load_goldens
+from goldspan.mappers.span_facts import NO_CONTEXT, ContextFacts, LogFacts, ModelFacts, Record, SpanFacts
+from goldspan.scoring.goldens import GoldenIndex, load_goldens
 from goldspan.scoring.goldens.golden import Golden
+from goldspan.scoring.metrics.registry import WITHOUT_GOLDEN
+from goldspan.scoring.run import Scorer, scorer_of
 from goldspan.scoring.sessions import NO_CONTENT, UserMessages
 from goldspan.scoring.turn_join import split_runs
-from span_facts import agent, model, plain, tool
+from span_facts import agent, captured, model, plain, tool
 
 GOLDENS = {
     "format": 1,
@@ -55,6 +57,20 @@ PLACES = st.sampled_from([None, None, (0, 1), (1, 2), (2, 3), (1, 3)])
 """User messages in the input of a turn's first model call: before the model's last answer, and in all."""
 NAMES = st.sampled_from(["f", "f", "g", "h"])
 ARGS = st.sampled_from([{"x": 1}, {"x": 2}, {"y": "a"}, {"y": "b"}, {}, None])
+RESULTS = st.sampled_from([NO_CONTENT, captured("ok"), captured("found 2 of b")])
+CONTEXTS = st.sampled_from(
+    [
+        NO_CONTEXT,
+        ContextFacts(messages=captured('[{"role": "user", "content": "take 1 and a"}]')),
+        ContextFacts(
+            user_text=captured("rather 2"),
+            messages=captured('[{"role": "user", "content": "take 1 and a"}, {"role": "user", "content": "rather 2"}]'),
+            tool_definitions=captured('[{"name": "f", "parameters": {"properties": {"x": {"enum": [1]}}}}]'),
+        ),
+        ContextFacts(tool_definitions=captured('[{"name": "f", "parameters": {"required": ["x"]}}, {"name": "g"}]')),
+    ]
+)
+"""What models are asked, and which tools they have."""
 
 
 @st.composite
@@ -84,6 +100,7 @@ def turns(draw: st.DrawFn, number: int, session: str, begin: float) -> list[Span
                 session=session,
                 user=True,
                 user_messages=counts,
+                context=draw(CONTEXTS),
                 start=begin,
                 end=begin + 1,
             ),
@@ -113,6 +130,7 @@ def turns(draw: st.DrawFn, number: int, session: str, begin: float) -> list[Span
             requests=tuple((name, args, None) for name, args in calls),
             session=key("model"),
             user_messages=counts,
+            context=draw(CONTEXTS),
             start=begin + 0.5,
             end=begin + 1,
         )
@@ -120,7 +138,17 @@ def turns(draw: st.DrawFn, number: int, session: str, begin: float) -> list[Span
     for position, (name, args) in enumerate(calls):
         at = begin + 1 + position
         spans.append(
-            tool(trace, f"tool{position}", parent, name=name, args=args, session=key("tools"), start=at, end=at + 0.5)
+            tool(
+                trace,
+                f"tool{position}",
+                parent,
+                name=name,
+                args=args,
+                session=key("tools"),
+                start=at,
+                end=at + 0.5,
+                facts={"result": draw(RESULTS)},
+            )
         )
     if shape == "two_traces":
         other = f"{number + 700:032x}"
@@ -139,8 +167,8 @@ def told_by_logs(draw: st.DrawFn, spans: list[SpanFacts]) -> list[Record]:
         told = draw(st.sampled_from(["nothing", "nothing", "content", "session"]))
         kept, log = span, None
         if told == "content" and span.model is not None:
-            kept = structs.replace(span, model=ModelFacts())
-            log = LogFacts(span.trace_id, span.span_id, identity, time, model=span.model)
+            kept = structs.replace(span, model=ModelFacts(), context=NO_CONTEXT)
+            log = LogFacts(span.trace_id, span.span_id, identity, time, model=span.model, context=span.context)
         elif told == "content" and span.tool is not None:
             named = structs.replace(span.tool, call_id=identity)
             kept = structs.replace(span, tool=structs.replace(named, arguments=NO_CONTENT))
@@ -167,20 +195,23 @@ def worlds(draw: st.DrawFn) -> list[Record]:
     return spans
 
 
-def oracle(records: list[Record]) -> dict[str, Evaluation]:
+def oracle(records: list[Record], index: GoldenIndex = INDEX, scorer: Scorer | None = None) -> dict[str, Evaluation]:
     """Score every record at once."""
     found: dict[str, Evaluation] = {}
+    scorer = scorer or Scorer()
     for session in assemble(records, ASSEMBLY):
-        golden = INDEX.find(session)
-        for run in split_runs(session, golden, ASSEMBLY.run_idle) if isinstance(golden, Golden) else ():
-            for evaluation in evaluations_of(score_session(INDEX.find(run), run), complete=True):
-                found[evaluation.id] = evaluation
+        golden = index.find(session)
+        for run in split_runs(session, golden, ASSEMBLY.run_idle) if isinstance(golden, Golden) else [session]:
+            if index.find(run) is not None or index.samples_run(run):
+                for evaluation in evaluations_of(scorer.score(index.find(run), run), complete=True):
+                    found[evaluation.id] = evaluation
     return found
 
 
 class Law(RuleBasedStateMachine):
     """Feeds a world in any order, batching and time; compares at the end."""
 
+    index = INDEX
     settings = EngineSettings(
         settle=1, assembly=ASSEMBLY, run_idle=IDLE, caller_timeout=120, retention=1e9, trace_retention=1e9
     )
@@ -188,7 +219,7 @@ class Law(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.engine = Engine(INDEX, self.settings)
+        self.engine = Engine(self.index, self.settings)
         self.now = 0.0
         self.records: list[Record] = []
         self.waiting: list[Record] = []
@@ -246,9 +277,22 @@ class Law(RuleBasedStateMachine):
     def teardown(self) -> None:
         self.finish()
         standing = {key: structs.replace(one, revision=1) for key, one in self.newest.items() if not one.withdrawn}
-        expected = oracle(self.records)
+        expected = oracle(self.records, self.index, self.settings.scorer)
         assert standing == expected
         assert not self.held
+
+
+class LawWithoutGoldens(Law):
+    """As above, where every session is scored by metrics that need no golden, and some by goldens, too."""
+
+    index = INDEX.with_sample(1)
+    settings = replace(Law.settings, scorer=scorer_of(metrics=WITHOUT_GOLDEN))
+
+
+class LawOfASample(LawWithoutGoldens):
+    """As above, of half of the sessions, and without any golden."""
+
+    index = GoldenIndex(sample=0.5)
 
 
 class LawUnderTimeLimits(Law):
@@ -299,5 +343,7 @@ class LawUnderEviction(Law):
 
 
 TestLaw = Law.TestCase
+TestLawWithoutGoldens = LawWithoutGoldens.TestCase
+TestLawOfASample = LawOfASample.TestCase
 TestLawUnderTimeLimits = LawUnderTimeLimits.TestCase
 TestLawUnderEviction = LawUnderEviction.TestCase

@@ -60,9 +60,8 @@ def test_tool_spans_and_roots_of_a_live_agent_carry_the_scores(live: Any) -> Non
     assert (right[f"{REPETITION}.score"], f"{REPETITION}.label" in right) == (1.0, False)
     assert (wrong[f"{GROUNDING}.score"], wrong[f"{GROUNDING}.label"]) == (0.5, "fail")
     assert wrong[f"{GROUNDING}.ungrounded"] == ("room",)
-    roots = sorted(
-        (span for span in live[0].get_finished_spans() if span.parent is None), key=lambda one: one.start_time
-    )
+    spans = sorted(live[0].get_finished_spans(), key=lambda span: span.start_time)
+    roots = [span for span in spans if span.parent is None]
     assert [root.attributes[f"{GROUNDING}.turn.label"] for root in roots] == ["pass", "fail"]
     every = [key for span in spans for key in span.attributes]
     assert not any(key.startswith("tool_parameter_match.") for key in every)
