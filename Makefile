@@ -36,7 +36,7 @@ define set_up
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-sdk test-adk test-zero-code test-javascript test-servers check coverage conformance docs bench \
+.PHONY: help demo test test-all test-sdk test-adk test-adapters test-zero-code test-javascript test-servers check coverage conformance docs bench \
 	bench-peers bench-rotel soak faults scenarios collector record try wheel clean
 
 help: ## list the targets
@@ -91,6 +91,9 @@ test-sdk: $(SDK_VENVS)/$(SDK_OLDEST)/.ready $(SDK_VENVS)/$(SDK_PINNED)/.ready ##
 test-adk: $(SDK_VENVS)/adk/.ready ## run the adapter for Google ADK with the real google-adk
 	$(SDK_VENVS)/adk/bin/python -m pytest -rs tests/adapters $(ARGS)
 
+test-adapters: $(SDK_VENVS)/evaluators/.ready ## run the evaluators for other systems with their real packages
+	$(SDK_VENVS)/evaluators/bin/python -m pytest -rs tests/adapters $(ARGS)
+
 test-zero-code: $(SDK_VENVS)/zero-code/.ready ## run agents under opentelemetry-instrument, set up by variables and files alone
 	$(SDK_VENVS)/zero-code/bin/python -m pytest -rs tests/zero_code $(ARGS)
 
@@ -135,6 +138,9 @@ $(SDK_VENVS)/docs/.ready: pyproject.toml
 
 $(SDK_VENVS)/adk/.ready: pyproject.toml
 	$(call set_up,$(SDK_VENVS)/adk,$(GOLDSPAN) --group test 'google-adk[eval]>=2.10')
+
+$(SDK_VENVS)/evaluators/.ready: pyproject.toml
+	$(call set_up,$(SDK_VENVS)/evaluators,$(GOLDSPAN) --group test strands-agents-evals==1.7.0 uipath==2.14.44)
 
 # The newest set of these that fits together: each of their releases holds all the others at its own version.
 $(SDK_VENVS)/zero-code/.ready: pyproject.toml

@@ -35,6 +35,7 @@ IMPORT_OF_DISTRIBUTION = {
     "pydantic-ai-slim": "pydantic_ai",
     "pyyaml": "yaml",
     "ruamel-yaml": "ruamel",
+    "strands-agents-evals": "strands_evals",
 }
 
 

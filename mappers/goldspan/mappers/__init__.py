@@ -28,7 +28,8 @@ def read_sessions(
     """Rebuild the sessions in `source`, one value for each run, in the order of time.
 
     `source` is a path of a trace file or of a folder with trace files, a span or log record of the SDK, an OTLP
-    message, an OTLP/JSON object, or an iterable of these. Log records are joined to the spans they were written in.
+    message, an OTLP/JSON object, a `Session` of Strands Evals, or an iterable of these. Log records are joined to the
+    spans they were written in.
     The order of records never matters; those delivered twice count once. Spans without ids are calls of their own, in
     the order of the input, and form one session.
 

@@ -13,6 +13,7 @@ from goldspan.mappers.readers.otlp_json import JsonReader
 from goldspan.mappers.readers.otlp_messages import is_message, message_views
 from goldspan.mappers.readers.problems import BAD_RECORD, BAD_SPAN, OnProblem, describe
 from goldspan.mappers.readers.sdk import SdkReader, is_log_record
+from goldspan.mappers.readers.strands_sessions import is_strands_session, otlp_from_strands_session
 from goldspan.mappers.spans import LogView, RecordView, SpanView
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.json_values import is_list, is_mapping
@@ -23,8 +24,8 @@ def views(source: object, on_problem: OnProblem) -> Iterator[RecordView]:
 
     `source` is one of these or an iterable of them: a `ReadableSpan`, a log record of the SDK, an OTLP protobuf message
     (a request or data of traces or logs, a part of one, a span, a log record), an OTLP/JSON object of the same shapes,
-    parsed JSON of Jaeger, Tempo or Zipkin, the path of a trace file, a `SpanView`, a `LogView`. What cannot be read is
-    a problem that names its place; a file raises as in `read_files`.
+    parsed JSON of Jaeger, Tempo or Zipkin, the path of a trace file, a `Session` of Strands Evals, a `SpanView`, a
+    `LogView`. What cannot be read is a problem that names its place; a file raises as in `read_files`.
     """
     sdk = SdkReader()
     parsed = JsonReader(on_problem)
@@ -41,6 +42,8 @@ def views(source: object, on_problem: OnProblem) -> Iterator[RecordView]:
                 yield sdk.view(item)
             elif isinstance(item, LogView | SpanView):
                 yield item
+            elif is_strands_session(item):
+                yield from parsed.views(otlp_from_strands_session(item), place)
             elif is_log_record(item):
                 yield sdk.log_view(item)
             else:
@@ -63,4 +66,4 @@ def _is_one(source: object) -> bool:
         return True  # both halves of a shared span must be read together
     if is_message(source) or hasattr(source, "get_span_context") or isinstance(source, LogView | SpanView):
         return True
-    return is_log_record(source)
+    return is_strands_session(source) or is_log_record(source)

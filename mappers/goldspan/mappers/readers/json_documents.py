@@ -15,6 +15,7 @@ from goldspan.mappers.readers.jaeger_and_zipkin import (
     otlp_from_zipkin,
 )
 from goldspan.mappers.readers.problems import BAD_JSON, OnProblem
+from goldspan.mappers.readers.strands_sessions import is_strands_session, otlp_from_strands_session
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.json_values import is_dict, is_list
 
@@ -230,7 +231,7 @@ _WRAPPERS = ("trace", "result")
 
 
 def as_otlp(parsed: object) -> object:
-    """Return OTLP/JSON for Jaeger's, Tempo's and Zipkin's JSON; everything else as it is."""
+    """Return OTLP/JSON for Jaeger's, Tempo's and Zipkin's JSON and sessions of Strands Evals; all else as it is."""
     if is_dict(parsed):
         return _from_object(parsed)
     if not is_list(parsed):
@@ -247,6 +248,8 @@ def _from_object(item: dict[str, Any]) -> object:
             return inner
     if is_zipkin_span(item):
         return otlp_from_zipkin([item])
+    if is_strands_session(item):
+        return otlp_from_strands_session(item)
     request = otlp_from_jaeger(item)
     return item if request is None else request
 
