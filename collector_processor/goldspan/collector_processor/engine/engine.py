@@ -432,6 +432,7 @@ class Engine:
             session.traces.clear()
             session.results.clear()
             session.turns.clear()
+            session.scored.clear()
             session.complete_runs.clear()
             self._check_at(session, now + self.settings.tombstone_ttl)
 

@@ -76,6 +76,7 @@ class Judge:
         self.settings = settings
         self.stats = stats
         self._store = store
+        self._final_scores_nothing_more = all(getattr(one.metric, "by_turn", False) for one in settings.scorer.metrics)
         self.without_golden = SessionsWithoutGolden()
 
     def count_unmatched(self, session_id: str, source: str) -> None:
@@ -115,6 +116,7 @@ class Judge:
         if not wanted and not (complete and self.settings.report_unmatched):
             return
         results: dict[str, Evaluation] = {}
+        scored, state.scored = state.scored, {}
         for session in self._runs(state, build=wanted):
             run = replace(session, incomplete=True) if incomplete else session
             golden = self.goldens.find(run)
@@ -130,7 +132,11 @@ class Judge:
             scorer = self.settings.scorer
             if golden is None and not every:  # it is reported, and not in the sample
                 scorer = scorer.without_metrics
-            result = scorer.score(golden, run, final=is_complete)
+            result = scored.get(run.run)
+            if golden is not None or not every or result is None or result.session != run:
+                result = scorer.score(golden, run, final=is_complete)
+            if self._final_scores_nothing_more and golden is None and not complete:
+                state.scored[run.run] = result
             if is_complete:
                 state.complete_runs.add(run.run)
                 output.sessions.append(result)

@@ -18,6 +18,7 @@ from typing import Generic, TypeVar
 from goldspan.collector_processor.emit.evaluation import Evaluation
 from goldspan.mappers.assembly import Fragment, TurnFragments
 from goldspan.mappers.span_facts import LogFacts, PlainSpanFacts, SpanFacts
+from goldspan.scoring.results import SessionResult
 from goldspan.scoring.sessions import SpanRef, Turn
 
 
@@ -76,6 +77,8 @@ class SessionState:
     complete_runs: set[str] = field(default_factory=set[str])
     """Runs that were judged as complete; corrections judge them as complete again."""
     turns: dict[TurnFragments, Turn] = field(default_factory=dict[TurnFragments, Turn])
+    scored: dict[str, SessionResult] = field(default_factory=dict[str, SessionResult])
+    """The last results of runs without golden, by run, until the session is judged as complete."""
     due: float | None = None
     judged: bool = False
     """Every run was judged as complete since the newest record came."""
