@@ -190,6 +190,43 @@ def test_a_request_of_tiny_records_is_refused(running: Gateway, record: bytes, a
     assert peak_mebibytes() - before < 32
 
 
+@pytest.mark.parametrize("acknowledged", [True, False])
+def test_metadata_that_unfolds_to_more_than_the_limit_is_refused(running: Gateway, *, acknowledged: bool) -> None:
+    """Each byte refers to a header of 3 kB that was sent once. gRPC has no limit before the client acknowledges it."""
+
+    def frame(kind: int, flags: int, stream: int, content: bytes = b"") -> bytes:
+        return len(content).to_bytes(3, "big") + bytes([kind, flags]) + stream.to_bytes(4, "big") + content
+
+    def literal(name: bytes, value: bytes, first: int = 0) -> bytes:
+        size = bytes([len(value)]) if len(value) < 127 else b"\x7f" + varint(len(value) - 127)
+        return bytes([first, len(name)]) + name + size + value
+
+    headers = b"\x83\x86" + literal(b":path", EXPORT.encode()) + literal(b":authority", b"localhost")
+    headers += literal(b"te", b"trailers") + literal(b"content-type", b"application/grpc")
+    headers += literal(b"authorization", BEARER["authorization"].encode()) + literal(b"x-y", b"z" * 3_000, 0x40)
+    headers += b"\xbe" * 4_000
+    settings_frame, acknowledgement = frame(4, 0, 0), frame(4, 1, 0)
+    before = peak_mebibytes()
+    with socket.create_connection(("127.0.0.1", running.grpc_port), timeout=10) as connection:
+        connection.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + settings_frame)
+        if acknowledged:
+            connection.recv(65_536)
+            connection.sendall(acknowledgement)
+        connection.sendall(frame(1, 4, 1, headers) + frame(0, 1, 1, b"\0\0\0\0\0"))
+        received = b""
+        while b"grpc-status" not in received:
+            received += (part := connection.recv(65_536))
+            assert part
+    assert b"grpc-status\x018" in received
+    assert peak_mebibytes() - before < 64
+
+
+def test_two_tokens_are_no_token(running: Gateway) -> None:
+    twice = (("authorization", f"Bearer {TOKEN}"), ("authorization", "Bearer other"))
+    for metadata in (twice, twice[::-1]):
+        assert call(running, SPAN, metadata=metadata) == grpc.StatusCode.UNAUTHENTICATED
+
+
 def test_a_bomb_below_the_ceiling_counts_with_what_it_unfolds_to(running: Gateway) -> None:
     many = one_span("x" * 3 * MEBIBYTE).SerializeToString()
     assert status(raw(running.http_port, post(gzip.compress(many), content_encoding="gzip", **BEARER))) == 413

@@ -15,7 +15,7 @@ from typing import Any
 import grpc
 import grpc.aio
 
-from goldspan.collector_processor.gateway.interfaces import Signal
+from goldspan.collector_processor.gateway.interfaces import Headers, Signal
 from goldspan.collector_processor.gateway.otlp_responses import (
     GRPC_METHODS,
     OtlpResponse,
@@ -31,6 +31,10 @@ from goldspan.scoring.errors import SettingsError
 
 _CODES = {code.value[0]: code for code in grpc.StatusCode}
 _DETAILS = "grpc-status-details-bin"
+_METADATA_OVERHEAD = 32
+"""What HTTP/2 counts for a header beside its name and value."""
+_LONGEST_CONNECTION_SECONDS = 600
+"""Then a connection is replaced, between two requests: one whose client reads no responses counts as never idle."""
 
 _Messages = AsyncIterator[bytes]
 _Context = grpc.aio.ServicerContext[bytes, bytes]
@@ -100,6 +104,12 @@ class GrpcReceiver:
             ("grpc.max_concurrent_streams", limits.max_concurrent_requests),
             ("grpc.max_allowed_incoming_connections", limits.max_connections),
             ("grpc.max_connection_idle_ms", int(limits.idle_timeout * milliseconds)),
+            ("grpc.max_connection_age_ms", _LONGEST_CONNECTION_SECONDS * milliseconds),
+            ("grpc.max_connection_age_grace_ms", int(limits.read_timeout * milliseconds)),
+            # A client that does not answer a ping is gone, or reads nothing.
+            ("grpc.keepalive_time_ms", int(limits.idle_timeout * milliseconds)),
+            ("grpc.keepalive_timeout_ms", int(limits.read_timeout * milliseconds)),
+            ("grpc.http2.settings_timeout", int(limits.handshake_timeout * milliseconds)),
             ("grpc.server_handshake_timeout_ms", int(limits.handshake_timeout * milliseconds)),
             # Clients behind NAT ping. More than one ping in ten seconds is abuse.
             ("grpc.http2.min_ping_interval_without_data_ms", 10 * milliseconds),
@@ -122,14 +132,30 @@ class GrpcReceiver:
         self._handler.count("grpc", signal, request)
         return request
 
+    def _check(self, context: _Context) -> Headers | OtlpResponse:
+        """Return the headers to forward, or why the request is refused. Repeated names are joined, as over HTTP.
+
+        gRPC checks the size only once the client has acknowledged the limit. So it is checked here too, and nothing of
+        the metadata is kept while the message is awaited.
+        """
+        handler = self._handler
+        metadata: dict[str, str] = {}
+        size = 0
+        for name, value in context.invocation_metadata() or ():
+            size += len(name) + len(value) + _METADATA_OVERHEAD
+            if size > handler.limits.max_header_bytes:
+                message = f"metadata: expected at most {handler.limits.max_header_bytes:,} bytes"
+                return OtlpResponse(RequestStatus.TOO_LARGE, message)
+            if isinstance(value, str):
+                metadata[name] = f"{metadata[name]}, {value}" if name in metadata else value
+        if not handler.tokens.admit(metadata.get("authorization")):
+            return OtlpResponse(RequestStatus.UNAUTHENTICATED, "expected a valid bearer token in `authorization`")
+        return handler.forwarded_headers(metadata.items())
+
     async def _read(self, signal: Signal, messages: _Messages, context: _Context) -> ReceivedRequest | OtlpResponse:
         """Check the metadata, then read the message."""
         handler = self._handler
-        metadata = [(name, value) for name, value in context.invocation_metadata() or () if isinstance(value, str)]
-        authorization = next((value for name, value in metadata if name == "authorization"), None)
-        if not handler.tokens.admit(authorization):
-            return OtlpResponse(RequestStatus.UNAUTHENTICATED, "expected a valid bearer token in `authorization`")
-        headers = handler.forwarded_headers(metadata)
+        headers = self._check(context)
         if isinstance(headers, OtlpResponse):
             return headers
         reservation = handler.reserve()
