@@ -42,6 +42,7 @@ SECONDS = 12
 
 VARIABLES = {
     "$service": ".*",
+    "$version": ".*",
     "$environment": ".*",
     "$golden_set": ".*",
     "$gateway": ".*",
@@ -107,6 +108,21 @@ class Prometheus:
         return [one for one in found if one["value"][1] != "NaN"]
 
 
+OF_PARIS = {
+    "gen_ai.input.messages": json.dumps(
+        [
+            {
+                "role": "user",
+                "parts": [{"type": "text", "content": "What is the weather in Paris, in celsius, for 3 days?"}],
+            }
+        ]
+    ),
+    "gen_ai.tool.definitions": json.dumps(
+        [{"name": "get_weather", "parameters": {"properties": {"city": {}}, "required": ["city", "when"]}}]
+    ),
+}
+
+
 def work(meter_provider: MeterProvider, resource: Resource, seconds: float) -> None:
     """An agent that is right in one turn, wrong in the next, forgets a call, makes one too many, and hides another."""
     sessions = [f"run-{number}" for number in range(int(seconds * 2))]
@@ -115,6 +131,12 @@ def work(meter_provider: MeterProvider, resource: Resource, seconds: float) -> N
     options: dict[str, Any] = {"goldens": goldens, "meter_provider": meter_provider, "settle": 0.05}
     tracers = TracerProvider(resource=resource, shutdown_on_exit=False)
     tracers.add_span_processor(SimpleSpanProcessor(ToolParameterMatchExporter(Inner(), **options)))
+    free = TracerProvider(resource=resource, shutdown_on_exit=False)
+    free.add_span_processor(
+        SimpleSpanProcessor(
+            ToolParameterMatchExporter(Inner(), meter_provider=meter_provider, settle=0.05, run_idle=0.2)
+        )
+    )
     broken = TracerProvider(resource=resource, shutdown_on_exit=False)
     broken.add_span_processor(SimpleSpanProcessor(ToolParameterMatchExporter(Refusing(), **options)))
     tracer = tracers.get_tracer("agent")
@@ -128,8 +150,14 @@ def work(meter_provider: MeterProvider, resource: Resource, seconds: float) -> N
         ):
             pass
         run_turn(broken.get_tracer("agent"), "nobody asked", [PARIS])
+        # Without goldens: a city from nowhere, a required argument left out, one call again and again, hidden ones.
+        run_turn(free.get_tracer("agent"), f"free-{session}", [ROME, PARIS, PARIS, PARIS], attributes=OF_PARIS)
+        run_turn(free.get_tracer("agent"), f"right-{session}", [PARIS], attributes=OF_PARIS)
+        with free.get_tracer("agent").start_as_current_span("hidden", attributes=hidden):
+            pass
         time.sleep(seconds / len(sessions))
     tracers.shutdown()
+    free.shutdown()
     broken.shutdown()
 
 
@@ -183,7 +211,7 @@ def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]
     exporter = pytest.importorskip("opentelemetry.exporter.prometheus", reason="opentelemetry-exporter-prometheus")
     client = pytest.importorskip("prometheus_client", reason="prometheus_client")
     registry = client.CollectorRegistry()
-    resource = Resource({"service.name": "travel", "deployment.environment.name": "test"})
+    resource = Resource({"service.name": "travel", "service.version": "2.1.0", "deployment.environment.name": "test"})
     meters = MeterProvider([exporter.PrometheusMetricReader(registry=registry)], resource, shutdown_on_exit=False)
     page, thread = client.start_http_server(0, "127.0.0.1", registry)
     folder = tmp_path_factory.mktemp("prometheus")
@@ -248,12 +276,17 @@ def until_ready(address: str, server: subprocess.Popen[bytes], log: Path) -> Non
             time.sleep(0.1)
 
 
-@pytest.mark.parametrize("name", QUERIES)
-def test_every_query_returns_data(prometheus: Prometheus, name: str) -> None:
+def asked(name: str) -> str:
+    """The expression of a query, with a value for each variable."""
     expression = QUERIES[name].replace("[5m]", "[10s]")
     for variable, value in VARIABLES.items():
         expression = expression.replace(variable, value)
-    assert prometheus.ask(expression), expression
+    return expression
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_every_query_returns_data(prometheus: Prometheus, name: str) -> None:
+    assert prometheus.ask(asked(name)), asked(name)
 
 
 def test_recorded_series_are_there(prometheus: Prometheus) -> None:
@@ -269,6 +302,26 @@ def test_the_numbers_are_those_of_the_agent(prometheus: Prometheus) -> None:
     assert 0.4 < passes["turn"] < 0.9
     [wrong] = prometheus.ask("tool_parameter_match:argument_mismatches:rate5m > 0")
     assert wrong["metric"]["tool_parameter_match_argument"] == "city"
+
+
+def test_what_fails_without_goldens_is_told_by_tool_argument_and_finding(prometheus: Prometheus) -> None:
+    failed = {
+        (labels["metric"], labels["argument"], labels["finding"])
+        for one in prometheus.ask(asked("without-goldens: Failed arguments A"))
+        for labels in [one["metric"]]
+    }
+    assert {
+        ("tool_parameter_grounding", "city", "none"),
+        ("tool_parameter_schema", "when", "missing"),
+        ("tool_call_repetition", "(call)", "loop"),
+    } <= failed
+    [passing] = prometheus.ask(asked("without-goldens: Sessions that pass grounding, by service and version A"))
+    assert passing["metric"] == {"service_name": "travel", "service_version": "2.1.0"}
+    assert 0.2 < float(passing["value"][1]) < 0.8
+    reasons = {
+        one["metric"]["reason"] for one in prometheus.ask(asked("without-goldens: Calls not evaluated, by reason A"))
+    }
+    assert "arguments_not_captured" in reasons
 
 
 def test_the_numbers_are_those_of_the_gateway(prometheus: Prometheus) -> None:
