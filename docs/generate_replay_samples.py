@@ -16,6 +16,8 @@ from goldspan.collector_processor.cli import main
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs/replay.md"
 COMMANDS = {
+    "without-goldens": "score examples/traces/langchain.otlp.json examples/traces/google-adk-without-content.otlp.json",
+    "why": "inspect --why call_4 examples/traces/langchain.otlp.json",
     "inspect": "inspect examples/traces/google-adk-without-content.otlp.json",
 }
 
