@@ -15,6 +15,7 @@ from goldspan.collector_processor.report.html import html_report
 from goldspan.collector_processor.report.model import build_report
 from goldspan.scoring import Session, ToolCall, Turn, score_sessions
 from goldspan.scoring.run import RunResult
+from goldspan.scoring.sessions import Capture, Content
 from scored_sessions import EVERYTHING, METRICS, ODD
 
 CHROMIUM = executable()
@@ -25,8 +26,37 @@ BY_PRESET = score_sessions(
     Session("by-preset", (Turn((ToolCall("f", {"x": 2}),), start=1),)),
     preset="adk_parameter_match",
 )
+ORDER = {"type": "object", "properties": {"order_id": {"type": "string"}}, "required": ["order_id", "reason"]}
+WITHOUT_GOLDENS = score_sessions(
+    None,
+    [
+        Session(
+            name,
+            (
+                Turn(
+                    (ToolCall("modify_pending_order_items", arguments, call_id=f"call-{name}"),),
+                    start=1,
+                    user_text=Content("Cancel #W2890441, please", Capture.CAPTURED),
+                    tool_definitions=Content(
+                        [{"name": "modify_pending_order_items", "parameters": ORDER}], Capture.CAPTURED
+                    ),
+                ),
+            ),
+        )
+        for name, arguments in (
+            ("judged-right", {"order_id": "#W2890441", "reason": ""}),
+            ("judged-wrong", {"order_id": "#W2890442", "items": [{"new_item_identifier": "9" * 30}], "reason": 7}),
+            ("judged-not", None),
+        )
+    ],
+)
 ALL = RunResult(
-    (*(replace(one, metrics=METRICS) for one in EVERYTHING.sessions), *ODD.sessions, *BY_PRESET.sessions),
+    (
+        *(replace(one, metrics=METRICS) for one in EVERYTHING.sessions),
+        *ODD.sessions,
+        *BY_PRESET.sessions,
+        *WITHOUT_GOLDENS.sessions,
+    ),
     EVERYTHING.never_seen,
     EVERYTHING.problems,
     EVERYTHING.golden_sets,
@@ -234,6 +264,18 @@ def test_rows_stack_and_no_word_is_broken_on_a_phone(report: Page, width: int) -
     }).map((one) => one.textContent)
     """
     assert report.run(broken) == []
+
+
+def test_what_was_found_without_goldens_is_a_table_a_session_and_a_filter(report: Page) -> None:
+    report.run("document.getElementById('open-all').click()")
+    table = " ".join(report.run("document.querySelector('.rows').innerText").split())
+    assert "tool_parameter_grounding" in table
+    assert "tool_parameter_schema" in table
+    session = "[...document.querySelectorAll('.session')].find((one) => one.textContent.includes('judged-wrong'))"
+    text = " ".join(report.run(f"{session}.innerText").split())
+    assert 'order_id "#W2890442" comes from nowhere before the call: nearest is #W2890441' in text
+    choices = "[...document.querySelectorAll('.choice')].map((one) => one.innerText)"
+    assert any("order_id no origin" in " ".join(choice.split()) for choice in report.run(choices))
 
 
 def test_what_failed_beside_the_score_is_seen_while_its_session_is_closed(report: Page) -> None:

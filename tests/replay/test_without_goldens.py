@@ -52,9 +52,9 @@ def test_the_scoreboard_names_what_failed_and_what_was_not_judged(run: Run, tmp_
     assert "findings get_weather.city (no origin), get_weather.city (wrong type)" in text
     assert '✗ turn 1, call 1 get_weather city="Lyon" city "Lyon" comes from nowhere before the call' in text
     assert "city expected string, found 3" in text
-    assert "✗ tool_parameter_schema 0.67 2 1 1: arguments not captured 1" in text
-    assert "✗ tool_parameter_grounding 0.67 2 1 1: arguments not captured 1" in text
-    assert "· tool_call_repetition 1.00 3 0 1: arguments not captured 1 of 4 calls" in text
+    assert "✗ tool_parameter_schema 0.67 2 1 1: arguments not captured" in text
+    assert "✗ tool_parameter_grounding 0.67 2 1 1: arguments not captured" in text
+    assert "· tool_call_repetition 1.00 3 0 1: arguments not captured of 4 calls" in text
     assert "goldspan inspect --why" in text
     assert (
         "failed: tool_parameter_grounding is too low in 1 session; tool_parameter_schema is too low in 1 sess" in text
@@ -82,9 +82,18 @@ def test_only_what_is_wrong_fails_and_never_what_is_unknown(
 
 def test_what_a_metric_lacks_is_said_with_what_helps(run: Run, tmp_path: Path) -> None:
     text = said(score(run, tmp_path, [GOOD, SILENT]))
-    assert "no definition of the tool 2" in text
+    assert "tool_parameter_schema - 0 0 2: no definition of the tool" in text
     assert "or pass them with `--tools FILE`" in text
     assert "nothing said before the call was captured (1 call): Have messages recorded" in text
+
+
+def test_every_call_is_counted_once_for_each_metric(run: Run, tmp_path: Path) -> None:
+    """What a later call is made of may be in a result that was not captured: then nothing of it is judged."""
+    later = turn_request("later", ("get_weather", {"city": "Paris"}), ("convert", {"value": 21}), user=ASKED)
+    text = said(score(run, tmp_path, [GOOD, INVENTED, HIDDEN, later]))
+    reasons = ("arguments not captured 1, nothing to judge 1", "nothing to judge 1, arguments not captured 1")
+    assert any(f"✗ tool_parameter_grounding 0.67 2 1 2: {one}" in text for one in reasons)
+    assert "of 5 calls" in text
 
 
 def test_a_metric_informs_unless_it_has_a_threshold(run: Run, tmp_path: Path) -> None:
@@ -144,7 +153,7 @@ def test_a_session_with_a_golden_has_both(run: Run, tmp_path: Path) -> None:
     assert 'city "Lyon" comes from nowhere' in text
     assert "2 without a golden (1 passed, 1 not evaluated)" in text
     assert "calls 1 expected: 1 right" in text
-    assert "✗ tool_parameter_grounding 0.50 1 1 1: arguments not captured 1 of 3 calls" in text
+    assert "✗ tool_parameter_grounding 0.50 1 1 1: arguments not captured of 3 calls" in text
     cases = {case.get("name"): case for case in ET.parse(tmp_path / "r.xml").getroot().iter("testcase")}
     assert set(cases) == {"invented", "invented [tool_parameter_grounding]", "good", "hidden"}
     failure = cases["invented [tool_parameter_grounding]"].find("failure")

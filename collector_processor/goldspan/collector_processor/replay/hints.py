@@ -68,12 +68,13 @@ class Hint(NamedTuple):
     helps: str
 
 
+GROUNDING = "tool_parameter_grounding"
 MISSING_INPUT: dict[str, Hint] = {
     "tool_parameter_schema": Hint(
         "no definition of the tool",
         "Have tool definitions recorded (gen_ai.tool.definitions), or pass them with `--tools FILE`.",
     ),
-    "tool_parameter_grounding": Hint(
+    GROUNDING: Hint(
         "nothing said before the call was captured",
         "Have messages recorded: most instrumentations write them with the switch for arguments.",
     ),
@@ -152,7 +153,8 @@ def hints_for_run(result: RunResult, sums: Totals, by_dialect: Mapping[str, str]
 def _hints_of_metrics(result: RunResult, by_dialect: Mapping[str, str]) -> Iterator[Hint]:
     """Yield how to look into what metrics that need no golden found, and what kept them from judging calls."""
     for session in result.sessions:
-        failed = next((call for _, _, call in calls_judged(session) if call.failures), None)
+        found = (call for metric, _, call in calls_judged(session) if call.failures and metric.name == GROUNDING)
+        failed = next(found, None)
         if failed is not None:
             place = failed.call.call_id or (failed.call.span.span_id if failed.call.span else failed.call.name)
             helps = (
@@ -189,7 +191,9 @@ def _lacks_input(metric: str, reason: Reason) -> bool:
 
 
 def reason_words(metric: str, reason: Reason) -> str:
-    """Return why a metric has no score; it may say more precisely than others what it lacks."""
+    """Return why a metric that needs no golden has no score: of the own ones, what they lack."""
+    if reason is Reason.NOTHING_EXPECTED:
+        return "nothing to judge"
     return MISSING_INPUT[metric].seen if _lacks_input(metric, reason) else REASON_TEXT[reason]
 
 

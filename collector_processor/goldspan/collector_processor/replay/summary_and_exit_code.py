@@ -441,7 +441,7 @@ def _metric_totals(name: str, found: Sequence[MetricResult]) -> MetricTotals:
         unit="call" if calls else "session",
         passed=sum(verdict.exact is not None for verdict in verdicts) - failed,
         failed=failed,
-        not_evaluated=Counter(one.reason for one in verdicts if one.reason is not None and is_gap(one)),
+        not_evaluated=Counter(one.reason for one in verdicts if one.reason is not None),
         sessions_failed=sum(verdict.label is Label.FAIL for verdict in own),
         errors=_error_text(errors) if errors else "",
     )
@@ -469,6 +469,7 @@ _KIND_WORDS = {
     "identical": "repeated",
     "retry_unchanged": "retried unchanged",
     "loop": "looped",
+    "no": "not accurate",
 }
 
 

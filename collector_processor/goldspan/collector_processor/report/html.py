@@ -247,8 +247,10 @@ class _Mistakes:
         return "".join(f" {name}" for name in found)
 
     def most_frequent(self, session: SessionReport) -> str:
-        """Return the mistake of the session that most sessions have."""
-        return max((one.name for one in session.mistakes), key=lambda name: self.counts[name], default="")
+        """Return the mistake of the session that most sessions have; what differs from its golden comes first."""
+        differs = [one.name for one in session.mistakes if not one.place]
+        names = differs or [one.name for one in session.mistakes]
+        return max(names, key=lambda name: self.counts[name], default="")
 
     def style(self) -> str:
         """Return the rules that hide what a chosen filter leaves out."""
@@ -369,7 +371,7 @@ def _session(session: SessionReport, mistakes: _Mistakes, *, opened: bool) -> It
     yield f'<details class="session {label}{mistakes.classes([session])}" data-label="{label}"{_open(opened)}>'
     score = score_text(session.score).strip() if session.has_golden else ""
     yield f'<summary>{_badge(session.label, score)} <span class="name">{html_text(session.name)}</span> '
-    failed = [one for one in session.metrics if one.label is Label.FAIL]
+    failed = [one for one in session.metrics if one.label is Label.FAIL and session.has_golden]
     texts = [html_text(f"{MARKS[one.label]} {one.name} {one.score_text}") for one in failed]
     badges = "".join(f' <span class="badge fail">{text}</span>' for text in texts)
     if session.first_difference:
@@ -379,8 +381,11 @@ def _session(session: SessionReport, mistakes: _Mistakes, *, opened: bool) -> It
     if session.reason:
         yield f'<p class="reason"><b>{html_text(session.reason)}.</b> {_prose(session.helps)}</p>'
     yield from _metrics(session.metrics)
-    for call in session.judged:
-        yield from _judged_call(call)
+    for metric in dict.fromkeys(call.metric for call in session.judged):
+        yield f'<p class="found-by"><b>{metric}</b> found:</p>'
+        for call in session.judged:
+            if call.metric == metric:
+                yield from _judged_call(call)
     for turn in session.turns:
         yield from _turn(turn)
     yield f'<p class="facts">{html_text(" · ".join(session.facts))}</p></details>'
@@ -444,7 +449,7 @@ def _judged_call(judged: JudgedCall) -> Iterator[str]:
     """Yield a call with what a metric that needs no golden found in it."""
     label = "no_label" if judged.label is None else judged.label.value
     yield f'<details class="call {label}" open><summary>{_badge(judged.label, score_text(judged.score).strip())} '
-    yield f'<code>{html_text(judged.call.tool)}</code> <span class="note">{judged.place} · {judged.metric}</span> '
+    yield f'<code>{html_text(judged.call.tool)}</code> <span class="note">{judged.place}</span> '
     yield f'<span class="brief">{html_text(shorten(call_text(judged.call), _BRIEF))}</span></summary>'
     yield '<div class="wide found"><table><thead><tr><th scope="col">argument</th>'
     yield '<th scope="col" colspan="2">finding</th><th scope="col">kind</th></tr></thead><tbody>'

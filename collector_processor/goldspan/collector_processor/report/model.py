@@ -194,7 +194,8 @@ class MetricReport(Struct, frozen=True, gc=False):
     explanation: str
     broken: bool
     """Whether it failed, or has a threshold and no score though it should."""
-    first: str = ""
+    needs_golden: bool
+    first: str
     """The first thing that it found wrong, with values, after its turn; for metrics that need no golden."""
 
     @property
@@ -468,9 +469,7 @@ def _without_golden(result: SessionResult, name: str, run: tuple[int, int]) -> S
     reasons = dict.fromkeys(
         (reason_words(one.name, one.reason), one.reason) for one in result.metrics if one.reason is not None
     )
-    reason, code = next(iter(reasons), ("", Reason.NOTHING_EXPECTED))
-    if code is Reason.NOTHING_EXPECTED:
-        reason = "there is no call to judge"
+    reason, code = next(iter(reasons), ("nothing to judge", Reason.NOTHING_EXPECTED))
     none = label is Label.NOT_EVALUATED
     session = result.session
     turns = () if session is None else session.turns
@@ -548,7 +547,9 @@ def _judged_calls(result: SessionResult) -> Iterator[JudgedCall]:
 
 
 def _metric_row(sums: MetricTotals) -> MetricRow:
-    reasons = [f"{reason_words(sums.name, reason)} {count:,}" for reason, count in sums.not_evaluated.items()]
+    most_first = sorted(sums.not_evaluated.items(), key=lambda item: -item[1])
+    reasons = [(reason_words(sums.name, reason), count) for reason, count in most_first]
+    texts = [words if len(reasons) == 1 else f"{words} {count:,}" for words, count in reasons]
     return MetricRow(
         name=sums.name,
         label=sums.label,
@@ -558,7 +559,7 @@ def _metric_row(sums: MetricTotals) -> MetricRow:
         passed=sums.passed,
         failed=sums.failed,
         not_evaluated=sum(sums.not_evaluated.values()),
-        reasons="; ".join(filter(None, (", ".join(reasons), sums.errors))),
+        reasons="; ".join(filter(None, (", ".join(texts), sums.errors))),
         sessions_failed=sums.sessions_failed,
     )
 
@@ -632,12 +633,15 @@ def _metric(result: MetricResult, session: SessionResult) -> MetricReport:
         score=verdict.score,
         score_text=number_text(verdict.exact),
         threshold_text="" if result.threshold is None else number_text(result.threshold),
-        reason="" if verdict.reason is None else reason_words(result.name, verdict.reason),
+        reason=_reason(verdict.reason)
+        if verdict.reason is None or result.needs_golden
+        else reason_words(result.name, verdict.reason),
         reason_code=verdict.reason or "",
         # What was found in calls is shown with them.
         explanation=f"{right} of {counted(len(known), 'call')} right" if known else _explanation(verdict),
         broken=verdict.label is Label.FAIL
         or (verdict.label is Label.NOT_EVALUATED and result.threshold is not None and result.needs_golden),
+        needs_golden=result.needs_golden,
         first="" if first is None else f"{first.turn}: {first}",
     )
 

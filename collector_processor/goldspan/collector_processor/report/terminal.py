@@ -248,7 +248,8 @@ def session_lines(page: Page, session: SessionReport, *, verbose: bool = False) 
     only_wrong = session.label is Label.PASS and not verbose
     for metric in session.metrics:
         judged = [one for one in session.judged if one.metric == metric.name]
-        if metric.broken or (verbose or judged if not session.has_golden else not only_wrong):
+        informs = verbose or judged or (metric.needs_golden and not only_wrong)
+        if metric.broken or informs:
             _metric(page, metric)
             _judged_calls(page, judged, verbose=verbose)
     for turn in session.turns:
