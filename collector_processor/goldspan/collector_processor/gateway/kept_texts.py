@@ -202,19 +202,20 @@ class KeptTexts:
         if pieces is None:
             return content
         kind, parts = pieces
-        digests = {blake2b(part, digest_size=_DIGEST).digest(): part for part in parts}
+        digests = [blake2b(part, digest_size=_DIGEST).digest() for part in parts]
+        every = dict(zip(digests, parts, strict=True))
         of_trace = self._of_trace.get(trace_id, {})
-        new = sum(len(part) for digest, part in digests.items() if digest not in of_trace)
+        new = sum(len(part) for digest, part in every.items() if digest not in of_trace)
         if new and self.size + new > self.max_bytes:
             self._refused = True
             return DROPPED
         if self._sizes.get(trace_id, 0) + new > MAX_OF_TRACE:
             return DROPPED
-        found: dict[bytes, Piece] = {}
-        for digest, part in digests.items():
-            found[digest] = self._add(self._pieces.get(digest) or Piece(digest, part), trace_id, len(part))
-        order = (blake2b(part, digest_size=_DIGEST).digest() for part in parts)
-        return KeptContent(Pieces(kind, tuple(found[digest] for digest in order)), content.capture)
+        found = {
+            digest: self._add(self._pieces.get(digest) or Piece(digest, part), trace_id, len(part))
+            for digest, part in every.items()
+        }
+        return KeptContent(Pieces(kind, tuple(found[digest] for digest in digests)), content.capture)
 
     def _add(self, piece: Piece, trace_id: str, length: int | None = None) -> Piece:
         known = self._pieces.setdefault(piece.digest, piece)
