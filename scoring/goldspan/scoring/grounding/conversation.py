@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from functools import lru_cache
 from itertools import accumulate, islice, pairwise
 from operator import itemgetter
 from typing import Generic, TypeVar
@@ -18,6 +19,22 @@ _GAP = 50
 """Positions between two passages, so that no phrase crosses them."""
 _TRIED = 500
 """So many places of the rarest word of a phrase are tried."""
+_REMEMBERED, _LONGEST = 1024, 4096
+"""What was read in so many texts is remembered, if they have at most so many characters."""
+
+_ReadT = TypeVar("_ReadT")
+
+
+def _remembered(read: Callable[[str], Iterable[_ReadT]]) -> Callable[[str], Sequence[_ReadT]]:
+    """Return a reader that remembers what it read: a live session is judged, and so read, anew at each turn."""
+    known = lru_cache(_REMEMBERED)(lambda text: tuple(read(text)))
+    return lambda text: known(text) if len(text) <= _LONGEST else tuple(read(text))
+
+
+_quantities_of, _bounds_of = _remembered(quantities_of), _remembered(bounds_of)
+_days_of, _times_of, _relative_days_of = _remembered(days_of), _remembered(times_of), _remembered(relative_days_of)
+_words_of = _remembered(words_of)
+_normalised = _remembered(lambda text: (normalised(text),))
 
 
 class Passage(Struct, frozen=True):
@@ -100,12 +117,12 @@ class Conversation:
 
     def add(self, passage: Passage) -> None:
         """Add a passage after all others."""
-        text = normalised(passage.text)
+        text = _normalised(passage.text)[0]
         self.passages.append(passage)
         self.texts.append(text)
         self._starts.append(len(self._words))
         positions = self._positions
-        words = words_of(text)
+        words = _words_of(text)
         for position, word in enumerate(words, len(self._words)):
             if word in positions:
                 positions[word].append(position)
@@ -209,7 +226,7 @@ class Conversation:
 
     def _read_numbers(self) -> None:
         for at in range(self._numbers_read, len(self.texts)):
-            for quantity in quantities_of(self.texts[at]):
+            for quantity in _quantities_of(self.texts[at]):
                 key = number_key(quantity.value)
                 self._numbers.setdefault(key, (at, quantity))
                 if quantity.form != "implied":
@@ -217,7 +234,7 @@ class Conversation:
                 if quantity.unit:
                     self._with_unit.append((quantity, at))
             if self.passages[at].kind in _PEOPLE:
-                for bound in bounds_of(self.texts[at]):
+                for bound in _bounds_of(self.texts[at]):
                     self._bounds.add(bound, at)
         self._numbers_read = len(self.texts)
 
@@ -245,12 +262,12 @@ class Conversation:
 
     def _read_dates(self) -> None:
         for at in range(self._dates_read, len(self.texts)):
-            for day in days_of(self.texts[at]):
+            for day in _days_of(self.texts[at]):
                 self._days.add(day, at)
-            for time in times_of(self.texts[at]):
+            for time in _times_of(self.texts[at]):
                 self._times.add(time, at)
             if self.passages[at].kind in _PEOPLE:
-                for relative in relative_days_of(self.texts[at]):
+                for relative in _relative_days_of(self.texts[at]):
                     self._relative.add(relative, at)
         self._dates_read = len(self.texts)
 
