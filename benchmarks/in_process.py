@@ -224,7 +224,7 @@ def run() -> Iterator[Comparison]:
     goldens: dict[str, DoorOptions] = {
         f"{wanted} wanted": {"goldens": goldens_for_one_session_in(many)} for wanted, many in shares.items()
     }
-    half = goldens["every other session wanted"]["goldens"]
+    half = goldens_for_one_session_in(2)
     # A sample of nearly none: what a session outside of it costs.
     without: dict[str, DoorOptions] = {
         "no session": {"sample": 1e-9},

@@ -130,6 +130,7 @@ def _agent_turn(
     if content:  # half of the calls use what the user said
         question += " " + " ".join(json.dumps(arguments) for _, arguments in calls[::2])
     history: list[dict[str, Any]] = [{"role": "user", "parts": [{"type": "text", "content": question}]}]
+    definitions: dict[str, AttributeValue] = {"gen_ai.tool.definitions": DEFINITIONS} if content else {}
     spans: list[SpanPlan] = []
     for tool, arguments in calls:
         call_id = f"call_{random.getrandbits(64):016x}"
@@ -152,7 +153,7 @@ def _agent_turn(
                     "gen_ai.system_instructions": json.dumps([{"type": "text", "content": SYSTEM}]),
                     "gen_ai.input.messages": json.dumps(history if content else history[-3:]),
                     "gen_ai.output.messages": json.dumps([answer]),
-                    **({"gen_ai.tool.definitions": DEFINITIONS} if content else {}),
+                    **definitions,
                 },
             )
         )

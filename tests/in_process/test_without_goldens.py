@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import live_agent
@@ -13,8 +15,9 @@ from opentelemetry.sdk._logs import LoggerProvider
 from opentelemetry.sdk._logs.export import InMemoryLogRecordExporter, SimpleLogRecordProcessor
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
-from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import Tracer
 
 from goldspan.collector_processor import ToolParameterMatchExporter, ToolParameterMatchSpanProcessor
 from goldspan.collector_processor.engine.settings import EngineSettings
@@ -25,8 +28,10 @@ from goldspan.scoring.goldens import GoldenIndex
 from goldspan.scoring.metrics.registry import WITHOUT_GOLDEN
 from goldspan.scoring.run import scorer_of
 from in_process_rig import Counting, Inner, Rig, recorded
+from markdown_pages import blocks
 from scripted_agent import PARIS, ROME, golden, golden_set, run_turn
 
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "in-process.md"
 MakeRig = Callable[..., Rig]
 SCHEMA, GROUNDING, REPETITION = (metric.name for metric in WITHOUT_GOLDEN)
 UNSCORED = "tool_parameter_match.not_evaluated"
@@ -90,6 +95,20 @@ def test_its_points_are_by_tool_and_argument(live: Any) -> None:
     [failed] = metrics[f"{GROUNDING}.failed_arguments"]
     assert (failed.value, failed.attributes[f"{GROUNDING}.argument"]) == (1, "room")
     assert UNSCORED not in metrics
+
+
+def test_the_example_of_the_page_gives_what_the_page_shows(make_rig: MakeRig) -> None:
+    parts = blocks(PAGE.read_text("utf-8"))
+    at = next(index for index, one in enumerate(parts) if "execute_tool get_weather" in one.text)
+    rig = make_rig(goldens=None)
+    exec(parts[at].text, {"trace": SimpleNamespace(get_tracer=lambda _: rig.tracer)})
+    rig.door.force_flush()
+    attributes = rig.exported()["execute_tool get_weather"].attributes or {}
+    shown = re.findall(r"(tool_[\w.]+) +(\[.*?\]|\S+)", parts[at + 1].text)
+    assert len(shown) == 7
+    for name, value in shown:
+        found = attributes[name]
+        assert (json.dumps(list(found)) if isinstance(found, tuple) else str(found)) == value, name
 
 
 def turn_with_content(rig: Rig, session: str | None, arguments: Mapping[str, Any], *, asked: Any = ASKED) -> None:
@@ -221,40 +240,47 @@ def test_the_same_sessions_are_in_a_sample_everywhere(make_rig: MakeRig) -> None
     assert {event["gen_ai.conversation.id"] for event in found(rig, REPETITION)} == set(INSIDE)
 
 
-def test_of_a_session_outside_the_sample_no_span_is_read_or_held() -> None:
-    registry = Counting()
-    index = GoldenIndex(sample=0.1)
+def turn_of(session: str | None) -> list[ReadableSpan]:
+    def play(tracer: Tracer) -> None:
+        run_turn(tracer, session, [PARIS])
+
+    return recorded(play)
+
+
+def filter_of(index: GoldenIndex, registry: DialectRegistry) -> TraceFilter:
     settings = EngineSettings(scorer=scorer_of(metrics=WITHOUT_GOLDEN))
-    filter_ = TraceFilter(index, settings, registry, content=True, on_failure=_fail)
+    return TraceFilter(index, settings, registry, content=True, on_failure=_fail)
+
+
+def test_of_a_session_outside_the_sample_no_span_is_read_or_held() -> None:
+    index, registry = GoldenIndex(sample=0.1), Counting()
+    filter_ = filter_of(index, registry)
     for number in range(100):
         if not index.samples(f"s-{number}"):
-            assert list(filter_.add(recorded(lambda tracer, n=number: run_turn(tracer, f"s-{n}", [PARIS])), 0.0)) == []
+            assert list(filter_.add(turn_of(f"s-{number}"), 0.0)) == []
     assert registry.read_spans == []
     assert filter_.engine.stats.sessions_without_golden == 0
 
 
-def test_a_trace_that_names_its_session_late_is_held_until_it_does() -> None:
-    filter_ = TraceFilter(
-        GoldenIndex(sample=0.1),
-        EngineSettings(scorer=scorer_of(metrics=WITHOUT_GOLDEN)),
-        DialectRegistry(definitions=True),
-        content=True,
-        on_failure=_fail,
-    )
-    for session, scored in ((INSIDE[0], True), (OUTSIDE[0], False)):
-        spans = recorded(lambda tracer: run_turn(tracer, None, [PARIS]))
-        chat = recorded(
-            lambda tracer, one=session: tracer.start_span(
-                "chat", attributes={"gen_ai.operation.name": "chat", "gen_ai.conversation.id": one}
-            ).end()
-        )[0]
-        chat._context, chat._parent = spans[0].context, spans[0].parent  # type: ignore[attr-defined]
-        held = [ref for ref, _ in filter_.add(spans[1:], 0.0)]
-        assert len(held) == 2
-        list(filter_.add([chat], 0.1))
-        output = filter_.flush(0.2, end_of_input=True)
-        assert output.released == set(held)
-        assert bool(output.evaluations) is scored
+@pytest.mark.parametrize(("session", "scored"), [(INSIDE[0], True), (OUTSIDE[0], False)])
+def test_a_trace_that_names_its_session_late_is_held_until_it_does(session: str, scored: bool) -> None:
+    filter_ = filter_of(GoldenIndex(sample=0.1), DialectRegistry(definitions=True))
+
+    def play(tracer: Tracer) -> None:
+        with tracer.start_as_current_span("plain", attributes={"http.route": "/"}):
+            name, arguments = PARIS
+            call = {"gen_ai.tool.name": name, "gen_ai.tool.call.arguments": json.dumps(arguments)}
+            tracer.start_span("tool", attributes={"gen_ai.operation.name": "execute_tool", **call}).end()
+            named = {"gen_ai.operation.name": "chat", "gen_ai.conversation.id": session}
+            tracer.start_span("chat", attributes=named).end()
+
+    tool, chat, root = recorded(play)
+    held = {ref for ref, _ in filter_.add([tool, root], 0.0)}
+    assert len(held) == 2
+    list(filter_.add([chat], 0.1))
+    output = filter_.flush(0.2, end_of_input=True)
+    assert output.released == held
+    assert bool(output.evaluations) is scored
 
 
 def _fail(where: str, error: Exception) -> None:

@@ -13,18 +13,13 @@ from goldspan.scoring.grounding.context import MAX_TEXT, SessionContext
 from goldspan.scoring.metrics.grounding import ToolParameterGrounding
 from goldspan.scoring.sessions import Capture, Content, Session, ToolCall, Turn
 
-MESSAGES = st.one_of(
-    st.builds(
-        lambda role, text: {"role": role, "content": text},
-        st.sampled_from(["user", "assistant", "system", "tool"]),
-        st.sampled_from(["one", "two, [three", '"four"]', ""]),
-    ),
-    st.builds(lambda text: {"role": "tool", "tool_call_id": "c1", "content": text}, st.sampled_from(["5", "[6"])),
-    st.sampled_from([{}, "text", 3, [], [{"role": "user", "content": "nested"}]]),
-)
-HISTORIES = st.lists(
-    st.tuples(st.sampled_from(["goes on", "starts anew", "again"]), st.lists(MESSAGES, max_size=3)), max_size=5
-)
+ROLES = ("user", "assistant", "system", "tool")
+TEXTS = ("one", "two, [three", '"four"]', "")
+SAID: list[Any] = [{"role": role, "content": text} for role in ROLES for text in TEXTS]
+ANSWERED: list[Any] = [{"role": "tool", "tool_call_id": "c1", "content": text} for text in ("5", "[6")]
+ODD: list[Any] = [{}, "text", 3, [], [{"role": "user", "content": "nested"}]]
+MESSAGES: st.SearchStrategy[list[Any]] = st.lists(st.sampled_from([*SAID, *ANSWERED, *ODD]), max_size=3)
+HISTORIES = st.lists(st.tuples(st.sampled_from(["goes on", "starts anew", "again"]), MESSAGES), max_size=5)
 
 
 def passages(turns: list[Any]) -> list[Any]:

@@ -36,7 +36,7 @@ from goldspan.mappers.readers.sdk import (
     skeleton,
     undecoded,
 )
-from goldspan.mappers.span_facts import LogFacts, Role
+from goldspan.mappers.span_facts import LogFacts, Role, content_size
 from goldspan.mappers.spans import LogView, PlainSpans, UndecodedSpan
 from goldspan.scoring.goldens import GoldenIndex
 from goldspan.scoring.sessions import SpanRef
@@ -49,6 +49,7 @@ _MIN_ROOTS = 256
 _PLAIN_SPAN_SIZE = 600
 """Bytes that are kept of a span without markers, measured on CPython 3.11."""
 _LOG_SIZE = 4_000
+"""Bytes that are kept of a log record, without its content."""
 _SAMPLE_EVERY = 13
 """The size of every 13th marked span is estimated. A prime, since agents repeat the same sequence of spans."""
 _MAX_SCOPES = 256
@@ -143,7 +144,7 @@ class TraceFilter:
         trace = int(facts.trace_id, 16)
         if not self._is_known(facts.trace_id):
             if not any(self._goldens.wants(session_id) for _, session_id in facts.session_keys):
-                self._buffer.add({trace: [facts]}, _LOG_SIZE, now, calls=True)
+                self._buffer.add({trace: [facts]}, _LOG_SIZE + content_size(facts), now, calls=True)
                 return
             self._read_buffered(trace, facts.trace_id, now)
         self._feed_log(facts, now)
