@@ -581,6 +581,25 @@ def test_score_asks_a_model(server: ModelServer, tmp_path: Path, monkeypatch: py
     assert f"{asked} answered from the cache" in second.stderr
 
 
+def test_sessions_are_judged_at_the_same_time(
+    server: ModelServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = {"model": "scripted", "base_url": server.url, "concurrency": 8}
+    (tmp_path / "judge.json").write_text(json.dumps(options))
+    server.answer = lambda body: Response('{"score": "Yes"}', delay=0.5)
+    traces = [EXAMPLES / f"traces/{name}.otlp.json" for name in ("langchain", "strands", "google-adk")]
+    result = runner(tmp_path, monkeypatch)("score", *traces, "--judge", "judge.json", "--format", "json")
+    judged = [
+        metric
+        for found in json.loads(result.stdout)["sessions"]
+        for metric in found["metrics"]
+        if metric["name"] == "tool_parameter_accuracy"
+    ]
+    assert [one["label"] for one in judged] == ["pass"] * 3
+    assert len(server.requests) == 15  # 5 calls each
+    assert server.most_at_once == 8
+
+
 def test_score_takes_tools_and_goldens_beside_a_judge(
     server: ModelServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from functools import partial
@@ -41,13 +42,12 @@ from goldspan.collector_processor.report.terminal import report_page
 from goldspan.mappers.dialect_registry import JOIN_ATTRIBUTES, DialectRegistry
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.errors import CriterionError, FileError, Mistake
-from goldspan.scoring.goldens import Golden, load_criterion, load_goldens
+from goldspan.scoring.goldens import load_criterion, load_goldens
 from goldspan.scoring.goldens.loading import load_metrics
-from goldspan.scoring.metrics.registry import WITHOUT_GOLDEN, Metric, MetricAnswer, find_metric, run_in_this_thread
-from goldspan.scoring.metrics.session_metrics import ChosenMetric, MetricSource
+from goldspan.scoring.metrics.registry import WITHOUT_GOLDEN, find_metric
+from goldspan.scoring.metrics.session_metrics import ChosenMetric, MetricSource, choose_metrics
 from goldspan.scoring.presets.session_preset import choose_preset
 from goldspan.scoring.run import Scorer, scorer_of
-from goldspan.scoring.sessions import Session
 from goldspan.scoring.tool_definitions import load_tools
 
 if TYPE_CHECKING:
@@ -311,18 +311,12 @@ def _scorer(
         sys.path.insert(0, str(Path.cwd()))  # where a user's own metric is
     choices = () if criterion_file is None else load_metrics(criterion_file)
     chosen: list[MetricSource] = [ChosenMetric(find_metric(choice.name), choice.threshold) for choice in choices]
-    workers = MetricWorkers()
-
-    def run(metric: Metric, session: Session, golden: Golden | None) -> MetricAnswer:
-        # A judge has its own limits of time, and may ask about many calls of one session.
-        is_judge = judge is not None and metric.name == judge.name
-        return (run_in_this_thread if is_judge else workers)(metric, session, golden)
-
-    return scorer_of(
+    scorer = scorer_of(
         preset=None if preset is None else choose_preset(preset, dict(options)),
-        metrics=[*chosen, *metrics, *([] if judge is None else [judge])],
-        run=run,
+        metrics=[*chosen, *metrics],
+        run=MetricWorkers(),
     )
+    return scorer if judge is None else replace(scorer, later=choose_metrics([judge]))
 
 
 def _judge(file: str) -> Judge:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -35,6 +35,7 @@ from goldspan.scoring.goldens.golden import Golden
 from goldspan.scoring.goldens.golden_index import GoldenIndex
 from goldspan.scoring.metric_results import MetricCall, MetricResult, MetricTurn
 from goldspan.scoring.metrics.registry import OWN_NAMES
+from goldspan.scoring.metrics.session_metrics import ChosenMetric, score_metrics
 from goldspan.scoring.results import CallResult, SessionResult, TurnResult, explain
 from goldspan.scoring.sessions import Session, SpanRef, ToolCall, Turn
 from goldspan.scoring.turn_join import split_runs
@@ -329,6 +330,17 @@ def evaluations_of(result: SessionResult, *, complete: bool, include_values: boo
     for metric in result.metrics:
         found += run.of_metric(metric, end, complete=complete)
     return found
+
+
+def score_later(
+    result: SessionResult, chosen: Sequence[ChosenMetric], *, include_values: bool = False
+) -> tuple[tuple[MetricResult, ...], list[Evaluation]]:
+    """Score a complete run by the metrics of `Scorer.later`; return their results and evaluations, with revision 1."""
+    # Without its golden, so that the golden's own metrics are not scored again.
+    metrics = score_metrics(replace(result, golden=None, metrics=()), chosen)
+    names = {metric.name for metric in metrics}
+    found = evaluations_of(replace(result, metrics=metrics), complete=True, include_values=include_values)
+    return metrics, [one for one in found if one.metric in names]
 
 
 def _place_of_turn(result: TurnResult | MetricTurn, end_of_run: _Place) -> _Place:

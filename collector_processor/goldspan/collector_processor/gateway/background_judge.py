@@ -14,11 +14,11 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from goldspan.collector_processor.emit.evaluation import DetailDigest, Evaluation
-from goldspan.collector_processor.engine.evaluations import digest_of, evaluations_of, revise
+from goldspan.collector_processor.engine.evaluations import digest_of, revise, score_later
 from goldspan.collector_processor.gateway.interfaces import Sample
 from goldspan.collector_processor.gateway.threads import GuardedThread, OnFailure
 from goldspan.collector_processor.judge.judging import Judge
-from goldspan.scoring.metrics.session_metrics import ChosenMetric, score_metrics
+from goldspan.scoring.metrics.session_metrics import ChosenMetric
 from goldspan.scoring.results import SessionResult
 from goldspan.scoring.sessions import Session
 
@@ -108,12 +108,8 @@ class BackgroundJudge:
         result, session = one.result, one.result.session
         if session is None:
             return []
-        # Without its golden, so that the golden's own metrics are not scored again.
-        metrics = score_metrics(replace(result, golden=None, metrics=()), [self._chosen])
-        evaluations = evaluations_of(
-            replace(result, metrics=metrics), complete=True, include_values=self._include_values
-        )
-        newest = {own.id: own for own in evaluations if own.metric == self._chosen.metric.name}
+        _, evaluations = score_later(result, [self._chosen], include_values=self._include_values)
+        newest = {own.id: own for own in evaluations}
         key = (one.tenant, session.id, session.run)
         known = self._remembered.pop(key, {})
         changed = revise(known, newest)

@@ -158,6 +158,8 @@ class Judge:
         self._client: ModelClient = model_client(None if isinstance(model, str) else model, self.options)
         self._cache = AnswerCache(self.options.cache)
         self._sleep, self._clock, self._random = sleep, clock, random.Random()
+        self._slots = threading.BoundedSemaphore(self.options.concurrency)
+        self._slots = threading.BoundedSemaphore(self.options.concurrency)
         self._lock = threading.Lock()
         self._failures, self._paused_until = 0, 0.0
 
@@ -213,10 +215,12 @@ class Judge:
                     f"the model gave no reply to {_FAILURES_IN_A_ROW} questions, and is not asked for a while"
                 )
             estimate = sum(len(one["content"]) for one in question.messages) // _CHARACTERS_A_TOKEN
-            if used_up := self.usage.take(estimate):
-                return NoAnswer(f"{used_up}; before: {failure.message}" if attempt else used_up)
             try:
-                reply = self._client(question, min(self.options.timeout, max(self.usage.seconds_left, _SHORTEST)))
+                with self._slots:
+                    if used_up := self.usage.take(estimate):
+                        return NoAnswer(f"{used_up}; before: {failure.message}" if attempt else used_up)
+                    seconds = min(self.options.timeout, max(self.usage.seconds_left, _SHORTEST))
+                    reply = self._client(question, seconds)
             except ModelError as error:
                 self.usage.add(tokens=-estimate)
                 failure = NoAnswer(error.message, error.detailed)

@@ -80,7 +80,7 @@ class JudgeOptions(_Options):
     budget: JudgeBudget = JudgeBudget()
     """What may be used."""
     concurrency: Annotated[int, Field(ge=1, le=64)] = 4
-    """Questions about one session that are asked at the same time."""
+    """Questions that are asked at the same time, about one session or several."""
     timeout: _Positive = 30.0
     """Seconds for one request."""
     attempts: Annotated[int, Field(ge=1, le=10)] = 3

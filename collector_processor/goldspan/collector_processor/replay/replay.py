@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass
 
 from msgspec.structs import replace
 
 from goldspan.collector_processor.emit.evaluation import Evaluation
 from goldspan.collector_processor.engine.engine import Engine, EngineOutput
+from goldspan.collector_processor.engine.evaluations import score_later
 from goldspan.collector_processor.engine.settings import EngineSettings
 from goldspan.collector_processor.metric_threads import MetricWorkers
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.spans import LogView, MarkedView, PlainSpans
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.goldens import Ambiguous, Golden, GoldenIndex
-from goldspan.scoring.metric_results import MetricTurn
+from goldspan.scoring.metric_results import MetricResult, MetricTurn
+from goldspan.scoring.metrics.session_metrics import ChosenMetric
 from goldspan.scoring.results import SessionResult
 from goldspan.scoring.run import RunResult, Scorer
 from goldspan.scoring.sessions import NO_CONTENT, Session, Turn
@@ -25,6 +30,10 @@ SPANS_A_SECOND = 1_000.0
 """The clock of a replay counts spans, so that the same files give the same results on any machine."""
 QUIET_SPANS = 100_000
 """A session is scored, and its spans are dropped, after so many spans in a row that belong to other sessions."""
+
+_SESSIONS_AT_ONCE = 16
+_MOST_UNFINISHED = 200
+"""Sessions that wait for a model while others are read: they are in memory with all that was said."""
 
 Consumer = Callable[[Evaluation], object]
 """Takes each evaluation, to send it on or write it down."""
@@ -58,6 +67,7 @@ def replay(
     """
     scorer = scorer or Scorer(run=MetricWorkers())
     engine = Engine(goldens, _settings(quiet_spans, scorer))
+    later = _LaterMetrics(scorer.later)
     content = scorer.reads_content(goldens.goldens)
     poll_every = next_poll = max(quiet_spans // 10, 1)
     results: dict[tuple[str, str], SessionResult] = {}
@@ -67,31 +77,79 @@ def replay(
         for result in output.sessions:
             if result.session is not None:
                 results[result.session.id, result.session.run] = _slim(result, result.session)
+                if result.golden is not None or goldens.samples_run(result.session):
+                    later.put(result, result.session)
         problems.extend(output.problems)
         for evaluation in output.evaluations:
             for consumer in consumers:
                 consumer(evaluation)
 
-    for view in views:
-        if isinstance(view, LogView):
-            if (log := registry.read_log(view, content=content)) is not None:
-                engine.feed_log(log, read / SPANS_A_SECOND)
-            continue
-        if isinstance(view, PlainSpans):
-            read += len(view)
-            for plain in registry.skeletons(view):
-                engine.feed_plain(plain, read / SPANS_A_SECOND)
-        else:
-            read += 1
-            fact = registry.read(view, content=content)
-            recognised += fact.role is not None
-            engine.feed(fact, read / SPANS_A_SECOND)
-        if read >= next_poll:
-            take(engine.poll(read / SPANS_A_SECOND))
-            next_poll = read + poll_every
-    take(engine.flush(read / SPANS_A_SECOND, end_of_input=True))
+    with later:
+        for view in views:
+            if isinstance(view, LogView):
+                if (log := registry.read_log(view, content=content)) is not None:
+                    engine.feed_log(log, read / SPANS_A_SECOND)
+                continue
+            if isinstance(view, PlainSpans):
+                read += len(view)
+                for plain in registry.skeletons(view):
+                    engine.feed_plain(plain, read / SPANS_A_SECOND)
+            else:
+                read += 1
+                fact = registry.read(view, content=content)
+                recognised += fact.role is not None
+                engine.feed(fact, read / SPANS_A_SECOND)
+            if read >= next_poll:
+                take(engine.poll(read / SPANS_A_SECOND))
+                next_poll = read + poll_every
+        take(engine.flush(read / SPANS_A_SECOND, end_of_input=True))
+        for key, metrics, evaluations in later.results():
+            results[key] = replace(results[key], metrics=(*results[key].metrics, *metrics))
+            for evaluation in evaluations:
+                for consumer in consumers:
+                    consumer(evaluation)
     problems.extend(_bounds(engine, quiet_spans))
     return Replay(_run_result(list(results.values()), goldens, problems), read, recognised)
+
+
+class _LaterMetrics:
+    """Scores the metrics of `Scorer.later`, which may wait for a model, for several sessions while others are read."""
+
+    def __init__(self, chosen: Sequence[ChosenMetric]) -> None:
+        self._chosen = chosen
+        self._threads = ThreadPoolExecutor(_SESSIONS_AT_ONCE, "goldspan later")
+        self._unfinished = deque[Future[_Scored]]()
+        self._scored: dict[_Key, Future[_Scored]] = {}
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_: object) -> None:
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def put(self, result: SessionResult, session: Session) -> None:
+        """Queue a complete run; a later result of the same session and run replaces an earlier one."""
+        if not self._chosen:
+            return
+        if len(self._unfinished) >= _MOST_UNFINISHED:
+            self._unfinished.popleft().exception()
+        future = self._threads.submit(copy_context().run, _score_later, result, self._chosen)
+        self._unfinished.append(future)
+        self._scored[session.id, session.run] = future
+
+    def results(self) -> Iterator[tuple[_Key, Sequence[MetricResult], Sequence[Evaluation]]]:
+        """Yield what was scored, in the order in which sessions came; waits for it."""
+        for key, future in self._scored.items():
+            yield key, *future.result()
+
+
+_Key = tuple[str, str]
+_Scored = tuple[Sequence[MetricResult], Sequence[Evaluation]]
+
+
+def _score_later(result: SessionResult, chosen: Sequence[ChosenMetric]) -> _Scored:
+    metrics, evaluations = score_later(result, chosen)
+    return metrics if result.golden is not None else tuple(map(_slim_metric, metrics)), evaluations
 
 
 def _slim(result: SessionResult, session: Session) -> SessionResult:
@@ -102,8 +160,12 @@ def _slim(result: SessionResult, session: Session) -> SessionResult:
     return replace(
         result,
         session=replace(session, turns=(Turn(start=_started(session), end=ended),), attributes={}),
-        metrics=tuple(replace(one, turns=tuple(map(_slim_turn, one.turns))) for one in result.metrics),
+        metrics=tuple(map(_slim_metric, result.metrics)),
     )
+
+
+def _slim_metric(metric: MetricResult) -> MetricResult:
+    return replace(metric, turns=tuple(map(_slim_turn, metric.turns)))
 
 
 def _slim_turn(turn: MetricTurn) -> MetricTurn:
