@@ -160,6 +160,30 @@ def test_only_calls_that_grounding_did_not_settle_are_asked_about(server: ModelS
     assert 'get_weather({"city": "Berlin"})' in server.prompts()[0]
 
 
+@pytest.mark.parametrize("result", [text("sunny"), Content()], ids=["grounding fails", "grounding does not know"])
+def test_a_call_that_grounding_fails_or_cannot_judge_is_asked_about(result: Content, server: ModelServer) -> None:
+    good, bad = ToolCall("f", {"city": "Paris"}, result=result), ToolCall("f", {"city": "Berlin"}, result=result)
+    accuracy(judge(server, when="ungrounded"), session(good, bad))
+    (asked,) = server.prompts()
+    assert '"Berlin"' in asked
+
+
+def test_tools_of_an_earlier_turn_are_shown(server: ModelServer) -> None:
+    first = Turn(user_text=text("Hi"), tool_definitions=text([{"name": "get_weather", "description": "Weather"}]))
+    second = Turn(tuple(calls(1)), user_text=text("Weather, please"))
+    accuracy(judge(server, preset="strands"), Session("s", (first, second)))
+    assert server.prompts()[0].startswith("## Available tool-calls\n- get_weather: Weather\n")
+
+
+def test_a_long_conversation_is_cut_at_its_beginning(server: ModelServer) -> None:
+    turn = Turn(tuple(calls(1)), user_text=text("the end"), messages=text([{"role": "user", "content": "x " * 50_000}]))
+    accuracy(judge(server), Session("s", (turn,)))
+    (asked,) = server.prompts()
+    assert len(asked) < 62_000
+    assert "the end" in asked
+    assert "beginning of the conversation is left out" in asked
+
+
 def test_tools_of_a_file_are_shown(server: ModelServer) -> None:
     tools = {"get_weather": {"type": "object", "properties": {"city": {"type": "string", "description": "A town"}}}}
     accuracy(judge(server, preset="strands").with_tools(tools))
@@ -527,6 +551,7 @@ def test_a_model_of_pydantic_ai() -> None:
     [
         ({}, "`model` is missing"),
         ({"model": "m"}, "`base_url` is missing"),
+        ({"model": 3}, "found a int"),
         ({"model": "m", "base_url": "ftp://x"}, "base_url: found"),
         ({"model": "m", "base_url": "https://u:p@localhost/v1"}, "api_key_env"),
         (

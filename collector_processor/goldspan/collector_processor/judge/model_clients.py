@@ -72,7 +72,10 @@ def model_client(model: Any, options: JudgeOptions) -> ModelClient:
     """
     if options.client == "pydantic_ai":
         return _PydanticAi(model or options.model, options)
-    if callable(model):
+    is_function = callable(model)
+    if model is not None and not is_function:
+        raise SettingsError(f"judge: model: found a {type(model).__name__}, expected a name or a function that answers")
+    if is_function:
         return _Function(model, options)
     if not options.model:
         raise SettingsError("judge: `model` is missing: the name of the model to ask, or a function that answers")

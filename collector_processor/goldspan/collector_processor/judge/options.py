@@ -148,7 +148,7 @@ def _described(detail: Any) -> tuple[ValuePath, str]:
     kind, found = detail["type"], shown(detail["input"])
     if kind == "extra_forbidden":
         known = list((JudgeBudget if len(where) > 1 and where[0] == "budget" else JudgeOptions).model_fields)
-        near = nearest(str(where[-1]), known)
+        near = nearest(str(detail["loc"][-1]), known)
         hint = f"did you mean `{near}`?" if near else f"there are {', '.join(known)}"
         return where, f"unknown field: {hint}"
     if kind == "value_error":

@@ -6,7 +6,7 @@ What is asked and what an answer means is here. Who asks the model is passed in.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, Literal
 
@@ -144,35 +144,37 @@ class ToolParameterAccuracy(Struct, frozen=True):
 
         None: by `when` there is no need to ask, since each value has an origin.
         """
-        prompts = self._prompts(session)
+        settled = self._settled(session)
+        prompts = self._prompts(session, settled)
         system = self.system_prompt
         if system is None:
             system = STRANDS_SYSTEM_PROMPT if self.preset == "strands" else SYSTEM_PROMPT
         form = STRANDS_TOOL if self.preset == "strands" else _TOOL
-        settled = self._settled(session)
         return [
-            [
-                None if (turn, call) in settled else one if isinstance(one, Reason) else Question(system, one, form)
-                for call, one in enumerate(found)
-            ]
-            for turn, found in enumerate(prompts)
+            [one if one is None or isinstance(one, Reason) else Question(system, one, form) for one in found]
+            for found in prompts
         ]
 
-    def _prompts(self, session: Session) -> list[list[str | Reason]]:
+    def _prompts(self, session: Session, settled: Container[tuple[int, int]]) -> list[list[str | Reason | None]]:
         if self.preset == "strands":
             prompts = strands_prompts(session, self.tools)
             return [
-                [_unasked(call) or prompt for call, prompt in zip(turn.calls, found, strict=True)]
-                for turn, found in zip(session.turns, prompts, strict=True)
+                [
+                    None if (at, index) in settled else _unasked(call) or prompts[at][index]
+                    for index, call in enumerate(turn.calls)
+                ]
+                for at, turn in enumerate(session.turns)
             ]
         context = SessionContext(session)
         schemas = declared_tools(session) if self.tools is None else self.tools
         return [
             [
-                _unasked(call) or _prompt(call, turn, one, context, schema_of(call.name, schemas))
-                for call, one in zip(turn.calls, known, strict=True)
+                None
+                if (at, index) in settled
+                else _unasked(call) or _prompt(call, turn, known, context, schema_of(call.name, schemas))
+                for index, (call, known) in enumerate(zip(turn.calls, context.calls[at], strict=True))
             ]
-            for turn, known in zip(session.turns, context.calls, strict=True)
+            for at, turn in enumerate(session.turns)
         ]
 
     def _settled(self, session: Session) -> set[tuple[int, int]]:
@@ -201,13 +203,17 @@ def _prompt(
     """Return goldspan's own question about a call."""
     if not known.captured:
         return Reason.INPUT_MISSING
-    said = [
-        f"[{passage.where or passage.kind}]\n{passage.text}"
-        for passage in context.conversation.passages[: known.passages]
-    ]
+    said: list[str] = []
+    size = 0
+    for passage in reversed(context.conversation.passages[: known.passages]):
+        label = "system message" if passage.kind == "system" else passage.where or passage.kind
+        said.append(f"[{label}]\n{passage.text}")
+        size += len(said[-1]) + 2
+        if size > _MAX_CONTEXT:
+            break
     notes = [] if known.complete else ["Part of the conversation was not recorded: a value may come from there."]
-    conversation = "\n\n".join(said)
-    if len(conversation) > _MAX_CONTEXT:
+    conversation = "\n\n".join(reversed(said))
+    if size > _MAX_CONTEXT:
         conversation = conversation[-_MAX_CONTEXT:]
         notes.append("The beginning of the conversation is left out: a value may come from there.")
     if day := day_of(call, turn):
