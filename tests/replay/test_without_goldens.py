@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import sys
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 from pathlib import Path
@@ -188,3 +190,64 @@ def test_only_what_got_worse_since_a_baseline_fails(
     result = score(run, tmp_path, now, "--baseline", "before.json")
     assert result.exit_code == exit_code
     assert ("tool_parameter_grounding: " in said(result)) is bool(exit_code)
+
+
+def test_what_a_sample_leaves_out_is_counted(run: Run, tmp_path: Path) -> None:
+    requests = [turn_request(f"s-{one}", ("get_weather", {"city": "Paris"}), user=ASKED) for one in range(40)]
+    text = said(score(run, tmp_path, requests, "--sample", "0.5"))
+    found = re.search(r"sessions (\d+) passed, judged without goldens; (\d+) not in the sample", text)
+    assert found is not None, text
+    assert int(found[1]) + int(found[2]) == 40
+
+
+HOSTILE = "\x1b[2J\u202e</summary>|`](http://x) @team <img src=x onerror=alert(1)>"
+
+
+def test_names_and_values_of_traces_are_text_in_every_report(run: Run, tmp_path: Path) -> None:
+    request = turn_request("s", (f"tool {HOSTILE}", {f"argument {HOSTILE}": f"77 {HOSTILE}"}), user=ASKED)
+    files = {"junit": "r.xml", "html": "r.html", "markdown": "r.md"}
+    options = [part for kind, name in files.items() for part in ("--report", f"{kind}={name}")]
+    result = score(run, tmp_path, [request], *options)
+    assert result.exit_code == 1
+    ET.parse(tmp_path / "r.xml")
+    page, comment = ((tmp_path / name).read_text("utf-8") for name in ("r.html", "r.md"))
+    assert "<img" not in page
+    outside = re.sub(r"```+text\n.*?\n```+", "", comment, flags=re.DOTALL)
+    assert "<img" not in outside
+    assert "@team" not in outside
+    for text in (result.output, page, comment, run("inspect", "traces.jsonl", "--why", "s#1").output):
+        assert "\x1b" not in text
+        assert "\u202e" not in text
+
+
+OWN_METRIC = """
+from goldspan.scoring.metrics import Finding, MetricScore, metric
+
+
+@metric(description="Whether a call is short.")
+def short(session):
+    paths = {paths}
+    turns = [
+        MetricScore(0, calls=[MetricScore(0, findings=(Finding(paths[0], "too_long", "is long", failed=True),))])
+        for turn in session.turns
+    ]
+    return MetricScore(0, turns=turns)
+"""
+
+
+@pytest.mark.parametrize(
+    ("path", "says"),
+    [
+        ("/city", "findings get_weather.city (too long)"),
+        ("", "findings get_weather (too long)"),
+        ("city", "short - 0 0 1: the metric raised an error; ValueError"),
+    ],
+)
+def test_a_metric_of_ones_own_that_needs_no_golden_has_a_row_too(
+    run: Run, tmp_path: Path, path: str, says: str
+) -> None:
+    (tmp_path / "short_calls.py").write_text(OWN_METRIC.replace("{paths}", repr([path])), "utf-8")
+    sys.modules.pop("short_calls", None)
+    result = score(run, tmp_path, [GOOD], "--metric", "short_calls:short=1")
+    assert says in said(result)
+    assert result.exit_code == (0 if path == "city" else 1)

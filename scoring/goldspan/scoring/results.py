@@ -588,6 +588,10 @@ def session_difference(session: SessionResult) -> str:
     """Return the name of the session and its first difference, on one line."""
     first = session.first_difference
     if first is None or not first.lowers_score:
+        failed = next((one for one in session.metrics if one.verdict.label is Label.FAIL), None)
+        if failed is not None and session.verdict.reason is Reason.NO_GOLDEN:
+            verdict = failed.verdict
+            return f"{_session_name(session)}: {failed.name}: {verdict.detailed or verdict.explanation or 'too low'}"
         return f"{_session_name(session)}: {explain_session(session)}"
     return f"{_session_name(session)}: {_in_turn(first)}"
 

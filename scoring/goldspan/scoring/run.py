@@ -424,9 +424,11 @@ _MAX_SESSIONS = 50
 
 def _lines(run: RunResult) -> Iterator[str]:
     labels = [session.verdict.label for session in run.sessions]
+    failed = sum(session.failed and session.verdict.reason is Reason.NO_GOLDEN for session in run.sessions)
     yield (
         f"{counted(len(labels), 'session')}: {labels.count(Label.PASS)} passed, {labels.count(Label.FAIL)} failed, "
         f"{labels.count(Label.NOT_EVALUATED)} not evaluated"
+        + (f"; a metric failed in {failed} of those without a golden" if failed else "")
     )
     if not labels:
         yield "nothing was recognised: no session in what was read"

@@ -64,14 +64,12 @@ def inspect(
         registry = DialectRegistry(definitions=explains, on_problem=files.problems.append)
         with read_with_progress(files) as views:
             found = inspect_spans(views, registry, files.problems, content=explains)
-        document = found.to_json() if as_format == "json" else {}
-        if wanted is not None:
-            calls = origins_of(found.sessions, wanted, tools)
-            if not calls:
-                raise click.BadParameter(_no_such_call(wanted, found), param_hint="--why")
-            document["origins"] = [one.to_json() for one in calls]
+        calls = () if wanted is None else origins_of(found.sessions, wanted, tools)
+        if wanted is not None and not calls:
+            raise click.BadParameter(_no_such_call(wanted, found), param_hint="--why")
         if as_format == "json":
-            write_json(document)
+            origins = {} if wanted is None else {"origins": [one.to_json() for one in calls]}
+            write_json(found.to_json() | origins)
         elif wanted is None:
             show(color, lambda page: inspect_page(page, found, verbose=verbose))
         else:

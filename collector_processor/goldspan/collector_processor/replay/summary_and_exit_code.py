@@ -321,7 +321,8 @@ def summary_rows(result: RunResult, sums: Totals) -> Iterator[tuple[str, str]]:
 def _sessions(result: RunResult, sums: Totals) -> str:
     judged = _labels(sums.judged_without_golden)
     if judged and not sums.sessions and not result.golden_sets:
-        return f"{judged}, judged without goldens"
+        left_out = len(sums.without_golden) - sum(sums.judged_without_golden.values())
+        return f"{judged}, judged without goldens" + (f"; {left_out:,} not in the sample" if left_out else "")
     text = _labels(sums.sessions) or "none has a golden"
     if sums.mean is not None:
         text += f"; mean score {score_text(sums.mean)}"

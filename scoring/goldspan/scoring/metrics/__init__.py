@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from goldspan.scoring.metric_results import MetricResult, MetricScore, MetricTurn, MetricVerdict, Range
+    from goldspan.scoring.metric_results import Finding, MetricResult, MetricScore, MetricTurn, MetricVerdict, Range
     from goldspan.scoring.metrics.registry import (
         FunctionMetric,
         Metric,
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "Finding",
     "FunctionMetric",
     "Metric",
     "MetricAnswer",
@@ -42,7 +43,7 @@ __all__ = [
     "register_metric",
 ]
 
-_RESULTS = ("MetricResult", "MetricScore", "MetricTurn", "MetricVerdict", "Range")
+_RESULTS = ("Finding", "MetricResult", "MetricScore", "MetricTurn", "MetricVerdict", "Range")
 
 
 def __getattr__(name: str) -> Any:

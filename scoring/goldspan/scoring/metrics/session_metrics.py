@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from goldspan.scoring.criterion import MAIN_METRIC, Criterion
 from goldspan.scoring.errors import MetricError
 from goldspan.scoring.goldens.golden import Golden, MetricChoice
+from goldspan.scoring.json_values import steps_of
 from goldspan.scoring.metric_results import (
     MetricCall,
     MetricResult,
@@ -193,12 +194,18 @@ def _measured(
 
 
 def _calls(score: MetricScore, metric: Metric, threshold: Fraction | None, turn: Turn) -> tuple[MetricCall, ...]:
-    """Return the results of the calls of a turn. Raises ValueError if their number differs from the turn's calls."""
+    """Return the results of the calls of a turn.
+
+    Raises ValueError if their number differs from the turn's calls, or a finding has no JSON Pointer as its path.
+    """
     if not score.calls:
         return ()
     if len(score.calls) != len(turn.calls):
         raise ValueError(f"{len(score.calls)} calls were scored, and the turn has {len(turn.calls)}")
-    scores = map(_read, score.calls)
+    scores = list(map(_read, score.calls))
+    if metric.name not in BUILT_IN_METRICS:
+        for finding in (one for call in scores for one in call.findings):
+            steps_of(finding.path)
     return tuple(
         MetricCall(_verdict(one, metric, threshold), call, index, one.findings)
         for index, (one, call) in enumerate(zip(scores, turn.calls, strict=True))
