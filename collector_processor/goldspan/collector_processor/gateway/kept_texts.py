@@ -45,12 +45,12 @@ DROPPED = Content(None, Capture.TRUNCATED)
 class Piece:
     """A part of recorded content."""
 
-    __slots__ = ("_bytes", "_packed", "digest", "users", "written")
+    __slots__ = ("_stored", "digest", "users", "written")
 
     def __init__(self, digest: bytes, content: bytes, *, written: bool = False) -> None:
         self.digest = digest
-        self._bytes = content
-        self._packed = False
+        self._stored = (content, False)
+        """Bytes, and whether they are compressed: one value, since metrics read it in threads of their own."""
         self.users = 0
         """Traces that hold it."""
         self.written = written
@@ -59,7 +59,7 @@ class Piece:
     @property
     def size(self) -> int:
         """Bytes in memory."""
-        return len(self._bytes)
+        return len(self._stored[0])
 
     @property
     def key(self) -> str:
@@ -68,12 +68,14 @@ class Piece:
 
     def read(self) -> bytes:
         """Return its bytes."""
-        return zlib.decompress(self._bytes) if self._packed else self._bytes
+        stored, packed = self._stored
+        return zlib.decompress(stored) if packed else stored
 
     def pack(self) -> None:
         """Compress it."""
-        if not self._packed and len(self._bytes) >= _PACKED_FROM:
-            self._bytes, self._packed = zlib.compress(self._bytes, 1), True
+        stored, packed = self._stored
+        if not packed and len(stored) >= _PACKED_FROM:
+            self._stored = zlib.compress(stored, 1), True
 
 
 class Pieces:
