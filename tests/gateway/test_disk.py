@@ -9,9 +9,9 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 
@@ -121,7 +121,8 @@ def test_changes_without_room_leave_room_for_rows_to_be_deleted(small_disk: Path
 def test_a_body_that_cannot_be_read_is_tried_again(
     number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    away, broken, real = [True], [True], Path.open
+    away, broken = [True], [True]
+    real: Callable[..., IO[Any]] = Path.open
     downstream = Downstream(lambda request: Retry(0.1, "away") if away else Delivered())
     settings = PipelineSettings(engine=QUICK, journal=tmp_path, max_memory=1)
     pipeline = GatewayPipeline(everything(), downstream, settings)

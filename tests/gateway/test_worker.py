@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -66,7 +66,7 @@ class Driver:
     """Sessions and traces that are restored between two ticks."""
 
     def __init__(self, goldens: GoldenIndex, folder: Path | None, settings: PipelineSettings = SETTINGS) -> None:
-        self._goldens = goldens
+        self.goldens = goldens
         self._folder = folder
         self._settings = settings
         self.now = 1_000.0
@@ -78,9 +78,9 @@ class Driver:
         self.queue = Queue()
         self.journal = None if self._folder is None else Journal(self._folder, max_bytes=1 << 26)
         self.worker = Worker(
-            self._goldens,
+            self.goldens,
             self._settings,
-            registry_for(self._goldens, self._settings),
+            registry_for(self.goldens, self._settings),
             journal=self.journal,
             queue=self.queue,
             instance="test",
@@ -152,7 +152,7 @@ def sent_ids(requests: list[Request]) -> set[bytes]:
 
 
 @contextmanager
-def compressing_at_once() -> Iterator[None]:
+def compressing_at_once() -> Generator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(compressed_store, "_QUIET", 0.0)
         yield
@@ -402,7 +402,7 @@ def test_what_a_call_returned_is_read_where_a_golden_expects_it(quiet: bool, tmp
     create.attributes.add(key="gen_ai.tool.call.result").value.string_value = '{"id": "o-7"}'
     driver = Driver(load_goldens({**document, "goldens": []}), tmp_path)
     driver.worker.use_goldens(goldens)
-    driver._goldens = goldens
+    driver.goldens = goldens
     for span in (create, ship, root):
         part = as_message(turn_request("s-1"))
         del part.resource_spans[0].scope_spans[0].spans[:]

@@ -206,7 +206,8 @@ class Journal:
             if self._database.lost_requests:
                 # What the lost requests had of them is in the bodies, as far as these are still there.
                 self._database.execute([("delete from done", [()]), ("delete from parts", [()])])
-                done, found.parts = set(), {}
+                done.clear()
+                found.parts.clear()
                 found.problems.append(
                     "since requests that waited were damaged, every body in the log is delivered again"
                 )
