@@ -72,11 +72,10 @@ def model_client(model: Any, options: JudgeOptions) -> ModelClient:
     """
     if options.client == "pydantic_ai":
         return _PydanticAi(model or options.model, options)
-    is_function = callable(model)
-    if model is not None and not is_function:
-        raise SettingsError(f"judge: model: found a {type(model).__name__}, expected a name or a function that answers")
-    if is_function:
+    if callable(model):
         return _Function(model, options)
+    if model is not None:
+        raise SettingsError(f"judge: model: found a {type(model).__name__}, expected a name or a function that answers")
     if not options.model:
         raise SettingsError("judge: `model` is missing: the name of the model to ask, or a function that answers")
     key = _api_key(options)
@@ -217,7 +216,7 @@ class _Loop:
 class _Function:
     """A function of the user's. One that hangs keeps its thread; there are never more of these than `concurrency`."""
 
-    def __init__(self, function: ModelFunction, options: JudgeOptions) -> None:
+    def __init__(self, function: Callable[..., Any], options: JudgeOptions) -> None:
         name = f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', type(function).__name__)}"
         self.identity = _identity(options, options.model or name)
         self._function, self._loop = function, _Loop()
