@@ -53,7 +53,7 @@ class SessionContext:
         messages = self._read(turn.messages)
         opening = _opening(messages, turn.calls)
         heard = turn.user_text.capture is Capture.CAPTURED
-        spoken = sum(one.role == "user" for one in messages[:opening])
+        spoken = sum(one.role == "user" for one in messages[:opening]) or self._spoken + heard
         if heard or spoken > self._spoken:
             self._add("assistant", self._unanswered)
             self._unanswered, self._spoken = "", max(spoken, self._spoken)

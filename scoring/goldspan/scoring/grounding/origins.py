@@ -19,7 +19,7 @@ from msgspec import Struct
 from goldspan.scoring.grounding.codes import names_of
 from goldspan.scoring.grounding.conversation import Conversation
 from goldspan.scoring.grounding.dates import Day, days_of, times_of
-from goldspan.scoring.grounding.quantities import ABBREVIATIONS, as_number, computed, converted, quantities_of
+from goldspan.scoring.grounding.quantities import ABBREVIATIONS, Computed, as_number, converted, quantities_of
 from goldspan.scoring.grounding.words import FILLERS, camel_words, normalised, one_edit, stem, words_of
 from goldspan.scoring.json_values import is_mapping, is_sequence, plain, pointer_to, steps_of, value_at
 
@@ -123,14 +123,14 @@ class Leaf(Struct, frozen=True):
     required: bool = False
 
 
-MAX_LEAVES = 2_000
+MAX_LEAVES = 500
 """So many values of one call are judged."""
 _BRANCHES = ("anyOf", "oneOf", "allOf")
 _MOST_ALTERNATIVES = 50
 
 
 def leaves(arguments: Any, schema: Mapping[str, Any] | None) -> Iterator[Leaf]:
-    """Yield the leaves of arguments in their order, each with its JSON Pointer; the first 2,000 of them."""
+    """Yield the leaves of arguments in their order, each with its JSON Pointer; the first 500 of them."""
     root: Mapping[str, Any] = schema or {}
     waiting: list[tuple[str, Any, Any, bool]] = [("", arguments, root, False)]
     found = 0
@@ -195,6 +195,7 @@ class OriginFinder:
         self._end = conversation.end(self._passages)
         self._today = tuple(days)
         self._units: set[str] | None = None
+        self._computed: Computed | None = None
 
     def origin(self, leaf: Leaf) -> Origin:
         """Return where a leaf came from."""
@@ -301,9 +302,11 @@ class OriginFinder:
             return Origin(Kind.DERIVED, "time between")
         if whole and (limit := conversation.bound(int(value), passages)) is not None:
             return Origin(Kind.DERIVED, "bound", limit)
-        numbers = conversation.latest_numbers(passages, 40)
-        if abs(value) >= 20 and computed(value, numbers) is not None:
-            return Origin(Kind.DERIVED, "arithmetic")
+        if abs(value) >= 20:
+            if self._computed is None:
+                self._computed = Computed(conversation.latest_numbers(passages, 40))
+            if value in self._computed:
+                return Origin(Kind.DERIVED, "arithmetic")
         return None
 
     def _part_of_date(self, value: int) -> int | None:
@@ -586,7 +589,9 @@ def _moment(plain: str) -> tuple[list[Day], list[tuple[int, int]]] | None:
     """Return the dates and times of a short text that holds nothing else."""
     days = [day for day in days_of(plain) if day.day or day.year]
     times = list(times_of(plain)) if re.search(r"\d[:h]\d|\d\s?[ap]\.?m\b", plain) else []
-    letters = re.sub(r"\b(?:t|z|utc|gmt|am|pm|of|the|st|nd|rd|th|[a-z]{3,9}day|est|pst|edt|cst)\b", "", plain)
+    letters = re.sub(
+        r"(?<![^\W\d_])(?:t|z|utc|gmt|am|pm|of|the|st|nd|rd|th|[a-z]{3,9}day|est|pst|edt|cst)\b", "", plain
+    )
     letters = re.sub(r"jan\w*|feb\w*|mar\w*|apr\w*|may|jun\w*|jul\w*|aug\w*|sep\w*|oct\w*|nov\w*|dec\w*", "", letters)
     if (days or times) and len(re.findall(r"[^\W\d_]{2,}", letters)) == 0:
         return days, times

@@ -22,7 +22,7 @@ _BOUND = re.compile(
 )
 _MINUS = "\u2212"
 _LARGEST = 1e300
-_WORD = re.compile(r"[^\W\d_]+|\d+(?:st|nd|rd|th)\b")
+_WORD = re.compile(r"[^\W\d_]+|(?<!\d)\d{1,6}(?:st|nd|rd|th)\b")
 
 # factor to the first unit of each dimension
 _DIMENSIONS: tuple[dict[str, float], ...] = tuple(
@@ -83,8 +83,8 @@ def same(one: float, other: float) -> bool:
 
 def singular(unit: str) -> str:
     """Return a unit without the ending of its plural."""
-    if unit in ("feet", "inches"):
-        return {"feet": "foot", "inches": "inch"}[unit]
+    if unit in ("feet", "inches", "celsius"):
+        return {"feet": "foot", "inches": "inch"}.get(unit, unit)
     return unit[:-1] if len(unit) > 2 and unit.endswith("s") else unit
 
 
@@ -139,6 +139,8 @@ def _spelled(text: str) -> Iterator[Quantity]:
         if value is not None:
             if start is None:
                 start, total, current = match.start(), 0, value
+            elif total and not current:
+                current = value
             elif (is_unit(word) and current and (is_tens(last_word) or current % 100 == 0)) or (
                 is_tens(word) and current % 100 == 0
             ):
@@ -211,26 +213,29 @@ def _rounded(value: float, exact: float) -> bool:
     )
 
 
-def computed(value: float, known: Sequence[float], limit: int = 40) -> tuple[float, ...] | None:
-    """Return two or three known numbers whose sum, difference, product or quotient is a value."""
-    numbers = list(dict.fromkeys(reversed(known)))[:limit]
-    for one in numbers:
-        for other in numbers:
-            if same(one + other, value) or same(one - other, value) or same(one * other, value):
-                return one, other
-            if other and same(one / other, value):
-                return one, other
-    by_key = {round(number, 6): number for number in numbers}
-    for one in numbers:
-        for other in numbers:
-            for part in (one + other, one - other):
-                if (third := by_key.get(round(value - part, 6))) is not None:
-                    return one, other, third
-                if part and (third := by_key.get(round(value / part, 6))) is not None:
-                    return one, other, third
-            if (third := by_key.get(round(value - one * other, 6))) is not None:
-                return one, other, third
-    return None
+class Computed:
+    """What follows from known numbers: sums, differences, products and quotients of two, and of two and a third."""
+
+    def __init__(self, numbers: Sequence[float]) -> None:
+        self._numbers = numbers
+        self._sums = {_digits(sign * one + other) for one in numbers for other in numbers for sign in (1, -1)}
+        self._products = {_digits(one * other) for one in numbers for other in numbers}
+        self._quotients = {_digits(one / other) for one in numbers for other in numbers if other}
+
+    def __contains__(self, value: float) -> bool:
+        """Whether a number is one of them, up to nine digits."""
+        key = _digits(value)
+        if key in self._sums or key in self._products or key in self._quotients:
+            return True
+        for third in self._numbers:
+            rest = _digits(value - third)
+            if rest in self._sums or rest in self._products or (third and _digits(value / third) in self._sums):
+                return True
+        return False
 
 
-__all__ = ["Quantity", "as_number", "computed", "converted", "quantities_of", "same", "singular", "words_of"]
+def _digits(value: float) -> str:
+    return f"{value:.9g}"
+
+
+__all__ = ["Computed", "Quantity", "as_number", "converted", "quantities_of", "same", "singular", "words_of"]
