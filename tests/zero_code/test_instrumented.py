@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -91,6 +92,24 @@ def test_a_short_script_loses_nothing(folder: Path) -> None:
     assert errors == ""
 
 
+def test_without_goldens_metrics_that_need_none_score_it(folder: Path) -> None:
+    tools = [
+        {"name": "get_weather", "parameters": {"properties": {"city": {}, "unit": {"enum": ["celsius", "kelvin"]}}}}
+    ]
+    (folder / "tools.json").write_text(json.dumps(tools), "utf-8")
+    with otlp_receiver() as receiver:
+        errors = run(
+            folder, **exporting(receiver, GOLDSPAN_GOLDENS="", GOLDSPAN_TOOLS="tools.json", GOLDSPAN_SAMPLE="1")
+        )
+    assert score(receiver.spans()["call"], "tool_parameter_schema.score") == 0.5
+    assert {attributes(event)["gen_ai.evaluation.name"] for event in receiver.events()} == {
+        "tool_parameter_schema",
+        "tool_parameter_grounding",
+        "tool_call_repetition",
+    }
+    assert errors == ""
+
+
 def test_a_session_scope_is_stamped(folder: Path) -> None:
     with otlp_receiver() as receiver:
         run(folder, "with session_scope('sess-1'):\n    turn()\nturn()\n", **exporting(receiver))
@@ -143,7 +162,7 @@ def test_two_routes_are_noticed(folder: Path) -> None:
         ({"GOLDSPAN_GOLDENS": "nowhere.yaml"}, "nowhere.yaml"),
         ({"GOLDSPAN_SETTLE": "soon"}, "GOLDSPAN_SETTLE: found 'soon', expected seconds"),
         ({"GOLDSPAN_SETTLE": "0"}, "settle: found 0.0, expected a number above 0"),
-        ({"GOLDSPAN_EXPORTER": "olpt"}, "exporter: found 'olpt', expected one of console, otlp"),
+        ({"GOLDSPAN_EXPORTER": "olpt"}, "exporter: found 'olpt', expected one of console, goldspan_file, otlp"),
         ({"GOLDSPAN_EXPORTER": "tool_parameter_match"}, "which is this one"),
         ({"GOLDSPAN_CRITERION": "nowhere.yaml"}, "nowhere.yaml"),
     ],
