@@ -91,7 +91,7 @@ test-sdk: $(SDK_VENVS)/$(SDK_OLDEST)/.ready $(SDK_VENVS)/$(SDK_PINNED)/.ready ##
 test-adk: $(SDK_VENVS)/adk/.ready ## run the adapter for Google ADK with the real google-adk
 	$(SDK_VENVS)/adk/bin/python -m pytest -rs tests/adapters $(ARGS)
 
-test-adapters: $(SDK_VENVS)/evaluators/.ready ## run the evaluators for other systems with their real packages
+test-adapters: $(SDK_VENVS)/evaluators/.ready ## run the evaluators for Strands Evals and UiPath with their real packages
 	$(SDK_VENVS)/evaluators/bin/python -m pytest -rs tests/adapters $(ARGS)
 
 test-zero-code: $(SDK_VENVS)/zero-code/.ready ## run agents under opentelemetry-instrument, set up by variables and files alone

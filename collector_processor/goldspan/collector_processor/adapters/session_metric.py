@@ -31,13 +31,13 @@ class Answer(NamedTuple):
     explanation: str
     details: dict[str, JsonValue]
     """The turns and calls, as JSON."""
-    harmless: bool
-    """It was not evaluated, and there was nothing to evaluate."""
+    reason: Reason | None = None
+    """Why it was not evaluated."""
 
     @property
     def passed(self) -> bool:
-        """Whether it neither failed nor could not be evaluated."""
-        return self.label in (Label.PASS, None) or self.harmless
+        """Whether it passed, or has no threshold, or there was nothing to evaluate."""
+        return self.label in (Label.PASS, None) or self.reason in HARMLESS_REASONS
 
 
 class SessionMetric:
@@ -74,7 +74,7 @@ class SessionMetric:
         results = score_metrics(own, (self._chosen,), override=self._criterion, run=self._run)
         if not results:
             words = f"not evaluated: {REASON_TEXT[Reason.NO_GOLDEN]}"
-            return Answer(None, Label.NOT_EVALUATED, words, {}, harmless=True)
+            return Answer(None, Label.NOT_EVALUATED, words, {}, Reason.NO_GOLDEN)
         return self._of_metric(next(result for result in results if result.name == self.name))
 
     def _of_main(self, result: SessionResult) -> Answer:
@@ -100,9 +100,7 @@ class SessionMetric:
         failed = [call for call in calls if call.label is Label.FAIL]
         wrong = [f"{call.tool}: {explain(call, include_values=self._include_values)}" for call in failed]
         words = "; ".join([explain(result), *wrong])
-        return Answer(
-            verdict.score, verdict.label, words, {"turns": details}, harmless=verdict.reason in HARMLESS_REASONS
-        )
+        return Answer(verdict.score, verdict.label, words, {"turns": details}, verdict.reason)
 
     def _of_metric(self, result: MetricResult) -> Answer:
         verdict = result.verdict
@@ -125,9 +123,7 @@ class SessionMetric:
         words = (verdict.detailed if self._include_values else "") or verdict.explanation
         if not words and verdict.reason is not None:
             words = f"not evaluated: {REASON_TEXT[verdict.reason]}"
-        return Answer(
-            verdict.score, verdict.label, words, {"turns": details}, harmless=verdict.reason is Reason.NOTHING_EXPECTED
-        )
+        return Answer(verdict.score, verdict.label, words, {"turns": details}, verdict.reason)
 
     def _finding(self, finding: Finding) -> dict[str, JsonValue]:
         message = finding.words(include_values=self._include_values)

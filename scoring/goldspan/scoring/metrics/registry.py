@@ -151,11 +151,16 @@ def as_metric(given: Metric | MetricFunction) -> Metric:
 def import_metric(path: str) -> Metric:
     """Import a user's own metric: `pkg.module:function`. This runs code: never pass a name from a golden file.
 
+    `adk:pkg.module:function` is a function of another system, made a metric by what the entry-point group
+    `goldspan.metric_adapters` has under that name.
+
     Raises:
         MetricError: there is no such module or name in it, or what is there is no metric.
 
     """
     module_name, _, attribute = path.partition(":")
+    if ":" in attribute:
+        return _adapted(module_name, attribute)
     if not module_name or not attribute:
         raise MetricError(f"{path!r} is no import path; expected one such as `pkg.module:function`")
     try:
@@ -170,6 +175,18 @@ def import_metric(path: str) -> Metric:
             raise MetricError(f"{path}: there is no `{part}` in {module_name}{hint}")
         found = getattr(found, part)
     return as_metric(found)
+
+
+def _adapted(system: str, path: str) -> Metric:
+    adapters = {one.name: one for one in entry_points(group=ADAPTER_GROUP)}
+    if system not in adapters:
+        known = ", ".join(f"`{one}:`" for one in sorted(adapters)) or "none"
+        raise MetricError(f"{system}:{path}: nothing adapts metrics of `{system}`; known are {known}")
+    try:
+        adapt: Callable[[str], Metric] = adapters[system].load()
+    except ImportError as error:
+        raise MetricError(f"{system}:{path}: {error}") from error
+    return checked_metric(adapt(path))
 
 
 def checked_metric(one: _MetricT) -> _MetricT:
@@ -204,6 +221,8 @@ def run_in_this_thread(metric: Metric, session: Session, golden: Golden | None) 
 
 
 ENTRY_POINT_GROUP = "goldspan.metrics"
+ADAPTER_GROUP = "goldspan.metric_adapters"
+"""Each takes an import path and returns a metric of goldspan's."""
 
 
 class ToolParameterMatch:
