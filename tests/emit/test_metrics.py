@@ -153,6 +153,13 @@ def test_the_golden_set_is_named_without_its_version(
     }
 
 
+def test_scores_of_two_versions_of_a_service_are_two_series(measured: Measured, emitter: MetricEmitter) -> None:
+    for version in ("1.4.0", "1.5.0"):
+        emitter.record(given.evaluation(given.TURN, resource=ResourceFacts("shop", service_version=version)))
+    points = measured.points("tool_parameter_match.score")
+    assert [dict(point.attributes)["service.version"] for point in points] == ["1.4.0", "1.5.0"]
+
+
 def test_sessions_without_a_golden_are_one_counter(measured: Measured, emitter: MetricEmitter) -> None:
     emitter.record_no_golden(3)
     [point] = measured.points("tool_parameter_match.not_evaluated")
