@@ -11,7 +11,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
 import pytest
 
@@ -122,7 +122,7 @@ def test_a_body_that_cannot_be_read_is_tried_again(
     number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     away, broken = [True], [True]
-    real: Callable[..., IO[Any]] = Path.open
+    real = cast("Callable[..., IO[Any]]", Path.open)
     downstream = Downstream(lambda request: Retry(0.1, "away") if away else Delivered())
     settings = PipelineSettings(engine=QUICK, journal=tmp_path, max_memory=1)
     pipeline = GatewayPipeline(everything(), downstream, settings)
