@@ -37,7 +37,7 @@ endef
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-all test-sdk test-adk test-adapters test-zero-code test-javascript test-servers check coverage conformance docs bench \
-	bench-peers bench-rotel soak faults scenarios collector record try wheel clean
+	bench-peers bench-rotel grounding soak faults scenarios collector record try wheel clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -68,6 +68,9 @@ docs: $(SDK_VENVS)/docs/.ready ## build the documentation and the API reference 
 
 bench: $(TEST) ## ratios against reference implementations, in one run
 	$(BIN)/python -m benchmarks $(ARGS)
+
+grounding: $(TEST) ## grounding on a file of labelled calls (ARGS=FILE), and what it costs
+	$(BIN)/python -m benchmarks.grounding $(ARGS)
 
 bench-peers: $(SDK_VENVS)/peers/.ready ## what scoring costs beside the evaluators of UiPath and DeepEval
 	$(SDK_VENVS)/peers/bin/python -m benchmarks.peers
