@@ -20,9 +20,12 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import Tracer
 
 from goldspan.collector_processor import ToolParameterMatchExporter, ToolParameterMatchSpanProcessor
+from goldspan.collector_processor.emit.evaluation import Evaluation
 from goldspan.collector_processor.engine.settings import EngineSettings
 from goldspan.collector_processor.in_process.trace_filter import TraceFilter
+from goldspan.collector_processor.replay.replay import replay
 from goldspan.mappers.dialect_registry import DialectRegistry
+from goldspan.mappers.readers import views
 from goldspan.scoring.errors import SettingsError
 from goldspan.scoring.goldens import GoldenIndex
 from goldspan.scoring.metrics.registry import WITHOUT_GOLDEN
@@ -260,6 +263,33 @@ def test_of_a_session_outside_the_sample_no_span_is_read_or_held() -> None:
             assert list(filter_.add(turn_of(f"s-{number}"), 0.0)) == []
     assert registry.read_spans == []
     assert filter_.engine.stats.sessions_without_golden == 0
+
+
+def test_a_trace_that_names_two_sessions_is_in_no_sample_in_any_door() -> None:
+    index = GoldenIndex(sample=0.5)
+    outside = [f"s-{number}" for number in range(50) if not index.samples(f"s-{number}")][:2]
+
+    def play(tracer: Tracer) -> None:
+        with tracer.start_as_current_span("turn", attributes={"gen_ai.operation.name": "invoke_agent"}):
+            for session in outside:
+                named = {"gen_ai.tool.name": "f", "gen_ai.tool.call.arguments": "{}", "gen_ai.conversation.id": session}
+                tracer.start_span("tool", attributes={"gen_ai.operation.name": "execute_tool", **named}).end()
+
+    scorer = scorer_of(metrics=WITHOUT_GOLDEN)
+    for _ in range(20):  # of trace ids, about half are in the sample
+        spans = recorded(play)
+        said: list[Evaluation] = []
+        replay(
+            views(spans, on_problem=lambda _: None),
+            index,
+            DialectRegistry(definitions=True),
+            problems=[],
+            consumers=[said.append],
+            scorer=scorer,
+        )
+        filter_ = filter_of(index, DialectRegistry(definitions=True))
+        list(filter_.add(spans, 0.0))
+        assert (list(filter_.flush(0.1, end_of_input=True).evaluations), said) == ([], [])
 
 
 @pytest.mark.parametrize(("session", "scored"), [(INSIDE[0], True), (OUTSIDE[0], False)])

@@ -40,9 +40,14 @@ def test_text_is_read_as_the_values_in_it(history: list[tuple[str, list[Any]]], 
     assert passages(written) == passages(decoded)
 
 
-@pytest.mark.parametrize("text", ["[,{}]", "[] ,{}]", "[{}", "[{},", '[{"role": "user", "content": "x"}],{}]'])
+SAYS_X, SAYS_Y = '{"role": "user", "content": "x"}', '{"role": "user", "content": "y"}'
+
+
+@pytest.mark.parametrize(
+    "text", ["[,{}]", "[] ,{}]", "[{}", "[{},", f"[{SAYS_X}],{{}}]", f"[{SAYS_X}]{SAYS_Y}]", f"[{SAYS_X},{SAYS_Y}"]
+)
 def test_what_is_no_json_is_not_read_on(text: str) -> None:
-    first = Turn(messages=Content('[{"role": "user", "content": "x"}]', Capture.CAPTURED))
+    first = Turn(messages=Content(f"[{SAYS_X}]", Capture.CAPTURED))
     alone, after = passages([Turn(messages=Content(text, Capture.CAPTURED))]), passages([first])
     assert passages([first, Turn(messages=Content(text, Capture.CAPTURED))])[:-1] == after[:-1] + alone[:-1]
 
