@@ -118,3 +118,13 @@ def test_a_call_that_the_scoreboard_names_can_be_asked_for(run: Run) -> None:
     text = " ".join(run("score", TRACES).output.split())
     wanted = text.partition("goldspan inspect --why ")[2].split(" ")[0]
     assert any(one["failed"] for one in origins(run, TRACES, "--why", wanted)[0]["values"])
+
+
+def test_the_first_calls_of_a_tool_are_shown_and_the_others_counted(run: Run, tmp_path: Path) -> None:
+    many = [turn_request(f"s-{one:02}", ("get_weather", {"city": "Paris"}), user=ASKED) for one in range(25)]
+    traces = write_lines(tmp_path / "traces.jsonl", *many)
+    page = run("inspect", traces, "--why", "get_weather").output
+    assert page.count("user message 1") == 20
+    assert "5 more calls; -v shows all" in page
+    assert run("inspect", traces, "--why", "get_weather", "-v").output.count("user message 1") == 25
+    assert all(one["values"] for one in origins(run, traces, "--why", "get_weather"))

@@ -23,6 +23,7 @@ from goldspan.collector_processor.replay.inspection import Inspection, inspect_s
 from goldspan.collector_processor.replay.trace_files import trace_files
 from goldspan.collector_processor.replay.wording import listed, printable
 from goldspan.collector_processor.report.inspection_pages import (
+    MOST_CALLS_EXPLAINED,
     dialects_json,
     dialects_page,
     inspect_page,
@@ -64,7 +65,8 @@ def inspect(
         registry = DialectRegistry(definitions=explains, on_problem=files.problems.append)
         with read_with_progress(files) as views:
             found = inspect_spans(views, registry, files.problems, content=explains)
-        calls = () if wanted is None else origins_of(found.sessions, wanted, tools)
+        most = None if verbose or as_format == "json" else MOST_CALLS_EXPLAINED
+        calls = () if wanted is None else origins_of(found.sessions, wanted, tools, most=most)
         if wanted is not None and not calls:
             raise click.BadParameter(_no_such_call(wanted, found), param_hint="--why")
         if as_format == "json":

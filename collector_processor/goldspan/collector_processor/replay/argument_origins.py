@@ -51,9 +51,13 @@ class CallOrigins(Struct, frozen=True):
 
 
 def origins_of(
-    sessions: Iterable[Session], wanted: str, tools: Mapping[str, Mapping[str, Any]] | None = None
+    sessions: Iterable[Session],
+    wanted: str,
+    tools: Mapping[str, Mapping[str, Any]] | None = None,
+    *,
+    most: int | None = None,
 ) -> tuple[CallOrigins, ...]:
-    """Return the calls that `wanted` names, with the origins of their values; none where it names none.
+    """Return the calls that `wanted` names, the first `most` with the origins of their values; none if it names none.
 
     `wanted` is `SESSION#N`, the session's N-th call from 1; a call id or span id; or the name of a tool, for all of its
     calls. What is found first counts.
@@ -63,7 +67,9 @@ def origins_of(
     by_number = [one for one in calls if one.session.id == session_id and str(one.number) == number]
     by_id = [one for one in calls if wanted in _ids(one.call)]
     by_name = [one for one in calls if one.call.name == wanted]
-    return tuple(_explained(one, tools) for one in by_number or by_id or by_name)
+    found = by_number or by_id or by_name
+    # Each is explained by all that its session said before: of a tool with many calls that takes its time.
+    return (*(_explained(one, tools) for one in found[:most]), *(found[most:] if most is not None else ()))
 
 
 def _calls(sessions: Iterable[Session]) -> Iterator[CallOrigins]:

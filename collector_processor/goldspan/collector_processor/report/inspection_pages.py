@@ -25,6 +25,8 @@ from goldspan.scoring.sessions import Capture, Session, ToolCall, Turn
 _MOST_SESSIONS = 20
 _MOST_CALLS = 30
 _MOST_SCOPES = 6
+MOST_CALLS_EXPLAINED = 20
+"""Calls that are shown with the origins of their values, unless all are asked for."""
 _LABEL = 16
 _DIALECT_LABEL = 14
 _MARK_OF_KIND = {"unknown": UNKNOWN, "trivial": INFORMS, "free_text": INFORMS}
@@ -113,7 +115,7 @@ def _call(page: Page, call: ToolCall, bracket: str, *, verbose: bool) -> None:
 
 def origins_page(page: Page, found: Sequence[CallOrigins], *, verbose: bool) -> None:
     """Add calls, each with where every value of its arguments came from."""
-    for one in found if verbose else found[:_MOST_SESSIONS]:
+    for one in found if verbose else found[:MOST_CALLS_EXPLAINED]:
         page.blank()
         place = f"turn {one.turn_index + 1}, call {one.call_index + 1} of {printable(one.session.id)}"
         page.line((printable(one.call.name), "bold"), f"  {place}")
@@ -128,9 +130,9 @@ def origins_page(page: Page, found: Sequence[CallOrigins], *, verbose: bool) -> 
             mark = WRONG if finding.failed else _MARK_OF_KIND.get(finding.kind, RIGHT)
             head = (f"{mark} ", STYLES[mark]), (f"{name:<{width}}", "bold"), f"  {kind_of_origin(finding):<11}  "
             page.paragraph(printable(finding.words(include_values=True)), label=head, indent=2)
-    if len(found) > _MOST_SESSIONS and not verbose:
+    if len(found) > MOST_CALLS_EXPLAINED and not verbose:
         page.blank()
-        page.line((f"... and {counted(len(found) - _MOST_SESSIONS, 'more call')}; -v shows all", "dim"))
+        page.line((f"... and {counted(len(found) - MOST_CALLS_EXPLAINED, 'more call')}; -v shows all", "dim"))
 
 
 def kind_of_origin(finding: Finding) -> str:
