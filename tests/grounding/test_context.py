@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -353,7 +354,7 @@ def test_nothing_raises(arguments: dict[str, Any], said: Any, messages: Any, abo
         (one.message + one.detailed).encode()
 
 
-def nested(depth: int, make: Any) -> Any:
+def nested(depth: int, make: Callable[[Any], Any]) -> Any:
     value: Any = "zzzz"
     for _ in range(depth):
         value = make(value)

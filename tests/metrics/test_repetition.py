@@ -88,14 +88,12 @@ def test_calls_of_other_turns_count_and_a_session_passes_unless_a_threshold_is_s
         assert [turn.verdict.score for turn in result.turns] == [1, 0.5]
 
 
+def drawn_call(x: Any, result: Any, failing: bool, seen: bool) -> ToolCall:
+    return failed(x) if failing else call(x, result) if seen else unseen(x)
+
+
 calls = st.lists(
-    st.builds(
-        lambda x, result, error, seen: failed(x) if error else call(x, result) if seen else unseen(x),
-        st.sampled_from([1, 2, "a", None]),
-        st.sampled_from([1, 2]),
-        st.booleans(),
-        st.booleans(),
-    ),
+    st.builds(drawn_call, st.sampled_from([1, 2, "a", None]), st.sampled_from([1, 2]), st.booleans(), st.booleans()),
     max_size=12,
 )
 

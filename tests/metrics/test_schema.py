@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -87,11 +88,12 @@ def test_each_violation_is_named_by_its_path(schema: Any, arguments: Any, wrong:
     ],
 )
 def test_words_of_bfcl_and_gemini_mean_types_at_any_depth(word: str, right: Any, wrong: Any) -> None:
-    for schema, wrap in (
+    ways: list[tuple[dict[str, Any], Callable[[Any], Any]]] = [
         (taking(x={"type": word}), lambda value: value),
         (taking(x={"type": "ARRAY", "items": {"type": word}}), lambda value: [value]),
         (taking(x={"type": "dict", "properties": {"y": {"type": word}}}), lambda value: {"y": value}),
-    ):
+    ]
+    for schema, wrap in ways:
         assert found(schema, x=wrap(right)) == []
         assert [kind for _, kind in found(schema, x=wrap(wrong))] == ["type"]
 
@@ -201,7 +203,7 @@ def test_no_schema_and_no_arguments_raise(schema: dict[str, Any], arguments: dic
     plain_schema(schema)
 
 
-def nested(depth: int, make: Any, inside: Any = 1) -> Any:
+def nested(depth: int, make: Callable[[Any], Any], inside: Any = 1) -> Any:
     for _ in range(depth):
         inside = make(inside)
     return inside
@@ -254,8 +256,9 @@ def test_an_unknown_name_is_told_the_nearest(closed: dict[str, Any]) -> None:
 
 # Sessions.
 
+TIME: dict[str, Any] = {"name": "time", "parameters": {}}
 DEFINED = Content(
-    [{"type": "function", "function": {"name": "get_weather", "parameters": CITY}}, {"name": "time", "parameters": {}}],
+    [{"type": "function", "function": {"name": "get_weather", "parameters": CITY}}, TIME],
     Capture.CAPTURED,
 )
 
@@ -329,7 +332,7 @@ PLAIN = {"type": "object", "properties": {"x": {"type": "string"}}}
         {"function_declarations": [{"name": "f", "parameters_json_schema": PLAIN}]},
         json.dumps({"name": "f", "parameters": PLAIN}),
     ],
-    ids=lambda definition: next(iter(definition)) if isinstance(definition, dict) else "text",
+    ids=lambda definition: str(definition)[:12],
 )
 def test_definitions_are_found_in_every_wrapping(definition: Any) -> None:
     for written in ([definition], {"tools": [definition]}, json.dumps([definition])):

@@ -14,13 +14,14 @@ from typing import Any, NamedTuple
 
 from goldspan.mappers.dialects.reading.arguments import plain, read_content
 from goldspan.mappers.dialects.reading.message_encodings import CHOICE, INPUT_EVENTS, event_message
-from goldspan.mappers.dialects.reading.messages import answers_in, last_answer, newest_first, role_of
+from goldspan.mappers.dialects.reading.messages import last_answer, newest_first
 from goldspan.mappers.dialects.reading.protocol import LogDialect, LogReading
 from goldspan.mappers.dialects.reading.value_parsing import decoded, identifiers
 from goldspan.mappers.span_facts import NO_CONTEXT, ContextFacts, LogFacts, ToolFacts
 from goldspan.mappers.spans import DecodedSpan, EventView, LogView, SpanView
 from goldspan.scoring.errors import DialectError
 from goldspan.scoring.json_values import is_mapping
+from goldspan.scoring.messages import answers_in, role_of
 from goldspan.scoring.sessions import NO_CONTENT, Content
 
 DETAILS = "gen_ai.client.inference.operation.details"

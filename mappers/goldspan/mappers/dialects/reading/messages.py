@@ -16,9 +16,9 @@ from goldspan.mappers.dialects.reading.arguments import REDACTION_TOKENS, read_a
 from goldspan.mappers.dialects.reading.value_parsing import loads
 from goldspan.mappers.span_facts import Request
 from goldspan.scoring.json_values import is_dict, is_mapping, is_sequence
+from goldspan.scoring.messages import answers_in, parts_of, role_of, text_of, unwrapped
 from goldspan.scoring.sessions import NO_CONTENT, Capture, Content, UserMessages
 
-_ROLES = {"human": "user", "ai": "assistant", "model": "assistant", "developer": "system", "function": "tool"}
 _REQUEST_MARKS = ("tool_call", "toolUse", "tool_use", "function_call", "functionCall", "tool-call", "toolName")
 _OPENING = re.compile(r'\[\s*(\{"\w+")')
 """How the first message begins; one writer begins them all alike."""
@@ -137,7 +137,7 @@ def newest_first(messages: object) -> Iterator[Mapping[str, Any]]:
             follows = text[end : stop + (count == 0)].strip()
             if follows != ("," if count else "]") or not is_dict(message):
                 break
-            yield _unwrapped(message)
+            yield unwrapped(message)
             count += 1
             stop = start
             if start == opening.start(1):
@@ -148,14 +148,14 @@ def newest_first(messages: object) -> Iterator[Mapping[str, Any]]:
             if (message := _message(messages[position])) is not None:
                 yield message
     elif is_mapping(messages):
-        yield _unwrapped(messages)
+        yield unwrapped(messages)
 
 
 def _messages(messages: object) -> Iterator[Mapping[str, Any]]:
     if isinstance(messages, str):
         messages = _parsed(messages)
     if is_mapping(messages):
-        yield _unwrapped(messages)
+        yield unwrapped(messages)
     elif is_sequence(messages):
         for item in messages:
             if (message := _message(item)) is not None:
@@ -165,12 +165,7 @@ def _messages(messages: object) -> Iterator[Mapping[str, Any]]:
 def _message(item: object) -> Mapping[str, Any] | None:
     if isinstance(item, str) and item[:1] == "{":
         item = _parsed(item)
-    return _unwrapped(item) if is_mapping(item) else None
-
-
-def _unwrapped(message: Mapping[str, Any]) -> Mapping[str, Any]:
-    inner = message.get("message")
-    return inner if is_mapping(inner) else message
+    return unwrapped(item) if is_mapping(item) else None
 
 
 def _parsed(text: str) -> object:
@@ -178,42 +173,6 @@ def _parsed(text: str) -> object:
         return loads(text)
     except (ValueError, RecursionError):
         return None
-
-
-def role_of(message: Mapping[str, Any]) -> str:
-    """Return the role as user, assistant, tool or system; `""` if it is unknown."""
-    role = message.get("role") or message.get("type")
-    if not isinstance(role, str):
-        return ""
-    role = role.lower()
-    return _ROLES.get(role, role if role in {"user", "assistant", "tool", "system"} else "")
-
-
-def parts_of(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return the parts of a message, under any of the known keys. A message without parts is its own part."""
-    for key in ("parts", "content", "contents"):
-        parts = message.get(key)
-        if isinstance(parts, str):
-            return [{"type": "text", "content": parts}]
-        if is_sequence(parts):
-            return [part for part in parts if is_mapping(part)]
-        if is_mapping(parts):
-            return parts_of(parts) if "parts" in parts else [parts]
-    return [message]
-
-
-def text_of(message: Mapping[str, Any]) -> str:
-    """Return the text parts of a message, joined by newlines."""
-    texts = [_text(part) for part in parts_of(message)]
-    return "\n".join(text for text in texts if text)
-
-
-def _text(part: Mapping[str, Any]) -> str:
-    if part.get("type") in (None, "text", "input_text", "output_text"):
-        for key in ("content", "text"):
-            if isinstance(text := part.get(key), str):
-                return text
-    return ""
 
 
 def _tool_calls(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -243,28 +202,6 @@ def _build_request(name: object, holder: Mapping[str, Any], call_id: object) -> 
     arguments = read_arguments(raw, {})
     named = call_id if isinstance(call_id, str) and call_id else None
     return Request(name, arguments.content, named, arguments.captures)
-
-
-def answers_in(message: Mapping[str, Any], role: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield the ids of the calls that a message answers, `""` for an unnamed one, each with what holds the answer."""
-    named = message.get("tool_call_id") or message.get("toolCallId")
-    if role == "tool" and isinstance(named, str):
-        yield named, message
-        return
-    for part in parts_of(message):
-        for key in ("toolResult", "function_response", "functionResponse", "tool_call_result"):
-            if is_mapping(inner := part.get(key)):
-                yield _id(inner), inner
-        if part.get("type") in ("tool_call_response", "tool_result", "function_call_output", "tool-result"):
-            yield _id(part), part
-
-
-def _id(part: Mapping[str, Any]) -> str:
-    for key in ("toolUseId", "tool_use_id", "tool_call_id", "toolCallId", "call_id", "id"):
-        if isinstance(call_id := part.get(key), str):
-            return call_id
-    origin = part.get("origin")
-    return _id(origin) if is_mapping(origin) and "origin" not in origin else ""
 
 
 def _failed(answer: Mapping[str, Any]) -> bool:
