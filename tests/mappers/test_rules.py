@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from goldspan.mappers import TelemetryWarning, read_sessions
-from goldspan.scoring.sessions import Capture, Session, ToolCall, Turn
+from goldspan.scoring.sessions import Capture, Session, ToolCall, Turn, UserMessages
+from goldspan.scoring.turn_join import places_of
 
 ARCHITECTURE = Path(__file__).parent.parent.parent / "docs" / "architecture.md"
 TRACE = "a" * 32
@@ -279,6 +280,21 @@ def test_r13_nothing_is_believed_and_nothing_stops_its_neighbours() -> None:
     assert by_name["bad"].arguments is None
     assert by_name["deep"].arguments is None
     assert {"x", "y"} & set(by_name)
+
+
+def test_r14_a_turn_has_the_place_that_its_first_model_call_tells() -> None:
+    first, second = says("user", "Paris?"), says("user", "And Oslo?")
+    session_id = {"gen_ai.conversation.id": "s"}
+    later = [
+        agent(**session_id),
+        chat("m1", (1, 2), given=[first, says("assistant", "Sunny."), second], output=asks(("c1", "f", {}))),
+        tool("f", (3, 4), attributes={ID: "c1"}),
+        chat("m2", (5, 6), given=[first, says("assistant", "Sunny."), second, says("user", "Quick!")]),
+    ]
+    (turn,) = turns(*later)
+    assert (turn.user_messages, places_of([turn])) == (UserMessages(1, 2), [2])
+    (alone,) = turns(agent("other", **session_id), tool("g", (1, 2), parent="other"))
+    assert places_of([alone]) == [None]
 
 
 def test_every_rule_has_its_test() -> None:

@@ -56,6 +56,7 @@ ROWS: list[tuple[Any, list[Any], list[Any]]] = [
     ({"$approx": 100, "relative": 0.1, "tolerance": 2}, [110, 90], [111]),
     ({"$approx": 1}, [1, 1.0, "1"], [True, 1.0000001, NAN]),
     ({"$approx": 0, "relative": 0.5}, [0, -0.0], [0.001]),
+    ({"$datetime": "2026-03-01T09:00:00Z"}, ["2026-03-01T10:00:00+01:00"], ["2026-03-01T09:00:01Z", "no", None]),
     ({"$contains": "Paris"}, ["in Paris, France", ["Paris", "Rome"]], ["paris", ["in Paris"], NOTHING]),
     ({"$contains": [1, 1]}, [[1, 2, 1]], [[1, 2], 1]),
     ({"$contains": {"a": 1}}, [{"a": 1, "b": 2}], [{"b": 2}, [{"a": 1}]]),
