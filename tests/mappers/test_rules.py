@@ -292,7 +292,7 @@ def test_r14_a_turn_has_the_place_that_its_first_model_call_tells() -> None:
         chat("m2", (5, 6), given=[first, says("assistant", "Sunny."), second, says("user", "Quick!")]),
     ]
     (turn,) = turns(*later)
-    assert (turn.user_messages, places_of([turn])) == (UserMessages(1, 2), [2])
+    assert (turn.user_messages[0], places_of([turn])) == (UserMessages(1, 2), [2])
     (alone,) = turns(agent("other", **session_id), tool("g", (1, 2), parent="other"))
     assert places_of([alone]) == [None]
 
