@@ -108,7 +108,7 @@ def violations(
     cannot hold counts as text.
     """
     properties = schema.get("properties")
-    declared = properties if is_mapping(properties) else {}
+    declared: Mapping[str, Any] = properties if is_mapping(properties) else {}
     if is_mapping(properties) and not any(key in schema for key in _OPEN):
         for name in islice((name for name in arguments if name not in properties), _MOST_ERRORS):
             yield Finding(pointer_to([str(name)]), "unknown", _unknown(str(name), declared), failed=True)
@@ -163,7 +163,7 @@ def _rule(kind: str, error: Any) -> str:
 def _unknown(name: str, declared: Mapping[str, Any]) -> str:
     from difflib import get_close_matches  # noqa: PLC0415 - for failures only
 
-    near = get_close_matches(name[:100], [one for one in declared if isinstance(one, str)], n=1)
+    near = get_close_matches(name[:100], [str(one) for one in declared], n=1)
     return f"the schema has no such parameter: did you mean {near[0]}?" if near else "the schema has no such parameter"
 
 
