@@ -27,8 +27,12 @@ _ReadT = TypeVar("_ReadT")
 
 def _remembered(read: Callable[[str], Iterable[_ReadT]]) -> Callable[[str], Sequence[_ReadT]]:
     """Return a reader that remembers what it read: a live session is judged, and so read, anew at each turn."""
-    known = lru_cache(_REMEMBERED)(lambda text: tuple(read(text)))
-    return lambda text: known(text) if len(text) <= _LONGEST else tuple(read(text))
+
+    def all_of(text: str) -> tuple[_ReadT, ...]:
+        return tuple(read(text))
+
+    known = lru_cache(_REMEMBERED)(all_of)
+    return lambda text: known(text) if len(text) <= _LONGEST else all_of(text)
 
 
 _quantities_of, _bounds_of = _remembered(quantities_of), _remembered(bounds_of)

@@ -108,7 +108,7 @@ def violations(
     cannot hold counts as text.
     """
     properties = schema.get("properties")
-    declared: Mapping[str, Any] = properties if is_mapping(properties) else {}
+    declared = properties if is_mapping(properties) else dict[str, Any]()
     if is_mapping(properties) and not any(key in schema for key in _OPEN):
         for name in islice((name for name in arguments if name not in properties), _MOST_ERRORS):
             yield Finding(pointer_to([str(name)]), "unknown", _unknown(str(name), declared), failed=True)
