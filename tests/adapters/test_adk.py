@@ -100,11 +100,12 @@ def test_the_rationale_says_what_was_wrong(adk: ModuleType) -> None:
     actual = invocations(observed("hi", [[("f", {"x": 1, "z": 3})], [B]]))
     result = evaluate(adk, actual, invocations(invocation("hi", [A])), matchMode="name_only")
     assert rationales(result) == {
-        "turn": "0 of 1 calls right; wrong: f; unexpected: g",
+        "turn": "f.y (not passed); 0 of 1 calls right; wrong: f; unexpected: g",
         "f": "1 of 2 arguments match; missing: y (expected 2); extra: z",
         "g": "not expected",
     }
-    assert result.overall_rubric_scores[0].rationale == "1 of 1 turns evaluated; below the threshold: turn 1"
+    session = "turn 1: f.y (not passed); 1 of 1 turns evaluated; below the threshold: turn 1"
+    assert result.overall_rubric_scores[0].rationale == session
 
 
 def test_a_case_without_an_expected_conversation_is_not_evaluated(adk: ModuleType) -> None:
@@ -121,7 +122,7 @@ def test_a_session_judged_as_one_gives_each_invocation_its_verdict(adk: ModuleTy
     assert result.overall_score == pytest.approx(2 / 3)
     assert statuses(result) == [(result.overall_score, "PASSED")] * 2
     assert rationales(result, 0) == rationales(result, 1)
-    assert rationales(result)["h"] == "not called"
+    assert rationales(result)["h"] == "h (not called)"
 
 
 def test_an_invocation_that_never_came_counts(adk: ModuleType) -> None:
@@ -154,7 +155,7 @@ def test_every_field_comes_through_in_both_spellings(adk: ModuleType, criterion:
 def test_the_threshold_is_the_criterions_else_the_metrics(adk: ModuleType) -> None:
     assert float(adk.criterion_of(metric({"threshold": 0.3}, threshold=0.6)).threshold) == 0.3
     assert float(adk.criterion_of(metric(threshold=0.6)).threshold) == 0.6
-    assert float(adk.criterion_of(metric()).threshold) == 0.8
+    assert float(adk.criterion_of(metric()).threshold) == 1
 
 
 def test_every_mistake_of_a_criterion_is_named(adk: ModuleType) -> None:

@@ -112,7 +112,8 @@ def test_a_right_agent_passes(adk_eval: AdkEval) -> None:
 
 def test_what_was_found_is_printed(adk_eval: AdkEval) -> None:
     printed = adk_eval({"partly": PARTLY}, {"tool_parameter_match": 0.8}).printed
-    assert "Rubric: session, Score: 0.5, Reasoning: 1 of 1 turns evaluated; below the threshold: turn 1" in printed
+    reasoning = "turn 1: get_weather.unit (wrong); 1 of 1 turns evaluated; below the threshold: turn 1"
+    assert f"Rubric: session, Score: 0.5, Reasoning: {reasoning}" in printed
     assert 'mismatched: unit (expected "fahrenheit", found "celsius")' in " ".join(printed.split())
 
 
