@@ -8,7 +8,7 @@ import logging
 
 import pytest
 
-from goldspan.collector_processor.gateway.process import JsonLines, TextLines
+from goldspan.collector_processor.gateway.process import JsonLines, TextLines, configure_logs
 
 NASTY = 'a\nb\r{"level": "error"}\x1b[31m \u2028 ü'
 
@@ -50,3 +50,22 @@ def test_text_indents_what_is_not_a_line_of_its_own(error: bool) -> None:
     assert rest
     assert all(line.startswith("  ") for line in rest)
     assert "\r" not in "".join(rest)
+
+
+def test_a_log_that_cannot_be_written_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = io.StringIO()
+
+    class Full(io.StringIO):
+        def write(self, text: str) -> int:
+            if "Logging error" in text or "Traceback" in text:
+                return said.write(text)
+            raise OSError(28, "No space left on device")
+
+    before, level = logging.root.handlers[:], logging.root.level
+    monkeypatch.setattr("sys.stderr", Full())
+    try:
+        configure_logs("info", "json")
+        logging.getLogger("goldspan.gateway").warning("the disk is full")
+    finally:
+        logging.root.handlers[:], logging.root.level = before, level
+    assert said.getvalue() == ""

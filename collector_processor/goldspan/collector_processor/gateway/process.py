@@ -10,7 +10,7 @@ import socket
 import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Literal, TextIO
 
 from google.protobuf.internal import api_implementation
 
@@ -81,11 +81,18 @@ _NOT_EXTRA = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime",
 
 def configure_logs(level: str, form: Literal["json", "text"]) -> None:
     """Log to standard error, as `json` or `text`. Of libraries, only what went wrong."""
-    handler = logging.StreamHandler(sys.stderr)
+    handler = _StandardError(sys.stderr)
     handler.setFormatter(JsonLines() if form == "json" else TextLines())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
     for name, lowest in _LIBRARIES.items():
         logging.getLogger(name).setLevel(lowest)
+
+
+class _StandardError(logging.StreamHandler[TextIO]):
+    """Writes lines of the log, and loses those that cannot be written: there is no other place to say so."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - the name in `logging`
+        """Say nothing. The logging package would write a traceback to the same full disk."""
 
 
 class JsonLines(logging.Formatter):
