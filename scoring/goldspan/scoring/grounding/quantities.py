@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from math import isfinite
 from typing import NamedTuple
 
-from goldspan.scoring.grounding.words import COUNTING, SCALES, is_tens, is_unit, number_word, words_of
+from goldspan.scoring.grounding.words import COUNTING, SCALES, is_tens, is_unit, number_word
 
 _NUMBER = re.compile(
     r"(?<![a-z_0-9.])(?P<sign>[-\u2212+])?(?P<money>[$€£¥₹]\s?)?(?P<digits>\d{1,3}(?:,\d{2,3})+(?:\.\d+)?|\d{1,3}(?:\.\d{3})+,\d+|\d+(?:\.\d+)?(?:e[-+]?\d+)?|\.\d+)"
@@ -236,6 +236,3 @@ class Computed:
 
 def _digits(value: float) -> str:
     return f"{value:.9g}"
-
-
-__all__ = ["Computed", "Quantity", "as_number", "converted", "quantities_of", "same", "singular", "words_of"]
