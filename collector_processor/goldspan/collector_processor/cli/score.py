@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
@@ -28,6 +28,7 @@ from goldspan.collector_processor.cli.input_output import (
     write_json,
 )
 from goldspan.collector_processor.emit.enriched_traces import ScoreAttributes, write_enriched
+from goldspan.collector_processor.engine.result_table import arrow_schema, run_rows
 from goldspan.collector_processor.metric_threads import MetricWorkers
 from goldspan.collector_processor.replay.baseline import decide_against, load_baseline
 from goldspan.collector_processor.replay.hints import argument_advice
@@ -38,6 +39,7 @@ from goldspan.collector_processor.report.html import html_report
 from goldspan.collector_processor.report.junit import junit_report
 from goldspan.collector_processor.report.markdown import markdown_report
 from goldspan.collector_processor.report.model import Report, build_report
+from goldspan.collector_processor.report.result_file import SUFFIXES, write_results
 from goldspan.collector_processor.report.terminal import report_page
 from goldspan.mappers.dialect_registry import JOIN_ATTRIBUTES, DialectRegistry
 from goldspan.scoring.criterion import Criterion
@@ -91,6 +93,14 @@ def _report_file(written: str) -> tuple[str, Path]:
     if not name:
         raise click.BadParameter(f"{written!r} names no file; expected KIND=FILE, as in {kind}={kind}-report")
     return kind, Path(name)
+
+
+def _table_file(written: str) -> Path:
+    """Read the file to write the table of results to."""
+    path = Path(written)
+    if path.suffix not in SUFFIXES:
+        raise click.BadParameter(f"{written!r}: expected a name that ends with {' or '.join(SUFFIXES)}")
+    return path
 
 
 def _sink(written: str) -> tuple[str, str]:
@@ -173,7 +183,15 @@ def _preset_option(written: str) -> tuple[str, Any]:
     metavar="KIND=FILE",
     help=f"Write a report: {', '.join(_RENDERERS)}; repeatable.",
 )
-@click.option("--enriched", metavar="FILE", help="Write the spans to this file, with their scores as attributes.")
+@click.option(
+    "--output",
+    type=_table_file,
+    metavar="FILE",
+    help="Write results as a table, a row for each session, turn, call, argument and metric: FILE.parquet or .arrow.",
+)
+@click.option(
+    "--enriched", type=Path, metavar="FILE", help="Write the spans to this file, with their scores as attributes."
+)
 @click.option("--otlp-endpoint", metavar="URL", help="Send an event for each result to this OTLP/HTTP endpoint.")
 @click.option("--otlp-metrics", is_flag=True, help="Send metrics to the OTLP endpoint as well.")
 @click.option(
@@ -213,7 +231,8 @@ def score(
     judge_file: str | None,
     as_format: str,
     reports: tuple[tuple[str, Path], ...],
-    enriched: str | None,
+    output: Path | None,
+    enriched: Path | None,
     otlp_endpoint: str | None,
     otlp_metrics: bool,
     sinks: tuple[tuple[str, str], ...],
@@ -231,10 +250,7 @@ def score(
     was recognised; 2 wrong usage, or a named file holds no record.
     """
     _refuse_contradictions(preset_name, preset_options, criterion_file, threshold)
-    if otlp_metrics and otlp_endpoint is None:
-        raise click.UsageError("--otlp-metrics needs --otlp-endpoint URL to send them to")
-    if otlp_endpoint is not None and not otlp_endpoint.startswith(("http://", "https://")):
-        raise click.UsageError(f"--otlp-endpoint {otlp_endpoint}: expected a URL such as http://localhost:4318")
+    _refuse_endpoint(otlp_endpoint, otlp_metrics=otlp_metrics)
     with file_errors(), trace_files(traces) as files:
         criterion = None if criterion_file is None else load_criterion(criterion_file)
         goldens = load_goldens(*golden_files, criterion=criterion)
@@ -254,10 +270,10 @@ def score(
             definitions=True,
             on_problem=files.problems.append,
         )
-        for _, path in reports:
-            _refuse_input_as_output("--report", path, files)
-        if enriched is not None:
-            _refuse_input_as_output("--enriched", Path(enriched), files)
+        outputs = [*(("--report", path) for _, path in reports), ("--output", output), ("--enriched", enriched)]
+        _refuse_input_as_output(outputs, files)
+        if output is not None:
+            arrow_schema()  # says before the work, not after it, that the extra is missing
         attributes = ScoreAttributes()
         complaints: list[object] = []
         destinations = _sending(otlp_endpoint, sinks, complaints, otlp_metrics=otlp_metrics)
@@ -283,8 +299,12 @@ def score(
             if as_format == "table":
                 show(color, lambda page: report_page(page, report, verbose=verbose))
             complaints += _write_reports(reports, report)
+        if output is not None:
+            with _writing(output):
+                write_results(output, run_rows(found.result))
         if enriched is not None:
-            _write_enriched(enriched, files, attributes)
+            with _writing(enriched):
+                write_enriched(enriched, files.documents(), attributes)
         end([*files.mistakes, *complaints], decision.exit_code)
 
 
@@ -298,6 +318,13 @@ def _refuse_contradictions(
         raise click.UsageError(message)
     if options and preset is None:
         raise click.UsageError("--option sets an option of a preset: add --preset NAME")
+
+
+def _refuse_endpoint(otlp_endpoint: str | None, *, otlp_metrics: bool) -> None:
+    if otlp_metrics and otlp_endpoint is None:
+        raise click.UsageError("--otlp-metrics needs --otlp-endpoint URL to send them to")
+    if otlp_endpoint is not None and not otlp_endpoint.startswith(("http://", "https://")):
+        raise click.UsageError(f"--otlp-endpoint {otlp_endpoint}: expected a URL such as http://localhost:4318")
 
 
 def _scorer(
@@ -337,9 +364,11 @@ def _sending(
     return sending(otlp_endpoint, sinks, complaints, otlp_metrics=otlp_metrics)
 
 
-def _refuse_input_as_output(option: str, output: Path, files: TraceFiles) -> None:
-    if output.resolve() in {path.resolve() for path in files.paths}:
-        raise click.UsageError(f"{option} {output} is one of the traces that are read; name another file")
+def _refuse_input_as_output(outputs: Iterable[tuple[str, Path | None]], files: TraceFiles) -> None:
+    inputs = {path.resolve() for path in files.paths}
+    for option, output in outputs:
+        if output is not None and output.resolve() in inputs:
+            raise click.UsageError(f"{option} {output} is one of the traces that are read; name another file")
 
 
 def _write_reports(files: Iterable[tuple[str, Path]], report: Report) -> Iterator[Mistake]:
@@ -353,8 +382,9 @@ def _write_reports(files: Iterable[tuple[str, Path]], report: Report) -> Iterato
             yield Mistake(str(path), "", f"cannot be written: {error.strerror or error}")
 
 
-def _write_enriched(name: str, files: TraceFiles, attributes: ScoreAttributes) -> None:
+@contextmanager
+def _writing(path: Path) -> Generator[None]:
     try:
-        write_enriched(Path(name), files.documents(), attributes)
+        yield
     except OSError as error:
-        raise FileError(Mistake(name, "", f"cannot be written: {error.strerror or error}")) from None
+        raise FileError(Mistake(str(path), "", f"cannot be written: {error.strerror or error}")) from None

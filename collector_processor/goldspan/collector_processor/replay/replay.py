@@ -157,9 +157,10 @@ def _slim(result: SessionResult, session: Session) -> SessionResult:
     if result.golden is not None or result.verdict.reason is not Reason.NO_GOLDEN:
         return result
     ended = max((turn.end for turn in session.turns), default=0)
+    root = session.turns[-1].root if session.turns else None
     return replace(
         result,
-        session=replace(session, turns=(Turn(start=_started(session), end=ended),), attributes={}),
+        session=replace(session, turns=(Turn(root=root, start=_started(session), end=ended),), attributes={}),
         metrics=tuple(map(_slim_metric, result.metrics)),
     )
 
@@ -169,11 +170,13 @@ def _slim_metric(metric: MetricResult) -> MetricResult:
 
 
 def _slim_turn(turn: MetricTurn) -> MetricTurn:
-    """Keep of each call what reports say of it, which is neither its result nor the messages around it."""
+    """Keep of each call what reports and tables say of it, which is neither its result nor the messages around it."""
     calls = tuple(
         replace(one, call=replace(one.call, result=NO_CONTENT, raw_arguments=NO_CONTENT)) for one in turn.calls
     )
-    return replace(turn, turn=None, calls=calls)
+    made = turn.turn
+    kept = None if made is None else Turn(root=made.root, start=made.start, end=made.end, agent=made.agent)
+    return replace(turn, turn=kept, calls=calls)
 
 
 def _started(session: Session) -> int:
