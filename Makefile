@@ -60,7 +60,7 @@ check: $(CHECK) ## lint, format, types
 coverage: $(COVERAGE) ## branches that the tests of `make test` take; fails below the floor in pyproject.toml
 	$(BIN)/$(PYTEST) --cov --cov-report=term:skip-covered $(ARGS)
 
-conformance: $(TEST) ## every recording compared with what its agent did; ARGS= names some
+conformance: $(TEST) ## every recording compared with what its agent did; ARGS= names some, or a folder of others with its truth.json
 	$(BIN)/python tests/conformance/recordings.py $(ARGS)
 
 docs: $(SDK_VENVS)/docs/.ready ## build the documentation and the API reference into site/; fails on a broken link

@@ -1,13 +1,19 @@
 """Every recording held against what the recorded agents are known to have done. Run it for the table.
 
-python tests/conformance/recordings.py [NAME ...]
+python tests/conformance/recordings.py [NAME | FOLDER ...]
+
+A folder holds `NAME.otlp.jsonl` files and a `truth.json`. Its `_played` has `calls_by_turn`; each other key is the name
+of a recording, with `session_id`, `arguments` (captured, redacted, not_captured), `failed` and, where they apply,
+`session_from`, `session_emitted` and `notes`.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import sys
 from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -47,8 +53,11 @@ def files_of(name: str) -> list[Path]:
 
 def read(name: str) -> Row:
     """Read one recording, with its log records where there are some, and check it."""
-    row = Row(name, read_sessions(files_of(name)))
-    truth = TRUTH["files"][name]
+    return checked(Row(name, read_sessions(files_of(name))), TRUTH["files"][name])
+
+
+def checked(row: Row, truth: Any) -> Row:
+    """Compare what was read with what happened."""
     if isinstance(truth["turns"], dict):
         check_conversations(row, truth)
         return row
@@ -56,7 +65,7 @@ def read(name: str) -> Row:
         check_hidden(row)
         return row
     turns = [turn for turn in row.turns if turn or truth["turns"] != "raw"]
-    if name in STRAY_CALL:
+    if row.name in STRAY_CALL:
         check_stray(row, turns.pop() if len(turns) > 2 else ())
     expected = executed(row.sessions, truth["turns"])
     one_trace_a_call = truth["turns"] == "raw" and truth["session_id"] is None
@@ -67,6 +76,52 @@ def read(name: str) -> Row:
     check_turns(row, turns, expected, truth)
     check_session(row, truth)
     return row
+
+
+def read_folder(folder: Path) -> list[Row]:
+    """Read and check the recordings of a folder with a `truth.json` of its own."""
+    truths: dict[str, Any] = json.loads((folder / "truth.json").read_text("utf-8"))
+    turns = scenario_of(truths["_played"]["calls_by_turn"])
+    rows: list[Row] = []
+    for path in sorted(folder.glob("*.otlp.jsonl")):
+        row = Row(path.name.removesuffix(".otlp.jsonl"), read_sessions([path]))
+        if row.name in truths:
+            rows.append(checked(row, truth_of(truths[row.name], turns)))
+        else:
+            rows.append(row)
+            row.wrong.append("truth.json does not name it")
+    return rows
+
+
+def scenario_of(calls_by_turn: Any) -> str:
+    """Name the turns of these calls: those that are known have batches and failures too."""
+    for name, turns in TRUTH["turns"].items():
+        if [[[call["name"], call["args"]] for call in turn] for turn in turns] == calls_by_turn:
+            return str(name)
+    raise SystemExit(f"{FOLDER / 'truth.json'} has no turns of the calls {calls_by_turn}")
+
+
+def truth_of(entry: Any, turns: str) -> dict[str, Any]:
+    """Say what is known of another folder's recording as this folder's `truth.json` says it."""
+    arguments, notes = str(entry["arguments"]), str(entry.get("notes", ""))
+    failed, emitted = str(entry["failed"]) if "failed" in entry else "not visible", entry.get("session_emitted", True)
+    if "calls are not visible" in arguments:
+        turns = "hidden"
+    elif "each model call a trace of its own" in notes:
+        turns = "raw"
+    in_result = failed.startswith("in the result") and "status: error" not in failed
+    capture = re.split(r"[:; ]", arguments, maxsplit=1)[0]
+    return {
+        "turns": turns,
+        "session_id": entry["session_id"] if emitted else None,
+        "session_keys": [entry["session_from"]] if "session_from" in entry else [],
+        "session_optional": isinstance(emitted, str),
+        "arguments": capture,
+        "error": "text" if in_result else "missing" if failed.startswith("not visible") else "status",
+        "batches": "visible" if turns != "raw" and capture == "captured" else "unseen",
+        "nulls_omitted": "omitted by Go where null" in notes,
+        "note": notes,
+    }
 
 
 def check_hidden(row: Row) -> None:
@@ -92,7 +147,11 @@ def executed(sessions: list[Session], turns: str) -> list[list[dict[str, Any]]]:
     rejected = [call for session in sessions for turn in session.turns for call in turn.calls if call.rejected]
     expected: list[list[dict[str, Any]]] = TRUTH["turns"]["standard" if turns == "raw" else turns]
     return [
-        [call for call in turn if not (call.get("refused") and any(fits(one, call, "captured") for one in rejected))]
+        [
+            call
+            for call in turn
+            if not (call.get("refused") and any(fits(one, call, {"arguments": "captured"}) for one in rejected))
+        ]
         for turn in expected
     ]
 
@@ -115,7 +174,7 @@ def check_turn(row: Row, number: int, turn: tuple[ToolCall, ...], expected: list
         left = list(turn[at : at + len(wanted)])
         at += len(wanted)
         for call in wanted:
-            partner = next((one for one in left if fits(one, call, truth["arguments"])), None)
+            partner = next((one for one in left if fits(one, call, truth)), None)
             if partner is None:
                 found = [(one.name, one.arguments, one.capture.value) for one in left]
                 row.wrong.append(f"turn {number}: no {call['name']} {call['args']} in {found}")
@@ -124,6 +183,16 @@ def check_turn(row: Row, number: int, turn: tuple[ToolCall, ...], expected: list
             failed = bool(partner.error) or (partner.requested and "refused" in call)
             if failures_are_visible(truth) and failed != bool(call.get("error") or call.get("refused")):
                 row.wrong.append(f"turn {number}: {call['name']} error is {partner.error!r}")
+    if truth.get("batches") == "visible":
+        check_batches(row, number, turn, expected)
+
+
+def check_batches(row: Row, number: int, turn: tuple[ToolCall, ...], expected: list[dict[str, Any]]) -> None:
+    """Compare which calls were asked for at once, and the order in which they were."""
+    found = [[call.name for call in calls] for _, calls in groupby(turn, lambda call: call.batch)]
+    wanted = [[call["name"] for call in calls] for _, calls in groupby(expected, lambda call: call["batch"])]
+    if found != wanted:
+        row.wrong.append(f"turn {number}: batches {found}, expected {wanted}")
 
 
 def failures_are_visible(truth: Any) -> bool:
@@ -131,15 +200,18 @@ def failures_are_visible(truth: Any) -> bool:
     return truth["turns"] != "raw" and truth.get("error") not in ("text", "missing")
 
 
-def fits(call: ToolCall, wanted: dict[str, Any], arguments: str) -> bool:
+def fits(call: ToolCall, wanted: dict[str, Any], truth: Any) -> bool:
     """Compare one call with the truth, as far as the recording can show it."""
+    arguments, args = truth["arguments"], wanted["args"]
+    if truth.get("nulls_omitted"):
+        args = {name: value for name, value in args.items() if value is not None}
     if call.name != wanted["name"]:
         return False
     if arguments in ("not_captured", "redacted") or (arguments == "truncated" and wanted["name"] == "book_table"):
         return call.capture.value == arguments and call.arguments is None
     if arguments == "span-repr" and wanted.get("error") and call.capture is Capture.NOT_CAPTURED:
         return True  # written only after the tool has returned, so never for a call that failed
-    return call.capture is Capture.CAPTURED and call.arguments == wanted["args"]
+    return call.capture is Capture.CAPTURED and call.arguments == args
 
 
 def check_stray(row: Row, calls: tuple[ToolCall, ...]) -> None:
@@ -154,19 +226,29 @@ def check_session(row: Row, truth: Any) -> None:
     if truth["session_id"] is None:
         if {source for _, source in found} - {"trace_id", "logs"}:
             row.wrong.append(f"sessions {sorted(found)}, expected none")
+    elif truth.get("session_optional") and {source for _, source in found} == {"trace_id"}:
+        return
     elif truth["session_id"] not in {session_id for session_id, _ in found}:
         row.wrong.append(f"sessions {sorted(found)}, expected {truth['session_id']}")
     elif len(found) > 1 + (row.name in STRAY_CALL) and SESSIONS_LOST not in truth.get("note", ""):
         row.wrong.append(f"sessions {sorted(found)}, expected only {truth['session_id']}")
+    elif (keys := truth.get("session_keys")) and not {source for _, source in found}.intersection(keys):
+        row.wrong.append(f"sessions {sorted(found)}, expected their ids from {', '.join(keys)}")
 
 
 def main(names: list[str]) -> int:
     """Print the table; exit 1 if a line of it is wrong for another reason than one that is known."""
-    if unknown := [name for name in names if name not in NAMES]:
-        print(f"no recording is named {', '.join(unknown)}; truth.json names them", file=sys.stderr)
+    folders = [Path(name) for name in names if Path(name, "truth.json").is_file()]
+    own = [name for name in names if Path(name) not in folders]
+    if unknown := [name for name in own if name not in NAMES]:
+        print(f"no recording or folder with a truth.json is named {', '.join(unknown)}", file=sys.stderr)
         return 2
-    rows = [read(name) for name in names or NAMES]
+    rows = [read(name) for name in own or (() if folders else NAMES)]
     gaps = {row.name: TRUTH["files"][row.name].get("known_gap") for row in rows if row.wrong}
+    for row in (row for folder in folders for row in read_folder(folder)):
+        rows.append(row)
+        if row.wrong:
+            gaps[row.name] = None
     for row in rows:
         calls = [call for turn in row.turns for call in turn]
         sources = ",".join(sorted({session.id_source for session in row.sessions})) or "-"

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from conformance import recordings
+from conformance.known_gaps import or_known_gap
 
 
-def recorded(name: str) -> Any:
-    gap = recordings.TRUTH["files"][name].get("known_gap")
-    return pytest.param(name, marks=pytest.mark.xfail(reason=gap)) if gap else name
-
-
-@pytest.mark.parametrize("name", [recorded(name) for name in recordings.NAMES])
+@pytest.mark.parametrize("name", or_known_gap(recordings.NAMES, strict=True))
 def test_recording_is_read_right(name: str) -> None:
     assert recordings.read(name).wrong == []
