@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args, overload
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
@@ -35,7 +35,9 @@ _OF_KUBERNETES = re.compile(
 """What Kubernetes sets for services whose names begin with goldspan."""
 _NEAR = 0.9
 """How near a misspelt name is, of 1: one or two letters."""
-_SECRET_FIELDS = frozenset({"api_key", "headers", "public_key", "secret_key", "token", "tokens"})
+_SECRET_FIELDS = frozenset({"api_key", "headers", "options", "public_key", "secret_key", "token", "tokens"})
+_PAIRS = frozenset({"headers", "options"})
+"""Mappings that a variable holds as `name=value,name=value`."""
 _MAX_SHOWN = 60
 _EXPECTED = {
     "bool_parsing": "true or false",
@@ -55,8 +57,16 @@ _EXPECTED = {
 """What was expected, by pydantic's error type."""
 
 
-def load_settings(path: Path | None, environ: Mapping[str, str]) -> GatewaySettings:
-    """Read the settings. A variable overrides the field in the file.
+SettingsT = TypeVar("SettingsT", bound=Section)
+"""The settings of a server: its top-level section."""
+
+
+@overload
+def load_settings(path: Path | None, environ: Mapping[str, str]) -> GatewaySettings: ...
+@overload
+def load_settings(path: Path | None, environ: Mapping[str, str], top: type[SettingsT]) -> SettingsT: ...
+def load_settings(path: Path | None, environ: Mapping[str, str], top: type[Section] = GatewaySettings) -> Section:
+    """Read the settings, those of the gateway by default. A variable overrides the field in the file.
 
     Raises:
         FileError: every mistake, each with file, line and field, or with its variable.
@@ -72,15 +82,15 @@ def load_settings(path: Path | None, environ: Mapping[str, str]) -> GatewaySetti
             elif content is not None:
                 expected = "expected a mapping such as `export: {endpoint: ...}`"
                 collector.add((), f"found {shown(content, _MAX_SHOWN)}, {expected}")
-    overridden = _apply_variables(document, environ)
-    collector.mistakes += _misspelt(document, environ)
+    overridden = _apply_variables(document, environ, top)
+    collector.mistakes += _misspelt(document, environ, top)
     if collector.mistakes:
         raise FileError(*collector.in_order())
     try:
-        return GatewaySettings.model_validate(document)
+        return top.model_validate(document)
     except ValidationError as error:
         for detail in error.errors():
-            where, message = _describe(detail, document)
+            where, message = _describe(detail, document, top)
             if (variable := overridden.get(where)) is None:
                 collector.add(where, message)
             else:
@@ -88,13 +98,13 @@ def load_settings(path: Path | None, environ: Mapping[str, str]) -> GatewaySetti
         raise FileError(*collector.in_order()) from None
 
 
-def unknown_variables(settings: GatewaySettings, environ: Mapping[str, str]) -> list[str]:
+def unknown_variables(settings: Section, environ: Mapping[str, str]) -> list[str]:
     """Return the variables that begin as those of settings do, and are of none: perhaps of an agent, perhaps wrong."""
-    return _unknown(settings.model_dump(), environ)
+    return _unknown(settings.model_dump(), environ, type(settings))
 
 
-def _unknown(document: object, environ: Mapping[str, str]) -> list[str]:
-    known = {*(name for name, _ in variables()), *_secret_variables(document)}
+def _unknown(document: object, environ: Mapping[str, str], top: type[Section]) -> list[str]:
+    known = {*(name for name, _ in variables(top)), *_secret_variables(document)}
     return sorted(
         name for name in environ if name.startswith(PREFIX) and name not in known and not _OF_KUBERNETES.fullmatch(name)
     )
@@ -112,11 +122,11 @@ def _secret_variables(document: object) -> Iterator[str]:
             yield from _secret_variables(value)
 
 
-def _misspelt(document: object, environ: Mapping[str, str]) -> Iterator[Mistake]:
+def _misspelt(document: object, environ: Mapping[str, str], top: type[Section]) -> Iterator[Mistake]:
     """Yield the unknown variables that are near one of a setting, or begin as those of a section do."""
-    known = [name for name, _ in variables()]
-    sections = [name for name, field in GatewaySettings.model_fields.items() if section_in(field.annotation)]
-    for name in _unknown(document, environ):
+    known = [name for name, _ in variables(top)]
+    sections = [name for name, field in top.model_fields.items() if section_in(field.annotation)]
+    for name in _unknown(document, environ, top):
         if near := get_close_matches(name, known, n=1, cutoff=_NEAR):
             yield Mistake("environment", name, f"no setting has this variable: did you mean {near[0]}?")
         elif name.startswith(tuple(f"{PREFIX}{section.upper()}_" for section in sections)):
@@ -132,7 +142,7 @@ def variables(section: type[Section] = GatewaySettings, above: ValuePath = ()) -
         inner = section_in(field.annotation)
         if inner is not None and inner is not Secret:
             yield from variables(inner, where)
-        elif inner is None or name == "headers":
+        elif inner is None or name in _PAIRS:
             yield PREFIX + "_".join(map(str, where)).upper(), where
 
 
@@ -143,10 +153,10 @@ def section_in(annotation: object) -> type[Section] | None:
     return next((section for one in get_args(annotation) if (section := section_in(one)) is not None), None)
 
 
-def _apply_variables(document: dict[str, Any], environ: Mapping[str, str]) -> dict[ValuePath, str]:
+def _apply_variables(document: dict[str, Any], environ: Mapping[str, str], top: type[Section]) -> dict[ValuePath, str]:
     """Put the values of variables into the document. Return the variable of each path that has one."""
     overridden: dict[ValuePath, str] = {}
-    for variable, where in variables():
+    for variable, where in variables(top):
         text = environ.get(variable, "")
         if not text:
             continue
@@ -160,16 +170,16 @@ def _apply_variables(document: dict[str, Any], environ: Mapping[str, str]) -> di
     return overridden
 
 
-def _describe(detail: ErrorDetails, document: object) -> tuple[ValuePath, str]:
+def _describe(detail: ErrorDetails, document: object, top: type[Section]) -> tuple[ValuePath, str]:
     """Return the path and the message of one of pydantic's errors."""
     kind, where, context = detail["type"], _path_in(document, detail["loc"]), detail.get("ctx", {})
     if kind == "missing":
         name = str(detail["loc"][-1])
-        section = _section_at(where)
+        section = _section_at(where, top)
         meaning = section.model_fields[name].description if section is not None else None
         return where, f"`{name}` is missing{f': {meaning}' if meaning else ''}"
     if kind == "extra_forbidden":
-        return where, _describe_unknown(str(where[-1]), _section_at(where[:-1]))
+        return where, _describe_unknown(str(where[-1]), _section_at(where[:-1], top), top)
     if kind == "value_error":
         return where, str(context.get("error"))
     is_secret = not _SECRET_FIELDS.isdisjoint(where)
@@ -183,11 +193,11 @@ def _describe(detail: ErrorDetails, document: object) -> tuple[ValuePath, str]:
     return where, f"found {found}: {detail['msg']}"
 
 
-def _describe_unknown(name: str, section: type[Section] | None) -> str:
+def _describe_unknown(name: str, section: type[Section] | None, top: type[Section]) -> str:
     known = list(section.model_fields) if section is not None else []
     if near := nearest(name, known):
         return f"unknown field: did you mean `{near}`?"
-    elsewhere = [path_text(where) for _, where in variables() if where[-1] == name]
+    elsewhere = [path_text(where) for _, where in variables(top) if where[-1] == name]
     if elsewhere:
         return f"unknown field here: did you mean `{elsewhere[0]}`?"
     return f"unknown field: there are {', '.join(known)}"
@@ -207,8 +217,8 @@ def _path_in(document: object, steps: tuple[int | str, ...]) -> ValuePath:
     return tuple(path)
 
 
-def _section_at(where: ValuePath) -> type[Section] | None:
-    section: type[Section] | None = GatewaySettings
+def _section_at(where: ValuePath, top: type[Section]) -> type[Section] | None:
+    section: type[Section] | None = top
     for step in where:
         field = section.model_fields.get(step) if section is not None and isinstance(step, str) else None
         if field is not None:

@@ -209,11 +209,9 @@ def _metrics(value: tuple[str, ...] | None) -> tuple[str, ...] | None:
     return value
 
 
-class Scoring(Section):
-    """When turns and sessions are scored, and which spans wait for that."""
+class SessionScoring(Section):
+    """When turns and sessions are scored, and by what."""
 
-    tier: Literal["single", "assemble"] = "single"
-    """`assemble`: the first of two tiers, which adds the session id to every span of a turn and scores nothing."""
     hold: Annotated[Literal["turn", "off"], BeforeValidator(_hold)] = "turn"
     """`turn`: tool spans and turn roots wait for their scores. `off`: no span waits, scores are events and metrics."""
     hold_timeout: Seconds = 20.0
@@ -230,15 +228,6 @@ class Scoring(Section):
     """The state of a session is dropped when it received no new span for this long."""
     trace_retention: Seconds = 60.0
     """The state of a trace that no golden matches is dropped when it received no new span for this long."""
-    max_spans: Count = 1_000_000
-    """Spans in memory. Beyond it the least recently active session is scored as incomplete and dropped."""
-    max_held_bytes: Size = 64 << 20
-    """Spans that wait for scores. Beyond it those that waited longest are sent without scores."""
-    max_text_bytes: Size = 256 << 20
-    """Messages, results and definitions of tools in memory, where a metric asks for them. Beyond it those of quiet
-    sessions are dropped, and what comes for these later is scored as incomplete."""
-    max_tenants: Count = 64
-    """Tenants (sets of forwarded headers) in memory. Beyond it the least recently active one is scored and dropped."""
     session_keys: Texts = DEFAULT_SESSION_KEYS
     """Attributes that may hold the session id. The first one found is used."""
     include_values: bool = False
@@ -252,10 +241,50 @@ class Scoring(Section):
     """Share of the sessions without golden that is scored by metrics that need none: the same ones on every machine."""
     tools: Path | None = None
     """A JSON file with the definitions of the agents' tools, in place of those in telemetry; read at the start."""
-    judge: Path | None = None
-    """A file of options for a model that is asked about each call when its session is over, as for `goldspan score`."""
     metric_timeout: Seconds = 10.0
     """Longest time that a metric of your own may take for one session."""
+
+    def scorer(self, *, has_goldens: bool) -> Scorer:
+        """Return what sessions are scored by. Raises FileError if the definitions of tools cannot be read."""
+        metrics = self.metrics
+        if metrics is None:
+            metrics = () if has_goldens else tuple(metric.name for metric in WITHOUT_GOLDEN)
+        scorer = scorer_of(preset=self.preset, metrics=metrics, run=MetricWorkers(self.metric_timeout))
+        return scorer if self.tools is None else scorer.with_tools(load_tools(self.tools))
+
+    def engine(self, scorer: Scorer) -> EngineSettings:
+        """Return the settings of an engine that scores with this scorer."""
+        return EngineSettings(
+            settle=self.settle,
+            hold_timeout=self.hold_timeout,
+            caller_timeout=self.caller_timeout,
+            run_idle=self.run_idle,
+            retention=self.retention,
+            trace_retention=self.trace_retention,
+            include_values=self.include_values,
+            scorer=scorer,
+            assembly=AssemblySettings(
+                session_keys=self.session_keys, session_gap=self.session_gap, run_idle=self.run_idle
+            ),
+        )
+
+
+class Scoring(SessionScoring):
+    """When turns and sessions are scored, and which spans wait for that."""
+
+    tier: Literal["single", "assemble"] = "single"
+    """`assemble`: the first of two tiers, which adds the session id to every span of a turn and scores nothing."""
+    max_spans: Count = 1_000_000
+    """Spans in memory. Beyond it the least recently active session is scored as incomplete and dropped."""
+    max_held_bytes: Size = 64 << 20
+    """Spans that wait for scores. Beyond it those that waited longest are sent without scores."""
+    max_text_bytes: Size = 256 << 20
+    """Messages, results and definitions of tools in memory, where a metric asks for them. Beyond it those of quiet
+    sessions are dropped, and what comes for these later is scored as incomplete."""
+    max_tenants: Count = 64
+    """Tenants (sets of forwarded headers) in memory. Beyond it the least recently active one is scored and dropped."""
+    judge: Path | None = None
+    """A file of options for a model that is asked about each call when its session is over, as for `goldspan score`."""
 
 
 class JournalSection(Section):
@@ -416,20 +445,15 @@ class GatewaySettings(Section):
         judge cannot be used.
         """
         scoring = self.scoring
-        metrics = scoring.metrics
-        if metrics is None:
-            metrics = () if self.goldens else tuple(metric.name for metric in WITHOUT_GOLDEN)
-        scorer = scorer_of(
-            preset=scoring.preset,
-            metrics=metrics if scoring.tier == "single" else (),
-            run=MetricWorkers(scoring.metric_timeout),
-        )
-        if scoring.judge is not None and scoring.tier == "single":
+        if scoring.tier != "single":
+            return scorer_of(preset=scoring.preset)
+        scorer = scoring.scorer(has_goldens=bool(self.goldens))
+        if scoring.judge is not None:
             # Imported when asked for: most gateways ask no model.
             from goldspan.collector_processor.judge.judging import Judge  # noqa: PLC0415
 
             scorer = replace(scorer, later=choose_metrics([Judge.from_file(scoring.judge)]))
-        return scorer if scoring.tools is None else scorer.with_tools(load_tools(scoring.tools))
+        return scorer
 
     def pipeline(self, environ: Mapping[str, str]) -> PipelineSettings:
         """Return the settings of the pipeline. Raises FileError and SettingsError as `scorer` does."""
@@ -440,20 +464,7 @@ class GatewaySettings(Section):
             hold=scoring.hold,
             sample=scoring.sample,
             max_held_bytes=scoring.max_held_bytes,
-            engine=EngineSettings(
-                settle=scoring.settle,
-                hold_timeout=scoring.hold_timeout,
-                caller_timeout=scoring.caller_timeout,
-                run_idle=scoring.run_idle,
-                retention=scoring.retention,
-                trace_retention=scoring.trace_retention,
-                max_spans=scoring.max_spans,
-                include_values=scoring.include_values,
-                scorer=self.scorer(),
-                assembly=AssemblySettings(
-                    session_keys=scoring.session_keys, session_gap=scoring.session_gap, run_idle=scoring.run_idle
-                ),
-            ),
+            engine=replace(scoring.engine(self.scorer()), max_spans=scoring.max_spans),
             max_text_bytes=scoring.max_text_bytes,
             max_tenants=scoring.max_tenants,
             trust_scores=self.receivers.trust_scores,
