@@ -135,6 +135,7 @@ LAYERS = (
     {"emit"},
     {"engine", "judge", "sinks"},
     {"in_process", "gateway", "replay"},
+    {"stream"},
     {"golden_tools", "report"},
     {"cli", "adapters"},
 )

@@ -96,8 +96,8 @@ class Judge:
         complete: bool = False,
         flushed: bool = False,
         incomplete: bool = False,
-    ) -> None:
-        """Score the runs of a session anew and output what differs from before.
+    ) -> Mapping[str, Evaluation]:
+        """Score the runs of a session anew, output what differs from before, and return all results by id.
 
         Args:
             session_id: The session; without state nothing happens.
@@ -109,13 +109,13 @@ class Judge:
         """
         state = self._store.session(session_id)
         if state is None:
-            return
+            return {}
         state.judged = state.judged or complete
         wanted = self.goldens.wants(session_id)
         if not wanted:
             self.count_unmatched(session_id, self._source_of(state))
         if not wanted and not (complete and self.settings.report_unmatched):
-            return
+            return {}
         results: dict[str, Evaluation] = {}
         scored, state.scored = state.scored, {}
         for session in self._runs(state, build=wanted):
@@ -144,6 +144,7 @@ class Judge:
             for evaluation in evaluations_of(result, complete=is_complete, include_values=self.settings.include_values):
                 results[evaluation.id] = evaluation
         output.evaluations += revise(state.results, results)
+        return results
 
     def _source_of(self, state: SessionState) -> str:
         """Return the attribute that names a session, or `trace_id`."""

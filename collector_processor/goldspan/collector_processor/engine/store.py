@@ -300,6 +300,12 @@ class SpanBuffer(Generic[Trace, Record]):
         """Tell whether the records that a trace lost may have described calls; None if it lost none."""
         return self._lost.get(trace)
 
+    def note_loss(self, trace: Trace, *, calls: bool) -> None:
+        """Note that records of a trace were dropped; `calls` says whether they may have described calls."""
+        self._lost[trace] = calls or self._lost.get(trace, False)
+        if len(self._lost) > _MAX_REMEMBERED_LOSSES:
+            self._lost.popitem(last=False)
+
     def expire(self, now: float) -> None:
         """Drop records that are too old, then the oldest ones until the rest fits into `max_bytes`."""
         while self._batches and (self._batches[0][0] + self._retention <= now or self.size > self.max_bytes):
@@ -313,6 +319,4 @@ class SpanBuffer(Generic[Trace, Record]):
                 calls = trace in self.unwanted or trace in self._with_calls
                 if not entries:
                     self.take(trace)
-                self._lost[trace] = calls or self._lost.get(trace, False)
-                if len(self._lost) > _MAX_REMEMBERED_LOSSES:
-                    self._lost.popitem(last=False)
+                self.note_loss(trace, calls=calls)

@@ -162,6 +162,14 @@ def _fragment(tree: TraceTree, root: str, spans: list[SpanFacts], session: Found
     )
 
 
+def restored_fragment(
+    root: str, spans: Sequence[SpanFacts], others: Iterable[SpanFacts], session: FoundSession
+) -> Fragment:
+    """Return the fragment again that had this root, these spans and this session; `others` are the spans above them."""
+    tree = TraceTree({span.span_id: span for span in (*others, *spans)})
+    return _fragment(tree, root, sorted(spans, key=time_order), session)
+
+
 def _highest_seen(tree: TraceTree, root: str, spans: list[SpanFacts]) -> SpanFacts:
     start = tree.spans.get(root) or spans[0]
     return [start, *tree.ancestors(start.span_id)][-1]

@@ -1,0 +1,207 @@
+"""What crosses the topic by session, and the rows of both stages, as bytes.
+
+A fragment is the part of a turn that one trace holds: its recognised spans, with what log records add to them, the
+spans above them, and its session. It is encoded without anything that no turn, call or score is made of, so that the
+same fragment has the same bytes, whatever came around it.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from hashlib import blake2b
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from goldspan.collector_processor.engine.store import SessionState
+from goldspan.collector_processor.gateway.compression import zlib_compress
+from goldspan.collector_processor.gateway.journal.records import (
+    decode_record,
+    decode_session,
+    encode_record,
+    encode_session,
+)
+from goldspan.mappers.assembly import Fragment
+from goldspan.mappers.assembly.session_id import FoundSession
+from goldspan.mappers.assembly.trace_tree import time_order
+from goldspan.mappers.assembly.turn_fragments import restored_fragment
+from goldspan.mappers.span_facts import NO_CONTEXT, ContextFacts, LogFacts, SpanFacts, first_captured
+from goldspan.scoring.sessions import NO_CONTENT, Content
+
+FORMAT = 1
+"""Of messages and rows; those of another format are refused."""
+
+
+# Messages from the first stage to the second.
+
+
+class SessionMessage(Struct, frozen=True, gc=False, array_like=True):
+    """What the first stage tells a session, or the watermark alone, told to each partition of the second."""
+
+    format: int
+    source: int
+    """The partition of the first stage that it comes from."""
+    watermark: float
+    """Event time up to which that partition has sent everything, in seconds since the epoch."""
+    trace: str = ""
+    changes: tuple[tuple[str, bytes | None], ...] = ()
+    """Fragments of that trace by the span id of their root; None: it does not belong to this session any longer."""
+    held: bytes = b""
+    """An `ExportTraceServiceRequest` with spans that get their scores now."""
+
+
+_messages = msgspec.msgpack.Decoder(SessionMessage)
+_encode = msgspec.msgpack.Encoder().encode
+
+
+def session_message(
+    source: int, watermark: float, trace: str = "", changes: Iterable[tuple[str, bytes | None]] = (), held: bytes = b""
+) -> bytes:
+    """Return a message of the first stage as bytes."""
+    return _encode(SessionMessage(FORMAT, source, watermark, trace, tuple(changes), held))
+
+
+def decode_message(body: bytes) -> SessionMessage:
+    """Return the message in these bytes. Raises `ValueError` if there is none."""
+    try:
+        message = _messages.decode(body)
+    except msgspec.MsgspecError as error:
+        raise ValueError(f"found no message of the first stage: {error}") from error
+    if message.format != FORMAT:
+        raise ValueError(f"found a message of format {message.format}, expected {FORMAT}: it is of another version")
+    return message
+
+
+# Fragments.
+
+
+def encode_fragment(fragment: Fragment, *, incomplete: bool) -> bytes:
+    """Return a fragment as bytes; `incomplete`: records of its trace were dropped."""
+    ids = {span.span_id for span in fragment.spans}
+    above = {} if fragment.root_span is None else {fragment.root.span_id: fragment.root_span}
+    for span_id in (fragment.root.span_id, *ids):
+        for span in fragment.tree.ancestors(span_id):
+            if span.span_id in above:
+                break
+            above[span.span_id] = span
+    needed = _taken_contents(fragment)
+    others = sorted((span for span_id, span in above.items() if span_id not in ids), key=time_order)
+    session = fragment.session
+    content = (
+        fragment.root.span_id,
+        (session.id, session.source, session.ambiguous),
+        incomplete,
+        [encode_record(_needed(span, needed)) for span in fragment.spans],
+        [encode_record(_needed(span, needed).changed(tool=None)) for span in others],
+    )
+    return zlib_compress(_encode(content))
+
+
+def decode_fragment(encoded: bytes) -> tuple[Fragment, bool]:
+    """Return the fragment in these bytes, and whether records of its trace were dropped. Raises `ValueError`."""
+    try:
+        root, session, incomplete, members, others = msgspec.msgpack.decode(zlib.decompress(encoded))
+        fragment = restored_fragment(root, _spans(members), _spans(others), FoundSession(*session))
+    except (msgspec.MsgspecError, zlib.error, TypeError, IndexError) as error:
+        raise ValueError(f"found a part of a turn that cannot be read: {error}") from error
+    return fragment, incomplete
+
+
+def _spans(encoded: Sequence[bytes]) -> list[SpanFacts]:
+    return [fact for one in encoded if not isinstance(fact := decode_record(one), LogFacts)]
+
+
+def _needed(span: SpanFacts, contents: Sequence[Content]) -> SpanFacts:
+    """Return a span with what its turn is made of.
+
+    The version tells only which delivery is kept, and the session is known. Of messages and the like only those in
+    `contents` stay.
+    """
+    resource = span.resource if not span.resource.session_keys else replace(span.resource, session_keys=())
+    context = span.context
+    if context is not NO_CONTEXT:
+        own = _contents(context)
+        context = ContextFacts(
+            *(one if one is chosen else NO_CONTENT for one, chosen in zip(own, contents, strict=True))
+        )
+    return span.changed(version=(0, 0, ""), session_keys=(), notes=(), resource=resource, context=context)
+
+
+def _taken_contents(fragment: Fragment) -> tuple[Content, ...]:
+    """Return the contents of a fragment that its turn may take: the first or the last copy that was captured.
+
+    Each model call repeats the messages so far, and the definitions of tools.
+    """
+    root = [fragment.root_span.context] if fragment.root_span is not None else []
+    own = [span.context for span in fragment.spans]
+    return (
+        first_captured(one.user_text for one in [*root, *own]),
+        first_captured(one.answer for one in [*root, *reversed(own)]),
+        first_captured(one.messages for one in [*reversed(own), *root]),
+        first_captured(one.tool_definitions for one in [*root, *own]),
+    )
+
+
+def _contents(context: ContextFacts) -> tuple[Content, ...]:
+    return context.user_text, context.answer, context.messages, context.tool_definitions
+
+
+def digest(encoded: bytes) -> bytes:
+    """Return 8 bytes that differ where the encoded fragments do."""
+    return blake2b(encoded, digest_size=8).digest()
+
+
+# Rows of the second stage.
+
+
+def encode_head(state: SessionState, *, incomplete: bool) -> bytes:
+    """Return the state of a session without its fragments."""
+    return _encode((FORMAT, state.due, state.last, state.judged, incomplete, state.id, encode_session(state)))
+
+
+def due_of(head: bytes) -> float | None:
+    """Return when a session is looked at next."""
+    due: float | None = _decoded(head)[0]
+    return due
+
+
+def decode_head(head: bytes) -> tuple[SessionState, bool]:
+    """Return the state of a session without its fragments, and whether it is incomplete. Raises `ValueError`."""
+    due, last, judged, incomplete, session_id, encoded = _decoded(head)
+    state = decode_session(session_id, encoded, last)
+    state.due, state.judged = due, judged
+    return state, incomplete
+
+
+def _decoded(row: bytes) -> list[Any]:
+    try:
+        found: list[Any] = msgspec.msgpack.decode(row)
+    except msgspec.MsgspecError as error:
+        raise ValueError(f"found a row that cannot be read: {error}") from error
+    if not found or found[0] != FORMAT:
+        raise ValueError(f"found a row of format {found[0] if found else None}, expected {FORMAT}")
+    return found[1:]
+
+
+Item = TypeVar("Item")
+
+_MAX_BYTES = 400_000
+"""Of a row and of a message, about; a broker takes a megabyte unless it is told otherwise."""
+
+
+def chunks(items: Iterable[Item], size: Callable[[Item], int]) -> Iterator[list[Item]]:
+    """Yield lists of items, each as long as one row or message may be; an item that is larger is alone."""
+    some: list[Item] = []
+    total = 0
+    for item in items:
+        more = size(item)
+        if some and total + more > _MAX_BYTES:
+            yield some
+            some, total = [], 0
+        some.append(item)
+        total += more
+    if some:
+        yield some

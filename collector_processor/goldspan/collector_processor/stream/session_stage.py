@@ -1,0 +1,373 @@
+"""The second stage, by session id: the fragments of a session are joined to turns and runs, and scored.
+
+    receive   the fragments of one trace changed -> score the session -> events, and scores on the spans that came along
+    advance   no change for `run_idle`? -> score its runs as complete; quiet for `retention`? -> drop it
+    save      what changed since the last call becomes rows of the state
+
+A session is a set of fragments, and its results depend on that set alone: not on the order in which traces settled, nor
+on repeated messages. Time is the least watermark of all partitions of the first stage. So one that lags delays the end
+of a run, and no turn is missing because its partition is slow.
+
+Rows of a partition, by the first byte of their keys:
+
+    s + session               results and times of a session, under a digest of its id
+    f + session + fragment    a fragment, under a digest of its trace and root
+    w                         the watermark of each partition of the first stage
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from hashlib import blake2b
+
+import msgspec
+
+from goldspan.collector_processor.emit.attributes import Attributes, span_attributes
+from goldspan.collector_processor.emit.evaluation import Evaluation
+from goldspan.collector_processor.engine.evaluations import Judge, OutputBuilder
+from goldspan.collector_processor.engine.sessions_without_golden import SessionsWithoutGolden
+from goldspan.collector_processor.engine.settings import EngineStats
+from goldspan.collector_processor.engine.store import MemoryStore, SessionState, TraceState
+from goldspan.collector_processor.gateway.deliver.evaluation_requests import encoded_events
+from goldspan.collector_processor.gateway.encoded_spans import (
+    SpanGroup,
+    join_request,
+    ref_of,
+    split_request,
+    with_scores,
+)
+from goldspan.collector_processor.stream.rows_and_messages import (
+    SessionMessage,
+    decode_fragment,
+    decode_head,
+    decode_message,
+    digest,
+    due_of,
+    encode_head,
+)
+from goldspan.collector_processor.stream.stage_interface import (
+    DeadLetter,
+    Logs,
+    Output,
+    PartitionState,
+    Results,
+    StageStats,
+    StreamContext,
+    Traces,
+)
+from goldspan.mappers.assembly import Fragment
+from goldspan.scoring.sessions import SpanRef
+
+_SESSION, _FRAGMENT, _WATERMARKS = b"s", b"f", b"w"
+_NANOSECONDS = 1_000_000_000
+_OVERHEAD = 2_000
+_Place = tuple[str, str]
+"""Trace id, and the span id of a fragment's root."""
+
+
+@dataclass(slots=True)
+class _Part:
+    """A fragment of a session."""
+
+    fragment: Fragment
+    incomplete: bool
+    """Records of its trace were dropped."""
+    size: int
+    digest: bytes
+
+
+@dataclass(slots=True)
+class _Session:
+    """A session in memory."""
+
+    state: SessionState
+    store: MemoryStore
+    judge: Judge
+    incomplete: bool = False
+    """Fragments were dropped, since it has too many."""
+    parts: dict[_Place, _Part] = field(default_factory=dict[_Place, _Part])
+    writes: dict[_Place, bytes | None] = field(default_factory=dict[_Place, bytes | None])
+    """Fragments that differ from their rows."""
+    spans: int = 0
+    size: int = _OVERHEAD
+    """Bytes of its rows, and what else it takes, about."""
+
+
+class SessionStage:
+    """One partition of the second stage. For one thread."""
+
+    def __init__(self, context: StreamContext, state: PartitionState, sources: int) -> None:
+        """Continue with the state of this partition; `sources` is the number of partitions of the first stage."""
+        self._context = context
+        self._settings = context.settings
+        self._state = state
+        self.stats = StageStats()
+        self.without_golden = SessionsWithoutGolden()
+        self._engine_stats = EngineStats()
+        self._watermarks = [0.0] * sources
+        self._now = 0.0
+        self._sessions: OrderedDict[bytes, _Session] = OrderedDict()
+        """Sessions in memory by a digest of their id, the least recently used first."""
+        self._size = 0
+        self._due: dict[bytes, float] = {}
+        """Every open session, and when it is looked at next."""
+        self._queue: list[tuple[float, bytes]] = []
+        self._changed: dict[bytes, None] = {}
+        self._dropped: dict[bytes, None] = {}
+        self._watermarks_changed = False
+        self._restore()
+
+    @property
+    def open_sessions(self) -> int:
+        """Sessions whose fragments or last run are remembered."""
+        return len(self._due)
+
+    # Input.
+
+    def receive(self, key: bytes, body: bytes) -> Iterable[Output]:
+        """Receive a message of the first stage; `key` is the session id."""
+        try:
+            message = decode_message(body)
+            if not 0 <= message.source < len(self._watermarks):
+                raise ValueError(f"found a message of partition {message.source} of {len(self._watermarks)}")
+            parts = {root: None if one is None else (decode_fragment(one), one) for root, one in message.changes}
+        except ValueError as error:
+            return [DeadLetter(body, str(error))]
+        outputs: list[Output] = []
+        if message.trace:
+            self._receive(key, message, parts, outputs)
+        self._watermarks[message.source] = max(self._watermarks[message.source], message.watermark)
+        self._watermarks_changed = True
+        return [*outputs, *self._work(min(self._watermarks))]
+
+    # Time.
+
+    def deadline(self) -> float | None:
+        """Return the next time at which `advance` has work to do."""
+        while self._queue and self._due.get(self._queue[0][1]) != self._queue[0][0]:
+            heapq.heappop(self._queue)
+        return self._queue[0][0] if self._queue else None
+
+    def advance(self, watermark: float) -> Iterable[Output]:
+        """Complete and drop what is due by this time.
+
+        Call it with the wall clock, where this partition and all of the first stage were read up to their ends.
+        """
+        return self._work(max(watermark, min(self._watermarks)))
+
+    def _work(self, now: float) -> list[Output]:
+        self._now = max(self._now, now)
+        outputs: list[Output] = []
+        while (due := self.deadline()) is not None and due <= self._now:
+            _, key = heapq.heappop(self._queue)
+            session = self._find(key)
+            if session is not None:
+                self._advance_session(key, session, outputs)
+        return outputs
+
+    # State.
+
+    def save(self) -> None:
+        """Write rows for what changed since the last call."""
+        for key in self._dropped:
+            for row, _ in list(self._state.items(_FRAGMENT + key)):
+                self._state.delete(row)
+            self._state.delete(_SESSION + key)
+        self._dropped.clear()
+        for key in self._changed:
+            session = self._sessions[key]
+            for place, encoded in session.writes.items():
+                row = _FRAGMENT + key + _digest("/".join(place).encode())
+                if encoded is None:
+                    self._state.delete(row)
+                else:
+                    self._state.set(row, msgspec.msgpack.encode((place, encoded)))
+            session.writes.clear()
+            session.state.due = self._due[key]
+            self._state.set(_SESSION + key, encode_head(session.state, incomplete=session.incomplete))
+        self._changed.clear()
+        if self._watermarks_changed:
+            self._state.set(_WATERMARKS, msgspec.msgpack.encode(self._watermarks))
+            self._watermarks_changed = False
+        while self._size > self._context.cached_bytes and self._sessions:
+            _, session = self._sessions.popitem(last=False)
+            self._size -= session.size
+
+    def _restore(self) -> None:
+        if (row := self._state.get(_WATERMARKS)) is not None:
+            known = msgspec.msgpack.decode(row)[: len(self._watermarks)]
+            self._watermarks[: len(known)] = known
+        for key, head in self._state.items(_SESSION):
+            if (due := due_of(head)) is not None:
+                self._schedule(key[1:], due)
+
+    def _find(self, key: bytes) -> _Session | None:
+        """Return an open session, from memory or from its rows."""
+        session = self._sessions.get(key)
+        if session is not None:
+            self._sessions.move_to_end(key)
+            return session
+        if key not in self._due or (head := self._state.get(_SESSION + key)) is None:
+            return None
+        state, incomplete = decode_head(head)
+        session = self._new(key, state, incomplete=incomplete)
+        for _, row in self._state.items(_FRAGMENT + key):
+            (trace, root), encoded = msgspec.msgpack.decode(row)
+            self._put(session, (trace, root), encoded, decode_fragment(encoded))
+        session.writes.clear()
+        return session
+
+    def _new(self, key: bytes, state: SessionState, *, incomplete: bool = False) -> _Session:
+        store = MemoryStore()
+        store.add_session(state)
+        judge = Judge(self._context.goldens, self._settings, self._engine_stats, store)
+        judge.without_golden = self.without_golden
+        session = self._sessions[key] = _Session(state, store, judge, incomplete)
+        self._size += _OVERHEAD
+        return session
+
+    # Sessions.
+
+    def _receive(
+        self,
+        session_id: bytes,
+        message: SessionMessage,
+        parts: Mapping[str, tuple[tuple[Fragment, bool], bytes] | None],
+        outputs: list[Output],
+    ) -> None:
+        key = _digest(session_id)
+        session = self._find(key)
+        if session is None:
+            if all(part is None for part in parts.values()):
+                outputs += [Traces(message.held)] if message.held else []
+                return
+            session = self._new(key, SessionState(session_id.decode("utf-8", "surrogatepass"), last=message.watermark))
+        changed = False
+        for root, part in parts.items():
+            place = message.trace, root
+            if part is None:
+                changed |= self._take(session, place)
+            elif session.judge.is_late(part[0][0], session.state):
+                self.stats.late += len(part[0][0].spans)
+            elif session.spans >= self._context.max_session_spans and place not in session.parts:
+                session.incomplete = changed = True
+            else:
+                changed |= self._put(session, place, part[1], part[0])
+        if changed:
+            session.state.last = max(session.state.last, message.watermark)
+            session.state.judged = False
+            self._changed[key] = None
+            self._schedule(key, session.state.last + self._settings.run_idle)
+        if changed or message.held:
+            output = OutputBuilder()
+            found = session.judge.judge(session.state.id, output, incomplete=session.incomplete)
+            self._give(output, outputs)
+            if message.held:
+                outputs.append(_scored(message.held, found, session.state.results))
+
+    def _put(self, session: _Session, place: _Place, encoded: bytes, decoded: tuple[Fragment, bool]) -> bool:
+        """Add a fragment, or replace it by its newer version; False if it is there already."""
+        known = digest(encoded)
+        if (before := session.parts.get(place)) is not None and before.digest == known:
+            return False
+        self._take(session, place)
+        fragment, incomplete = decoded
+        part = session.parts[place] = _Part(fragment, incomplete, len(encoded), known)
+        session.writes[place] = encoded
+        session.spans += len(fragment.spans)
+        session.size += part.size
+        self._size += part.size
+        trace = session.store.trace(place[0])
+        if trace is None:
+            trace = TraceState(place[0], last=0.0)
+            session.store.add_trace(trace)
+        trace.ready.append(fragment)
+        trace.lost_text = trace.lost_text or incomplete
+        session.state.traces[place[0]] = None
+        return True
+
+    def _take(self, session: _Session, place: _Place) -> bool:
+        """Remove a fragment; False if there is none."""
+        part = session.parts.pop(place, None)
+        trace = session.store.trace(place[0])
+        if part is None or trace is None:
+            return False
+        session.writes[place] = None
+        session.spans -= len(part.fragment.spans)
+        session.size -= part.size
+        self._size -= part.size
+        trace.ready.remove(part.fragment)
+        trace.lost_text = any(one.incomplete for (of, _), one in session.parts.items() if of == place[0])
+        if not trace.ready:
+            del session.state.traces[place[0]]
+            session.store.drop_trace(place[0])
+        return True
+
+    def _advance_session(self, key: bytes, session: _Session, outputs: list[Output]) -> None:
+        """Judge the runs of a quiet session; later drop its fragments; later forget it."""
+        state, settings = session.state, self._settings
+        self._changed[key] = None
+        if self._now < state.last + settings.run_idle:
+            self._schedule(key, state.last + settings.run_idle)
+        elif not state.judged:
+            output = OutputBuilder()
+            session.judge.judge(state.id, output, complete=True, incomplete=session.incomplete)
+            state.judged = True
+            self._give(output, outputs)
+            self._schedule(key, state.last + settings.retention)
+        elif self._now < state.last + settings.retention:
+            self._schedule(key, state.last + settings.retention)
+        elif session.parts:
+            state.dropped_until = max(state.dropped_until, *(part.fragment.end for part in session.parts.values()))
+            for place in list(session.parts):
+                self._take(session, place)
+            state.results.clear()
+            state.turns.clear()
+            state.scored.clear()
+            state.complete_runs.clear()
+            session.incomplete = False
+            self._schedule(key, self._now + settings.tombstone_ttl)
+        else:
+            del self._due[key], self._sessions[key], self._changed[key]
+            self._size -= session.size
+            self._dropped[key] = None
+
+    def _give(self, output: OutputBuilder, outputs: list[Output]) -> None:
+        for problem in output.problems:
+            self.stats.problems[problem.code] += 1
+        self.stats.sessions_without_golden = self._engine_stats.sessions_without_golden
+        if output.evaluations:
+            outputs.append(Logs(encoded_events(output.evaluations, int(self._now * _NANOSECONDS))))
+        if output.evaluations or output.sessions:
+            outputs.append(Results(tuple(output.evaluations), tuple(output.sessions)))
+
+    def _schedule(self, key: bytes, when: float) -> None:
+        self._due[key] = when
+        heapq.heappush(self._queue, (when, key))
+
+
+def _scored(held: bytes, results: Mapping[str, Evaluation], given: Mapping[str, Evaluation]) -> Traces:
+    """Return spans with the attributes of their results. A correction is no attribute, as where a span was sent."""
+    attributes: dict[SpanRef, Attributes] = {}
+    metrics: dict[SpanRef, set[str]] = {}
+    for evaluation in results.values():
+        found = span_attributes(evaluation) if given[evaluation.id].revision == 1 else None
+        if found and evaluation.target is not None:
+            attributes.setdefault(evaluation.target, {}).update(found)
+            metrics.setdefault(evaluation.target, set()).add(evaluation.metric)
+    groups: list[SpanGroup] = []
+    for envelope, spans in split_request(held) or ():
+        refs = list(map(ref_of, spans))
+        scored = [
+            with_scores(span, attributes.get(ref, {}), metrics.get(ref, ()))
+            for span, ref in zip(spans, refs, strict=True)
+        ]
+        groups.append(SpanGroup(envelope, scored))
+    return Traces(join_request(groups))
+
+
+def _digest(text: bytes) -> bytes:
+    return blake2b(text, digest_size=16).digest()

@@ -1,0 +1,137 @@
+"""What the stages of a stream get and give: settings, the state of a partition, outputs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from msgspec import Struct
+
+from goldspan.collector_processor.emit.evaluation import Evaluation
+from goldspan.collector_processor.engine.settings import EngineSettings
+from goldspan.collector_processor.gateway.attribute_key_scanner import KeyScanner
+from goldspan.mappers.dialect_registry import JOIN_ATTRIBUTES, DialectRegistry
+from goldspan.scoring.goldens import GoldenIndex
+from goldspan.scoring.results import SessionResult
+
+
+class PartitionState(Protocol):
+    """The key-value store of one partition of one stage. What was set is seen at once, committed or not."""
+
+    def get(self, key: bytes) -> bytes | None:
+        """Return the value of a key."""
+        ...
+
+    def set(self, key: bytes, value: bytes) -> None:
+        """Set the value of a key."""
+        ...
+
+    def delete(self, key: bytes) -> None:
+        """Delete a key, if it is there."""
+        ...
+
+    def items(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """Yield the keys that start with a prefix and their values, in the order of keys."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class StreamContext:
+    """What all partitions of both stages share."""
+
+    goldens: GoldenIndex
+    settings: EngineSettings
+    """When turns and runs are scored and state is dropped, in seconds of event time. `max_spans` has no effect."""
+    registry: DialectRegistry
+    scanner: KeyScanner
+    hold: bool = True
+    """Spans that may get a score wait for it. Without, results are events and metrics only."""
+    max_trace_spans: int = 20_000
+    """Spans and log records of a trace; results of a trace with more are `incomplete`."""
+    max_session_spans: int = 100_000
+    """Spans of a session; results of a session with more are `incomplete`."""
+    unread_span_bytes: int = 64 << 20
+    """Memory of a partition for spans of traces that no golden wants so far."""
+    cached_bytes: int = 64 << 20
+    """Rows of sessions that a partition keeps in memory."""
+
+    @classmethod
+    def of(cls, goldens: GoldenIndex, settings: EngineSettings | None = None, *, hold: bool = True) -> StreamContext:
+        """Return the context for these goldens, with the dialects that are installed."""
+        settings = settings or EngineSettings()
+        registry = DialectRegistry(
+            session_keys=settings.assembly.session_keys,
+            join_attributes=(*JOIN_ATTRIBUTES, *goldens.join_attributes),
+            definitions=settings.scorer.reads_definitions(goldens.goldens),
+        )
+        return cls(goldens, settings, registry, KeyScanner(registry, settings.assembly.session_keys), hold)
+
+
+@dataclass(slots=True)
+class StageStats:
+    """What one partition of a stage has counted since it was assigned."""
+
+    spans: int = 0
+    """Spans that were read; most are passed on unread."""
+    repeated: int = 0
+    """Records that came again: same trace and span id, and no newer version."""
+    late: int = 0
+    """Records of traces and runs that were dropped, so that they can correct nothing."""
+    held_past_timeout: int = 0
+    sessions_without_golden: int = 0
+    problems: Counter[str] = field(default_factory=Counter[str])
+    """Spans and rows that could not be read, and other mistakes in telemetry, by code."""
+
+
+# Outputs.
+
+
+class ToSession(Struct, frozen=True, gc=False):
+    """A record for the topic by session: `key` is the session id."""
+
+    key: bytes
+    body: bytes
+
+
+class ToEverySessionPartition(Struct, frozen=True, gc=False):
+    """A record for each partition of the topic by session: the watermark of a partition of the first stage."""
+
+    body: bytes
+
+
+class ToEveryTracePartition(Struct, frozen=True, gc=False):
+    """A record for each partition of the first stage: content for spans of another trace. It is rare."""
+
+    body: bytes
+
+
+class Traces(Struct, frozen=True, gc=False):
+    """An `ExportTraceServiceRequest`: spans, scored or passed on."""
+
+    body: bytes
+
+
+class Logs(Struct, frozen=True, gc=False):
+    """An `ExportLogsServiceRequest`: one event for each result."""
+
+    body: bytes
+
+
+class Results(Struct, frozen=True, gc=False):
+    """The results in the events that came just before, for metric points and reports."""
+
+    evaluations: tuple[Evaluation, ...]
+    sessions: tuple[SessionResult, ...] = ()
+    """Complete runs; a later result of the same session and run replaces an earlier one."""
+
+
+class DeadLetter(Struct, frozen=True, gc=False):
+    """A body that cannot be read, and why."""
+
+    body: bytes
+    error: str
+
+
+Output = ToSession | ToEverySessionPartition | ToEveryTracePartition | Traces | Logs | Results | DeadLetter

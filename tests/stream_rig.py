@@ -1,0 +1,210 @@
+"""A whole stream in memory: partitions of both stages, their topics and their state, with faults on the way."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from zlib import crc32
+
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+
+from goldspan.collector_processor.gateway.encoded_spans import SpanGroup, by_trace, join_request, split_request
+from goldspan.collector_processor.gateway.interfaces import Request, Signal
+from goldspan.collector_processor.stream.session_stage import SessionStage
+from goldspan.collector_processor.stream.stage_interface import (
+    DeadLetter,
+    Logs,
+    Output,
+    Results,
+    StreamContext,
+    ToEverySessionPartition,
+    ToEveryTracePartition,
+    ToSession,
+    Traces,
+)
+from goldspan.collector_processor.stream.trace_stage import TraceStage
+from pipeline_rig import Said, events_in, newest
+
+
+class DictState:
+    """The state of a partition: what was committed, and what was set since."""
+
+    def __init__(self, committed: dict[bytes, bytes]) -> None:
+        self.rows = dict(committed)
+
+    def get(self, key: bytes) -> bytes | None:
+        return self.rows.get(key)
+
+    def set(self, key: bytes, value: bytes) -> None:
+        self.rows[key] = value
+
+    def delete(self, key: bytes) -> None:
+        self.rows.pop(key, None)
+
+    def items(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
+        return iter(sorted((key, value) for key, value in self.rows.items() if key.startswith(prefix)))
+
+
+@dataclass
+class Record:
+    """A record of a topic."""
+
+    kind: str
+    """`spans`, `logs`, `notes` or `session`."""
+    time: float
+    body: bytes
+    key: bytes = b""
+
+
+@dataclass
+class Partition:
+    """A partition of one stage: its input, how far it was read, and its committed state."""
+
+    start: Callable[[DictState], TraceStage | SessionStage]
+    records: list[Record] = field(default_factory=list[Record])
+    next: int = 0
+    committed_next: int = 0
+    committed: dict[bytes, bytes] = field(default_factory=dict[bytes, bytes])
+
+    def __post_init__(self) -> None:
+        self.restart()
+
+    def restart(self) -> None:
+        """Continue from the last commit, as another worker does."""
+        self.next = self.committed_next
+        self.state = DictState(self.committed)
+        self.stage = self.start(self.state)
+        self.watermark = 0.0
+
+    def commit(self) -> None:
+        self.stage.save()
+        self.committed, self.committed_next = dict(self.state.rows), self.next
+
+    @property
+    def is_read(self) -> bool:
+        return self.next == len(self.records)
+
+
+class Stream:
+    """Both stages over in-memory topics. Which partition goes on next, and what fails, is drawn."""
+
+    def __init__(
+        self, context: StreamContext, seed: int, *, traces: int = 4, sessions: int = 4, faults: bool = True
+    ) -> None:
+        self.rng = random.Random(seed)
+        self.faults = faults
+        self.salt = seed
+
+        def trace_stage(number: int) -> Callable[[DictState], TraceStage]:
+            return lambda state: TraceStage(context, state, number)
+
+        self.first = [Partition(trace_stage(number)) for number in range(traces)]
+        self.second = [Partition(lambda state: SessionStage(context, state, traces)) for _ in range(sessions)]
+        self.outputs: list[Output] = []
+        self.restarts = 0
+
+    def partition_of(self, key: bytes, partitions: Sequence[Partition]) -> Partition:
+        return partitions[crc32(key, self.salt) % len(partitions)]
+
+    def put(self, requests: Iterable[Request], *, begin: float = 1e9, step: float = 0.05) -> float:
+        """Write requests to the topics by trace id, one after another; return when the last one came."""
+        now = begin
+        for request in requests:
+            for key, body in parts_of(request):
+                kind = "spans" if request.signal is Signal.TRACES else "logs"
+                self.partition_of(key, self.first).records.append(Record(kind, now, body))
+            now += step
+        return now
+
+    def run(self, end: float) -> None:
+        """Read the topics to their ends, then let the time go on until everything is complete and dropped."""
+        while any(not one.is_read for one in (*self.first, *self.second)):
+            ready = [one for one in (*self.first, *self.second) if not one.is_read]
+            partition = self.rng.choice(ready)
+            for _ in range(self.rng.choice([1, 3, 50])):
+                if not partition.is_read:
+                    self.read(partition)
+            self.disturb(partition)
+        for now in (end + 30, end + 700, end + 800, end + 900):
+            for partition in self.first:
+                self.take(partition.stage.advance(now), now)
+                self.disturb(partition)
+            while any(not one.is_read for one in self.second):
+                self.read(self.rng.choice([one for one in self.second if not one.is_read]))
+            for partition in self.second:
+                self.take(partition.stage.advance(now), now)
+                self.disturb(partition)
+            if any(not one.is_read for one in (*self.first, *self.second)):
+                self.run(end)  # what a restart read again
+                return
+
+    def read(self, partition: Partition) -> None:
+        record = partition.records[partition.next]
+        partition.next += 1
+        partition.watermark = max(partition.watermark, record.time)
+        stage = partition.stage
+        if isinstance(stage, SessionStage):
+            self.take(stage.receive(record.key, record.body), record.time)
+            return
+        receive = {"spans": stage.spans, "logs": stage.logs, "notes": stage.notes}[record.kind]
+        self.take(receive(record.body, record.time), record.time)
+        self.take(stage.advance(partition.watermark), partition.watermark)
+
+    def disturb(self, partition: Partition) -> None:
+        if self.rng.random() < 0.3:
+            partition.commit()
+        if self.faults and self.rng.random() < 0.1:
+            self.restarts += 1
+            partition.restart()
+
+    def take(self, outputs: Iterable[Output], now: float) -> None:
+        for output in outputs:
+            match output:
+                case ToSession(key, body):
+                    self.partition_of(key, self.second).records.append(Record("session", now, body, key))
+                case ToEverySessionPartition(body):
+                    for partition in self.second:
+                        partition.records.append(Record("session", now, body))
+                case ToEveryTracePartition(body):
+                    for partition in self.first:
+                        partition.records.append(Record("notes", now, body))
+                case _:
+                    self.outputs.append(output)
+
+    def of(self, kind: type[Traces | Logs | DeadLetter]) -> list[bytes]:
+        return [one.body for one in self.outputs if isinstance(one, kind)]
+
+    def said(self) -> Said:
+        return newest(events_in(self.of(Logs)))
+
+    def spans(self) -> list[bytes]:
+        return [span for body in self.of(Traces) for group in split_request(body) or [] for span in group.spans]
+
+    def results(self) -> list[Results]:
+        return [one for one in self.outputs if isinstance(one, Results)]
+
+
+def parts_of(request: Request) -> Iterator[tuple[bytes, bytes]]:
+    """What the Collector's exporter makes of a request: one record for each trace."""
+    if request.signal is Signal.LOGS:
+        yield from logs_by_trace(request.body)
+        return
+    parts: dict[bytes, list[SpanGroup]] = {}
+    for group in split_request(request.body) or []:
+        for trace, spans in by_trace(group.spans).items():
+            parts.setdefault(trace, []).append(SpanGroup(group.envelope, spans))
+    for trace, groups in parts.items():
+        yield trace, join_request(groups)
+
+
+def logs_by_trace(body: bytes) -> Iterator[tuple[bytes, bytes]]:
+    parts: dict[bytes, ExportLogsServiceRequest] = {}
+    for group in ExportLogsServiceRequest.FromString(body).resource_logs:
+        for inner in group.scope_logs:
+            for record in inner.log_records:
+                part = parts.setdefault(record.trace_id, ExportLogsServiceRequest())
+                scope = part.resource_logs.add(resource=group.resource).scope_logs.add(scope=inner.scope)
+                scope.log_records.append(record)
+    for trace, part in parts.items():
+        yield trace, part.SerializeToString()
