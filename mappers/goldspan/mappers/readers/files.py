@@ -3,6 +3,7 @@
     OTLP/JSON, Jaeger's, Tempo's and Zipkin's JSON: documents, or one a line
     OTLP protobuf: one message, or many with their lengths before them
     each of them plain, gzipped or compressed by zstd
+    Parquet: tables of spans
 
 What cannot be read is a problem with its file and place, and everything good beside it is read.
 """
@@ -26,7 +27,16 @@ from goldspan.mappers.readers.otlp_json_lazy import LazyReader, LazyRequest, loa
 from goldspan.mappers.readers.otlp_messages import is_message
 from goldspan.mappers.readers.problems import BAD_PROTOBUF, BAD_STREAM, NO_RECORD, OnProblem
 from goldspan.mappers.readers.protobuf_framing import MAX_MESSAGE, Frames, Framing, framing_of
-from goldspan.mappers.spans import LogView, MarkedView, Markers, RecordView
+from goldspan.mappers.readers.span_tables import (
+    BrokenParquetError,
+    ParquetMissingError,
+    is_parquet,
+    is_span_table,
+    otlp_of_span,
+    parquet_columns,
+    read_parquet,
+)
+from goldspan.mappers.spans import DecodedSpan, LogView, MarkedView, Markers, RecordView
 from goldspan.scoring.errors import Mistake, Problem, TraceFileError
 from goldspan.scoring.json_values import is_list
 
@@ -49,6 +59,7 @@ STDIN = "-"
 _HEAD = 1 << 16
 """How many bytes are read to recognise a file's format."""
 _EXPECTED = "expected OTLP/JSON (a document, or one request a line), OTLP protobuf, or Jaeger, Tempo or Zipkin JSON"
+_EXPECTED_COLUMNS = "expected the columns TraceId, SpanId, Timestamp and SpanAttributes"
 _MAX_BAD_FRAMES = 16
 """After so many unreadable messages in a row, their boundaries are taken for lost."""
 
@@ -168,9 +179,11 @@ def _looks_like_traces(path: Path) -> bool:
     try:
         with path.open("rb") as file:
             head = opened_bytes(file, lambda _: None).ahead(_HEAD)
+        if is_parquet(head):
+            return is_span_table(parquet_columns(path))
     except OSError:
         return False
-    except ZstdMissingError:
+    except (ZstdMissingError, ParquetMissingError, BrokenParquetError):
         return True
     return may_be_json(head) or _framing(head) is not None
 
@@ -201,6 +214,7 @@ class _File:
         self._on_bytes = on_bytes
         self._plain = JsonReader(on_problem)
         self._protobuf: ProtobufReader | None = None
+        self._rows = 0
         self._head = b""
         self._first_problem = ""
         self._unusable = ""
@@ -210,6 +224,8 @@ class _File:
         for value, place in self._values(loads):
             if isinstance(value, LazyRequest):
                 yield from lazy.spans(value) if markers is None else lazy.marked(value, markers)
+            elif isinstance(value, DecodedSpan):
+                yield value
             elif self._protobuf is not None and is_message(value):
                 yield from self._protobuf.marked(value, place, self._markers)
             else:
@@ -222,6 +238,9 @@ class _File:
 
                 yield document_of(value)
                 continue
+            if isinstance(value, DecodedSpan):
+                yield otlp_of_span(value)
+                continue
             converted = as_otlp(value)
             if converted is not value and is_list(converted):
                 yield from converted
@@ -232,12 +251,14 @@ class _File:
         """Return why the file has no records or could not be read; `""` if it has records."""
         if self._unusable:
             return self._unusable
-        if self._plain.records or (self._protobuf is not None and self._protobuf.records):
+        if self._rows or self._plain.records or (self._protobuf is not None and self._protobuf.records):
             return ""
         if not self._head.strip():
             return f"is empty; {_EXPECTED}"
         if self._protobuf is not None:
             return f"{self._first_problem or 'holds protobuf without spans'}; {_EXPECTED}"
+        if is_parquet(self._head):
+            return self._first_problem or f"holds no table of spans; {_EXPECTED_COLUMNS}"
         if may_be_json(self._head):
             return f"{self._first_problem or 'holds JSON without spans'}; {_EXPECTED}"
         if not _is_text(self._head):
@@ -252,14 +273,24 @@ class _File:
                 source = opened_bytes(file, self._broken, self._on_bytes)
                 self._head = source.ahead(_HEAD)
                 framing = _framing(self._head)
-                if framing is not None:
+                if is_parquet(self._head):
+                    yield from self._table()
+                elif framing is not None:
                     yield from self._messages(Frames(source.buffered(), framing), loads)
                 elif _is_text(self._head) or may_be_json(self._head):
                     yield from JsonText(str(self._path), self._report, loads).values(source.buffered())
         except OSError as error:
             self._unusable = f"cannot be opened: {error.strerror or error}; name a trace file"
-        except ZstdMissingError as error:
+        except (ZstdMissingError, ParquetMissingError) as error:
             self._unusable = str(error)
+
+    def _table(self) -> Iterator[tuple[object, str]]:
+        try:
+            for span in read_parquet(self._path, self._report, self._on_bytes):
+                self._rows += 1
+                yield span, str(self._path)
+        except BrokenParquetError as error:
+            self._broken(f"cannot be read further: {error}")
 
     def _open(self) -> contextlib.AbstractContextManager[IO[bytes]]:
         if str(self._path) == STDIN:
