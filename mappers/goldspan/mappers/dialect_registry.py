@@ -102,6 +102,8 @@ def _merge_tools(tools: Sequence[ToolFacts], *, content: bool) -> ToolFacts | No
         any(tool.pseudo for tool in tools),
         any(tool.merged for tool in tools),
         executed=all(tool.executed for tool in tools),
+        named=tools[0].named,
+        repeats=next((tool.repeats for tool in tools if tool.repeats), ()),
     )
 
 
@@ -114,7 +116,8 @@ def _merge_models(models: Sequence[ModelFacts]) -> ModelFacts | None:
         next((model.answered for model in models if model.answered), None),
         next((model.new_user_message for model in models if model.new_user_message is not None), None),
         not requests and any(model.unseen_requests for model in models),
-        next((model.user_messages for model in models if model.user_messages is not None), None),
+        user_messages=next((model.user_messages for model in models if model.user_messages is not None), None),
+        silent=all(model.silent for model in models),
     )
 
 

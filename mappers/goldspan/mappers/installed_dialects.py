@@ -12,6 +12,7 @@ from goldspan.mappers.dialects.haystack import HAYSTACK, OPENINFERENCE_HAYSTACK
 from goldspan.mappers.dialects.langfuse import LANGFUSE
 from goldspan.mappers.dialects.langsmith import LANGSMITH
 from goldspan.mappers.dialects.logfire import LOGFIRE
+from goldspan.mappers.dialects.mastra import MASTRA
 from goldspan.mappers.dialects.mcp import MCP
 from goldspan.mappers.dialects.mlflow import MLFLOW
 from goldspan.mappers.dialects.openinference import OPENINFERENCE
@@ -24,6 +25,7 @@ from goldspan.mappers.dialects.semantic_kernel import SEMANTIC_KERNEL
 from goldspan.mappers.dialects.tool_like import TOOL_LIKE
 from goldspan.mappers.dialects.uipath import UIPATH
 from goldspan.mappers.dialects.vercel_ai import VERCEL_AI
+from goldspan.mappers.dialects.voltagent import VOLTAGENT
 from goldspan.scoring.errors import Problem
 
 ENTRY_POINT_GROUP = "goldspan.dialects"
@@ -34,6 +36,8 @@ _BUILT_IN: tuple[Dialect, ...] = (
     OPENLLMETRY,
     LANGSMITH,
     VERCEL_AI,
+    MASTRA,
+    VOLTAGENT,
     LOGFIRE,
     LANGFUSE,
     MLFLOW,

@@ -62,6 +62,10 @@ class ToolFacts(Struct, frozen=True, gc=False, omit_defaults=True):
     """Other spans that hold content of this call, such as spans with its log records."""
     executed: bool = True
     """False if the span only records a request that was refused or awaits a person's decision."""
+    named: bool = True
+    """False if the name is that of the tool's class: a request with these arguments tells the tool's own."""
+    repeats: tuple[str, ...] = ()
+    """Of a `merged` span: the call ids of the parallel calls that it repeats, in the order of their requests."""
 
 
 class ModelFacts(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -77,6 +81,8 @@ class ModelFacts(Struct, frozen=True, gc=False, omit_defaults=True):
     """The model requested tools, or its answer is hidden, and no request can be read."""
     user_messages: UserMessages | None = None
     """Counted only where the input ends with a user message; none where part of the input is missing."""
+    silent: bool = False
+    """Nothing tells whether tools were requested: no output is recorded, and this model's finish reasons never say."""
 
 
 class ContextFacts(Struct, frozen=True, gc=False, omit_defaults=True):

@@ -81,7 +81,15 @@ def _model_with_logs(own: ModelFacts, records: Sequence[LogFacts], current: Sequ
     asks = _ends_with_user(current) if own.new_user_message is None else own.new_user_message
     requests = own.requests or _requests(records)
     counts = own.user_messages or (_user_messages(records, current) if asks else None)
-    return ModelFacts(requests, answered or None, asks, own.unseen_requests and not requests, counts)
+    told = bool(requests) or any(log.model is not None for log in records)
+    return ModelFacts(
+        requests,
+        answered or None,
+        asks,
+        own.unseen_requests and not requests,
+        silent=own.silent and not told,
+        user_messages=counts,
+    )
 
 
 def _user_messages(records: Sequence[LogFacts], current: Sequence[LogFacts]) -> UserMessages | None:

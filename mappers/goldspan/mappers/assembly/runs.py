@@ -12,7 +12,7 @@ from goldspan.mappers.assembly.tool_calls_and_batches import PSEUDO_TOOLS, calls
 from goldspan.mappers.assembly.trace_tree import TraceTree, time_order
 from goldspan.mappers.assembly.turn_fragments import Fragment
 from goldspan.mappers.span_facts import Role, SpanFacts, first_captured
-from goldspan.scoring.sessions import Session, Turn, UserMessages
+from goldspan.scoring.sessions import Session, ToolCall, Turn, UserMessages
 from goldspan.scoring.turn_join import DEFAULT_RUN_IDLE
 
 
@@ -150,14 +150,16 @@ def build_turn(fragments: TurnFragments, settings: AssemblySettings) -> Turn:
 
     roots = [fragment.root_span for fragment in fragments if fragment.root_span is not None]
     context = [span.context for span in [*roots, *spans]]
+    calls = calls_of(spans, tree_of, settings.pseudo_tools)
+    hidden = any(span.hides_calls for span in [*roots, *spans]) or _unseen(spans) or _unnamed(calls, spans)
     return replace(
         outline_turn(fragments),
-        calls=calls_of(spans, tree_of, settings.pseudo_tools),
+        calls=calls,
         turn_id=next((fragment.turn_id for fragment in fragments if fragment.turn_id), None),
         turn_number=next((span.turn_number for span in roots if span.turn_number), None),
         user_messages=_user_messages(spans),
         agent=next((span.agent for span in [*roots, *spans] if span.agent), None),
-        calls_visible=not (any(span.hides_calls for span in [*roots, *spans]) or _unseen(spans)),
+        calls_visible=not hidden,
         user_text=first_captured(one.user_text for one in context),
         answer=first_captured(one.answer for one in [*(span.context for span in reversed(roots)), *reversed(context)]),
         messages=first_captured(one.messages for one in reversed(context)),
@@ -171,6 +173,15 @@ def _user_messages(spans: Sequence[SpanFacts]) -> tuple[UserMessages, ...]:
 
 
 def _unseen(spans: Sequence[SpanFacts]) -> bool:
-    """Return whether models requested tools, and neither a readable request nor an execution was recorded."""
-    executed = any(span.tool is not None and not span.tool.merged for span in spans)
-    return not executed and any(span.model is not None and span.model.unseen_requests for span in spans)
+    """Return whether models requested tools, or may have, and neither request nor execution can be read."""
+    if any(span.tool is not None and not span.tool.merged for span in spans):
+        return False
+    models = [span.model for span in spans if span.model is not None]
+    agentless = not any(span.role is Role.AGENT for span in spans)  # an agent's framework writes spans of its tools
+    return any(model.unseen_requests or (agentless and model.silent) for model in models)
+
+
+def _unnamed(calls: Sequence[ToolCall], spans: Sequence[SpanFacts]) -> bool:
+    """Return whether a tool ran whose name is neither on its span nor in a readable request."""
+    classes = {span.ref: span.tool.name for span in spans if span.tool is not None and not span.tool.named}
+    return any(call.span is not None and classes.get(call.span) == call.name for call in calls)

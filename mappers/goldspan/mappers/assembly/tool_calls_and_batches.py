@@ -87,15 +87,20 @@ class _Execution:
     span: SpanFacts
     layers: list[SpanFacts]
     """Outermost first."""
-    response: int | None = None
-    """The model response that requested it, by position among the turn's model calls."""
+    batch: int | SpanRef | None = None
+    """The model response that requested it, by position among the turn's model calls; or a span that repeats it."""
     position: int = 0
-    """Which of that response's requests it is."""
+    """Which of that batch's requests it is."""
     asked: _ModelRequest | None = None
 
     @property
     def tool(self) -> ToolFacts:
         return _tool(self.span)
+
+    @property
+    def name(self) -> str:
+        """The tool's name, from its request if the span has none."""
+        return self.tool.name if self.tool.named or self.asked is None else self.asked.request.name
 
     @property
     def call_id(self) -> str | None:
@@ -138,14 +143,15 @@ def calls_of(
     asked = _requests(spans, tree_of)
     unmatched = _match_requests(executions, asked)
     answered = _answered_calls(spans)
-    executed_names = {execution.tool.name for execution in executions if execution.executed}
+    executed_names = {execution.name for execution in executions if execution.executed}
 
     batches = Batches()
-    overlapping = overlapping_siblings((one.span for one in executions if one.response is None), tree_of)
+    _join_repeated(executions, spans)
+    overlapping = overlapping_siblings((one.span for one in executions if one.batch is None), tree_of)
     for execution in executions:
-        if execution.tool.pseudo or execution.tool.name in pseudo_tools:
+        if execution.tool.pseudo or execution.name in pseudo_tools:
             continue
-        key = overlapping[execution.span.ref] if execution.response is None else execution.response
+        key = overlapping[execution.span.ref] if execution.batch is None else execution.batch
         call = _executed_call(execution)
         if not execution.executed:
             counts = call.name not in executed_names or call.error is not None or (call.call_id or "") in answered
@@ -250,12 +256,34 @@ def _requests(spans: Sequence[SpanFacts], tree_of: Callable[[SpanFacts], TraceTr
         for span in spans
         if span.model is not None and span.model.requests and not _inside_speaking_model(span, tree_of(span))
     ]
+    models = _without_repeated(models)
     asked: list[_ModelRequest] = []
     for number, span in enumerate(models):
         until = models[number + 1].start if number + 1 < len(models) else None
         requests = span.model.requests if span.model is not None else ()
         asked += [_ModelRequest(number, position, request, span, until) for position, request in enumerate(requests)]
     return asked
+
+
+def _without_repeated(models: Sequence[SpanFacts]) -> list[SpanFacts]:
+    """Leave out a second span of one model call: a framework's and an SDK's need not be nested."""
+    kept: list[SpanFacts] = []
+    latest: dict[tuple[str | None, ...], SpanFacts] = {}
+    for span in models:
+        requests = span.model.requests if span.model is not None else ()
+        ids = tuple(request.call_id for request in requests)
+        other = latest.get(ids)
+        if other is not None and None not in ids and _is_same_model_call(other, span):
+            continue
+        latest[ids] = span
+        kept.append(span)
+    return kept
+
+
+def _is_same_model_call(earlier: SpanFacts, later: SpanFacts) -> bool:
+    requests = [] if later.model is None else [(one.name, one.arguments.raw) for one in later.model.requests]
+    known = [] if earlier.model is None else [(one.name, one.arguments.raw) for one in earlier.model.requests]
+    return later.trace_id == earlier.trace_id and later.start < earlier.end and requests == known
 
 
 def _inside_speaking_model(span: SpanFacts, tree: TraceTree) -> bool:
@@ -273,7 +301,7 @@ def _match_requests(executions: list[_Execution], asked: list[_ModelRequest]) ->
         for ask in asks:
             for execution in free:
                 if fits(ask, execution):
-                    execution.response, execution.position = ask.response, ask.position
+                    execution.batch, execution.position = ask.response, ask.position
                     execution.asked = ask
                     free.remove(execution)
                     break
@@ -286,12 +314,31 @@ def _match_requests(executions: list[_Execution], asked: list[_ModelRequest]) ->
     )
     unmatched = match_in_order(unmatched, lambda ask, run: _can_match(ask, run) and _equal_arguments(ask, run))
     return match_in_order(
-        unmatched, lambda ask, run: _can_match(ask, run) and (ask.until is None or run.span.start < ask.until)
+        unmatched,
+        lambda ask, run: (
+            _can_match(ask, run)
+            and (run.tool.named or run.arguments.capture is not Capture.CAPTURED)
+            and (ask.until is None or run.span.start < ask.until)
+        ),
     )
 
 
+def _join_repeated(executions: list[_Execution], spans: Sequence[SpanFacts]) -> None:
+    """Put calls that no request was seen for into the batch and the order in which a merged span repeats them (R8)."""
+    places = {
+        call_id: (span.ref, position)
+        for span in spans
+        if span.tool is not None
+        for position, call_id in enumerate(span.tool.repeats)
+    }
+    for execution in executions:
+        if execution.batch is None and execution.call_id in places:
+            execution.batch, execution.position = places[execution.call_id]
+
+
 def _can_match(ask: _ModelRequest, run: _Execution) -> bool:
-    return _same_tool(ask.request.name, run.tool.name) and run.span.start >= ask.model.start
+    named = not run.tool.named or _same_tool(ask.request.name, run.tool.name)
+    return named and run.span.start >= ask.model.start
 
 
 def _equal_arguments(ask: _ModelRequest, run: _Execution) -> bool:
@@ -327,7 +374,7 @@ def _executed_call(execution: _Execution) -> ToolCall:
             evidence.append(model.ref)
         call_id = call_id or request.call_id
     return ToolCall(
-        name=execution.tool.name,
+        name=execution.name,
         arguments=_argument_dict(arguments),
         capture=arguments.capture,
         argument_captures=hidden or {},

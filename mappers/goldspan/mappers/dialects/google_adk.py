@@ -8,6 +8,7 @@ https://google.github.io/adk-docs/observability/
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from msgspec.structs import replace
@@ -16,11 +17,14 @@ from goldspan.mappers.dialects.reading.dialect_table import Advice, Affixes, Dia
 from goldspan.mappers.dialects.reading.value_parsing import at, decoded_dict
 from goldspan.mappers.span_facts import Role, ToolFacts
 from goldspan.mappers.spans import Attributes, SpanView
-from goldspan.scoring.json_values import is_dict
+from goldspan.scoring.json_values import is_dict, is_list
 
 _OPERATION = "gen_ai.operation.name"
 _EVENT_ID = "gcp.vertex.agent.event_id"
+_RESPONSE = "gcp.vertex.agent.tool_response"
 _CONTENTS = '"contents": '
+_FAILED = re.compile(r'"status"\s*:\s*"error"')
+_LONGEST_ERROR = 200
 _decode = json.JSONDecoder().raw_decode
 
 
@@ -50,9 +54,41 @@ _DENIED = "This tool call is rejected."
 """What ADK answers in the place of a tool that a person must confirm first."""
 
 
+def _outcome(span: SpanView, attributes: Attributes, tool: ToolFacts) -> ToolFacts:
+    """Mark a tool that failed by what it returned; say which calls a merged span repeats, in which order."""
+    if tool.merged:
+        return replace(tool, repeats=_answered_calls(attributes.get(_RESPONSE)))
+    tool = _attempt(span, attributes, tool)
+    for key in ("gen_ai.tool.call.result", _RESPONSE):
+        result = attributes.get(key)
+        if tool.error is None and isinstance(result, str) and _FAILED.search(result):
+            tool = replace(tool, error=_error_in(decoded_dict(result) or {}))
+    return tool
+
+
+def _error_in(response: dict[str, Any]) -> str | None:
+    if response.get("status") != "error":
+        return None
+    said = (response.get(key) for key in ("message", "error_message", "error"))
+    return next((text[:_LONGEST_ERROR] for text in said if isinstance(text, str) and text), "error")
+
+
+def _answered_calls(response: Any) -> tuple[str, ...]:
+    event = decoded_dict(response) or {}
+    content = event.get("content") or event.get("Content")
+    parts = content.get("parts") if is_dict(content) else None
+    answers = [
+        part.get("functionResponse") or part.get("function_response")
+        for part in (parts if is_list(parts) else ())
+        if is_dict(part)
+    ]
+    ids = [answer.get("id") for answer in answers if is_dict(answer)]
+    return tuple(call_id for call_id in ids if isinstance(call_id, str) and call_id)
+
+
 def _attempt(_: SpanView, attributes: Attributes, tool: ToolFacts) -> ToolFacts:
     """Mark a tool that awaits a person's decision, or was denied, as not executed."""
-    for key in ("gen_ai.tool.call.result", "gcp.vertex.agent.tool_response", "output.value"):
+    for key in ("gen_ai.tool.call.result", _RESPONSE, "output.value"):
         result = attributes.get(key)
         if isinstance(result, str) and (_UNDECIDED in result or _DENIED in result):
             said = at("error")(result) or at("response", "error")(result)
@@ -84,9 +120,9 @@ GOOGLE_ADK = DialectTable(
     tool_name=("gen_ai.tool.name",),
     span_name_affixes=Affixes(prefixes=("execute_tool ",)),
     arguments=(Source("gcp.vertex.agent.tool_call_args"),),
-    elision=Elision(witness="gcp.vertex.agent.tool_response"),
-    call_id=(Source("gen_ai.tool.call.id"),),
-    result=(Source("gcp.vertex.agent.tool_response", take=_unless_elided),),
+    elision=Elision(witness=_RESPONSE),
+    call_id=(Source("gen_ai.tool.call.id"), Source("gen_ai.tool_call.id")),
+    result=(Source(_RESPONSE, take=_unless_elided),),
     pseudo_tools=frozenset({"transfer_to_agent"}),
     merged_tools=frozenset({"(merged tools)"}),
     output=(Source("gcp.vertex.agent.llm_response", take=_unless_elided), Source("gen_ai.output.messages")),
@@ -98,5 +134,5 @@ GOOGLE_ADK = DialectTable(
     agent=("gen_ai.agent.name",),
     turn_id=("gcp.vertex.agent.invocation_id",),
     log_scope="gcp.vertex.agent",
-    tool_hook=_attempt,
+    tool_hook=_outcome,
 )

@@ -19,31 +19,33 @@ from goldspan.mappers.dialects.reading.dialect_table import (
 )
 from goldspan.mappers.dialects.reading.message_encodings import flat_messages, flat_texts
 from goldspan.mappers.dialects.reading.messages import last_answer, last_user_text
+from goldspan.mappers.dialects.reading.schemas import describes_parameters
 from goldspan.mappers.dialects.reading.value_parsing import decoded, decoded_dict, only_text
 from goldspan.mappers.span_facts import Role
 from goldspan.scoring.json_values import is_dict, is_list
 
 _KIND = "openinference.span.kind"
 _SCOPE = "openinference.instrumentation."
+_JAVASCRIPT_SCOPE = "@arizeai/openinference-instrumentation-"
+
+
+def _scopes(library: str) -> tuple[str, str]:
+    """Return the scopes of a library's instrumentations for Python and JavaScript."""
+    return f"{_SCOPE}{library}", f"{_JAVASCRIPT_SCOPE}{library.replace('_', '-')}"
+
+
 _ENVELOPES: dict[str, Unwrap] = {
-    f"{_SCOPE}dspy": kwargs_only,
-    f"{_SCOPE}llama_index": kwargs_only,
-    f"{_SCOPE}smolagents": args_and_kwargs,
+    scope: unwrap
+    for library, unwrap in (("dspy", kwargs_only), ("llama_index", kwargs_only), ("smolagents", args_and_kwargs))
+    for scope in _scopes(library)
 }
 _EVENT = "StopEvent(result="
 """How the repr of a LlamaIndex workflow's end begins; the models' output has the answer in it as text."""
-_SCHEMA_WORDS = frozenset({"type", "description", "anyOf", "allOf", "oneOf", "$ref", "enum", "title"})
 
 
 def _unless_schema(parameters: Any) -> Any:
-    """Take `tool.parameters` unless it is a JSON schema. An empty object may be either, and is not taken."""
-    value = decoded_dict(parameters)
-    if value is None:
-        return parameters
-    if is_dict(value.get("properties")):
-        return None
-    described = all(is_dict(inner) and not _SCHEMA_WORDS.isdisjoint(inner) for inner in value.values())
-    return None if described else parameters
+    """Take `tool.parameters` unless it is a schema. An empty object may be either, and is not taken."""
+    return None if decoded_dict(parameters) == {} or describes_parameters(parameters) else parameters
 
 
 def _call_id_in_result(result: Any) -> Any:
@@ -101,16 +103,16 @@ OPENINFERENCE = DialectTable(
         Rule(Role.TOOL, _KIND, frozenset({"TOOL"}), name_prefix="handoff to ", without=("tool.name",), pseudo=True),
         Rule(Role.TOOL, _KIND, frozenset({"TOOL"})),
         # LangChain: whatever has "agent" in its name is of kind AGENT, tools too.
-        Rule(Role.TOOL, _KIND, frozenset({"AGENT"}), also=("tool.name",), scope=f"{_SCOPE}langchain"),
+        Rule(Role.TOOL, _KIND, frozenset({"AGENT"}), also=("tool.name",), scope=_scopes("langchain")),
         Rule(Role.MODEL, _KIND, frozenset({"LLM"})),
         Rule(Role.AGENT, _KIND, frozenset({"AGENT"})),
         # A crew's kick-off runs one agent after the other, an ADK invocation all of its agents.
         Rule(Role.AGENT, _KIND, frozenset({"CHAIN"}), also=("crew_key",)),
         Rule(Role.AGENT, _KIND, frozenset({"CHAIN"}), also=("user.id", "session.id"), name_prefix="invocation ["),
         # In these frameworks a chain span covers a whole turn.
-        Rule(Role.AGENT, _KIND, frozenset({"CHAIN"}), scope=f"{_SCOPE}llama_index", name_suffix=".run"),
-        Rule(Role.AGENT, _KIND, frozenset({"CHAIN"}), scope=f"{_SCOPE}autogen_agentchat", name_suffix=".run_stream"),
-        Rule(Role.AGENT, _KIND, frozenset({"CHAIN"}), scope=f"{_SCOPE}dspy", name_suffix="ReAct.forward"),
+        Rule(Role.AGENT, _KIND, frozenset({"CHAIN"}), scope=_scopes("llama_index"), name_suffix=".run"),
+        Rule(Role.AGENT, _KIND, frozenset({"CHAIN"}), scope=_scopes("autogen_agentchat"), name_suffix=".run_stream"),
+        Rule(Role.AGENT, _KIND, frozenset({"CHAIN"}), scope=_scopes("dspy"), name_suffix="ReAct.forward"),
         Rule(Role.TOOL, "tool.name", also=("input.value",), without=(_KIND,)),
     ),
     tool_name=("tool.name",),

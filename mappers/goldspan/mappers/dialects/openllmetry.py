@@ -21,24 +21,74 @@ from goldspan.mappers.dialects.reading.dialect_table import (
     undecided_without_result,
 )
 from goldspan.mappers.dialects.reading.message_encodings import flat_messages
-from goldspan.mappers.dialects.reading.value_parsing import at, first_of, literal_at, only_text, plain_text, text_at
+from goldspan.mappers.dialects.reading.value_parsing import (
+    at,
+    decoded_dict,
+    first_of,
+    identifier,
+    literal_at,
+    only_text,
+    plain_text,
+    text_at,
+)
 from goldspan.mappers.span_facts import Role, ToolFacts
 from goldspan.mappers.spans import Attributes, SpanView
-from goldspan.scoring.json_values import is_list
+from goldspan.scoring.json_values import is_dict, is_list
 
 _KIND = "traceloop.span.kind"
 _HISTORY = re.compile(r"\bmessages=(?=\[)")
+_LANGCHAIN_JS = "@traceloop/instrumentation-langchain"
+
+
+def _first_argument(value: Any) -> Any:
+    """Take the arguments out of `{"args": ["{...}"]}`; the first argument is JSON text, an object, or a `tool_call`."""
+    first = decoded_dict(at("args", 0)(value))
+    if first is not None and first.get("type") == "tool_call" and is_dict(first.get("args")):
+        return first["args"]
+    return first
+
+
 _ENVELOPES: dict[str, Unwrap] = {
     "traceloop.tracer": args_and_kwargs,
+    "@traceloop/node-server-sdk": args_and_kwargs,
     "opentelemetry.instrumentation.mcp.instrumentation": name_and_arguments,
     "opentelemetry.instrumentation.llamaindex": kwargs_only,
     "opentelemetry.instrumentation.langchain": inputs,
+    _LANGCHAIN_JS: _first_argument,
 }
+
+
+def _tool_message(output: Any) -> dict[str, Any] | None:
+    """Return the fields of the LangChain.js message that a tool's result is."""
+    if not isinstance(output, str) or '"ToolMessage"' not in output:
+        return None
+    value = decoded_dict(output) or {}
+    fields = value.get("kwargs")
+    return fields if is_dict(fields) and at("id", -1)(value) == "ToolMessage" else None
+
+
+def _message_content(output: Any) -> Any:
+    message = _tool_message(output)
+    return message.get("content") if message is not None else None
+
+
+def _told_by_message(attributes: Attributes, tool: ToolFacts) -> ToolFacts:
+    """Take a LangChain.js tool's name and call id from its result: the span has the name of the tool's class."""
+    message = _tool_message(attributes.get("traceloop.entity.output")) or {}
+    name, call_id = message.get("name"), identifier(message.get("tool_call_id"))
+    call_id = call_id or identifier(at("args", 0, "id")(attributes.get("traceloop.entity.input")))
+    error = tool.error or ("error" if message.get("status") == "error" else None)
+    named = name or at("args", 0, "name")(attributes.get("traceloop.entity.input")) if call_id else None
+    if isinstance(named, str) and named:
+        return replace(tool, name=named, call_id=tool.call_id or call_id, error=error)
+    return replace(tool, named=False, call_id=tool.call_id or call_id, error=error)
 
 
 def _outcome(span: SpanView, attributes: Attributes, tool: ToolFacts) -> ToolFacts:
     """Agno's failed calls end with status OK; only the repr of their result shows the failure."""
     output = attributes.get("traceloop.entity.output")
+    if span.scope_name == _LANGCHAIN_JS and "gen_ai.tool.name" not in attributes:
+        return _told_by_message(attributes, tool)
     if tool.error is None and isinstance(output, str) and output.startswith("status='failure'"):
         return replace(tool, error="failure")
     return undecided_without_result(span, attributes, tool)
@@ -70,6 +120,7 @@ OPENLLMETRY = DialectTable(
     ),
     rules=(
         Rule(Role.TOOL, _KIND, frozenset({"tool"})),
+        Rule(Role.TOOL, "gen_ai.operation.name", frozenset({"execute_tool"}), also=(_KIND,), scope=_LANGCHAIN_JS),
         # LlamaIndex marks its tool runs as tasks.
         Rule(Role.TOOL, "tool.name", also=("tool.arguments",), scope="opentelemetry.instrumentation.llamaindex"),
         # CrewAI: what its crews call is neither in spans of tools nor of models, only in the history of their tasks.
@@ -90,7 +141,11 @@ OPENLLMETRY = DialectTable(
         Source("gen_ai.tool.call.arguments", take=text_at("kwargs", "tool_call_id")),
         Source("traceloop.entity.output", take=text_at("tool_id")),
     ),
-    result=(Source("gen_ai.tool.call.result"), Source("traceloop.entity.output")),
+    result=(
+        Source("gen_ai.tool.call.result"),
+        Source("traceloop.entity.output", take=_message_content),
+        Source("traceloop.entity.output"),
+    ),
     output=(
         Source("gen_ai.output.messages"),
         Source(compute=flat_messages("gen_ai.completion.")),

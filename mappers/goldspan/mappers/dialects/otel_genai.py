@@ -22,6 +22,8 @@ from goldspan.mappers.span_facts import Role
 from goldspan.scoring.json_values import is_dict, is_list
 
 _OPERATION = "gen_ai.operation.name"
+_GEMINI = ("opentelemetry.instrumentation.google_genai", "opentelemetry.instrumentation.vertexai")
+"""Gemini's finish reason is `STOP`, with tool calls and without."""
 _DETAILS = "gen_ai.client.inference.operation.details"
 
 
@@ -55,6 +57,7 @@ OTEL_GENAI = DialectTable(
         Rule(Role.AGENT, _OPERATION, frozenset({"invoke_agent", "invoke_workflow"})),
         # Anthropic's SDK adds a span of its own, often in a separate trace, and never with content.
         Rule(Role.MODEL, _OPERATION, frozenset({"chat"}), scope="com.anthropic.sdk", no_turn=True),
+        Rule(Role.MODEL, _OPERATION, frozenset({"chat", "generate_content"}), scope=_GEMINI, silent=True),
         Rule(Role.MODEL, _OPERATION, frozenset({"chat", "generate_content", "text_completion"})),
         Rule(Role.AGENT, _OPERATION, frozenset({"create_agent"}), no_turn=True),
         Rule(Role.TOOL, "gen_ai.tool.name", without=(_OPERATION,), name_prefix="execute_tool "),

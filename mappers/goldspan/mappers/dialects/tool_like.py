@@ -7,11 +7,13 @@ dialect's attributes or scope are on it, even if that dialect passed it over, an
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from goldspan.mappers.dialects.reading.arguments import args_and_kwargs
+from goldspan.mappers.dialects.reading.arguments import args_and_kwargs, is_redacted
 from goldspan.mappers.dialects.reading.dialect_table import Advice, Affixes, DialectTable, Rule, Source
+from goldspan.mappers.dialects.reading.schemas import describes_parameters, is_schema
 from goldspan.mappers.dialects.reading.value_parsing import decoded, plain_text
 from goldspan.mappers.span_facts import Role
 from goldspan.mappers.spans import Attributes, SpanView
@@ -28,11 +30,13 @@ _NAMES = (
     *("function.name", "function_name", "function_call.name"),
 )
 _ARGUMENTS = (
-    *("tool.arguments", "tool.args", "tool.input", "tool.parameters", "tool.params", "tool.call.arguments"),
-    *("tool_arguments", "tool_args", "tool_input", "tool_parameters", "tool_call.arguments", "toolArgs", "toolInput"),
+    *("tool.arguments", "tool.args", "tool.input", "tool.call.arguments"),
+    *("tool_arguments", "tool_args", "tool_input", "tool_call.arguments", "toolArgs", "toolInput"),
     *("function.arguments", "function.args", "function_arguments", "function_args", "function_call.arguments"),
-    *("gen_ai.tool.call.arguments", "arguments", "args", "parameters", "params", "input", "inputs", "input.value"),
+    *("gen_ai.tool.call.arguments", "arguments", "args", "input", "inputs", "input.value"),
 )
+_PARAMETERS = ("tool.parameters", "tool.params", "tool_parameters", "parameters", "params")
+"""The arguments of a call in some instrumentations, and the tool's schema in others."""
 _SPAN_NAMES = (
     *("execute_tool ", "execute_tool:", "execute_tool.", "call_tool ", "run_tool ", "tool_call ", "tool_call: "),
     *("tool: ", "tool:", "Tool: ", "Tool:", "tool ", "tool.", "tool/", "tools/call ", "function: ", "function_call "),
@@ -47,21 +51,40 @@ _OTHER_SCOPES = (
     *("openinference.", "opentelemetry.instrumentation.", "gcp.vertex.", "com.anthropic.", "agent_framework"),
     *("pydantic-ai", "strands.", "langsmith", "logfire", "langfuse", "mlflow", "haystack", "autogen", "openlit"),
     *("semantic_kernel", "mcp-python-sdk", "traceloop.", "uipath", "crewai"),
+    *("@arizeai/", "@traceloop/", "@voltagent/", "@mastra/"),
 )
 _OPERATION = "gen_ai.operation.name"
 
 
 def _argument_object(value: Any) -> Any:
-    """Take an object that is not the tool's JSON schema."""
+    """Take an object that is not the tool's schema, or what stands in the place of one that was hidden."""
+    if isinstance(value, str) and is_redacted(value.strip()):
+        return value
     found = decoded(value)
-    if not is_mapping(found) or (found.get("type") == "object" and is_mapping(found.get("properties"))):
-        return None
-    return value
+    return value if is_mapping(found) and not is_schema(found) else None
+
+
+def _parameters(key: str) -> Callable[[SpanView, Attributes], Any]:
+    """Take an object that is not the tool's schema, if no other attribute holds the arguments."""
+
+    def read(_: SpanView, attributes: Attributes) -> Any:
+        value = attributes.get(key)
+        if describes_parameters(value) or any(_argument_object(attributes.get(one)) is not None for one in _ARGUMENTS):
+            return None
+        return _argument_object(value)
+
+    return read
 
 
 def _langwatch_arguments(value: Any) -> Any:
     found = decoded(value)
     return _argument_object(found.get("value")) if is_mapping(found) else None
+
+
+_SOURCES = (
+    *(Source(key, take=_argument_object) for key in _ARGUMENTS),
+    *(Source(key, compute=_parameters(key)) for key in _PARAMETERS),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +105,7 @@ class _LooksLikeTool(Rule):
         named = any(isinstance(attributes.get(key), str) for key in _NAMES) or (
             span.name.startswith(_SPAN_NAMES) and span.name not in _SPAN_NAMES
         )
-        return named and any(_argument_object(attributes.get(key)) is not None for key in _ARGUMENTS)
+        return named and any(is_mapping(decoded(source.value(span, attributes))) for source in _SOURCES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,12 +134,12 @@ TOOL_LIKE = DialectTable(
     ),
     rules=(
         *(_LooksLikeAgent(Role.AGENT, key, _AGENT_WORDS) for key in _KINDS),
-        *(_LooksLikeTool(Role.TOOL, key) for key in (*_NAMES, *_KINDS, *_ARGUMENTS)),
+        *(_LooksLikeTool(Role.TOOL, key) for key in (*_NAMES, *_KINDS, *_ARGUMENTS, *_PARAMETERS)),
     ),
     tool_name=(*_NAMES, "agentops.entity.name"),
     span_name_affixes=Affixes(prefixes=_SPAN_NAMES, suffixes=(".tool",)),
     arguments=(
-        *(Source(key, take=_argument_object) for key in _ARGUMENTS),
+        *_SOURCES,
         Source("lmnr.span.input", take=_argument_object),
         Source("langwatch.input", take=_langwatch_arguments),
         Source("agentops.entity.input", unwrap=args_and_kwargs),

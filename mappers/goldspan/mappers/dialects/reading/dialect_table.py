@@ -58,8 +58,8 @@ class Rule:
     """Attributes that must be there too. The first of them, where there is one, is the marker of this rule."""
     without: tuple[str, ...] = ()
     """Attributes that must not be there."""
-    scope: str = ""
-    """The instrumentation scope's name must start with this. Needed where dialects share attributes."""
+    scope: str | tuple[str, ...] = ""
+    """The scope's name must start with this or, of several, with one. Needed where dialects share attributes."""
     name_prefix: str = ""
     """The span's name must start with this."""
     name_suffix: str = ""
@@ -74,6 +74,8 @@ class Rule:
     """This agent span holds the tool requests of its models, and no other span does."""
     pseudo: bool = False
     """A tool span that is no call of the user's (R5)."""
+    silent: bool = False
+    """Finish reasons of these models never tell whether they requested tools."""
 
     @property
     def marker(self) -> str:
@@ -215,6 +217,18 @@ def undecided_without_result(span: SpanView, _: Attributes, tool: ToolFacts) -> 
     return tool
 
 
+def error_message_for(*vague: str) -> Callable[[SpanView, Attributes, ToolFacts], ToolFacts]:
+    """Return a hook that takes `error.message` in the place of these values of `error.type`, which say little."""
+
+    def told(_: SpanView, attributes: Attributes, tool: ToolFacts) -> ToolFacts:
+        message = attributes.get("error.message")
+        if tool.error in vague and isinstance(message, str) and message.strip():
+            return replace(tool, error=message.strip().partition("\n")[0][:_MAX_ERROR])
+        return tool
+
+    return told
+
+
 # The finish reason tells whether a model requested tools. It is recorded even if content capture is off.
 
 _KEYS = (
@@ -334,7 +348,7 @@ class DialectTable:
     def __post_init__(self) -> None:
         keys = {rule.marker for rule in self.rules}.union(self.turn_id, self.session_keys)
         object.__setattr__(self, "markers", frozenset(keys - {""}) | self.extra_markers)
-        bare = {rule.scope for rule in self.rules if not (rule.key or rule.also)}
+        bare = {rule.scope for rule in self.rules if not (rule.key or rule.also) and isinstance(rule.scope, str)}
         object.__setattr__(self, "bare_scopes", frozenset(bare))
         messages = frozenset[str]() if self.log_scope is None else MESSAGE_EVENTS
         object.__setattr__(self, "log_events", messages | self.tool_log_events)
@@ -380,6 +394,8 @@ class DialectTable:
         model = self._model(output, input_end) if role is Role.MODEL or rule.holds_model_output else None
         if role is Role.MODEL and model is not None and not model.requests and self._hides_requests(span, attributes):
             model = replace(model, unseen_requests=True)
+        elif rule.silent and output is None and model is not None:
+            model = replace(model, silent=True)
         return Reading(
             role,
             agent,

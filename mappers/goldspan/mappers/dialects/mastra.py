@@ -1,0 +1,67 @@
+"""Mastra's exporter for OpenTelemetry: the conventions, and beside them what they have no place for.
+
+https://mastra.ai/docs/observability/tracing/exporters/otel . Tools are written by the conventions. What a model asked
+for is on the step around its call; the generation around all steps repeats the requests of each and is not read.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from goldspan.mappers.dialects.reading.dialect_table import (
+    Advice,
+    Affixes,
+    DialectTable,
+    Rule,
+    Source,
+    error_message_for,
+)
+from goldspan.mappers.dialects.reading.messages import last_user_text
+from goldspan.mappers.dialects.reading.value_parsing import first_of, plain_text, text_at
+from goldspan.mappers.span_facts import Role
+
+_TYPE = "mastra.span.type"
+
+
+def _asked(given: Any) -> Any:
+    """Take the user's text out of an agent's input: plain text, a message, or messages."""
+    return first_of(plain_text, lambda messages: last_user_text(messages).value)(given)
+
+
+MASTRA = DialectTable(
+    name="mastra",
+    title="Mastra",
+    docs="https://mastra.ai/docs/observability/tracing/exporters/otel",
+    advice=Advice(
+        arguments="Leave hideInput and hideOutput of the tracing options unset.",
+        session='Pass the session as the thread: agent.generate(text, {memory: {thread: "...", resource: "..."}}).',
+    ),
+    rules=(
+        Rule(Role.TOOL, _TYPE, frozenset({"tool_call", "mcp_tool_call"})),
+        Rule(Role.MODEL, _TYPE, frozenset({"model_step", "llm_step"})),
+        Rule(Role.AGENT, _TYPE, frozenset({"agent_run", "workflow_run"})),
+    ),
+    tool_name=("gen_ai.tool.name",),
+    span_name_affixes=Affixes(prefixes=("execute_tool ",)),
+    arguments=(
+        Source("gen_ai.tool.call.arguments"),
+        Source("mastra.tool_call.input"),
+        Source("mastra.mcp_tool_call.input"),
+    ),
+    call_id=(Source("gen_ai.tool.call.id"),),
+    result=(
+        Source("gen_ai.tool.call.result"),
+        Source("mastra.tool_call.output"),
+        Source("mastra.mcp_tool_call.output"),
+    ),
+    output=(Source("mastra.model_step.output"),),
+    input=(Source("mastra.model_step.input"),),
+    user_text=(Source("mastra.agent_run.input", take=_asked), Source("mastra.workflow_run.input", take=plain_text)),
+    answer=(
+        Source("mastra.agent_run.output", take=first_of(text_at("text"), plain_text)),
+        Source("mastra.model_step.output", take=text_at("text")),
+    ),
+    agent=("gen_ai.agent.name",),
+    session_keys=("mastra.metadata.threadId", "mastra.metadata.sessionId"),
+    tool_hook=error_message_for("unknown"),
+)

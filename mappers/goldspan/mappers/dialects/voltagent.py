@@ -1,0 +1,63 @@
+"""VoltAgent's own telemetry.
+
+https://voltagent.dev/docs/observability/overview/ . `tool.parameters` is the tool's schema and never its arguments,
+which are `input`; older versions write `tool.arguments`. What a model asked for is in no span.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from goldspan.mappers.dialects.reading.dialect_table import (
+    Advice,
+    Affixes,
+    DialectTable,
+    Rule,
+    Source,
+    error_message_for,
+)
+from goldspan.mappers.dialects.reading.messages import last_answer, last_user_text
+from goldspan.mappers.dialects.reading.value_parsing import first_of, plain_text
+from goldspan.mappers.span_facts import Role
+
+_SCOPE = "@voltagent/"
+_TYPE = "span.type"
+
+
+def _asked(given: Any) -> Any:
+    """Take the user's text out of an agent's input: plain text, or messages."""
+    return first_of(plain_text, lambda messages: last_user_text(messages).value)(given)
+
+
+def _answered(given: Any) -> Any:
+    return first_of(plain_text, lambda messages: last_answer(messages).value)(given)
+
+
+VOLTAGENT = DialectTable(
+    name="voltagent",
+    title="VoltAgent",
+    docs="https://voltagent.dev/observability-docs/developer-guide/",
+    advice=Advice(
+        arguments="VoltAgent writes arguments by itself, as `input`: let no span processor or Collector remove it.",
+        session='Pass the session to each turn: agent.generateText(text, {conversationId: "..."}).',
+    ),
+    rules=(
+        Rule(Role.TOOL, _TYPE, frozenset({"tool"}), also=("tool.name",), scope=_SCOPE),
+        Rule(Role.TOOL, "tool.name", also=("tool.call.id",), without=(_TYPE,), scope=_SCOPE),
+        Rule(Role.MODEL, _TYPE, frozenset({"llm"}), scope=_SCOPE),
+        Rule(Role.AGENT, "entity.type", frozenset({"agent"}), without=(_TYPE,), scope=_SCOPE),
+        Rule(Role.AGENT, _TYPE, frozenset({"agent", "workflow"}), scope=_SCOPE),
+    ),
+    tool_name=("tool.name",),
+    span_name_affixes=Affixes(prefixes=("tool.execution:",)),
+    arguments=(Source("tool.arguments"), Source("input")),
+    call_id=(Source("tool.call.id"),),
+    result=(Source("tool.result"), Source("output")),
+    pseudo_tools=frozenset({"delegate_task"}),
+    input=(Source("llm.messages"),),
+    user_text=(Source("input", take=_asked),),
+    answer=(Source("output", take=_answered),),
+    agent=("entity.name",),
+    tool_hook=error_message_for("VoltAgentError"),
+    session_keys=("conversation.id", "voltagent.conversation_id"),
+)
