@@ -36,7 +36,7 @@ define set_up
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-sdk test-adk test-adapters test-zero-code test-javascript test-servers check coverage conformance docs bench \
+.PHONY: help demo test test-all test-sdk test-adk test-adapters test-zero-code test-spark test-javascript test-servers check coverage conformance docs bench \
 	bench-peers bench-rotel grounding soak faults scenarios collector record try wheel clean
 
 help: ## list the targets
@@ -100,6 +100,9 @@ test-adapters: $(SDK_VENVS)/evaluators/.ready ## run the evaluators for Strands 
 test-zero-code: $(SDK_VENVS)/zero-code/.ready ## run agents under opentelemetry-instrument, set up by variables and files alone
 	$(SDK_VENVS)/zero-code/bin/python -m pytest -rs tests/zero_code $(ARGS)
 
+test-spark: $(SDK_VENVS)/spark/.ready ## scores on a real Spark of two cores; needs Java 17 or newer
+	$(SDK_VENVS)/spark/bin/python -m pytest -rs tests/spark $(ARGS)
+
 test-javascript: $(TEST) $(SDK_VENVS)/javascript/.ready ## OpenTelemetry's exporters for JavaScript as clients; needs node and npm
 	$(BIN)/python -m pytest -rs tests/gateway/test_javascript.py $(ARGS)
 
@@ -149,6 +152,9 @@ $(SDK_VENVS)/evaluators/.ready: pyproject.toml
 $(SDK_VENVS)/zero-code/.ready: pyproject.toml
 	$(call set_up,$(SDK_VENVS)/zero-code,$(GOLDSPAN) --group test opentelemetry-sdk==1.45.1 opentelemetry-exporter-otlp==1.45.1 \
 		opentelemetry-distro==0.66b1 opentelemetry-configuration==0.66b1)
+
+$(SDK_VENVS)/spark/.ready: pyproject.toml
+	$(call set_up,$(SDK_VENVS)/spark,--editable '.[spark]' --group test 'nbclient>=0.10' 'ipykernel>=6' 'matplotlib>=3.9')
 
 $(SDK_VENVS)/peers/.ready: pyproject.toml
 	$(call set_up,$(SDK_VENVS)/peers,$(GOLDSPAN) uipath==2.14.44 deepeval==4.3.1)

@@ -134,7 +134,7 @@ LAYERS = (
     {"bounded_calls", "export_outage", "http_client", "timer", "metric_threads"},
     {"emit"},
     {"engine", "judge", "sinks"},
-    {"in_process", "gateway", "replay"},
+    {"in_process", "gateway", "replay", "spark"},
     {"stream"},
     {"golden_tools", "report"},
     {"cli", "adapters"},

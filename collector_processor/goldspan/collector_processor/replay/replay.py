@@ -156,11 +156,10 @@ def _slim(result: SessionResult, session: Session) -> SessionResult:
     """Keep of a session without a golden when it was, and what metrics say: there may be any number of them."""
     if result.golden is not None or result.verdict.reason is not Reason.NO_GOLDEN:
         return result
-    ended = max((turn.end for turn in session.turns), default=0)
-    root = session.turns[-1].root if session.turns else None
+    last = session.turns[-1] if session.turns else Turn()
     return replace(
         result,
-        session=replace(session, turns=(Turn(root=root, start=_started(session), end=ended),), attributes={}),
+        session=replace(session, turns=(Turn(root=last.root, start=_started(session), end=last.end),), attributes={}),
         metrics=tuple(map(_slim_metric, result.metrics)),
     )
 

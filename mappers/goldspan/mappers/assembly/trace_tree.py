@@ -31,6 +31,9 @@ class TraceTree:
         self._parents = self._without_cycles()
         self._tops: dict[str, str] = {}
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return TraceTree, (self.spans, self.log_session_keys)
+
     def _without_cycles(self) -> dict[str, str]:
         parents = {span_id: span.parent_id for span_id, span in self.spans.items() if span.parent_id}
         settled: set[str] = set()

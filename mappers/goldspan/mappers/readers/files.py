@@ -111,6 +111,14 @@ def read_marked(
         raise TraceFileError(*empty)
 
 
+def read_payload(data: bytes, name: str, markers: Markers | None, on_problem: OnProblem) -> Iterator[MarkedView]:
+    """Read bytes like a file that holds them; problems call it by this name. Bytes without a record are a problem."""
+    file = _File(Path(name), on_problem, None, markers, data)
+    yield from file.views()
+    if nothing := file.nothing():
+        on_problem(Problem(NO_RECORD, nothing, name))
+
+
 def _side_by_side(
     first: Sequence[Path],
     second: Sequence[Path],
@@ -206,9 +214,15 @@ class _File:
     """One file, read once."""
 
     def __init__(
-        self, path: Path, on_problem: OnProblem, on_bytes: OnBytes | None, markers: Markers | None = None
+        self,
+        path: Path,
+        on_problem: OnProblem,
+        on_bytes: OnBytes | None,
+        markers: Markers | None = None,
+        data: bytes | None = None,
     ) -> None:
         self._path = path
+        self._data = data
         self._markers = markers
         self._on_problem = on_problem
         self._on_bytes = on_bytes
@@ -293,6 +307,8 @@ class _File:
             self._broken(f"cannot be read further: {error}")
 
     def _open(self) -> contextlib.AbstractContextManager[IO[bytes]]:
+        if self._data is not None:
+            return io.BytesIO(self._data)
         if str(self._path) == STDIN:
             return contextlib.nullcontext(sys.stdin.buffer)
         return self._path.open("rb")

@@ -1,0 +1,199 @@
+"""What runs in Spark's Python workers: each function takes the Arrow batches of a partition and yields others.
+
+    read_traces      rows of traces           -> chunks of records, with the key of their trace
+    assemble_traces  chunks, sorted by key    -> parts of sessions, with the key of their session
+    score_sessions   parts, sorted by key     -> rows of the table of results
+
+Spark sorts a partition on disk if need be. A worker holds one batch of rows and one trace or session, of which it keeps
+no more than `max_spans`. So neither a large partition nor a giant session takes its memory.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from hashlib import blake2b
+from importlib import import_module
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
+
+from goldspan.collector_processor.engine.result_table import ResultRow, arrow_batch, result_rows
+from goldspan.collector_processor.engine.settings import EngineSettings
+from goldspan.collector_processor.engine.two_stages import (
+    SessionPart,
+    SessionParts,
+    TraceChunk,
+    TraceChunks,
+    TraceRecords,
+)
+from goldspan.mappers.dialect_registry import JOIN_ATTRIBUTES, DialectRegistry
+from goldspan.mappers.readers.files import read_payload
+from goldspan.mappers.readers.span_tables import SpanTableReader
+from goldspan.mappers.spans import MarkedView, Markers
+from goldspan.scoring.errors import Problem
+from goldspan.scoring.goldens import GoldenIndex
+
+Batches = Iterable[Any]
+"""`pyarrow.RecordBatch`es."""
+
+KEYED_COLUMNS = "key binary not null, position bigint not null, data binary not null"
+"""Rows between the stages, as Spark's DDL: a digest of an id, the place in the order, chunks and parts as bytes."""
+PROBLEM_COLUMNS = "code string not null, message string not null, count bigint not null"
+"""Rows of `read_problems`."""
+_ROWS = 5_000
+_BYTES = 8 << 20
+"""An output batch ends at whichever comes first."""
+_PARTITION_BITS = 33
+_LATEST = 2**63 - 1
+
+
+@dataclass(frozen=True)
+class ScoringJob:
+    """How to score: the same for all workers."""
+
+    goldens: GoldenIndex
+    settings: EngineSettings
+    max_spans: int
+    columns: tuple[str, ...] = ()
+    """The columns of a table of spans; without any, the one column is of OTLP."""
+    problems: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]], compare=False)
+
+    @cached_property
+    def registry(self) -> DialectRegistry:
+        """Reads spans by the dialects that the worker has installed."""
+        join_attributes = (*JOIN_ATTRIBUTES, *self.goldens.join_attributes)
+        return DialectRegistry(join_attributes=join_attributes, definitions=True, on_problem=self.note)
+
+    @cached_property
+    def span_table(self) -> SpanTableReader | None:
+        """Reads the rows of a table of spans."""
+        return SpanTableReader(self.columns, self.note) if self.columns else None
+
+    @cached_property
+    def content(self) -> bool:
+        """Whether scoring reads messages and results."""
+        return self.settings.scorer.reads_content(self.goldens.goldens)
+
+    def note(self, problem: Problem) -> None:
+        """Count a problem; `read_problems` gives them."""
+        self.problems[problem.code, problem.message] += 1
+
+
+@lru_cache(maxsize=4)
+def job_in(pickled: bytes) -> ScoringJob:
+    """Return the job in these bytes: read once in a process, which goes on to the next task."""
+    job: ScoringJob = pickle.loads(pickled)
+    return job
+
+
+def read_traces(batches: Batches, job: ScoringJob, partition: int) -> Iterator[Any]:
+    """Read rows of traces into chunks of records."""
+    chunks = TraceChunks(job.registry, content=job.content, first=partition << _PARTITION_BITS)
+
+    def read() -> Iterator[TraceChunk]:
+        for batch in batches:
+            yield from chunks.read(_views(batch, job, job.registry.markers))
+        yield from chunks.rest()
+
+    yield from _keyed((chunk.trace_id, chunk.order, chunk) for chunk in read())
+
+
+def assemble_traces(batches: Batches, job: ScoringJob) -> Iterator[Any]:
+    """Assemble each trace into parts of sessions."""
+
+    def parts() -> Iterator[SessionPart]:
+        for chunks in _groups(batches):
+            trace: TraceRecords | None = None
+            for chunk in chunks:
+                trace = trace or TraceRecords(chunk.trace_id, job.max_spans)
+                trace.add(chunk)
+            if trace is not None:
+                yield from trace.parts(job.settings.assembly)[0]
+
+    yield from _keyed((part.session_id, part.start, part) for part in parts())
+
+
+def score_sessions(batches: Batches, job: ScoringJob) -> Iterator[Any]:
+    """Score each session; yield the rows of the table of results."""
+    rows: list[ResultRow] = []
+    for parts in _groups(batches):
+        session: SessionParts | None = None
+        for part in parts:
+            session = session or SessionParts(part.session_id, job.max_spans)
+            session.add(part)
+        for result in () if session is None else session.results(job.goldens, job.settings):
+            rows += result_rows(result)
+        if len(rows) >= _ROWS:
+            yield arrow_batch(rows)
+            rows = []
+    if rows:
+        yield arrow_batch(rows)
+
+
+def problems_of(batches: Batches, job: ScoringJob) -> Iterator[Any]:
+    """Read rows of traces; yield what was wrong with them."""
+    pa = import_module("pyarrow")
+
+    job.problems.clear()
+    chunks = TraceChunks(job.registry, content=True)
+    for batch in batches:
+        for _ in chunks.read(_views(batch, job, job.registry.markers)):
+            pass
+    found = list(job.problems.items())
+    columns = [code for (code, _), _ in found], [message for (_, message), _ in found], [count for _, count in found]
+    yield pa.RecordBatch.from_arrays(
+        [pa.array(columns[0], pa.string()), pa.array(columns[1], pa.string()), pa.array(columns[2], pa.int64())],
+        ["code", "message", "count"],
+    )
+
+
+def _views(batch: Any, job: ScoringJob, markers: Markers | None) -> Iterator[MarkedView]:
+    if job.span_table is not None:
+        yield from job.span_table.batch(batch)
+        return
+    for value in batch.column(0):
+        payload = value.as_py()
+        if payload is not None:
+            data = payload if isinstance(payload, bytes) else payload.encode("utf-8", "surrogatepass")
+            yield from read_payload(data, "row", markers, job.note)
+
+
+def _groups(batches: Batches) -> Iterator[Iterator[Any]]:
+    """Yield what is in the rows of each key; the rows are sorted by key."""
+    rows = (
+        (key.as_py(), data)
+        for batch in batches
+        for key, data in zip(batch.column("key"), batch.column("data"), strict=True)
+    )
+    for _, group in groupby(rows, key=itemgetter(0)):
+        yield (pickle.loads(data.as_py()) for _, data in group)
+
+
+def _keyed(values: Iterable[tuple[str, int, object]]) -> Iterator[Any]:
+    """Yield rows of values, each with an id to group by and a place in the order."""
+    pa = import_module("pyarrow")
+
+    names, kinds = ("key", "position", "data"), (pa.binary(), pa.int64(), pa.binary())
+    rows: list[tuple[bytes, int, bytes]] = []
+    size = 0
+
+    def batch() -> Any:
+        columns = zip(*rows, strict=True)
+        return pa.RecordBatch.from_arrays(
+            [pa.array(one, kind) for one, kind in zip(columns, kinds, strict=True)], names
+        )
+
+    for of, position, value in values:
+        key = blake2b(of.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+        rows.append((key, min(position, _LATEST), data := pickle.dumps(value, pickle.HIGHEST_PROTOCOL)))
+        size += len(data)
+        if len(rows) >= _ROWS or size >= _BYTES:
+            yield batch()
+            rows.clear()
+            size = 0
+    if rows:
+        yield batch()

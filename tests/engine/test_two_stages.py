@@ -1,0 +1,81 @@
+"""Two stages, by trace and by session, give what one engine gives that reads everything."""
+
+from __future__ import annotations
+
+import pickle
+import random
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import pytest
+
+from conformance.recordings import FOLDER
+from conformance.single_records import documents_of
+from goldspan.collector_processor.engine.result_table import ResultRow, result_rows
+from goldspan.collector_processor.engine.settings import EngineSettings
+from goldspan.collector_processor.engine.two_stages import SessionParts, TraceChunk, TraceChunks, TraceRecords
+from goldspan.collector_processor.replay.replay import replay
+from goldspan.mappers.dialect_registry import DialectRegistry
+from goldspan.mappers.readers import views
+from goldspan.mappers.spans import RecordView
+from goldspan.scoring.goldens import GoldenIndex
+from goldspan.scoring.metrics.registry import WITHOUT_GOLDEN
+from goldspan.scoring.results import SessionResult
+from goldspan.scoring.run import Scorer, scorer_of
+from recorded_goldens import goldens_of
+
+NAMES = sorted(path.name.removesuffix(".otlp.json") for path in FOLDER.glob("*.otlp.json"))
+EVERY_METRIC = scorer_of(metrics=WITHOUT_GOLDEN)
+
+
+def rows_of(results: Iterable[SessionResult]) -> list[ResultRow]:
+    return sorted((row for result in results for row in result_rows(result)), key=repr)
+
+
+def replayed(records: Sequence[RecordView], goldens: GoldenIndex, scorer: Scorer) -> list[ResultRow]:
+    registry = DialectRegistry(join_attributes=goldens.join_attributes, definitions=True)
+    return rows_of(replay(records, goldens, registry, problems=[], scorer=scorer).result.sessions)
+
+
+def in_two_stages(
+    readers: Sequence[Sequence[RecordView]], goldens: GoldenIndex, scorer: Scorer, *, seed: int = 0, **bounds: int
+) -> list[SessionResult]:
+    """Read in several processes, and shuffle what goes from stage to stage."""
+    settings = EngineSettings(holds=False, report_unmatched=True, scorer=scorer)
+    pick = random.Random(seed)
+
+    def sent(values: Iterable[Any]) -> list[Any]:
+        encoded = [pickle.dumps(value) for value in values]
+        return [pickle.loads(one) for one in pick.sample(encoded, len(encoded))]
+
+    def read() -> Iterator[TraceChunk]:
+        for number, records in enumerate(readers):
+            registry = DialectRegistry(join_attributes=goldens.join_attributes, definitions=True)
+            chunks = TraceChunks(registry, content=scorer.reads_content(goldens.goldens), first=number << 32)
+            yield from chunks.read(records)
+            yield from chunks.rest()
+
+    traces: dict[str, TraceRecords] = {}
+    for chunk in sorted(sent(read()), key=lambda chunk: 0 if chunk.trace_id else chunk.order):
+        traces.setdefault(chunk.trace_id, TraceRecords(chunk.trace_id, **bounds)).add(chunk)
+    sessions: dict[str, SessionParts] = {}
+    for part in sent(part for trace in traces.values() for part in trace.parts(settings.assembly)[0]):
+        sessions.setdefault(part.session_id, SessionParts(part.session_id, **bounds)).add(part)
+    return [result for session in sessions.values() for result in session.results(goldens, settings)]
+
+
+@pytest.mark.every_recording
+@pytest.mark.parametrize("name", NAMES)
+def test_results_are_those_of_one_engine(name: str) -> None:
+    records = list(views(documents_of(name), lambda problem: None))
+    goldens = goldens_of(name).with_sample(1.0)
+    expected = replayed(records, goldens, EVERY_METRIC)
+    assert expected
+    pick = random.Random(name)
+    again = [*records, *pick.sample(records, len(records) // 2)]
+    pick.shuffle(again)
+    if any(not (view.trace_id and view.span_id) for view in records):
+        again = records  # spans without ids are what they are in the order they came (R4)
+    third = len(again) // 3
+    readers = [again[:third], again[third : 2 * third], again[2 * third :]]
+    assert rows_of(in_two_stages(readers, goldens, EVERY_METRIC, seed=third)) == expected

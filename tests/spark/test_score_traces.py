@@ -1,0 +1,130 @@
+"""Spark gives the table that a replay gives, row by row, however the input is partitioned and ordered."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from collections.abc import Callable, Iterable
+from datetime import UTC
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conformance.recordings import FOLDER
+from conformance.single_records import Document, documents_of, record_of
+from goldspan.collector_processor.engine.result_table import ResultRow, result_rows
+from goldspan.collector_processor.replay.replay import replay
+from goldspan.collector_processor.spark import read_problems, score_traces
+from goldspan.mappers.dialect_registry import DialectRegistry
+from goldspan.mappers.readers import views
+from goldspan.scoring.errors import SettingsError
+from goldspan.scoring.goldens import GoldenIndex
+from goldspan.scoring.metrics.registry import WITHOUT_GOLDEN
+from goldspan.scoring.run import scorer_of
+from otlp_containers import as_message
+from otlp_logs import as_logs_data
+from recorded_goldens import goldens_of
+from span_tables import clickhouse_row, json_row, spans_of, write_table
+
+pytestmark = pytest.mark.filterwarnings("default")  # PySpark's own
+NAMES = sorted(path.name.removesuffix(".otlp.json") for path in FOLDER.glob("*.otlp.json"))
+METRICS = [metric.name for metric in WITHOUT_GOLDEN]
+
+
+def has_ids(document: Document) -> bool:
+    record = record_of(document)
+    return bool(record.get("traceId") and record.get("spanId"))
+
+
+def by_replay(documents: Iterable[Document] | Path, goldens: GoldenIndex) -> list[str]:
+    index = goldens.with_sample(1.0)
+    registry = DialectRegistry(join_attributes=index.join_attributes, definitions=True)
+    found = replay(
+        views(documents, lambda problem: None), index, registry, problems=[], scorer=scorer_of(metrics=WITHOUT_GOLDEN)
+    )
+    return in_order(row._asdict() for result in found.result.sessions for row in result_rows(result))
+
+
+def in_order(rows: Any) -> list[str]:
+    return sorted(repr(sorted(row.items())) for row in rows)
+
+
+def collected(scores: Any) -> list[str]:
+    rows = [row.asDict() for row in scores.collect()]
+    assert all(list(row) == list(ResultRow._fields) for row in rows)
+    return in_order({**row, "ended": row["ended"] and row["ended"].astimezone(UTC)} for row in rows)
+
+
+def as_json(document: Document) -> str:
+    return json.dumps(document)
+
+
+def as_protobuf(document: Document) -> bytes:
+    message = as_logs_data(document) if "resourceLogs" in document else as_message(document)
+    return bytes(message.SerializeToString())
+
+
+@pytest.mark.parametrize(("column", "encoded"), [("string", as_json), ("binary", as_protobuf)])
+def test_results_are_those_of_a_replay(spark: Any, column: str, encoded: Callable[[Document], str | bytes]) -> None:
+    """Every recording at once: in any order, a third of the records twice, in four partitions."""
+    documents = [document for name in NAMES for document in documents_of(name)]
+    goldens = goldens_of(*NAMES)
+    without_ids = [document for document in documents if not has_ids(document)]  # in the order they came (R4)
+    others = [document for document in documents if has_ids(document)]
+    pick = random.Random(1)
+    repeated = pick.sample(others, len(others) // 3)
+    rows = [*without_ids, *pick.sample(others + repeated, len(others) + len(repeated))]
+    df = spark.createDataFrame(spark.sparkContext.parallelize([(encoded(one),) for one in rows], 4), f"value {column}")
+    expected = by_replay(documents, goldens)
+    assert len(expected) > 10 * len(NAMES)
+    assert collected(score_traces(df, goldens, METRICS)) == expected
+
+
+@pytest.mark.parametrize("row", [clickhouse_row, json_row])
+def test_tables_of_spans_are_read(spark: Any, row: Callable[[Any], dict[str, Any]], tmp_path: Path) -> None:
+    spans = [span for name in NAMES[::5] for span in spans_of(FOLDER / f"{name}.otlp.json")]
+    table = write_table(tmp_path / "spans.parquet", map(row, spans))
+    spark.conf.set("spark.sql.legacy.parquet.nanosAsLong", True)
+    df = spark.read.parquet(str(table)).withColumn("Team", sql_text("weather"))
+    goldens = goldens_of(*NAMES[::5])
+    assert collected(score_traces(df, goldens, METRICS)) == by_replay(table, goldens)
+    assert read_problems(df).count() == 0
+
+
+def test_what_cannot_be_read_costs_nothing_beside_it(spark: Any) -> None:
+    documents = documents_of(NAMES[0])
+    rows = [None, "", "no JSON", '{"resourceSpans": 1}', *map(as_json, documents)]
+    df = spark.createDataFrame([(row, "x") for row in rows], "body string, host string")
+    goldens = goldens_of(NAMES[0])
+    assert collected(score_traces(df, goldens, METRICS, column="body")) == by_replay(documents, goldens)
+    problems = read_problems(df, column="body").collect()
+    assert sum(row["count"] for row in problems) >= 3
+    assert any("no JSON" in row.message or "'no'" in row.message for row in problems)
+
+
+def test_beyond_a_bound_results_are_incomplete(spark: Any) -> None:
+    [name] = [name for name in NAMES if name == "google-adk-v2-batch"] or NAMES[:1]
+    df = spark.createDataFrame([(as_json(one),) for one in documents_of(name)], "value string")
+    rows = score_traces(df, metrics=METRICS, max_spans=2).collect()
+    assert rows
+    assert all(row.incomplete for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("columns", "options", "said"),
+    [
+        ("a string, b string", {}, "found the columns a string, b string; expected a text or binary column of OTLP"),
+        ("a int", {"column": "a"}, "'a' is none"),
+        ("a string", {"sample": 0}, "sample: found 0"),
+        ("a string", {"max_spans": 0}, "max_spans: found 0"),
+    ],
+)
+def test_mistakes_are_named(spark: Any, columns: str, options: dict[str, Any], said: str) -> None:
+    with pytest.raises(SettingsError, match=re.escape(said)):
+        score_traces(spark.createDataFrame([], columns), **options)
+
+
+def sql_text(text: str) -> Any:
+    return pytest.importorskip("pyspark.sql.functions").lit(text)
