@@ -115,7 +115,7 @@ def in_words(number: int) -> str:
 def test_a_number_may_be_said_in_words(number: int) -> None:
     assume(number // 1000 % 100 not in range(17, 20))
     assert rule(number, f"i want {in_words(number)} of them") == "number word"
-    assert rule(number + 4_000_000, f"i want {in_words(number)} of them") == "none"
+    assert rule(number * 1_000_003 + 17, f"i want {in_words(number)} of them") == "none"
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import sys
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from goldspan.scoring.presets import PRESETS, PresetResult, score_with_preset
@@ -56,6 +56,9 @@ calls = st.fixed_dictionaries(
 )
 call_lists = st.lists(calls, max_size=4)
 
+shared = settings(max_examples=max(10, settings().max_examples // 6))
+"""The options of a preset take most of the same ways, so they share its examples."""
+
 
 def check(result: PresetResult, preset: str) -> None:
     assert result.name == preset
@@ -70,12 +73,14 @@ def test_every_preset_is_tried() -> None:
 
 
 @pytest.mark.parametrize(("preset", "options"), CASES)
+@shared
 @given(expected=values | st.lists(values | calls, max_size=3), actual=values | st.lists(values | calls, max_size=3))
 def test_nothing_given_makes_it_raise(preset: str, options: dict[str, Any], expected: Any, actual: Any) -> None:
     check(score_with_preset(preset, expected, actual, **options), preset)
 
 
 @pytest.mark.parametrize(("preset", "options"), CASES)
+@shared
 @given(expected=call_lists, actual=call_lists)
 def test_calls_are_scored_and_left_as_they_were(
     preset: str, options: dict[str, Any], expected: list[Any], actual: list[Any]
