@@ -48,6 +48,16 @@ def test_its_spans_are_recognised(site: Path) -> None:
     assert [len(call["spans"]) for call in turn["calls"]] == [1, 2, 1], "the car's plate was only in the model's output"
 
 
+def test_a_proposed_dialect_reads_them_once_it_is_installed(tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder = tmp_path_factory.mktemp("proposed") / "ferry"
+    done = goldspan("dialects", "propose", str(TRACES), "--output", str(folder), site=None)
+    assert done.returncode == 0, done.stderr
+    (session,) = inspected(installed(folder, tmp_path_factory))["sessions"]
+    assert session["id_source"] == "trace_id", "no word says that ferry.voyage is a session"
+    calls = [(call["name"], call["arguments"], call["call_id"]) for call in session["turns"][0]["calls"]]
+    assert calls[0] == ("book_cabin", {"cabin": "Chez Léa", "people": 2}, "c1")
+
+
 def test_its_advice_is_given(site: Path) -> None:
     assert "FERRY_WRITE_INPUT=1" in goldspan("inspect", str(TRACES), site=site).stdout
     known = json.loads(goldspan("dialects", "--format", "json", site=site).stdout)["dialects"]

@@ -38,6 +38,7 @@ def test_the_document_of_every_recording_is_as_published(path: Path, run: Run) -
     document = inspected(run, path)
     counts = document["spans"]
     assert counts["read"] == sum(counts["dialects"].values()) + sum(counts["not_recognised"].values())
+    assert document["unknown_tools"] == [], "its tools are read, and no other span is taken for one"
     assert run("inspect", path).exit_code == 0
 
 

@@ -13,7 +13,7 @@ _MODULES = {
     "score": "score",
     "inspect": "inspect",
     "doctor": "doctor",
-    "dialects": "inspect",
+    "dialects": "dialects",
     "goldens": "goldens",
     "serve": "serve",
 }

@@ -1,4 +1,4 @@
-"""`goldspan inspect` and `goldspan dialects`: what is in traces, and what can be read from them."""
+"""`goldspan inspect`: what is in traces."""
 
 from __future__ import annotations
 
@@ -24,8 +24,6 @@ from goldspan.collector_processor.replay.trace_files import trace_files
 from goldspan.collector_processor.replay.wording import listed, printable
 from goldspan.collector_processor.report.inspection_pages import (
     MOST_CALLS_EXPLAINED,
-    dialects_json,
-    dialects_page,
     inspect_page,
     origins_page,
 )
@@ -88,16 +86,3 @@ def _no_such_call(wanted: str, found: Inspection) -> str:
         f"{wanted!r} is no call of these traces; {meant}"
         f"expected a call id, a span id, SESSION#N (its N-th call, from 1), or a tool: {tools}"
     )
-
-
-@click.command()
-@FORMAT
-@COLOR
-def dialects(*, as_format: str, color: str) -> None:
-    """List the dialects that goldspan reads, and what to switch on in each."""
-    with file_errors():
-        registry = DialectRegistry()
-        if as_format == "json":
-            write_json(dialects_json(registry))
-        else:
-            show(color, lambda page: dialects_page(page, registry))

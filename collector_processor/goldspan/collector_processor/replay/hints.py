@@ -11,6 +11,7 @@ from goldspan.collector_processor.replay.summary_and_exit_code import Totals, ca
 from goldspan.collector_processor.replay.wording import counted, printable
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.dialects import Advice, Dialect
+from goldspan.mappers.unknown_tool_spans import UnknownTools
 from goldspan.scoring.results import SessionResult
 from goldspan.scoring.run import RunResult
 from goldspan.scoring.sessions import Capture, Session, ToolCall
@@ -32,6 +33,8 @@ NAME_THE_SESSION = (
     "agent's span."
 )
 """What helps with every framework."""
+
+PROPOSE = "`goldspan dialects propose TRACES` writes a dialect that reads them."
 
 HELP: dict[Reason, str] = {
     Reason.ARGUMENTS_NOT_CAPTURED: "Let the instrumentation write tool arguments on its spans.",
@@ -93,12 +96,26 @@ def argument_advice(registry: DialectRegistry) -> dict[str, str]:
     return {dialect.name: text for dialect in registry.dialects if (text := advice_of(dialect).arguments)}
 
 
-def hints_for_traces(sessions: Sequence[Session], dialects: Counter[str], registry: DialectRegistry) -> Iterator[Hint]:
-    """Yield what keeps the calls of these sessions from being scored; `dialects` counts recognised spans."""
+def hints_for_traces(
+    sessions: Sequence[Session],
+    dialects: Counter[str],
+    registry: DialectRegistry,
+    unknown_tools: Sequence[UnknownTools] = (),
+) -> Iterator[Hint]:
+    """Yield what keeps the calls of these sessions from being scored; `dialects` counts recognised spans.
+
+    Where spans look like tool calls of an unknown dialect, no advice says that instrumentation, arguments or session
+    ids are missing which those spans have.
+    """
     turns = [turn for session in sessions for turn in session.turns]
     calls = [call for turn in turns for call in turn.calls]
     known = {dialect.name: dialect for dialect in registry.dialects}
-    if not dialects:
+    for found in unknown_tools:
+        spans = counted(len(found.spans), "span looks", "spans look")
+        yield Hint(f"{spans} like tool calls of an unknown dialect", PROPOSE)
+    if unknown_tools:
+        pass
+    elif not dialects:
         yield Hint(
             "no span was recognised as an agent's, a model's or a tool's",
             "`goldspan dialects` lists what goldspan reads; perhaps the framework is not instrumented yet.",
@@ -106,17 +123,19 @@ def hints_for_traces(sessions: Sequence[Session], dialects: Counter[str], regist
     elif not calls:
         yield Hint("agents or models were seen, but no tool call", HELP[Reason.CALLS_NOT_VISIBLE])
     for (capture, dialect), count in _unknown_arguments(calls).items():
+        if capture is Capture.NOT_CAPTURED and unknown_tools:
+            continue
         helps = advice_of(known.get(dialect)).arguments if capture is Capture.NOT_CAPTURED else ""
         seen = f"arguments {CAPTURE_WORDS[capture]} in {count} of {len(calls)} calls ({dialect})"
         yield Hint(seen, helps or HELP[REASON_OF_CAPTURE[capture]])
     hidden = sum(not turn.calls_visible for turn in turns)
-    if hidden:
+    if hidden and not unknown_tools:
         yield Hint(f"no span shows the tool calls of {hidden} of {len(turns)} turns", HELP[Reason.CALLS_NOT_VISIBLE])
     if any(session.ambiguous for session in sessions):
         count = sum(session.ambiguous for session in sessions)
         yield Hint(f"several session ids in {count} of {len(sessions)} sessions", NAME_THE_SESSION)
     nameless = [session for session in sessions if session.id_source in NO_SESSION_ID and not session.ambiguous]
-    if nameless:
+    if nameless and not any(found.session for found in unknown_tools):
         seen = f"no session id in {len(nameless)} of {len(sessions)} sessions"
         theirs = dict.fromkeys(call.dialect for session in nameless for turn in session.turns for call in turn.calls)
         for name in theirs or dialects:

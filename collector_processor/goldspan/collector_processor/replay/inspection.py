@@ -12,6 +12,7 @@ from goldspan.mappers.assembly import assemble
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.span_facts import Record
 from goldspan.mappers.spans import LogView, RecordView
+from goldspan.mappers.unknown_tool_spans import UnknownToolFinder, UnknownTools
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.goldens.golden_index import user_texts
 from goldspan.scoring.json_values import plain
@@ -31,6 +32,8 @@ class Inspection:
     """Recognised spans by dialect, most first."""
     not_recognised: Mapping[str, int]
     """The other spans by the name of their instrumentation scope, most first."""
+    unknown_tools: tuple[UnknownTools, ...]
+    """Spans that look like tool calls of an unknown dialect."""
     hints: tuple[Hint, ...]
 
     @property
@@ -53,6 +56,7 @@ class Inspection:
                 "dialects": dict(self.dialects),
                 "not_recognised": dict(self.not_recognised),
             },
+            "unknown_tools": [_unknown(one) for one in self.unknown_tools],
             "advice": [hint._asdict() for hint in self.hints],
         }
         return cast("dict[str, Any]", plain(document))
@@ -68,14 +72,17 @@ def inspect_spans(
     """
     dialects: Counter[str] = Counter()
     others: Counter[str] = Counter()
+    unknown = UnknownToolFinder(registry.session_keys)
 
     def facts() -> Iterator[Record]:
         for view in views:
             if isinstance(view, LogView):
                 if (log := registry.read_log(view, content=content)) is not None:
+                    unknown.add_log(log)
                     yield log
                 continue
             fact = registry.read(view, content=content)
+            unknown.add(view, fact)
             if fact.role is None:
                 others[view.scope_name or NO_SCOPE] += 1
             else:
@@ -83,13 +90,15 @@ def inspect_spans(
             yield fact
 
     sessions = assemble(facts(), on_problem=problems.append)
+    unknown_tools = unknown.found()
     return Inspection(
         sessions=tuple(sessions),
         problems=tuple(problems),
         spans=dialects.total() + others.total(),
         dialects=dict(dialects.most_common()),
         not_recognised=dict(others.most_common()),
-        hints=tuple(dict.fromkeys(hints_for_traces(sessions, dialects, registry))),
+        unknown_tools=unknown_tools,
+        hints=tuple(dict.fromkeys(hints_for_traces(sessions, dialects, registry, unknown_tools))),
     )
 
 
@@ -118,6 +127,18 @@ def _call(call: ToolCall) -> dict[str, Any]:
         "argument_captures": {name: capture.value for name, capture in call.argument_captures.items()},
         **_fields(call, "call_id", "error", "requested", "rejected", "batch", "agent", "dialect"),
         "spans": [_ref(ref) for ref in call.evidence],
+    }
+
+
+def _unknown(found: UnknownTools) -> dict[str, Any]:
+    places = {name: getattr(found, name) for name in ("name", "arguments", "result", "call_id")}
+    return {
+        "scope": found.scope,
+        "spans": len(found.spans),
+        "requested": found.requested,
+        "tools": list(found.tools),
+        **{name: None if place is None else str(place) for name, place in places.items()},
+        "session": found.session,
     }
 
 

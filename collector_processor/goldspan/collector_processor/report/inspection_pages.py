@@ -12,12 +12,13 @@ from goldspan.collector_processor.replay.argument_origins import CallOrigins
 from goldspan.collector_processor.replay.hints import advice_of
 from goldspan.collector_processor.replay.inspection import Inspection, user_text
 from goldspan.collector_processor.replay.summary_and_exit_code import kind_words
-from goldspan.collector_processor.replay.wording import counted, printable, shorten
+from goldspan.collector_processor.replay.wording import counted, listed, printable, shorten
 from goldspan.collector_processor.report.model import INFORMS, RIGHT, UNKNOWN, WRONG, actual_call, problem_texts
 from goldspan.collector_processor.report.terminal import STYLES, Page, call_text, hint_rows, problem_rows
 from goldspan.mappers.assembly import DEFAULT_SESSION_KEYS
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.dialects import Dialect, DialectTable, Source
+from goldspan.mappers.unknown_tool_spans import UnknownTools
 from goldspan.scoring.json_values import pointer_name
 from goldspan.scoring.metric_results import Finding
 from goldspan.scoring.sessions import Capture, Session, ToolCall, Turn
@@ -28,6 +29,8 @@ _MOST_SCOPES = 6
 MOST_CALLS_EXPLAINED = 20
 """Calls that are shown with the origins of their values, unless all are asked for."""
 _LABEL = 16
+UNKNOWN_TOOLS = "unknown tools"
+"""The label of spans that look like tool calls of an unknown dialect."""
 _DIALECT_LABEL = 14
 _MARK_OF_KIND = {"unknown": UNKNOWN, "trivial": INFORMS, "free_text": INFORMS}
 """Marks of origins that say nothing for or against a call."""
@@ -165,6 +168,28 @@ def count_rows(found: Inspection) -> Iterator[tuple[str, str]]:
         yield "recognised", f"{found.recognised:,} of {counted(found.spans, 'span')}: {_most(found.dialects)}"
     if others:
         yield "not recognised", f"{counted(others, 'span')}, by scope: {_most(found.not_recognised)}"
+    for unknown in found.unknown_tools:
+        yield UNKNOWN_TOOLS, _unknown_tools(unknown)
+
+
+def _unknown_tools(found: UnknownTools) -> str:
+    """Return what an unknown dialect's spans are and which keys hold what."""
+    places = {
+        "name": "the span's name" if found.name is None else found.name,
+        "arguments": found.arguments,
+        "result": found.result,
+        "call id": found.call_id,
+        "session id": found.session,
+    }
+    spans = counted(len(found.spans), "span looks", "spans look")
+    asked = "all" if found.requested == len(found.spans) else f"{found.requested}"
+    asked = f", {asked} of them requested by a model" if found.requested else ""
+    keys = ", ".join(f"{what} in {printable(str(place))}" for what, place in places.items() if place is not None)
+    missing = " and ".join(what for what, place in places.items() if place is None)
+    tools = printable(listed(found.tools))
+    scope = printable(found.scope) or "no scope"
+    unseen = f"; no {missing} found" if missing else ""
+    return f"{spans} like tool calls of an unknown dialect ({scope}: {tools}){asked}: {keys}{unseen}"
 
 
 def _most(counts: Mapping[str, int]) -> str:

@@ -1,0 +1,84 @@
+"""`goldspan dialects`: what can be read from traces, and a dialect for what cannot."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from goldspan.collector_processor.cli.input_output import (
+    COLOR,
+    FORMAT,
+    TRACES,
+    complain,
+    end,
+    file_errors,
+    read_with_progress,
+    show,
+    write_json,
+)
+from goldspan.collector_processor.golden_tools.writing import write_text
+from goldspan.collector_processor.replay.dialect_proposals import is_dialect_name, proposal
+from goldspan.collector_processor.replay.inspection import inspect_spans
+from goldspan.collector_processor.replay.trace_files import trace_files
+from goldspan.collector_processor.report.inspection_pages import dialects_json, dialects_page
+from goldspan.mappers.dialect_registry import DialectRegistry
+from goldspan.scoring.errors import FileError, Mistake
+
+
+@click.group(invoke_without_command=True)
+@FORMAT
+@COLOR
+@click.pass_context
+def dialects(context: click.Context, *, as_format: str, color: str) -> None:
+    """List the dialects that goldspan reads, and what to switch on in each."""
+    if context.invoked_subcommand is not None:
+        return
+    with file_errors():
+        registry = DialectRegistry()
+        if as_format == "json":
+            write_json(dialects_json(registry))
+        else:
+            show(color, lambda page: dialects_page(page, registry))
+
+
+@dialects.command()
+@TRACES
+@click.option("--name", metavar="NAME", help="Name the dialect; else it is named after its attributes.")
+@click.option("-o", "--output", metavar="FOLDER", help="Write a package into this folder, for `pip install FOLDER`.")
+def propose(traces: tuple[str, ...], *, name: str | None, output: str | None) -> None:
+    """Write a dialect for spans that look like tool calls and that no dialect reads.
+
+    TRACES are trace files, directories of them, or - for standard input. The dialect is Python, as another package
+    adds it. Exit code 1 if no span looks like an unknown tool call.
+    """
+    if name is not None and not is_dialect_name(name):
+        raise click.BadParameter(f"found {name!r}, expected lower-case letters, digits and _", param_hint="--name")
+    with file_errors(), trace_files(traces) as files:
+        registry = DialectRegistry(on_problem=files.problems.append)
+        with read_with_progress(files) as views:
+            found = inspect_spans(views, registry, files.problems).unknown_tools
+        if not found:
+            complain(["no span looks like a tool call that no dialect reads"])
+            end(files.mistakes, 1)
+        proposed = proposal(found, name)
+        if output is None:
+            click.echo(proposed.module.encode("utf-8"), nl=False)
+        else:
+            _write_package(
+                Path(output), {f"{proposed.module_name}.py": proposed.module} | {"pyproject.toml": proposed.pyproject}
+            )
+            click.echo(f"wrote {proposed.module_name}.py and pyproject.toml: check them, then `pip install {output}`")
+        end(files.mistakes, 0)
+
+
+def _write_package(folder: Path, files: dict[str, str]) -> None:
+    for name in files:
+        if (folder / name).exists():
+            raise FileError(Mistake(str(folder / name), "", "is already there; name another folder"))
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(Mistake(str(folder), "", f"cannot be made: {error.strerror or error}")) from None
+    for name, text in files.items():
+        write_text(str(folder / name), text)
