@@ -54,6 +54,7 @@ def model(
     user: bool | None = None,
     answered: Mapping[str, bool] | None = None,
     unseen: bool = False,
+    silent: bool = False,
     user_messages: UserMessages | None = None,
     **more: Any,
 ) -> SpanFacts:
@@ -61,5 +62,5 @@ def model(
         Request(name, NO_CONTENT if args is None else captured(dict(args)), call_id) for name, args, call_id in requests
     )
     keys = (("gen_ai.conversation.id", session),) if session else ()
-    facts = ModelFacts(asked, answered, user, unseen, user_messages)
+    facts = ModelFacts(asked, answered, user, unseen, user_messages, silent)
     return plain(trace, span, parent, role=Role.MODEL, dialect="test", model=facts, session_keys=keys, **more)

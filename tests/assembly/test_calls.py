@@ -294,3 +294,48 @@ def test_a_span_may_speak_of_the_trace_it_is_linked_to() -> None:
     (call,) = session.turns[0].calls
     assert call.arguments == {"x": 1}
     assert call.evidence == (("t", "x"), ("other", "process"))
+
+
+class TestOtherWriters:
+    """What instrumentations in other languages write in their own way."""
+
+    UNNAMED: Mapping[str, Any] = {"facts": {"named": False}}
+
+    def test_a_span_with_the_name_of_a_class_takes_that_of_its_request(self) -> None:
+        found = calls(
+            asking("m", 1, ("f", {"x": 1}, "1"), ("g", {"x": 2}, "2")),
+            run("b", 2, "Tool", {"x": 2}, **self.UNNAMED),
+            run("a", 3, "Tool", {"x": 1}, **self.UNNAMED),
+        )
+        assert [(call.name, call.arguments, call.requested, call.call_id) for call in found] == [
+            ("f", {"x": 1}, False, "1"),
+            ("g", {"x": 2}, False, "2"),
+        ]
+
+    def test_captured_arguments_that_no_request_has_are_another_call(self) -> None:
+        found = calls(asking("m", 1, ("f", {"x": 1}, "1")), run("a", 2, "Tool", {"x": 2}, **self.UNNAMED))
+        assert sorted(call.name for call in found) == ["Tool", "f"]
+
+    def test_a_nested_span_names_the_tool(self) -> None:
+        found = calls(run("a", 2, "Tool", {"x": 1}, **self.UNNAMED), run("b", 2.1, "f", None, parent="a", end=2.2))
+        assert [(call.name, call.arguments) for call in found] == [("f", {"x": 1})]
+
+    @pytest.mark.parametrize("asked", [False, True], ids=["requests hidden", "requests seen"])
+    def test_a_merged_span_tells_the_batch_and_its_order(self, asked: bool) -> None:
+        """ADK for Go runs parallel calls one after the other, in any order."""
+        merged = {"merged": True, "repeats": ("1", "2")}
+        requests = (("f", {"x": 1}, "1"), ("g", {"x": 2}, "2")) if asked else ()
+        found = calls(
+            asking("m", 1, *requests),
+            run("w", 2, "(merged tools)", None, end=4, facts=merged),
+            run("b", 2, "g", {"x": 2}, "2", parent="w"),
+            run("a", 3, "f", {"x": 1}, "1", parent="w"),
+            run("c", 6, "f", {"x": 3}, "3"),
+        )
+        assert [(call.name, call.batch) for call in found] == [("f", 1), ("g", 1), ("f", 2)]
+
+    @pytest.mark.parametrize(("start", "args", "count"), [(1.1, {"x": 1}, 1), (9, {"x": 1}, 2), (1.1, {"x": 2}, 2)])
+    def test_two_spans_of_one_model_call_ask_once(self, start: float, args: Mapping[str, Any], count: int) -> None:
+        first = model("t", "m1", "root", requests=(("f", {"x": 1}, "1"),), start=1, end=2)
+        second = model("t", "m2", "root", requests=(("f", args, "1"),), start=start, end=start + 0.5)
+        assert len(calls(first, second)) == count

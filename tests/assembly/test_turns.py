@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from goldspan.mappers.assembly import AssemblySettings, assemble
@@ -53,6 +55,52 @@ def test_a_model_that_asked_unseen_hides_calls_unless_executions_show_them(execu
     records += [tool("t", "x", "root", name="f")] if executed else []
     (session,) = assemble(records)
     assert session.turns[0].calls_visible is visible
+
+
+@pytest.mark.parametrize(
+    ("second", "visible"),
+    [
+        ({"start": 4, "end": 5}, False),
+        ({"start": 4, "end": 5, "parent": "elsewhere"}, True),
+        ({"start": 1, "end": 2}, True),
+        ({"start": 10, "end": 11}, True),
+    ],
+    ids=["no tool ran in between", "another loop", "the same call", "a tool ran in between"],
+)
+def test_a_request_that_no_execution_follows_hides_calls(second: dict[str, Any], visible: bool) -> None:
+    """Traceloop's SDK for JavaScript writes no span for a tool that throws."""
+    records = [
+        agent("t", "root", end=20),
+        model("t", "m1", "root", unseen=True, start=1, end=2),
+        model("t", "m2", **{"parent": "root", **second}),
+        tool("t", "x", "root", name="f", start=6, end=7),
+        model("t", "m3", "root", start=12, end=13),
+    ]
+    (session,) = assemble(records)
+    assert session.turns[0].calls_visible is visible
+
+
+@pytest.mark.parametrize("role", ["raw", "agent", "executed"])
+def test_a_model_of_which_nothing_tells_hides_calls_unless_others_write_spans_of_tools(role: str) -> None:
+    records = [model("t", "m", "root", silent=True)]
+    records += [agent("t", "root")] if role == "agent" else []
+    records += [tool("t", "x", "root", name="f")] if role == "executed" else []
+    (session,) = assemble(records)
+    assert session.turns[0].calls_visible is (role != "raw")
+
+
+@pytest.mark.parametrize(
+    ("asked", "visible"), [((), False), ((("f", {"x": 1}, None),), True), ((("f", {"x": 2}, None),), False)]
+)
+def test_a_tool_whose_name_is_nowhere_hides_calls(asked: Any, visible: bool) -> None:
+    records = [
+        agent("t", "root", end=20),
+        model("t", "m", "root", requests=asked, start=1, end=2),
+        tool("t", "x", "root", name="DynamicStructuredTool", args={"x": 1}, start=3, end=4, facts={"named": False}),
+    ]
+    (session,) = assemble(records)
+    assert session.turns[0].calls_visible is visible
+    assert ("f" in [call.name for call in session.turns[0].calls]) is bool(asked)
 
 
 def test_a_program_over_several_sessions_is_no_turn_though_it_is_written_as_an_agent() -> None:

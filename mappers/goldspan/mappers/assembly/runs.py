@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -174,11 +175,37 @@ def _user_messages(spans: Sequence[SpanFacts]) -> tuple[UserMessages, ...]:
 
 def _unseen(spans: Sequence[SpanFacts]) -> bool:
     """Return whether models requested tools, or may have, and neither request nor execution can be read."""
-    if any(span.tool is not None and not span.tool.merged for span in spans):
-        return False
+    if any(_ran(span) for span in spans):
+        return _lost(spans)
     models = [span.model for span in spans if span.model is not None]
     agentless = not any(span.role is Role.AGENT for span in spans)  # an agent's framework writes spans of its tools
     return any(model.unseen_requests or (agentless and model.silent) for model in models)
+
+
+def _ran(span: SpanFacts) -> bool:
+    return span.tool is not None and not span.tool.merged
+
+
+def _lost(spans: Sequence[SpanFacts]) -> bool:
+    """Return whether a model requested tools and was called again, and no tool ran in between.
+
+    Some instrumentations write no span for a tool that throws. This holds where tools run beside the model calls.
+    """
+    siblings: dict[tuple[str, str], list[SpanFacts]] = {}
+    for span in spans:
+        if span.parent_id and (span.model is not None or _ran(span)):
+            siblings.setdefault((span.trace_id, span.parent_id), []).append(span)
+    for group in siblings.values():
+        runs = [span.start for span in group if _ran(span)]
+        models = [span for span in group if span.model is not None]
+        starts = [span.start for span in models]
+        for span in models if runs else ():
+            later = bisect_left(starts, span.end)
+            if span.model is not None and span.model.unseen_requests and later < len(starts):
+                first = bisect_left(runs, span.start)
+                if first == len(runs) or runs[first] >= starts[later]:
+                    return True
+    return False
 
 
 def _unnamed(calls: Sequence[ToolCall], spans: Sequence[SpanFacts]) -> bool:

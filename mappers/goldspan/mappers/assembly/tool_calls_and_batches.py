@@ -99,8 +99,14 @@ class _Execution:
 
     @property
     def name(self) -> str:
-        """The tool's name, from its request if the span has none."""
-        return self.tool.name if self.tool.named or self.asked is None else self.asked.request.name
+        """The tool's name, from its request if no span has it."""
+        named = next((_tool(layer).name for layer in self.layers if _tool(layer).named), None)
+        return named or (self.asked.request.name if self.asked is not None else self.tool.name)
+
+    @property
+    def named(self) -> bool:
+        """A span has the tool's name."""
+        return any(_tool(layer).named for layer in self.layers)
 
     @property
     def call_id(self) -> str | None:
@@ -238,7 +244,7 @@ def _tool_directly_above(span: SpanFacts, tree: TraceTree) -> SpanFacts | None:
 def _same_execution(outer: ToolFacts, inner: ToolFacts) -> bool:
     if outer.call_id and inner.call_id:
         return outer.call_id == inner.call_id
-    return _same_tool(outer.name, inner.name)
+    return not outer.named or _same_tool(outer.name, inner.name)
 
 
 def _same_tool(one: str, other: str) -> bool:
@@ -317,7 +323,7 @@ def _match_requests(executions: list[_Execution], asked: list[_ModelRequest]) ->
         unmatched,
         lambda ask, run: (
             _can_match(ask, run)
-            and (run.tool.named or run.arguments.capture is not Capture.CAPTURED)
+            and (run.named or run.arguments.capture is not Capture.CAPTURED)
             and (ask.until is None or run.span.start < ask.until)
         ),
     )
@@ -337,8 +343,8 @@ def _join_repeated(executions: list[_Execution], spans: Sequence[SpanFacts]) -> 
 
 
 def _can_match(ask: _ModelRequest, run: _Execution) -> bool:
-    named = not run.tool.named or _same_tool(ask.request.name, run.tool.name)
-    return named and run.span.start >= ask.model.start
+    fits = not run.named or _same_tool(ask.request.name, run.name)
+    return fits and run.span.start >= ask.model.start
 
 
 def _equal_arguments(ask: _ModelRequest, run: _Execution) -> bool:

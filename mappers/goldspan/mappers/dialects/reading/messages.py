@@ -196,7 +196,7 @@ def _request(part: Mapping[str, Any]) -> Request | None:
 
 
 def _build_request(name: object, holder: Mapping[str, Any], call_id: object) -> Request | None:
-    if not isinstance(name, str) or not name:
+    if not isinstance(name, str) or not name or name in REDACTION_TOKENS:
         return None
     raw = next((holder[key] for key in ("arguments", "input", "args") if holder.get(key) is not None), None)
     arguments = read_arguments(raw, {})
