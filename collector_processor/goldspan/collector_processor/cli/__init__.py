@@ -16,6 +16,7 @@ _MODULES = {
     "dialects": "dialects",
     "goldens": "goldens",
     "serve": "serve",
+    "stream": "stream",
 }
 """By subcommand, the module that holds it."""
 

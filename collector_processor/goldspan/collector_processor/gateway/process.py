@@ -73,6 +73,7 @@ _LIBRARIES = {
     "grpc": logging.WARNING,
     "uvicorn": logging.WARNING,
     "opentelemetry": logging.WARNING,
+    "quixstreams": logging.WARNING,
     "urllib3": logging.ERROR,
 }
 """What libraries log at least. urllib3 warns of malformed headers with all of them, whoever sent how many."""

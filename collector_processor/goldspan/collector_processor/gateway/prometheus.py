@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Histogram, Metric, ProcessCollector, generate_latest
@@ -96,8 +96,9 @@ class DurationHistogram:
 class MetricsPage(Collector):
     """The samples of all sources, gathered for each request."""
 
-    def __init__(self, *sources: Callable[[], Iterable[Sample]]) -> None:
+    def __init__(self, *sources: Callable[[], Iterable[Sample]], help_texts: Mapping[str, str] = HELP) -> None:
         self._sources = sources
+        self._help = help_texts
         self._registry = CollectorRegistry()
         self._registry.register(self)
         ProcessCollector(registry=self._registry)
@@ -118,7 +119,7 @@ class MetricsPage(Collector):
         for name, labels, value in samples:
             base, kind = _base_and_kind(name, histograms)
             if base not in metrics:
-                metrics[base] = Metric(base, HELP.get(name, HELP.get(base, "")), kind)
+                metrics[base] = Metric(base, self._help.get(name, self._help.get(base, "")), kind)
             metrics[base].add_sample(name, dict(labels), value)
         yield from metrics.values()
 

@@ -68,10 +68,10 @@ class TenantMetrics:
     Each request contains all points, so of several that wait to be delivered only the newest is needed.
     """
 
-    def __init__(self, instance: str) -> None:
-        """`instance` distinguishes the points of this process from those of other gateways."""
+    def __init__(self, instance: str, service: str = _SERVICE) -> None:
+        """`instance` distinguishes the points of this process from those of others of this service."""
         self._reader = InMemoryMetricReader()
-        resource = Resource({names.SERVICE_NAME.name: _SERVICE, "service.instance.id": instance})
+        resource = Resource({names.SERVICE_NAME.name: service, "service.instance.id": instance})
         self._meters = MeterProvider([self._reader], resource=resource, shutdown_on_exit=False)
         self._emitter = MetricEmitter(self._meters)
 

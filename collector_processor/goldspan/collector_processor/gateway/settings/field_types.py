@@ -143,7 +143,7 @@ def _split_commas(value: object) -> object:
     return [one.strip() for one in value.split(",") if one.strip()] if isinstance(value, str) else value
 
 
-def _split_pairs(value: object) -> object:
+def split_pairs(value: object) -> object:
     """Accept `name=value,name=value` for a mapping, as in OTEL_EXPORTER_OTLP_HEADERS."""
     if not isinstance(value, str):
         return value
@@ -248,5 +248,5 @@ SecretText = Annotated[
     Annotated[str, Strict(), Tag("text")] | Annotated[Secret, Tag("place")], Discriminator(_text_or_place)
 ]
 """Text, or the place of a secret."""
-HeaderValues = Annotated[Mapping[str, SecretText], BeforeValidator(_split_pairs), AfterValidator(_valid_headers)]
+HeaderValues = Annotated[Mapping[str, SecretText], BeforeValidator(split_pairs), AfterValidator(_valid_headers)]
 """Headers to send, by name."""

@@ -1,0 +1,278 @@
+# quixstreams is not installed where types are checked:
+# mypy: disable-error-code="import-not-found, import-untyped, misc, no-any-unimported"
+# pyright: reportMissingImports=false, reportMissingTypeStubs=false, reportUnknownVariableType=false
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
+"""A worker as a process: admin pages, signals, restarts after failures of Kafka, and what ends it."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import os
+import signal
+import socket
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from confluent_kafka import KafkaException
+from quixstreams.exceptions import QuixException
+from quixstreams.state.exceptions import InvalidStoreChangelogOffset
+
+from goldspan.collector_processor.gateway.admin import Admin
+from goldspan.collector_processor.gateway.interfaces import Sample
+from goldspan.collector_processor.gateway.process import notify_systemd, raise_open_files, warn_of_slow_protobuf
+from goldspan.collector_processor.gateway.prometheus import HELP, MetricsPage
+from goldspan.collector_processor.gateway.receive.http_server import HttpServer
+from goldspan.collector_processor.gateway.receive.limits import Limits
+from goldspan.collector_processor.gateway.receive.request_handler import BearerTokens
+from goldspan.collector_processor.gateway.reload import GoldenFiles
+from goldspan.collector_processor.gateway.settings.field_types import ListenAddress
+from goldspan.collector_processor.gateway.worker import Coverage
+from goldspan.collector_processor.stream.application import StateUnusableError, StreamCounters, StreamWorker
+from goldspan.collector_processor.stream.stage_interface import StreamContext
+from goldspan.collector_processor.stream.stream_settings import StreamSettings
+from goldspan.collector_processor.stream.topics import create_missing, number_of_partitions, partitions_of
+from goldspan.scoring.errors import SettingsError
+
+_logger = logging.getLogger("goldspan.stream")
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 30.0
+"""Seconds until a worker starts anew after a failure of Kafka, doubled after each that follows soon."""
+STREAM_HELP = {
+    "goldspan_stream_partitions": "Partitions that this worker has, by stage.",
+    "goldspan_stream_lag_records": "Records that wait to be read, by topic and partition.",
+    "goldspan_stream_watermark_delay_seconds": "How far the event time of a partition is behind the clock.",
+    "goldspan_stream_paused": "1 while spans and logs of a partition are paused, since its sessions wait.",
+    "goldspan_stream_read_records_total": "Records that were read, by topic.",
+    "goldspan_stream_sent_records_total": "Records that were written, by topic.",
+    "goldspan_stream_dead_letters_total": "Records that could not be read, by the topic they came from.",
+    "goldspan_stream_too_large_total": "Outputs that exceeded `kafka.max_message` and were dropped, by topic.",
+    "goldspan_stream_open_traces": "Traces whose records are kept.",
+    "goldspan_stream_open_sessions": "Sessions whose state is kept.",
+    "goldspan_stream_spans_total": "Spans that were read; most are passed on unread.",
+    "goldspan_stream_repeated_total": "Spans and log records that came again.",
+    "goldspan_stream_late_total": "Records of traces and runs that were already dropped.",
+    "goldspan_stream_held_past_timeout_total": "Spans that were passed on without scores after `scoring.hold_timeout`.",
+    "goldspan_stream_sessions_without_golden_total": "Sessions that no golden matches.",
+    "goldspan_stream_starts_total": "Starts, the first and those after failures of Kafka.",
+    "goldspan_stream_recovery_seconds_total": "Time spent reading state from changelogs.",
+    "goldspan_results_total": HELP["goldspan_results_total"],
+    "goldspan_problems_total": HELP["goldspan_problems_total"],
+}
+"""The help text of each metric of a worker."""
+
+
+def check_stream(settings: StreamSettings, environ: Mapping[str, str]) -> Iterator[str]:
+    """Yield what a worker would read and write. Raises FileError and SettingsError."""
+    goldens = GoldenFiles(settings.goldens, settings.criterion).load()
+    settings.engine()
+    options = settings.options(environ)
+    found = partitions_of(settings, options)
+    number = number_of_partitions(settings, found)
+    yield f"goldens: {len(goldens.goldens)}"
+    for verb, names in (("reads", settings.topics.read()), ("writes", settings.topics.written())):
+        for name in names:
+            count = found[name]
+            there = f"{count} partitions" if count is not None else f"does not exist yet, gets {number} partitions"
+            yield f"{verb} {name}: {there}"
+    yield f"group {settings.kafka.group}, {settings.kafka.guarantee}, state in {settings.folder(environ)}"
+
+
+class StreamServer:
+    """One worker. `run` works until it is stopped."""
+
+    def __init__(self, settings: StreamSettings, environ: Mapping[str, str]) -> None:
+        """Read goldens and secrets. Raises FileError and SettingsError."""
+        self._settings = settings
+        self._folder = settings.folder(environ)
+        self._options = settings.options(environ)
+        goldens = GoldenFiles(settings.goldens, settings.criterion).load()
+        self._context = replace(
+            StreamContext.of(goldens, settings.engine(), hold=settings.scoring.hold == "turn"),
+            max_trace_spans=settings.state.max_trace_spans,
+            max_session_spans=settings.state.max_session_spans,
+            cached_bytes=settings.state.cache,
+            unread_span_bytes=settings.state.cache,
+        )
+        self._coverage = Coverage(self._context.goldens)
+        self._counters = StreamCounters()
+        self._stopped = threading.Event()
+        self._worker: StreamWorker | None = None
+        tokens = [token.read(environ) for token in settings.admin.tokens]
+        self._admin = None if settings.admin.listen is None else _AdminThread(self._admin_pages(tokens), settings)
+
+    def run(self) -> None:
+        """Work until a signal. Raises SettingsError if it cannot go on, with what to do."""
+        handlers = {number: signal.signal(number, self._on_signal) for number in (signal.SIGTERM, signal.SIGINT)}
+        try:
+            if self._admin is not None:
+                self._admin.start()
+            self._work()
+        finally:
+            notify_systemd("STOPPING=1")
+            if self._admin is not None:
+                self._admin.stop()
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
+
+    def _work(self) -> None:
+        pause = _FIRST_PAUSE
+        while not self._stopped.is_set():
+            committed = self._counters.sent.total()
+            try:
+                self._work_once()
+            except Exception as error:
+                if (reason := self._why_it_ends(error)) is not None:
+                    raise SettingsError(reason) from error
+                if self._counters.sent.total() > committed:
+                    pause = _FIRST_PAUSE
+                _logger.warning(
+                    "Kafka failed, the worker starts anew in %g s and continues at its last commit: %s", pause, error
+                )
+                self._listen_to_signals()
+                self._stopped.wait(pause)
+                pause = min(2 * pause, _LONGEST_PAUSE)
+
+    def _work_once(self) -> None:
+        settings = self._settings
+        found = partitions_of(settings, self._options)
+        create_missing(settings, self._options, found)
+        partitions = number_of_partitions(settings, found)
+        self._worker = StreamWorker(
+            settings,
+            self._context,
+            options=self._options,
+            partitions=partitions,
+            folder=self._folder,
+            instance=f"{socket.gethostname()}-{os.getpid()}",
+            coverage=self._coverage,
+            counters=self._counters,
+        )
+        self._counters.starts += 1
+        read, written = ", ".join(settings.topics.read()), ", ".join(settings.topics.written())
+        _logger.info(
+            "reads %s and writes %s",
+            read,
+            written,
+            extra={
+                "brokers": ",".join(settings.kafka.brokers),
+                "group": settings.kafka.group,
+                "partitions": partitions,
+                "guarantee": settings.kafka.guarantee,
+                "state": str(self._folder),
+                "goldens": len(self._context.goldens.goldens),
+            },
+        )
+        notify_systemd("READY=1")
+        try:
+            self._worker.run()
+        finally:
+            self._worker = None
+        self._stopped.set()  # Quix ends by a signal, and for no other reason
+
+    def _why_it_ends(self, error: Exception) -> str | None:
+        """Return what is wrong and what to do; None for failures that pass."""
+        full = _is_disk_full(error)
+        if full or isinstance(error, StateUnusableError):
+            found = "the disk is full" if full else f"the state cannot be used: {error}"
+            return (
+                f"state.folder: {self._folder}: {found}. Nothing is lost: the changelog topics have the state, and "
+                "other workers take the partitions over. Free space or name another folder, and start this worker again"
+            )
+        if isinstance(error, InvalidStoreChangelogOffset):
+            return (
+                f"state.folder: {self._folder}: its state is newer than the changelog topics, which were created anew. "
+                "Remove the folder, and start this worker again"
+            )
+        if isinstance(error, SettingsError):
+            return None if self._counters.starts else str(error)
+        return None if isinstance(error, KafkaException | QuixException) else f"{type(error).__name__}: {error}"
+
+    def _on_signal(self, *_: object) -> None:
+        self._stopped.set()
+        if self._worker is not None:
+            self._worker.stop()
+
+    def _listen_to_signals(self) -> None:
+        """Take signals again: Quix has taken them while it ran."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._on_signal)
+
+    # Admin pages.
+
+    def _admin_pages(self, tokens: list[str]) -> Admin:
+        return Admin(
+            tokens=BearerTokens(tokens),
+            metrics=MetricsPage(self._metrics, help_texts=STREAM_HELP),
+            coverage=self._coverage_page,
+            not_ready_reason=self._not_ready_reason,
+        )
+
+    def _not_ready_reason(self) -> str | None:
+        worker = self._worker
+        return "Kafka failed, the worker starts anew soon" if worker is None else worker.not_ready_reason()
+
+    def _coverage_page(self) -> Mapping[str, Any]:
+        worker = self._worker
+        return self._coverage.document(0 if worker is None else worker.sessions_without_golden, ())
+
+    def _metrics(self) -> Iterator[Sample]:
+        counters = self._counters
+        for topic, count in counters.read.copy().items():
+            yield "goldspan_stream_read_records_total", {"topic": topic}, count
+        for topic, count in counters.sent.copy().items():
+            yield "goldspan_stream_sent_records_total", {"topic": topic}, count
+        for topic, count in counters.dead_letters.copy().items():
+            yield "goldspan_stream_dead_letters_total", {"topic": topic}, count
+        for topic, count in counters.too_large.copy().items():
+            yield "goldspan_stream_too_large_total", {"topic": topic}, count
+        yield "goldspan_stream_starts_total", {}, counters.starts
+        yield "goldspan_stream_recovery_seconds_total", {}, counters.recovery_seconds
+        for (metric, level, label), count in self._coverage.results.copy().items():
+            yield "goldspan_results_total", {"metric": metric, "level": level, "label": label}, count
+        if (worker := self._worker) is not None:
+            yield from worker.metrics()
+
+
+class _AdminThread:
+    """The server of the admin pages, in a thread with an event loop of its own."""
+
+    def __init__(self, application: Admin, settings: StreamSettings) -> None:
+        self._listen = settings.admin.listen or ListenAddress("127.0.0.1", 0)
+        self._server = HttpServer(application, self._listen, Limits(), settings.admin.tls)
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="goldspan-admin", daemon=True)
+
+    def start(self) -> None:
+        """Listen. Raises SettingsError if the address cannot be used."""
+        self._thread.start()
+        asyncio.run_coroutine_threadsafe(self._server.start(), self._loop).result()
+        address = str(ListenAddress(self._listen.host, self._server.port))
+        _logger.info("listening", extra={"server": "admin", "address": address})
+
+    def stop(self) -> None:
+        """Stop to listen."""
+        if self._server.port:
+            asyncio.run_coroutine_threadsafe(self._server.stop(1.0), self._loop).result(5)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(5)
+
+
+def _is_disk_full(error: BaseException) -> bool:
+    cause: BaseException | None = error
+    while cause is not None:
+        text = str(cause)
+        if "No space left" in text or (isinstance(cause, OSError) and cause.errno in {errno.ENOSPC, errno.EDQUOT}):
+            return True
+        cause = cause.__cause__ or cause.__context__
+    return False
+
+
+def run_stream(settings: StreamSettings, environ: Mapping[str, str]) -> None:
+    """Run a worker until a signal. Raises FileError and SettingsError."""
+    raise_open_files()
+    warn_of_slow_protobuf()
+    StreamServer(settings, environ).run()
