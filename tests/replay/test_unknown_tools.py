@@ -171,6 +171,13 @@ def test_other_spans_are_not_reported(attributes: Mapping[str, Any]) -> None:
     assert (str(kind.arguments), str(kind.result), kind.mark.key) == ("acme.input", "acme.output", "acme.kind")
 
 
+def test_an_answer_of_a_model_is_no_call() -> None:
+    """Neither a part of it beside the whole, nor its leaves."""
+    part = span({"acme.type": "model_chunk", "said": json.dumps({"toolName": "f", "toolInput": {"x": 1}})}, 2)
+    leaves = {"in.0.call.tool.name": "f", "in.0.call.tool.arguments": '{"x": 1}'}
+    assert found([span({"said": REQUEST}, 1), part, span({**leaves, "input": '{"x": [1]}', "output": "2"}, 3)]) == ()
+
+
 def test_the_outer_spans_of_a_call_are_not_reported_beside_it() -> None:
     outer = span({"task": json.dumps({"call": CALL}), "result": "2"}, 2, name="run f")
     inner = span({**TOOL, "acme.name": "f"}, 3, parent_id=outer.span_id)

@@ -15,6 +15,7 @@ from goldspan.mappers.dialects.reading.log_records import LogRegistry
 from goldspan.mappers.dialects.reading.protocol import Dialect, Reading
 from goldspan.mappers.dialects.reading.value_parsing import first_identifier, identifiers
 from goldspan.mappers.installed_dialects import built_in_dialects, default_dialects
+from goldspan.mappers.normalized_spans import with_original_names
 from goldspan.mappers.span_facts import (
     NO_CONTEXT,
     NO_RESOURCE,
@@ -220,6 +221,7 @@ class DialectRegistry:
         and scoring arguments needs none of them.
         """
         try:
+            view = with_original_names(view)
             attributes = view.attributes
             hits = self._keys.intersection(attributes)
             if not hits and (attributes or view.scope_name not in self._bare_scopes):
@@ -234,6 +236,7 @@ class DialectRegistry:
     def outline(self, view: SpanView) -> Role | None:
         """Return a span's role. This costs far less than `read`."""
         try:
+            view = with_original_names(view)
             hits = self._keys.intersection(view.attributes)
             plan = self._plan(hits, view.scope_name)
             if plan.tables:

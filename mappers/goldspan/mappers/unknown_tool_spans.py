@@ -219,8 +219,8 @@ class UnknownToolFinder:
         candidate = not is_read and facts.role in (None, Role.TOOL) and not _does_other_work(view.attributes)
         asks = facts.tool is None and (facts.model is None or not facts.model.requests)
         for place, value in _values(view):
-            if value is None or value == "":
-                continue
+            if value is None or value == "" or (_NUMBERED.search(place.key) and not place.event):
+                continue  # a leaf of messages
             places.add(place)
             if isinstance(value, str) and len(value) <= _SHORT:
                 texts[place] = value
@@ -303,7 +303,7 @@ class UnknownToolFinder:
                 better = place not in matches or not texts.isdisjoint(request.call_ids)
                 if better and any(True for _ in _name_places(look, name)):
                     matches[place] = request
-        if matches:
+        if matches and not _is_model(look):
             best = min(matches, key=_argument_rank)
             return _Found(look, frozenset(matches), matches[best])
         if not _says_tool(look) or not known.isdisjoint(texts):
@@ -413,6 +413,7 @@ _RESULT_WORDS = frozenset({"result", "results", "output", "outputs", "response",
 _KIND_WORDS = frozenset({"kind", "type", "subtype", "step", "operation", "category", "class"})
 _FUNCTION_PARTS = ("call", *sorted(_ARGUMENT_WORDS))
 _LONGEST_KIND = 40
+_MODEL_WORDS = frozenset({"chat", "generation", "llm", "model"})
 _OTHER_KINDS = frozenset(
     {"agent", "chain", "embedding", "evaluator", "flow", "generation", "guardrail", "llm", "model", "retriever"}
     | {"rag", "reranker", "task", "workflow"}
@@ -468,6 +469,12 @@ def _kinds(look: _Look) -> list[str]:
         for place, text in look.texts.items()
         if not place.path and not place.event and _last(place.key) in _KIND_WORDS and len(text) <= _LONGEST_KIND
     ]
+
+
+def _is_model(look: _Look) -> bool:
+    """Say whether the span is a model's, or a part of its answer, and no tool's."""
+    kinds = _kinds(look)
+    return not any(map(_is_tool_word, kinds)) and any(not _MODEL_WORDS.isdisjoint(_words(kind)) for kind in kinds)
 
 
 def _is_alike(look: _Look, asked: set[str]) -> bool:
@@ -546,7 +553,7 @@ def _object(value: Any) -> Mapping[str, Any] | None:
 
 def _envelopes(place: Place, found: Any, texts: dict[Place, str], objects: dict[Place, Fingerprint]) -> None:
     """Note the object at this place, and the objects and short texts up to two levels inside it."""
-    if not is_mapping(found) or _is_schema(found) or _NUMBERED.search(place.key):
+    if not is_mapping(found) or _is_schema(found):
         return
     objects[place] = _fingerprint(found)
     if len(place.path) >= 2:

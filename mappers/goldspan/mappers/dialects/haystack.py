@@ -100,7 +100,7 @@ OPENINFERENCE_HAYSTACK = DialectTable(
         Rule(
             Role.AGENT,
             "openinference.span.kind",
-            frozenset({"CHAIN"}),
+            frozenset({"CHAIN", "AGENT"}),
             scope="openinference.instrumentation.haystack",
             name_suffix="Agent.run",
             hides_calls=True,

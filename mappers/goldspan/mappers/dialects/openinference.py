@@ -85,7 +85,7 @@ def _answer(result: Any) -> Any:
     """Take the answer out of an agent's output: plain text, CrewAI's raw one, DSPy's last field, ADK's last event."""
     value = decoded_dict(result)
     if value is None:
-        return None if isinstance(result, str) and result.startswith(_EVENT) else result
+        return None if result == "null" or (isinstance(result, str) and result.startswith(_EVENT)) else result
     if is_dict(value.get("trajectory")):
         return list(value.values())[-1]
     return value.get("raw") or last_answer(value).value
@@ -132,8 +132,9 @@ OPENINFERENCE = DialectTable(
     result=(Source("output.value"),),
     pseudo_tools=frozenset({"final_answer", "finish"}),
     pseudo_requests=("transfer_to_",),
-    output=(Source(compute=flat_messages("llm.output_messages.")),),
-    input=(Source(compute=flat_messages("llm.input_messages.")),),
+    # The Collector's `gen_ai_normalizer` makes one text of the flat messages.
+    output=(Source(compute=flat_messages("llm.output_messages.")), Source("gen_ai.output.messages")),
+    input=(Source(compute=flat_messages("llm.input_messages.")), Source("gen_ai.input.messages")),
     user_text=(Source("crew_tasks", take=_user_text), Source("input.value", take=_user_text)),
     answer=(Source("output.value", take=_answer),),
     tool_definitions=(Source(compute=flat_texts("llm.tools.", ".tool.json_schema")),),

@@ -122,7 +122,7 @@ OPENLLMETRY = DialectTable(
         Rule(Role.TOOL, _KIND, frozenset({"tool"})),
         Rule(Role.TOOL, "gen_ai.operation.name", frozenset({"execute_tool"}), also=(_KIND,), scope=_LANGCHAIN_JS),
         # LlamaIndex marks its tool runs as tasks.
-        Rule(Role.TOOL, "tool.name", also=("tool.arguments",), scope="opentelemetry.instrumentation.llamaindex"),
+        Rule(Role.TOOL, "tool.arguments", scope="opentelemetry.instrumentation.llamaindex"),
         # CrewAI: what its crews call is neither in spans of tools nor of models, only in the history of their tasks.
         Rule(Role.AGENT, "crewai.crew.tasks", hides_calls=True, holds_model_output=True),
         Rule(Role.AGENT, _KIND, frozenset({"agent", "workflow"})),

@@ -18,6 +18,7 @@ from goldspan.mappers.dialects.reading.dialect_table import (
 )
 from goldspan.mappers.dialects.reading.message_encodings import input_events, output_events
 from goldspan.mappers.dialects.reading.messages import requests_in
+from goldspan.mappers.dialects.reading.value_parsing import decoded
 from goldspan.mappers.span_facts import Role
 from goldspan.scoring.json_values import is_dict, is_list
 
@@ -29,6 +30,7 @@ _DETAILS = "gen_ai.client.inference.operation.details"
 
 def _only_request(messages: Any) -> Any:
     """Take the arguments out of messages that hold one tool call: Strands repeats an execution's input so."""
+    messages = decoded(messages)
     if not is_list(messages):
         return None
     requests = requests_in([{**message, "role": "assistant"} for message in messages if is_dict(message)])
@@ -70,8 +72,8 @@ OTEL_GENAI = DialectTable(
         Source("gen_ai.tool.call.arguments"),
         Source("gen_ai.tool.input"),
         Source("content", event="gen_ai.tool.message"),
-        Source("gen_ai.input.messages", unwrap=_only_request),
-        Source("gen_ai.input.messages", event=_DETAILS, unwrap=_only_request),
+        Source("gen_ai.input.messages", take=_only_request),
+        Source("gen_ai.input.messages", event=_DETAILS, take=_only_request),
     ),
     flattened_arguments="gen_ai.tool.call.arguments.",
     call_id=(Source("gen_ai.tool.call.id"), Source("id", event="gen_ai.tool.message")),
