@@ -47,16 +47,22 @@ MASTRA = DialectTable(
         Source("gen_ai.tool.call.arguments"),
         Source("mastra.tool_call.input"),
         Source("mastra.mcp_tool_call.input"),
+        Source("mastra.input"),
     ),
     call_id=(Source("gen_ai.tool.call.id"),),
     result=(
         Source("gen_ai.tool.call.result"),
         Source("mastra.tool_call.output"),
         Source("mastra.mcp_tool_call.output"),
+        Source("mastra.output"),
     ),
     output=(Source("mastra.model_step.output"),),
     input=(Source("mastra.model_step.input"),),
-    user_text=(Source("mastra.agent_run.input", take=_asked), Source("mastra.workflow_run.input", take=plain_text)),
+    user_text=(
+        Source("mastra.agent_run.input", take=_asked),
+        Source("mastra.workflow_run.input", take=plain_text),
+        Source("mastra.input", take=_asked),
+    ),
     answer=(
         Source("mastra.agent_run.output", take=first_of(text_at("text"), plain_text)),
         Source("mastra.model_step.output", take=text_at("text")),

@@ -43,14 +43,21 @@ _LANGCHAIN_JS = "@traceloop/instrumentation-langchain"
 def _first_argument(value: Any) -> Any:
     """Take the arguments out of `{"args": ["{...}"]}`; the first argument is JSON text, an object, or a `tool_call`."""
     first = decoded_dict(at("args", 0)(value))
-    if first is not None and first.get("type") == "tool_call" and is_dict(first.get("args")):
-        return first["args"]
-    return first
+    if first is None:
+        return value.get("args") if is_dict(value) else None  # text by itself has no name
+    return first["args"] if first.get("type") == "tool_call" and is_dict(first.get("args")) else first
+
+
+def _one_object(value: Any) -> Any:
+    """As `args_and_kwargs`, where `kwargs` is the only argument of a function in JavaScript: also null, or a list."""
+    if is_dict(value) and value.get("args") == [] and "kwargs" in value and not is_dict(value["kwargs"]):
+        return {} if value["kwargs"] is None else [value["kwargs"]]
+    return args_and_kwargs(value)
 
 
 _ENVELOPES: dict[str, Unwrap] = {
     "traceloop.tracer": args_and_kwargs,
-    "@traceloop/node-server-sdk": args_and_kwargs,
+    "@traceloop/node-server-sdk": _one_object,
     "opentelemetry.instrumentation.mcp.instrumentation": name_and_arguments,
     "opentelemetry.instrumentation.llamaindex": kwargs_only,
     "opentelemetry.instrumentation.langchain": inputs,
