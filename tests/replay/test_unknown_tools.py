@@ -178,11 +178,15 @@ def test_an_answer_of_a_model_is_no_call() -> None:
     assert found([span({"said": REQUEST}, 1), part, span({**leaves, "input": '{"x": [1]}', "output": "2"}, 3)]) == ()
 
 
-def test_the_outer_spans_of_a_call_are_not_reported_beside_it() -> None:
+@pytest.mark.parametrize("above", [True, False])
+def test_other_spans_of_a_call_are_not_reported_beside_it(above: bool) -> None:
     outer = span({"task": json.dumps({"call": CALL}), "result": "2"}, 2, name="run f")
-    inner = span({**TOOL, "acme.name": "f"}, 3, parent_id=outer.span_id)
+    inner = span({**TOOL, "acme.name": "f"}, 3, parent_id=outer.span_id if above else "")
     [kind] = found([span({"said": REQUEST}, 1), outer, inner])
     assert [ref.span_id for ref in kind.spans] == [inner.span_id]
+    read = span({"tool.name": "f", "tool.arguments": '{"x": 1}'}, 3)
+    assert found([span({"said": REQUEST}, 1), outer, read]) == (), "a dialect reads the call"
+    assert found([span({"said": REQUEST, "with": '{"x": 1}'}, 1, name="f")]) == (), "the request itself"
 
 
 def test_places_in_events_and_envelopes_are_named() -> None:

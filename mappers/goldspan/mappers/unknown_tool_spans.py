@@ -168,6 +168,11 @@ class _Found(Struct, frozen=True, gc=False):
     arguments: frozenset[Place]
     request: _Asked | None = None
 
+    @property
+    def answers(self) -> tuple[str, str, Fingerprint] | None:
+        """The requested call: trace, tool and arguments."""
+        return None if self.request is None else (self.look.ref.trace_id, self.request.name, self.request.arguments)
+
 
 class UnknownToolFinder:
     """Is shown spans one by one, and then says which of them look like tool calls of an unknown dialect."""
@@ -316,13 +321,16 @@ class UnknownToolFinder:
         return _Found(look, named) if named else None
 
     def _without_wrappers(self, groups: list[list[_Found]]) -> list[list[_Found]]:
-        """Of spans above each other that hold one call, keep those of the plainest group."""
+        """Of spans that hold one requested call, and of spans above each other, keep those of the plainest group."""
         kept: list[list[_Found]] = []
         taken = set[tuple[SpanRef, Fingerprint | None]]()
         above_taken = set[tuple[SpanRef, Fingerprint | None]]()
+        answered = set[tuple[str, str, Fingerprint]]()
         for group in sorted(groups, key=_group_rank):
             left: list[tuple[_Found, list[tuple[SpanRef, Fingerprint | None]]]] = []
             for one in group:
+                if one.answers in answered:
+                    continue
                 call = one.request.arguments if one.request is not None else None
                 above = [(ref, call) for ref in self._ancestors(one.look.ref)]
                 if (one.look.ref, call) not in above_taken and taken.isdisjoint(above):
@@ -330,6 +338,8 @@ class UnknownToolFinder:
             for one, above in left:
                 taken.add((one.look.ref, one.request.arguments if one.request is not None else None))
                 above_taken.update(above)
+                if one.answers is not None:
+                    answered.add(one.answers)
             if left:
                 kept.append([one for one, _ in left])
         return kept[:_MOST_GROUPS]
