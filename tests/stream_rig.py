@@ -5,9 +5,11 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 from zlib import crc32
 
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from goldspan.collector_processor.gateway.encoded_spans import SpanGroup, by_trace, join_request, split_request
 from goldspan.collector_processor.gateway.interfaces import Request, Signal
@@ -24,7 +26,9 @@ from goldspan.collector_processor.stream.stage_interface import (
     Traces,
 )
 from goldspan.collector_processor.stream.trace_stage import TraceStage
-from pipeline_rig import Said, events_in, newest
+from pipeline_rig import Said, events_in, newest, spans_in
+
+_MOST_RESTARTS = 40
 
 
 class DictState:
@@ -90,8 +94,16 @@ class Stream:
     """Both stages over in-memory topics. Which partition goes on next, and what fails, is drawn."""
 
     def __init__(
-        self, context: StreamContext, seed: int, *, traces: int = 4, sessions: int = 4, faults: bool = True
+        self,
+        context: StreamContext,
+        seed: int,
+        *,
+        traces: int = 4,
+        sessions: int = 4,
+        faults: float = 0.1,
+        lagging: int = 0,
     ) -> None:
+        """So many partitions of each stage; `lagging` ones of the first are read when all others are at their ends."""
         self.rng = random.Random(seed)
         self.faults = faults
         self.salt = seed
@@ -101,13 +113,14 @@ class Stream:
 
         self.first = [Partition(trace_stage(number)) for number in range(traces)]
         self.second = [Partition(lambda state: SessionStage(context, state, traces)) for _ in range(sessions)]
+        self.lagging = self.first[:lagging]
         self.outputs: list[Output] = []
         self.restarts = 0
 
     def partition_of(self, key: bytes, partitions: Sequence[Partition]) -> Partition:
         return partitions[crc32(key, self.salt) % len(partitions)]
 
-    def put(self, requests: Iterable[Request], *, begin: float = 1e9, step: float = 0.05) -> float:
+    def put(self, requests: Iterable[Request], *, begin: float = 1e9, step: float = 0.01) -> float:
         """Write requests to the topics by trace id, one after another; return when the last one came."""
         now = begin
         for request in requests:
@@ -121,7 +134,7 @@ class Stream:
         """Read the topics to their ends, then let the time go on until everything is complete and dropped."""
         while any(not one.is_read for one in (*self.first, *self.second)):
             ready = [one for one in (*self.first, *self.second) if not one.is_read]
-            partition = self.rng.choice(ready)
+            partition = self.rng.choice([one for one in ready if one not in self.lagging] or ready)
             for _ in range(self.rng.choice([1, 3, 50])):
                 if not partition.is_read:
                     self.read(partition)
@@ -154,7 +167,7 @@ class Stream:
     def disturb(self, partition: Partition) -> None:
         if self.rng.random() < 0.3:
             partition.commit()
-        if self.faults and self.rng.random() < 0.1:
+        if self.restarts < _MOST_RESTARTS and self.rng.random() < self.faults:
             self.restarts += 1
             partition.restart()
 
@@ -175,11 +188,14 @@ class Stream:
     def of(self, kind: type[Traces | Logs | DeadLetter]) -> list[bytes]:
         return [one.body for one in self.outputs if isinstance(one, kind)]
 
-    def said(self) -> Said:
-        return newest(events_in(self.of(Logs)))
+    def events(self) -> list[dict[str, Any]]:
+        return events_in(self.of(Logs))
 
-    def spans(self) -> list[bytes]:
-        return [span for body in self.of(Traces) for group in split_request(body) or [] for span in group.spans]
+    def said(self) -> Said:
+        return newest(self.events())
+
+    def spans(self) -> list[Span]:
+        return spans_in(self.of(Traces))
 
     def results(self) -> list[Results]:
         return [one for one in self.outputs if isinstance(one, Results)]

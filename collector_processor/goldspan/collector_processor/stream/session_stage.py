@@ -165,7 +165,7 @@ class SessionStage:
             _, key = heapq.heappop(self._queue)
             session = self._find(key)
             if session is not None:
-                self._advance_session(key, session, outputs)
+                self._advance_session(key, session, due, outputs)
         return outputs
 
     # State.
@@ -264,7 +264,7 @@ class SessionStage:
         if changed or message.held:
             output = OutputBuilder()
             found = session.judge.judge(session.state.id, output, incomplete=session.incomplete)
-            self._give(output, outputs)
+            self._give(output, message.watermark, outputs)
             if message.held:
                 outputs.append(_scored(message.held, found, session.state.results))
 
@@ -306,19 +306,19 @@ class SessionStage:
             session.store.drop_trace(place[0])
         return True
 
-    def _advance_session(self, key: bytes, session: _Session, outputs: list[Output]) -> None:
+    def _advance_session(self, key: bytes, session: _Session, now: float, outputs: list[Output]) -> None:
         """Judge the runs of a quiet session; later drop its fragments; later forget it."""
         state, settings = session.state, self._settings
         self._changed[key] = None
-        if self._now < state.last + settings.run_idle:
+        if now < state.last + settings.run_idle:
             self._schedule(key, state.last + settings.run_idle)
         elif not state.judged:
             output = OutputBuilder()
             session.judge.judge(state.id, output, complete=True, incomplete=session.incomplete)
             state.judged = True
-            self._give(output, outputs)
+            self._give(output, now, outputs)
             self._schedule(key, state.last + settings.retention)
-        elif self._now < state.last + settings.retention:
+        elif now < state.last + settings.retention:
             self._schedule(key, state.last + settings.retention)
         elif session.parts:
             state.dropped_until = max(state.dropped_until, *(part.fragment.end for part in session.parts.values()))
@@ -329,18 +329,18 @@ class SessionStage:
             state.scored.clear()
             state.complete_runs.clear()
             session.incomplete = False
-            self._schedule(key, self._now + settings.tombstone_ttl)
+            self._schedule(key, now + settings.tombstone_ttl)
         else:
             del self._due[key], self._sessions[key], self._changed[key]
             self._size -= session.size
             self._dropped[key] = None
 
-    def _give(self, output: OutputBuilder, outputs: list[Output]) -> None:
+    def _give(self, output: OutputBuilder, now: float, outputs: list[Output]) -> None:
         for problem in output.problems:
             self.stats.problems[problem.code] += 1
         self.stats.sessions_without_golden = self._engine_stats.sessions_without_golden
         if output.evaluations:
-            outputs.append(Logs(encoded_events(output.evaluations, int(self._now * _NANOSECONDS))))
+            outputs.append(Logs(encoded_events(output.evaluations, int(now * _NANOSECONDS))))
         if output.evaluations or output.sessions:
             outputs.append(Results(tuple(output.evaluations), tuple(output.sessions)))
 

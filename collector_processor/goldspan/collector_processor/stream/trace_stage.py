@@ -212,11 +212,10 @@ class TraceStage:
     def logs(self, body: bytes, now: float) -> Iterable[Output]:
         """Receive an `ExportLogsServiceRequest` of this time. Log records are not passed on."""
         now = self._tick(now)
-        try:
-            for fact in self._selection.log_facts(body):
-                self._receive_log(fact, now)
-        except Exception as error:  # noqa: BLE001 - a body may hold anything
-            return [DeadLetter(body, f"found no ExportLogsServiceRequest: {error}")]
+        if split_request(body) is None:
+            return [DeadLetter(body, "found no ExportLogsServiceRequest")]
+        for fact in self._selection.log_facts(body):
+            self._receive_log(fact, now)
         return []
 
     def notes(self, body: bytes, now: float) -> Iterable[Output]:
@@ -239,14 +238,14 @@ class TraceStage:
         return self._queue[0][0] if self._queue else None
 
     def advance(self, watermark: float) -> Iterable[Output]:
-        """Send what is complete by this time."""
+        """Send what is complete by this time, each trace as of the time at which it was."""
         now = self._tick(watermark)
         outputs: list[Output] = []
         while (due := self.deadline()) is not None and due <= now:
             _, key = heapq.heappop(self._queue)
             trace = self._find(key)
             if trace is not None:
-                self._check(trace, now, outputs)
+                self._check(trace, due, outputs)
         if now >= self._told + _HEARTBEAT:
             self._told = now
             outputs.append(ToEverySessionPartition(session_message(self._partition, now)))
@@ -475,13 +474,14 @@ class TraceStage:
                 ready.append(fragment)
             else:
                 again.append(ready_at)
-        self._send_changes(trace, ready, outputs)
-        if not again:
-            trace.complete = True
-            outputs += _requests(self._release(trace, list(trace.held)))
+        self._send_changes(trace, ready, now, outputs)
+        if again:
+            return again
+        trace.complete = True
+        outputs += _requests(self._release(trace, list(trace.held)))
         wanted = trace.sent or not trace.fragments
         dropped_at = trace.last + (settings.retention if wanted else settings.trace_retention)
-        return [*again, dropped_at] if again or now < dropped_at else []
+        return [dropped_at] if now < dropped_at else []
 
     def _pass_unwanted(self, trace: _Trace, now: float, outputs: list[Output]) -> list[float]:
         waits_until = trace.last if trace.rooted else trace.last + self._settings.caller_timeout
@@ -499,7 +499,7 @@ class TraceStage:
             return self._settings.caller_timeout
         return self._settings.hold_timeout if fragment.waits_for_remote else 0.0
 
-    def _send_changes(self, trace: _Trace, ready: Sequence[Fragment], outputs: list[Output]) -> None:
+    def _send_changes(self, trace: _Trace, ready: Sequence[Fragment], now: float, outputs: list[Output]) -> None:
         """Send the fragments that differ from what was sent, and take back those that are not there any longer."""
         changes: dict[str, list[tuple[str, bytes | None]]] = {}
         held: dict[str, list[SpanGroup]] = {}
@@ -524,9 +524,9 @@ class TraceStage:
         for session in dict.fromkeys((*changes, *held)):
             key = session.encode("utf-8", "surrogatepass")
             for some in chunks(changes.get(session, ()), lambda change: len(change[1] or b"")):
-                outputs.append(ToSession(key, session_message(self._partition, self._now, trace.id, some)))
+                outputs.append(ToSession(key, session_message(self._partition, now, trace.id, some)))
             for groups in chunks(held.get(session, ()), _size):
-                body = session_message(self._partition, self._now, trace.id, held=join_request(groups))
+                body = session_message(self._partition, now, trace.id, held=join_request(groups))
                 outputs.append(ToSession(key, body))
 
     def _release(self, trace: _Trace, span_ids: Iterable[str]) -> list[SpanGroup]:
