@@ -86,8 +86,6 @@ def test_spans_leave_once_and_as_a_gateway_sends_them(recording: str) -> None:
     assert found.keys() == by_gateway.keys()
     if all(one["tool_parameter_match.revision"] == 1 for one in stream.events()):  # no trace came before another
         assert found == by_gateway
-    else:
-        assert {name for name in found if SCORE in found[name]} <= {name for name in found if SCORE in by_gateway[name]}
     assert len(leaving) == len(spans_in(one.body for one in requests if one.signal is Signal.TRACES))
     assert not stream.of(DeadLetter)
 

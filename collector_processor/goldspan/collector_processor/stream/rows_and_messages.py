@@ -154,7 +154,20 @@ def digest(encoded: bytes) -> bytes:
     return blake2b(encoded, digest_size=8).digest()
 
 
-# Rows of the second stage.
+# Rows.
+
+
+def encode_rows(records: Sequence[bytes]) -> bytes:
+    """Return the encoded records of a trace as one row."""
+    return zlib_compress(_encode(records))
+
+
+def decode_rows(row: bytes) -> list[bytes]:
+    """Return the encoded records in a row. Raises `ValueError`."""
+    try:
+        return msgspec.msgpack.decode(zlib.decompress(row), type=list[bytes])
+    except (msgspec.MsgspecError, zlib.error) as error:
+        raise ValueError(f"found a row that cannot be read: {error}") from error
 
 
 def encode_head(state: SessionState, *, incomplete: bool) -> bytes:

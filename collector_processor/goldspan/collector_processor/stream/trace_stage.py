@@ -40,8 +40,10 @@ from goldspan.collector_processor.gateway.trace_selection import TraceSelection
 from goldspan.collector_processor.stream.rows_and_messages import (
     FORMAT,
     chunks,
+    decode_rows,
     digest,
     encode_fragment,
+    encode_rows,
     session_message,
 )
 from goldspan.collector_processor.stream.stage_interface import (
@@ -270,7 +272,7 @@ class TraceStage:
 
     def _save_trace(self, trace: _Trace) -> None:
         for rows in chunks(map(encode_record, trace.unsaved), len):
-            self._state.set(_row_key(trace.key, trace.rows), msgspec.msgpack.encode(rows))
+            self._state.set(_row_key(trace.key, trace.rows), encode_rows(rows))
             trace.rows += 1
         trace.unsaved.clear()
         for span_id in trace.released:
@@ -358,7 +360,8 @@ class TraceStage:
         if not trace.loaded:
             trace.loaded = True
             for number in range(trace.rows):
-                for encoded in msgspec.msgpack.decode(self._state.get(_row_key(trace.key, number)) or b"\x90"):
+                row = self._state.get(_row_key(trace.key, number))
+                for encoded in decode_rows(row) if row is not None else ():
                     _note(trace, decode_record(encoded))
 
     def _open(self, key: bytes, now: float) -> _Trace:
@@ -523,11 +526,15 @@ class TraceStage:
         trace.sent = sent
         for session in dict.fromkeys((*changes, *held)):
             key = session.encode("utf-8", "surrogatepass")
-            for some in chunks(changes.get(session, ()), lambda change: len(change[1] or b"")):
+            told = list(chunks(changes.get(session, ()), lambda change: len(change[1] or b"")))
+            spans_of = list(chunks(held.get(session, ()), _size))
+            last = told.pop() if told and spans_of else []  # one message where it fits, so that it is judged once
+            for some in told:
                 outputs.append(ToSession(key, session_message(self._partition, now, trace.id, some)))
-            for groups in chunks(held.get(session, ()), _size):
-                body = session_message(self._partition, now, trace.id, held=join_request(groups))
+            for groups in spans_of:
+                body = session_message(self._partition, now, trace.id, last, join_request(groups))
                 outputs.append(ToSession(key, body))
+                last = []
 
     def _release(self, trace: _Trace, span_ids: Iterable[str]) -> list[SpanGroup]:
         """Stop holding these spans; return them."""
