@@ -93,10 +93,17 @@ def read_with_progress(files: TraceFiles, markers: Markers | None = None) -> Gen
 
     With `markers`, spans without any of them may come together, which is faster.
     """
+    with progress_bar(files) as advance:
+        yield files.spans(advance, markers=markers)
+
+
+@contextlib.contextmanager
+def progress_bar(files: TraceFiles) -> Generator[Callable[[int], object] | None]:
+    """Show a progress bar where a person waits for a long input; give what takes the number of bytes just read."""
     console = Console(stderr=True)
     total = sum(path.stat().st_size for path in files.paths)
     if not console.is_terminal or total < _WORTH_A_BAR:
-        yield files.spans(markers=markers)
+        yield None
         return
     # Imported where it is shown: most runs are too short for it.
     from rich.progress import DownloadColumn, Progress  # noqa: PLC0415
@@ -113,4 +120,4 @@ def read_with_progress(files: TraceFiles, markers: Markers | None = None) -> Gen
                 progress.advance(task, read)
                 read = 0
 
-        yield files.spans(advance, markers=markers)
+        yield advance

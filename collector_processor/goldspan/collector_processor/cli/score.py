@@ -23,6 +23,7 @@ from goldspan.collector_processor.cli.input_output import (
     complain,
     end,
     file_errors,
+    progress_bar,
     read_with_progress,
     show,
     write_json,
@@ -32,7 +33,8 @@ from goldspan.collector_processor.engine.result_table import arrow_schema, run_r
 from goldspan.collector_processor.metric_threads import MetricWorkers
 from goldspan.collector_processor.replay.baseline import decide_against, load_baseline
 from goldspan.collector_processor.replay.hints import argument_advice
-from goldspan.collector_processor.replay.replay import Consumer, replay
+from goldspan.collector_processor.replay.parallel import can_run_in_parallel, replay_in_parallel
+from goldspan.collector_processor.replay.replay import Consumer, Replay, replay
 from goldspan.collector_processor.replay.summary_and_exit_code import Coverage, decide_exit_code
 from goldspan.collector_processor.replay.trace_files import TraceFiles, trace_files
 from goldspan.collector_processor.report.html import html_report
@@ -44,7 +46,7 @@ from goldspan.collector_processor.report.terminal import report_page
 from goldspan.mappers.dialect_registry import JOIN_ATTRIBUTES, DialectRegistry
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.errors import CriterionError, FileError, Mistake
-from goldspan.scoring.goldens import load_criterion, load_goldens
+from goldspan.scoring.goldens import GoldenIndex, load_criterion, load_goldens
 from goldspan.scoring.goldens.loading import load_metrics
 from goldspan.scoring.metrics.registry import WITHOUT_GOLDEN, find_metric
 from goldspan.scoring.metrics.session_metrics import ChosenMetric, MetricSource, choose_metrics
@@ -202,6 +204,13 @@ def _preset_option(written: str) -> tuple[str, Any]:
     metavar="KIND=URL",
     help="Send scores to Phoenix, MLflow or Langfuse, as in phoenix=http://localhost:6006; repeatable.",
 )
+@click.option(
+    "--jobs",
+    type=click.IntRange(min=1),
+    default=1,
+    metavar="N",
+    help="Read and score in so many processes, with the same results; 1 by default.",
+)
 @click.option("--fail-under", type=_score, metavar="SCORE", help="Fail if the mean session score is lower.")
 @click.option(
     "--coverage",
@@ -236,6 +245,7 @@ def score(
     otlp_endpoint: str | None,
     otlp_metrics: bool,
     sinks: tuple[tuple[str, str], ...],
+    jobs: int,
     fail_under: Decimal | None,
     coverage: str,
     baseline_file: str | None,
@@ -258,7 +268,7 @@ def score(
             goldens = goldens.with_threshold(threshold)
         if not golden_files and not metrics:
             metrics = tuple(metric.name for metric in WITHOUT_GOLDEN)
-        judge = None if judge_file is None else _judge(judge_file)
+        judge = None if judge_file is None else _judge(judge_file, jobs)
         scorer = _scorer(preset_name, preset_options, metrics, criterion_file, judge)
         if tools_file is not None:
             scorer = scorer.with_tools(load_tools(tools_file))
@@ -277,10 +287,10 @@ def score(
         attributes = ScoreAttributes()
         complaints: list[object] = []
         destinations = _sending(otlp_endpoint, sinks, complaints, otlp_metrics=otlp_metrics)
-        with destinations as consumers, read_with_progress(files, registry.markers) as views:
+        with destinations as consumers:
             if enriched is not None:
                 consumers.append(attributes.take)
-            found = replay(views, goldens, registry, problems=files.problems, consumers=consumers, scorer=scorer)
+            found = _replay(files, goldens, registry, scorer, consumers, jobs)
         if judge is not None:
             complain([f"judge: {judge.usage}"])
         decide = decide_exit_code if baseline is None else partial(decide_against, baseline)
@@ -306,6 +316,21 @@ def score(
             with _writing(enriched):
                 write_enriched(enriched, files.documents(), attributes)
         end([*files.mistakes, *complaints], decision.exit_code)
+
+
+def _replay(
+    files: TraceFiles,
+    goldens: GoldenIndex,
+    registry: DialectRegistry,
+    scorer: Scorer,
+    consumers: Sequence[Consumer],
+    jobs: int,
+) -> Replay:
+    if jobs > 1 and can_run_in_parallel():
+        progress = partial(progress_bar, files)
+        return replay_in_parallel(files, goldens, registry, scorer, jobs=jobs, progress=progress, consumers=consumers)
+    with read_with_progress(files, registry.markers) as views:
+        return replay(views, goldens, registry, problems=files.problems, consumers=consumers, scorer=scorer)
 
 
 def _refuse_contradictions(
@@ -346,7 +371,9 @@ def _scorer(
     return scorer if judge is None else replace(scorer, later=choose_metrics([judge]))
 
 
-def _judge(file: str) -> Judge:
+def _judge(file: str, jobs: int) -> Judge:
+    if jobs > 1:
+        raise click.UsageError("--judge asks one model within one budget: use it without --jobs")
     # Imported when asked for: most traces are scored without a model.
     from goldspan.collector_processor.judge.judging import Judge  # noqa: PLC0415
 

@@ -16,6 +16,7 @@ from goldspan.collector_processor.engine.evaluations import score_later
 from goldspan.collector_processor.engine.settings import EngineSettings
 from goldspan.collector_processor.metric_threads import MetricWorkers
 from goldspan.mappers.dialect_registry import DialectRegistry
+from goldspan.mappers.span_facts import LogFacts, PlainSpanFacts, SpanFacts
 from goldspan.mappers.spans import LogView, MarkedView, PlainSpans
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.goldens import Ambiguous, Golden, GoldenIndex
@@ -37,6 +38,10 @@ _MOST_UNFINISHED = 200
 
 Consumer = Callable[[Evaluation], object]
 """Takes each evaluation, to send it on or write it down."""
+
+
+ReplayRecord = SpanFacts | LogFacts | PlainSpanFacts
+"""What is read of a view."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,50 +71,106 @@ def replay(
     handed out. `scorer` says what is asked for beside the goldens: a preset, metrics.
     """
     scorer = scorer or Scorer(run=MetricWorkers())
-    engine = Engine(goldens, _settings(quiet_spans, scorer))
     later = _LaterMetrics(scorer.later)
     content = scorer.reads_content(goldens.goldens)
-    poll_every = next_poll = max(quiet_spans // 10, 1)
-    results: dict[tuple[str, str], SessionResult] = {}
-    read = recognised = 0
-
-    def take(output: EngineOutput) -> None:
-        for result in output.sessions:
-            if result.session is not None:
-                results[result.session.id, result.session.run] = _slim(result, result.session)
-                if result.golden is not None or goldens.samples_run(result.session):
-                    later.put(result, result.session)
-        problems.extend(output.problems)
-        for evaluation in output.evaluations:
-            for consumer in consumers:
-                consumer(evaluation)
-
+    scoring = RecordScoring(goldens, scorer, quiet_spans, consumers)
+    recognised = 0
     with later:
-        for view in views:
-            if isinstance(view, LogView):
-                if (log := registry.read_log(view, content=content)) is not None:
-                    engine.feed_log(log, read / SPANS_A_SECOND)
-                continue
-            if isinstance(view, PlainSpans):
-                read += len(view)
-                for plain in registry.skeletons(view):
-                    engine.feed_plain(plain, read / SPANS_A_SECOND)
-            else:
-                read += 1
-                fact = registry.read(view, content=content)
-                recognised += fact.role is not None
-                engine.feed(fact, read / SPANS_A_SECOND)
-            if read >= next_poll:
-                take(engine.poll(read / SPANS_A_SECOND))
-                next_poll = read + poll_every
-        take(engine.flush(read / SPANS_A_SECOND, end_of_input=True))
+        scoring.on_session = later.put
+        for read, record in read_records(views, registry, content=content):
+            recognised += isinstance(record, SpanFacts) and record.role is not None
+            scoring.feed(record, read)
+        scoring.end()
         for key, metrics, evaluations in later.results():
-            results[key] = replace(results[key], metrics=(*results[key].metrics, *metrics))
+            scoring.results[key] = replace(scoring.results[key], metrics=(*scoring.results[key].metrics, *metrics))
             for evaluation in evaluations:
                 for consumer in consumers:
                     consumer(evaluation)
-    problems.extend(_bounds(engine, quiet_spans))
-    return Replay(_run_result(list(results.values()), goldens, problems), read, recognised)
+    problems += problems_of([scoring.findings()], quiet_spans)
+    return Replay(run_result(list(scoring.results.values()), goldens, problems), scoring.read, recognised)
+
+
+def read_records(
+    views: Iterable[MarkedView], registry: DialectRegistry, *, content: bool
+) -> Iterator[tuple[int, ReplayRecord]]:
+    """Yield what the views hold for the engine, each with the number of spans read until then."""
+    read = 0
+    for view in views:
+        if isinstance(view, LogView):
+            if (log := registry.read_log(view, content=content)) is not None:
+                yield read, log
+        elif isinstance(view, PlainSpans):
+            read += len(view)
+            for plain in registry.skeletons(view):
+                yield read, plain
+        else:
+            read += 1
+            yield read, registry.read(view, content=content)
+
+
+class RecordScoring:
+    """An engine whose clock counts the spans that a replay has read, in this process or another."""
+
+    def __init__(
+        self, goldens: GoldenIndex, scorer: Scorer, quiet_spans: int, consumers: Sequence[Consumer] = ()
+    ) -> None:
+        """Start without records. Every consumer is given each evaluation."""
+        self._goldens = goldens
+        self._engine = Engine(goldens, _settings(quiet_spans, scorer))
+        self._consumers = consumers
+        self._problems: list[Problem] = []
+        self._poll_every = self._next_poll = max(quiet_spans // 10, 1)
+        self.on_session: Callable[[SessionResult, Session], object] = _ignore
+        """Called with each complete run that is scored; a later result of it replaces an earlier one."""
+        self.results: dict[tuple[str, str], SessionResult] = {}
+        """The newest result of each run, by session id and run."""
+        self.read = 0
+        """How many spans were read."""
+
+    def feed(self, record: ReplayRecord, read: int) -> None:
+        """Feed a record; `read` is the number of spans that were read until then, never less than before."""
+        self.advance(read)
+        now = read / SPANS_A_SECOND
+        if isinstance(record, PlainSpanFacts):
+            self._engine.feed_plain(record, now)
+        elif isinstance(record, LogFacts):
+            self._engine.feed_log(record, now)
+        else:
+            self._engine.feed(record, now)
+
+    def advance(self, read: int) -> None:
+        """Note that so many spans were read.
+
+        The engine is polled at fixed counts, so that what it does does not depend on whose records it is fed.
+        """
+        self.read = read
+        while read >= self._next_poll:
+            self._take(self._engine.poll(self._next_poll / SPANS_A_SECOND))
+            self._next_poll += self._poll_every
+
+    def end(self) -> None:
+        """Score what is left, at the end of the input."""
+        self._take(self._engine.flush(self.read / SPANS_A_SECOND, end_of_input=True))
+
+    def findings(self) -> EngineFindings:
+        """Return what the engine found wrong."""
+        stats = self._engine.stats
+        return EngineFindings(tuple(self._problems), stats.evicted_sessions, stats.late)
+
+    def _take(self, output: EngineOutput) -> None:
+        for result in output.sessions:
+            if result.session is not None:
+                self.results[result.session.id, result.session.run] = _slim(result, result.session)
+                if result.golden is not None or self._goldens.samples_run(result.session):
+                    self.on_session(result, result.session)
+        self._problems.extend(output.problems)
+        for evaluation in output.evaluations:
+            for consumer in self._consumers:
+                consumer(evaluation)
+
+
+def _ignore(_: SessionResult, __: Session) -> None:
+    pass
 
 
 class _LaterMetrics:
@@ -192,30 +253,47 @@ def _settings(quiet_spans: int, scorer: Scorer) -> EngineSettings:
         retention=quiet,
         trace_retention=quiet,
         tombstone_ttl=100 * quiet,
-        max_spans=5 * quiet_spans,
+        max_spans=_most_spans(quiet_spans),
         holds=False,
         report_unmatched=True,
         scorer=scorer,
     )
 
 
-def _bounds(engine: Engine, quiet_spans: int) -> Iterable[Problem]:
-    stats = engine.stats
-    if stats.evicted_sessions:
+@dataclass(frozen=True, slots=True)
+class EngineFindings:
+    """What an engine found wrong in records, and how many of them its limits affected."""
+
+    problems: tuple[Problem, ...]
+    evicted_sessions: int
+    late: int
+
+
+def problems_of(findings: Sequence[EngineFindings], quiet_spans: int) -> list[Problem]:
+    """Return the problems that engines found, in an order that does not depend on their number."""
+    problems = [problem for one in findings for problem in one.problems]
+    problems.sort(key=lambda problem: (problem.code, problem.source, problem.message))
+    if evicted := sum(one.evicted_sessions for one in findings):
         message = (
-            f"{stats.evicted_sessions} sessions were scored before all of their spans were read, since more than "
-            f"{engine.settings.max_spans:,} spans were open at once; sort the input by time, or score it in parts"
+            f"{evicted} sessions were scored before all of their spans were read, since more than "
+            f"{_most_spans(quiet_spans):,} spans were open at once; sort the input by time, or score it in parts"
         )
-        yield Problem("evicted", message)
-    if stats.late:
+        problems.append(Problem("evicted", message))
+    if late := sum(one.late for one in findings):
         message = (
-            f"{stats.late} records came more than {quiet_spans:,} spans after the rest of their session and were left "
+            f"{late} records came more than {quiet_spans:,} spans after the rest of their session and were left "
             "out; sort the input by time"
         )
-        yield Problem("late", message)
+        problems.append(Problem("late", message))
+    return problems
 
 
-def _run_result(results: Sequence[SessionResult], goldens: GoldenIndex, problems: Sequence[Problem]) -> RunResult:
+def _most_spans(quiet_spans: int) -> int:
+    return 5 * quiet_spans
+
+
+def run_result(results: Sequence[SessionResult], goldens: GoldenIndex, problems: Sequence[Problem]) -> RunResult:
+    """Return the result of a run from those of its sessions, in any order."""
     seen = [golden for result in results for golden in _goldens_of(result, goldens)]
     ordered = sorted(results, key=_place)
     return RunResult(

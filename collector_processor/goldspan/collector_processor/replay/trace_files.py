@@ -11,11 +11,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO
 
-from goldspan.mappers.readers import OnBytes, read_documents, read_marked, trace_files_in
+from goldspan.mappers.readers import OnBytes, read_documents, read_marked, reading_order, trace_files_in
+from goldspan.mappers.readers.file_ranges import FileRange
 from goldspan.mappers.spans import MarkedView, Markers
 from goldspan.scoring.errors import Mistake, Problem, TraceFileError
 
 STDIN = "-"
+
+RangeFindings = tuple[Sequence[Problem], int, str]
+"""The problems of a range, its number of lines, and why it has no records; empty if it has any."""
 
 
 @dataclass(slots=True)
@@ -40,15 +44,47 @@ class TraceFiles:
                 started = True
                 yield view
         except TraceFileError as error:
-            named: list[Mistake] = []
-            for mistake in error.mistakes:
-                if Path(mistake.file) in self._found:
-                    self.problems.append(Problem("no_record", mistake.message, mistake.file))
-                else:
-                    named.append(replace(mistake, file=self._name(mistake.file)))
-            if named and not started:
-                raise TraceFileError(*named) from None
-            self.mistakes += named
+            self._note_mistakes(error.mistakes, started=started)
+
+    def ranges(self, size: int) -> list[FileRange]:
+        """Cut the files into ranges of about so many bytes. Raises `TraceFileError` for files that cannot be opened."""
+        try:
+            return reading_order(self.paths, size)
+        except TraceFileError as error:
+            self._note_mistakes(error.mistakes, started=False)
+            return []
+
+    def note_readings(self, ranges: Sequence[FileRange], readings: Sequence[RangeFindings]) -> None:
+        """Note what was found in `ranges`, as `spans` does for whole files.
+
+        Raises `TraceFileError` where not one span could be read from a named file.
+        """
+        before: dict[Path, int] = {}
+        reasons: dict[Path, list[str]] = {}
+        for part, (problems, lines, nothing) in zip(ranges, readings, strict=True):
+            first = before.get(part.path, 0)
+            for problem in problems:
+                source = problem.source
+                at = source.removeprefix(f"{part.path}:")
+                if first and at != source and at.isdecimal():
+                    source = f"{part.path}:{int(at) + first}"
+                self._on_problem(replace(problem, source=source))
+            before[part.path] = first + lines
+            reasons.setdefault(part.path, []).append(nothing)
+        empty = [path for path in self.paths if path in reasons and all(reasons[path])]
+        mistakes = [Mistake(str(path), "", reasons[path][0]) for path in empty]
+        self._note_mistakes(mistakes, started=len(empty) < len(reasons))
+
+    def _note_mistakes(self, mistakes: Sequence[Mistake], *, started: bool) -> None:
+        named: list[Mistake] = []
+        for mistake in mistakes:
+            if Path(mistake.file) in self._found:
+                self.problems.append(Problem("no_record", mistake.message, mistake.file))
+            else:
+                named.append(replace(mistake, file=self._name(mistake.file)))
+        if named and not started:
+            raise TraceFileError(*named)
+        self.mistakes += named
 
     def documents(self) -> Iterator[object]:
         """Read every JSON document once more, as it came; what is wrong in them is already known."""

@@ -10,8 +10,25 @@ read into problems beside everything it can.
 from __future__ import annotations
 
 from goldspan.mappers.readers.decompression import OnBytes
-from goldspan.mappers.readers.files import read_documents, read_files, read_marked, trace_files_in
+from goldspan.mappers.readers.files import (
+    RangeReading,
+    read_documents,
+    read_files,
+    read_marked,
+    reading_order,
+    trace_files_in,
+)
 from goldspan.mappers.readers.in_memory import views
 from goldspan.mappers.readers.sdk import SdkReader
 
-__all__ = ["OnBytes", "SdkReader", "read_documents", "read_files", "read_marked", "trace_files_in", "views"]
+__all__ = [
+    "OnBytes",
+    "RangeReading",
+    "SdkReader",
+    "read_documents",
+    "read_files",
+    "read_marked",
+    "reading_order",
+    "trace_files_in",
+    "views",
+]

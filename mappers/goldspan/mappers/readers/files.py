@@ -20,7 +20,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, cast
 
-from goldspan.mappers.readers.decompression import OnBytes, ZstdMissingError, decompressed, opened_bytes
+from goldspan.mappers.readers.decompression import (
+    ByteSource,
+    OnBytes,
+    ZstdMissingError,
+    decompressed,
+    opened_bytes,
+)
+from goldspan.mappers.readers.file_ranges import HEAD, FileRange, RangeStream, in_reading_order, is_text, ranges_of
 from goldspan.mappers.readers.json_documents import JsonText, Loads, as_otlp, may_be_json
 from goldspan.mappers.readers.otlp_json import JsonReader
 from goldspan.mappers.readers.otlp_json_lazy import LazyReader, LazyRequest, loads
@@ -56,8 +63,6 @@ def starts_with_logs(head: bytes) -> bool:
 
 
 STDIN = "-"
-_HEAD = 1 << 16
-"""How many bytes are read to recognise a file's format."""
 _EXPECTED = "expected OTLP/JSON (a document, or one request a line), OTLP protobuf, or Jaeger, Tempo or Zipkin JSON"
 _EXPECTED_COLUMNS = "expected the columns TraceId, SpanId, Timestamp and SpanAttributes"
 _MAX_BAD_FRAMES = 16
@@ -86,8 +91,7 @@ def read_marked(
 ) -> Iterator[MarkedView]:
     """Read files like `read_files`, but give spans without any of these markers together, wherever that is cheaper."""
     named = dict.fromkeys(Path(path) for path in paths)
-    if unreadable := [mistake for path in named if (mistake := _unreadable(path)) is not None]:
-        raise TraceFileError(*unreadable)
+    _check_readable(named)
     files = {inside: path.is_dir() for path in named for inside in (trace_files_in(path) if path.is_dir() else (path,))}
     empty: list[Mistake] = []
 
@@ -113,10 +117,52 @@ def read_marked(
 
 def read_payload(data: bytes, name: str, markers: Markers | None, on_problem: OnProblem) -> Iterator[MarkedView]:
     """Read bytes like a file that holds them; problems call it by this name. Bytes without a record are a problem."""
-    file = _File(Path(name), on_problem, None, markers, data)
+    file = _File(Path(name), on_problem, None, markers, data=data)
     yield from file.views()
     if nothing := file.nothing():
         on_problem(Problem(NO_RECORD, nothing, name))
+
+
+class RangeReading:
+    """One range of a file, read once by `views`."""
+
+    def __init__(self, part: FileRange, markers: Markers | None, on_problem: OnProblem) -> None:
+        """Read a range that `reading_order` returned. In its problems, lines are counted from the range's start."""
+        self._file = _File(part.path, on_problem, None, markers, part)
+
+    def views(self) -> Iterator[MarkedView]:
+        """Yield its records, as `read_marked` does."""
+        return self._file.views()
+
+    @property
+    def lines(self) -> int:
+        """How many lines of JSON were read."""
+        return self._file.lines
+
+    def nothing(self) -> str:
+        """Return why there are no records; empty if there are."""
+        return self._file.nothing()
+
+
+def reading_order(paths: Sequence[Path], size: int) -> list[FileRange]:
+    """Cut files into ranges of about so many bytes, in the order in which `read_marked` reads them.
+
+    Raises TraceFileError for files that cannot be opened.
+    """
+    _check_readable(paths)
+    ranges = {path: ranges_of(path, size) for path in paths}
+    logs = {path for path in paths if len(paths) > 1 and _holds_logs(path)}
+    if not logs or len(logs) == len(ranges):
+        return [part for path in ranges for part in ranges[path]]
+    return in_reading_order(
+        [part for path in ranges if path in logs for part in ranges[path]],
+        [part for path in ranges if path not in logs for part in ranges[path]],
+    )
+
+
+def _check_readable(paths: Iterable[Path]) -> None:
+    if unreadable := [mistake for path in paths if (mistake := _unreadable(path)) is not None]:
+        raise TraceFileError(*unreadable)
 
 
 def _side_by_side(
@@ -157,7 +203,7 @@ def _holds_logs(path: Path) -> bool:
         return False
     try:
         with path.open("rb") as file:
-            head = opened_bytes(file, lambda _: None).ahead(_HEAD)
+            head = opened_bytes(file, lambda _: None).ahead(HEAD)
     except (OSError, ZstdMissingError):
         return False
     if _framing(head) is None:
@@ -186,7 +232,7 @@ def _is_hidden(path: Path) -> bool:
 def _looks_like_traces(path: Path) -> bool:
     try:
         with path.open("rb") as file:
-            head = opened_bytes(file, lambda _: None).ahead(_HEAD)
+            head = opened_bytes(file, lambda _: None).ahead(HEAD)
         if is_parquet(head):
             return is_span_table(parquet_columns(path))
     except OSError:
@@ -219,10 +265,13 @@ class _File:
         on_problem: OnProblem,
         on_bytes: OnBytes | None,
         markers: Markers | None = None,
+        part: FileRange | None = None,
         data: bytes | None = None,
     ) -> None:
         self._path = path
         self._data = data
+        self._part = None if part is None or part.whole else part
+        self.lines = 0
         self._markers = markers
         self._on_problem = on_problem
         self._on_bytes = on_bytes
@@ -267,6 +316,8 @@ class _File:
             return self._unusable
         if self._rows or self._plain.records or (self._protobuf is not None and self._protobuf.records):
             return ""
+        if self._part is not None and self._part.start:
+            return self._first_problem or "holds no span"
         if not self._head.strip():
             return f"is empty; {_EXPECTED}"
         if self._protobuf is not None:
@@ -275,7 +326,7 @@ class _File:
             return self._first_problem or f"holds no table of spans; {_EXPECTED_COLUMNS}"
         if may_be_json(self._head):
             return f"{self._first_problem or 'holds JSON without spans'}; {_EXPECTED}"
-        if not _is_text(self._head):
+        if not is_text(self._head):
             return f"found binary data; {_EXPECTED}"
         start = self._head.split(maxsplit=1)[0].decode("utf-8", errors="replace")[:40]
         return f"found text that starts with {start!r}; {_EXPECTED}"
@@ -284,19 +335,35 @@ class _File:
         """Yield parsed JSON values and protobuf messages, each with its place."""
         try:
             with self._open() as file:
-                source = opened_bytes(file, self._broken, self._on_bytes)
-                self._head = source.ahead(_HEAD)
+                if self._part is not None and self._part.start:
+                    yield from self._further_values(file, self._part, loads)
+                    return
+                limited = file if self._part is None else cast("IO[bytes]", RangeStream(file, 0, self._part.size))
+                source = opened_bytes(limited, self._broken, self._on_bytes)
+                self._head = source.ahead(HEAD)
                 framing = _framing(self._head)
                 if is_parquet(self._head):
                     yield from self._table()
                 elif framing is not None:
                     yield from self._messages(Frames(source.buffered(), framing), loads)
-                elif _is_text(self._head) or may_be_json(self._head):
-                    yield from JsonText(str(self._path), self._report, loads).values(source.buffered())
+                elif is_text(self._head) or may_be_json(self._head):
+                    text = JsonText(str(self._path), self._report, loads)
+                    yield from text.values(source.buffered())
+                    self.lines = text.lines
         except OSError as error:
             self._unusable = f"cannot be opened: {error.strerror or error}; name a trace file"
         except (ZstdMissingError, ParquetMissingError) as error:
             self._unusable = str(error)
+
+    def _further_values(self, file: IO[bytes], part: FileRange, loads: Loads) -> Iterator[tuple[object, str]]:
+        """Yield what is in a range that is not the first of its file."""
+        stream = ByteSource(RangeStream(file, part.start, part.size).read, self._broken).buffered()
+        if part.framing is not None:
+            yield from self._messages(Frames(stream, part.framing, part.start), loads)
+            return
+        text = JsonText(str(self._path), self._report, loads)
+        yield from text.further_values(stream)
+        self.lines = text.lines
 
     def _table(self) -> Iterator[tuple[object, str]]:
         try:
@@ -347,9 +414,4 @@ class _File:
 
 
 def _framing(head: bytes) -> Framing | None:
-    return None if _is_text(head) else framing_of(head, is_whole=len(head) < _HEAD)
-
-
-def _is_text(head: bytes) -> bool:
-    """Return whether this is text. Times and ids of any span hold bytes that text does not have."""
-    return not any(byte < 32 and byte not in b"\t\r\n\f" for byte in head[:512])
+    return None if is_text(head) else framing_of(head, is_whole=len(head) < HEAD)

@@ -109,6 +109,12 @@ class JsonText:
         self._on_problem = on_problem
         self._loads = loads
         self.first_problem = ""
+        self.lines = 0
+        """How many lines were read."""
+
+    def further_values(self, stream: IO[bytes]) -> Iterator[tuple[object, str]]:
+        """Yield the values of lines that are not the first of their file: each is a value of its own."""
+        yield from self._further_lines(self._lines(stream))
 
     def values(self, stream: IO[bytes]) -> Iterator[tuple[object, str]]:
         """Yield each value with its file and line, and the records recovered from broken values."""
@@ -129,6 +135,7 @@ class JsonText:
         number = 0
         while line := stream.readline(_MAX_TEXT):
             number += 1
+            self.lines = number
             if len(line) == _MAX_TEXT and not line.endswith(b"\n"):
                 self._problem(number, f"is longer than {_MAX_TEXT:,} bytes; the line is not read")
                 while (rest := stream.readline(_CHUNK)) and not rest.endswith(b"\n"):

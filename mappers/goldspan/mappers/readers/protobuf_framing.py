@@ -94,13 +94,18 @@ def varint(data: bytes, at: int) -> tuple[int, int]:
 class Frames:
     """The messages of one stream. After the last message, `broken` says why reading stopped early, if it did."""
 
-    def __init__(self, stream: IO[bytes], framing: Framing) -> None:
+    def __init__(self, stream: IO[bytes], framing: Framing, start: int = 0) -> None:
         self._stream = stream
         self.framing = framing
-        self.position = 0
+        self.position = start
         """Where the message that was yielded last starts."""
         self.broken = ""
-        self._read = 0
+        self._read = start
+
+    def next_size(self) -> int | None:
+        """Read the next length only; None at the end, or where there is none that a message has."""
+        found = self._frame()
+        return None if found is None or found[1] > MAX_MESSAGE else found[1]
 
     def __iter__(self) -> Iterator[tuple[bytes, bool]]:
         """Yield each message, and whether it is whole: the last may be cut off."""
