@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import os
 import random
 import tempfile
@@ -24,6 +23,7 @@ from goldspan.collector_processor.replay.parallel import can_run_in_parallel, re
 from goldspan.collector_processor.replay.replay import Replay, replay
 from goldspan.collector_processor.replay.trace_files import trace_files
 from goldspan.mappers.dialect_registry import DialectRegistry
+from goldspan.mappers.readers import read_documents
 from goldspan.mappers.readers.file_ranges import ranges_of
 from goldspan.scoring.errors import GoldspanError, TraceFileError
 from goldspan.scoring.goldens import GoldenIndex, load_goldens
@@ -97,10 +97,11 @@ def test_messages_cut_anyhow_give_the_results_of_one_process(requests: Any, fram
 
 def span_lines(path: Path) -> list[dict[str, Any]]:
     """A recording with one span, or one log record, a line."""
+    documents: list[Any] = list(read_documents(path, lambda _: None))
     signals = (("resourceSpans", "scopeSpans", "spans"), ("resourceLogs", "scopeLogs", "logRecords"))
     return [
         {resources: [{**group, scopes: [{**inner, records: [one]}]}]}
-        for document in map(json.loads, path.read_text("utf-8").splitlines())
+        for document in documents
         for resources, scopes, records in signals
         for group in document.get(resources, [])
         for inner in group[scopes]
@@ -195,7 +196,7 @@ def test_an_error_in_a_process_is_raised(tmp_path: Path, monkeypatch: pytest.Mon
         raise OSError(28, "No space left on device")
 
     path = write_lines(tmp_path / "traces.jsonl", turn_request("s", ("f", {})))
-    monkeypatch.setattr(parallel, "_write_facts", fail)
+    monkeypatch.setattr(parallel, "_packed", fail)
     with pytest.raises(OSError, match="No space left"):
         score([path], 2)
 

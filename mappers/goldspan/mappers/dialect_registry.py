@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
@@ -168,6 +167,26 @@ def _ignore(_: Problem) -> None:
     pass
 
 
+class UnreadSpan:
+    """The content of a recognised span, which is read when it is called."""
+
+    __slots__ = ("_hits", "_registry", "_view")
+
+    def __init__(self, registry: DialectRegistry, view: SpanView, hits: frozenset[str]) -> None:
+        self._registry = registry
+        self._view = view
+        self._hits = hits
+
+    def __call__(self) -> SpanFacts:
+        """Read the span by the dialects that know its attributes."""
+        return self._registry.read_content(self._view, self._hits)
+
+    @property
+    def source(self) -> tuple[SpanView, frozenset[str]]:
+        """What another process needs to read it by a registry of its own."""
+        return self._view, self._hits
+
+
 class DialectRegistry:
     """Reads spans by every dialect that recognises them, and merges the results.
 
@@ -232,6 +251,10 @@ class DialectRegistry:
         except Exception as error:  # noqa: BLE001 - a broken view must never reach the agent
             self._failed("reader", error, view)
             return SpanFacts("", "", "", 0, 0)
+
+    def read_content(self, view: SpanView, hits: frozenset[str]) -> SpanFacts:
+        """Return the facts of a recognised span with its content; `hits` are those of its attributes that are known."""
+        return self._facts(view, hits, content=False)
 
     def outline(self, view: SpanView) -> Role | None:
         """Return a span's role. This costs far less than `read`."""
@@ -360,7 +383,7 @@ class DialectRegistry:
             session_keys=(*identifiers(view.attributes, plan.session_keys), *session_keys),
             turn_id=next((outline.turn_id for outline in outlines if outline.turn_id), None),
             no_turn=first.no_turn,
-            content=partial(self._facts, view, hits, content=False),
+            content=UnreadSpan(self, view, hits),
         )
 
     def _plan(self, hits: frozenset[str], scope: str) -> _Plan:

@@ -193,6 +193,11 @@ class UndecodedAttributes(Mapping[str, Any], Generic[Raw]):
         self._decode = decode
         self._decoded: dict[str, Any] | None = None
 
+    @property
+    def undecoded(self) -> Mapping[str, Raw]:
+        """The encoded values by key."""
+        return self._raw
+
     def __getitem__(self, key: str) -> Any:
         raw = self._raw[key]
         decoded = self._decoded

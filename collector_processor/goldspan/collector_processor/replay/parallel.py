@@ -21,8 +21,11 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
+
+import msgspec
 
 from goldspan.collector_processor.emit.evaluation import Evaluation
 from goldspan.collector_processor.replay.replay import (
@@ -33,16 +36,16 @@ from goldspan.collector_processor.replay.replay import (
     Replay,
     ReplayRecord,
     problems_of,
-    read_records,
     run_result,
 )
 from goldspan.collector_processor.replay.trace_files import TraceFiles
-from goldspan.mappers.dialect_registry import DialectRegistry
+from goldspan.mappers.dialect_registry import DialectRegistry, UnreadSpan
 from goldspan.mappers.readers import OnBytes, RangeReading
 from goldspan.mappers.readers.file_ranges import RANGE_BYTES, FileRange
-from goldspan.mappers.span_facts import LazySpanFacts, LogFacts, PlainSpanFacts
+from goldspan.mappers.span_facts import LazySpanFacts, LogFacts, PlainSpanFacts, ResourceFacts, SpanFacts
+from goldspan.mappers.spans import LogView, PlainSpans, SpanOutline, SpanView, UndecodedSpan
 from goldspan.scoring.errors import GoldspanError, Problem
-from goldspan.scoring.goldens import GoldenIndex
+from goldspan.scoring.goldens import ExpectedCall, Golden, GoldenIndex
 from goldspan.scoring.results import SessionResult
 from goldspan.scoring.run import Scorer
 
@@ -132,14 +135,32 @@ class _Share:
     findings: EngineFindings
 
 
-_work: _Work | None = None
-"""The work of this process."""
+class _Process:
+    """The work of this process, and the goldens and calls that it shares with others, by number."""
+
+    work: _Work
+    shared: Sequence[Golden | ExpectedCall]
+    names: Mapping[int, int]
+
+
+_process = _Process()
+
+
+def _take_up(work: _Work) -> None:
+    _process.work = work
+    goldens = work.goldens.goldens
+    _process.shared = [*goldens, *(call for golden in goldens for call in golden.all_calls())]
+    _process.names = {id(one): number for number, one in enumerate(_process.shared)}
+
+
+_ALLOCATIONS = 50_000
+"""Objects that a process makes before it looks for garbage, of which there is little."""
 
 
 def _start(work: _Work) -> None:
-    global _work  # noqa: PLW0603 - a process has one piece of work, which it inherits
-    _work = work
     gc.freeze()  # what it inherits is never garbage
+    gc.set_threshold(_ALLOCATIONS)
+    _take_up(work)
 
 
 def _processes(work: _Work, count: int) -> ProcessPoolExecutor:
@@ -172,57 +193,98 @@ def _result(future: Future[Any], others: Iterable[Future[Any]]) -> Any:
 
 
 def _read_range(number: int) -> _Reading:
-    work = cast("_Work", _work)
-    work.problems.clear()
-    reading = RangeReading(work.ranges[number], work.registry.markers, work.problems.append)
-    content = work.scorer.reads_content(work.goldens.goldens)
-    records: dict[str, list[tuple[int, int, ReplayRecord]]] = {}
-    names: dict[str, set[str]] = {}
-    spans = recognised = 0
-    for position, (spans, record) in enumerate(read_records(reading.views(), work.registry, content=content)):
-        if isinstance(record, PlainSpanFacts):
-            trace_id = record.trace_id
-        elif isinstance(record, LogFacts):
-            trace_id = record.trace_id
-            names.setdefault(trace_id, set()).update(f"session {value}" for _, value in record.session_keys)
-        else:
-            recognised += record.role is not None
-            trace_id = record.trace_id if record.span_id else ""
-            named = names.setdefault(trace_id, set())
-            for _, value in (*record.session_keys, *record.resource.session_keys):
-                named.add(f"session {value}")
-            for note in record.notes:
-                named.update((note.trace_id, *(f"session {value}" for _, value in note.session_keys)))
-        records.setdefault(trace_id, []).append((position, spans, record))
-    sizes = _write_facts(work, number, records)
-    return _Reading(
-        spans,
-        recognised,
-        {trace_id: (sizes[trace_id], frozenset(named)) for trace_id, named in names.items()},
-        list(work.problems),
-        reading.lines,
-        reading.nothing(),
-    )
+    gc.disable()  # nearly all that is made here stays until the range is read
+    try:
+        return _RangeFacts(_process.work, number).read()
+    finally:
+        gc.enable()
 
 
-def _write_facts(
-    work: _Work, number: int, records: Mapping[str, list[tuple[int, int, ReplayRecord]]]
-) -> dict[str, int]:
-    """Write the records of each trace, and beside them where each trace starts; return the size of each."""
-    known = {id(work.registry): "registry"}
-    index: dict[str, tuple[int, int]] = {}
-    at = 0
-    with _facts_of(work, number).open("wb") as file:
-        for trace_id, found in records.items():
-            packed = _packed(found, known)
-            file.write(packed)
-            index[trace_id] = (at, len(packed))
-            at += len(packed)
-    _facts_of(work, number, ".index").write_bytes(pickle.dumps(index, pickle.HIGHEST_PROTOCOL))
-    return {trace_id: size for trace_id, (_, size) in index.items()}
+_Fact = tuple[int, int, SpanFacts | LogFacts]
+"""The position of a record in its range, the number of spans read until then, and the record."""
+_Plain = tuple[int, int, int, Sequence[UndecodedSpan]]
+"""The same for plain spans of one trace, with the number of their source."""
+_Source = tuple[Callable[[UndecodedSpan], SpanOutline], ResourceFacts]
+_Index = dict[str, tuple[int, int, int]]
+"""Where the facts of each trace start, and how long they and its plain spans are."""
 
 
-def _facts_of(work: _Work, number: int, suffix: str = "") -> Path:
+class _RangeFacts:
+    """Reads a range to facts, and writes them by trace."""
+
+    def __init__(self, work: _Work, number: int) -> None:
+        self._work = work
+        self._number = number
+        self._facts: dict[str, list[_Fact]] = {}
+        self._plain: dict[str, list[_Plain]] = {}
+        self._named: dict[str, set[str]] = {}
+        self._sources: dict[_Source, int] = {}
+
+    def read(self) -> _Reading:
+        work = self._work
+        work.problems.clear()
+        reading = RangeReading(work.ranges[self._number], work.registry.markers, work.problems.append)
+        content = work.scorer.reads_content(work.goldens.goldens)
+        spans = recognised = 0
+        for position, view in enumerate(reading.views()):
+            if isinstance(view, PlainSpans):
+                spans += len(view)
+                source = (view.skeleton, work.registry.resource(view.resource))
+                known = self._sources.setdefault(source, len(self._sources))
+                for trace_id, undecoded in view.by_trace.items():
+                    self._plain.setdefault(trace_id, []).append((position, spans, known, undecoded))
+            elif isinstance(view, LogView):
+                if (log := work.registry.read_log(view, content=content)) is not None:
+                    self._add(log.trace_id, (position, spans, log), log.session_keys)
+            else:
+                spans += 1
+                fact = work.registry.read(view, content=content)
+                recognised += fact.role is not None
+                keys = (*fact.session_keys, *fact.resource.session_keys)
+                self._add(fact.trace_id if fact.span_id else "", (position, spans, fact), keys)
+                for note in fact.notes:
+                    named = self._named[fact.trace_id if fact.span_id else ""]
+                    named.update((note.trace_id, *(_session(value) for _, value in note.session_keys)))
+        sizes = self._write()
+        traces = {trace_id: (sizes[trace_id], frozenset(named)) for trace_id, named in self._named.items()}
+        return _Reading(spans, recognised, traces, list(work.problems), reading.lines, reading.nothing())
+
+    def _add(self, trace_id: str, fact: _Fact, session_keys: Iterable[tuple[str, str]]) -> None:
+        facts = self._facts.get(trace_id)
+        if facts is None:
+            facts = self._facts[trace_id] = []
+            self._named[trace_id] = set()
+        facts.append(fact)
+        for _, value in session_keys:
+            self._named[trace_id].add(_session(value))
+
+    def _write(self) -> dict[str, int]:
+        """Write the records of each trace, and beside them where each trace starts; return the size of each."""
+        index: _Index = {}
+        written = bytearray()
+        for trace_id in self._facts.keys() | self._plain.keys():
+            at = len(written)
+            if (facts := self._facts.get(trace_id)) is not None:
+                written += _packed(facts)
+            size = len(written) - at
+            if (plain := self._plain.get(trace_id)) is not None:
+                written += _encode_plain(plain)
+            index[trace_id] = (at, size, len(written) - at - size)
+        _file(self._work, self._number).write_bytes(written)
+        _file(self._work, self._number, ".index").write_bytes(_packed((list(self._sources), index)))
+        return {trace_id: size + plain for trace_id, (_, size, plain) in index.items()}
+
+
+_encode_plain = msgspec.msgpack.Encoder().encode
+_decode_plain = msgspec.msgpack.Decoder(list[tuple[int, int, int, list[tuple[Any, ...]]]]).decode
+
+
+def _session(value: str) -> str:
+    """Return the name of a session beside those of traces."""
+    return f"session {value}"
+
+
+def _file(work: _Work, number: int, suffix: str = "") -> Path:
     return work.folder / f"{number}{suffix}"
 
 
@@ -255,7 +317,7 @@ def _shares(readings: Sequence[_Reading], jobs: int) -> dict[str, int]:
             sizes[trace_id] = sizes.get(trace_id, 0) + size
             own = leader_of(trace_id)
             # A session may have the id of a trace: of one whose spans name none.
-            for other in (*named, f"session {trace_id}"):
+            for other in (*named, _session(trace_id)):
                 leader[leader_of(other)] = own
     groups: dict[str, int] = {}
     for trace_id, size in sizes.items():
@@ -275,105 +337,111 @@ def _shares(readings: Sequence[_Reading], jobs: int) -> dict[str, int]:
 
 def _score_all(work: _Work, jobs: int, consumers: Sequence[Consumer]) -> list[_Share]:
     """Score every share; the first in this process, which need not send its results to itself."""
+    _take_up(work)
     with _processes(work, jobs - 1) as pool:
         futures = [pool.submit(_score_share, share) for share in range(1, jobs)]
-        shares = [_score(work, 0, consumers)]
+        before = gc.get_threshold()
+        gc.set_threshold(_ALLOCATIONS)
+        try:
+            shares = [_score(work, 0, consumers)]
+        finally:
+            gc.set_threshold(*before)
         for share, future in enumerate(futures, start=1):
-            shares.append(cast("_Share", _unpacked(_result(future, futures), _known(work))))
-            if consumers:
-                for evaluation in _evaluations(work, share):
-                    for consumer in consumers:
-                        consumer(evaluation)
+            shares.append(_unpacked(_result(future, futures)))
+            for evaluation in _evaluations(work, share) if consumers else ():
+                for consumer in consumers:
+                    consumer(evaluation)
     return shares
 
 
 def _score_share(share: int) -> bytes:
-    work = cast("_Work", _work)
-    known = {id(value): key for key, value in _known(work).items()}
+    work = _process.work
     if not work.keeps_evaluations:
-        return _packed(_score(work, share, ()), known)
-    with _facts_of(work, share, ".evaluations").open("wb") as file:
+        return _packed(_score(work, share, ()))
+    with _file(work, share, ".evaluations").open("wb") as file:
 
         def keep(evaluation: Evaluation) -> None:
-            packed = _packed(evaluation, known)
+            packed = _packed(evaluation)
             file.write(len(packed).to_bytes(8) + packed)
 
-        return _packed(_score(work, share, (keep,)), known)
+        return _packed(_score(work, share, (keep,)))
 
 
 def _score(work: _Work, share: int, consumers: Sequence[Consumer]) -> _Share:
     scoring = RecordScoring(work.goldens, work.scorer, work.quiet_spans, consumers)
     for number, start in enumerate(work.starts[:-1]):
-        for read, record in _facts(work, number, share):
+        for read, record in _records(work, number, share):
             scoring.feed(record, start + read)
     scoring.advance(work.starts[-1])
     scoring.end()
     return _Share(list(scoring.results.values()), scoring.findings())
 
 
-def _facts(work: _Work, number: int, share: int) -> Iterator[tuple[int, ReplayRecord]]:
+def _records(work: _Work, number: int, share: int) -> Iterator[tuple[int, ReplayRecord]]:
     """Yield the records of a range that belong to a share, in the order of the range."""
-    index: dict[str, tuple[int, int]] = pickle.loads(_facts_of(work, number, ".index").read_bytes())
-    known = {"registry": work.registry}
+    sources: list[_Source]
+    index: _Index
+    sources, index = _unpacked(_file(work, number, ".index").read_bytes())
     found: list[tuple[int, int, ReplayRecord]] = []
-    with _facts_of(work, number).open("rb") as file:
-        for trace_id, (at, size) in index.items():
-            if work.share_of.get(trace_id) == share:
-                file.seek(at)
-                found += cast("list[tuple[int, int, ReplayRecord]]", _unpacked(file.read(size), known))
-    found.sort(key=lambda record: record[0])
+    with _file(work, number).open("rb") as file:
+        for trace_id, (at, size, plain_size) in index.items():
+            if work.share_of.get(trace_id) != share:
+                continue
+            file.seek(at)
+            if size:
+                found += _unpacked(file.read(size))
+            if plain_size:
+                for position, read, source, undecoded in _decode_plain(file.read(plain_size)):
+                    found.append((position, read, PlainSpanFacts(trace_id, undecoded, *sources[source])))
+    found.sort(key=itemgetter(0))
     for _, read, record in found:
         yield read, record
 
 
 def _evaluations(work: _Work, share: int) -> Iterator[Evaluation]:
-    known = _known(work)
-    with _facts_of(work, share, ".evaluations").open("rb") as file:
+    with _file(work, share, ".evaluations").open("rb") as file:
         while size := file.read(8):
-            yield cast("Evaluation", _unpacked(file.read(int.from_bytes(size)), known))
+            yield _unpacked(file.read(int.from_bytes(size)))
 
 
-def _known(work: _Work) -> dict[str, Any]:
-    """Return by name what every process has: it is sent by its name alone."""
-    known: dict[str, Any] = {"registry": work.registry}
-    for number, golden in enumerate(work.goldens.goldens):
-        known[f"{number}"] = golden
-        known |= {f"{number}.{call}": one for call, one in enumerate(golden.all_calls())}
-    return known
+# Values between processes. Both ends are the same program in the same run, and have the same work.
 
 
-# Values between processes. Both ends are the same program in the same run.
-
-
-class _Packer(pickle.Pickler):
-    def __init__(self, file: io.BytesIO, known: Mapping[int, str]) -> None:
-        super().__init__(file, pickle.HIGHEST_PROTOCOL)
-        self._known = known
-
-    def persistent_id(self, obj: Any) -> str | None:
-        return self._known.get(id(obj))
-
-    def reducer_override(self, obj: Any) -> Any:
-        """Leave what was not read of a span unread."""
-        if type(obj) is LazySpanFacts and not obj.is_read:
-            return LazySpanFacts.unread, (obj.eager_fields(), obj.content)
-        return NotImplemented
-
-
-class _Unpacker(pickle.Unpickler):
-    def __init__(self, file: io.BytesIO, known: Mapping[str, Any]) -> None:
-        super().__init__(file)
-        self._known = known
-
-    def persistent_load(self, pid: str) -> Any:
-        return self._known[pid]
-
-
-def _packed(value: object, known: Mapping[int, str]) -> bytes:
+def _packed(value: object) -> bytes:
     file = io.BytesIO()
-    _Packer(file, known).dump(value)
+    pickler = pickle.Pickler(file, pickle.HIGHEST_PROTOCOL)
+    pickler.dispatch_table = _REDUCERS
+    pickler.dump(value)
     return file.getvalue()
 
 
-def _unpacked(packed: bytes, known: Mapping[str, Any]) -> object:
-    return _Unpacker(io.BytesIO(packed), known).load()
+def _unpacked(packed: bytes) -> Any:
+    return pickle.loads(packed)
+
+
+def _reduce_facts(facts: LazySpanFacts) -> Any:
+    """Leave what was not read of a span unread."""
+    if isinstance(facts.content, UnreadSpan):
+        return _unread, (facts.eager_fields(), *facts.content.source)
+    return facts.__reduce__()
+
+
+def _unread(fields: tuple[Any, ...], view: SpanView, hits: frozenset[str]) -> LazySpanFacts:
+    return LazySpanFacts.unread(fields, UnreadSpan(_process.work.registry, view, hits))
+
+
+def _reduce_shared(value: Golden | ExpectedCall) -> Any:
+    """Name a golden or a call of one: every process has them."""
+    name = _process.names.get(id(value))
+    return value.__reduce_ex__(pickle.HIGHEST_PROTOCOL) if name is None else (_shared, (name,))
+
+
+def _shared(name: int) -> Golden | ExpectedCall:
+    return _process.shared[name]
+
+
+_REDUCERS: dict[type, Callable[[Any], Any]] = {
+    LazySpanFacts: _reduce_facts,
+    Golden: _reduce_shared,
+    ExpectedCall: _reduce_shared,
+}

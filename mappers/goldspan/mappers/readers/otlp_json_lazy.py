@@ -151,6 +151,14 @@ class LazyJsonSpan(Detachable):
         self.attributes = UndecodedAttributes(attributes, _value)
         return sum(map(len, attributes.values())) + len(bytes(raw.events)) <= _MAX_KEPT
 
+    def __reduce__(self) -> Any:
+        """Pickle what is there of the span, still undecoded."""
+        raw = self._raw
+        parts = (bytes(raw.events), bytes(raw.links), bytes(raw.status))
+        ids = (self.trace_id, self.span_id, self.parent_id, self.start, self.end, self.kind)
+        attributes = {key: bytes(value) for key, value in self.attributes.undecoded.items()}
+        return _restored, (ids, raw.name, raw.flags, parts, attributes, self.scope_name, self.resource)
+
     @property
     def name(self) -> str:
         return self._raw.name or ""
@@ -174,6 +182,24 @@ class LazyJsonSpan(Detachable):
     @property
     def links(self) -> Sequence[SpanRef]:
         return link_refs(_decoded(self._raw.links))
+
+
+def _restored(
+    ids: tuple[str, str, str, int, int, int],
+    name: str | None,
+    flags: int | str | None,
+    parts: tuple[bytes, bytes, bytes],
+    attributes: dict[str, bytes],
+    scope_name: str,
+    resource: ResourceView,
+) -> LazyJsonSpan:
+    span = LazyJsonSpan.__new__(LazyJsonSpan)
+    events, links, status = map(msgspec.Raw, parts)
+    span._raw = _Span(name=name, flags=flags, events=events, links=links, status=status)  # noqa: SLF001 - our own
+    span.trace_id, span.span_id, span.parent_id, span.start, span.end, span.kind = ids
+    span.attributes = UndecodedAttributes(attributes, _value)
+    span.scope_name, span.resource = scope_name, resource
+    return span
 
 
 class LazyReader:
