@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from span_tables import clickhouse_row, json_row, spans_of, write_table
 
 from command_line import Run
 from markdown_pages import blocks
+from span_tables import clickhouse_row, json_row, spans_of, write_table
 from trace_requests import attribute, turn_request, write_lines
 
 duckdb = pytest.importorskip("duckdb", reason="needs duckdb: pip install duckdb")
