@@ -98,7 +98,7 @@ def scenario_of(calls_by_turn: Any) -> str:
     for name, turns in TRUTH["turns"].items():
         if [[[call["name"], call["args"]] for call in turn] for turn in turns] == calls_by_turn:
             return str(name)
-    raise SystemExit(f"{FOLDER / 'truth.json'} has no turns of the calls {calls_by_turn}")
+    raise SystemExit(f"{FOLDER}/truth.json has no turns of the calls {calls_by_turn}")
 
 
 def truth_of(entry: Any, turns: str) -> dict[str, Any]:
