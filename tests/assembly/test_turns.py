@@ -72,7 +72,7 @@ def test_a_request_that_no_execution_follows_hides_calls(second: dict[str, Any],
     records = [
         agent("t", "root", end=20),
         model("t", "m1", "root", unseen=True, start=1, end=2),
-        model("t", "m2", **{"parent": "root", **second}),
+        model("t", "m2", second.get("parent", "root"), start=second["start"], end=second["end"]),
         tool("t", "x", "root", name="f", start=6, end=7),
         model("t", "m3", "root", start=12, end=13),
     ]

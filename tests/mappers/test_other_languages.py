@@ -116,7 +116,7 @@ class TestLangChain:
         assert self.read(message={**MESSAGE, "status": "success"}).error is None
 
     def test_a_named_span_needs_no_result(self) -> None:
-        found = self.read(json.dumps(PARIS), **{"gen_ai.tool.name": "get_weather"})
+        found = self.read(json.dumps(PARIS), None, **{"gen_ai.tool.name": "get_weather"})
         assert (found.name, found.named) == ("get_weather", True)
 
 
