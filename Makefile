@@ -37,7 +37,7 @@ endef
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-all test-sdk test-adk test-adapters test-zero-code test-spark test-javascript test-servers check coverage conformance docs bench \
-	bench-peers bench-rotel grounding soak faults scenarios collector record try wheel clean
+	bench-peers bench-rotel bench-kafka grounding soak faults scenarios collector record try try-kafka test-kafka wheel clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -109,6 +109,15 @@ test-javascript: $(TEST) $(SDK_VENVS)/javascript/.ready ## OpenTelemetry's expor
 test-servers: $(TEST) $(SDK_VENVS)/servers/.ready ## scores in a real Phoenix and a real MLflow; both are large
 	$(BIN)/python -m pytest -rs tests/sinks/test_real_servers.py $(ARGS)
 
+test-kafka: $(SDK_VENVS)/kafka/.ready .kafka/.ready ## workers on a real Kafka, with faults: about 15 minutes; needs Java 17 and Maven
+	GOLDSPAN_TEST_KAFKA=1 $(SDK_VENVS)/kafka/bin/python -m pytest -rs -s tests/kafka $(ARGS)
+
+try-kafka: $(SDK_VENVS)/kafka/.ready .kafka/.ready ## Kafka, two workers and a Collector at both ends, as processes, with a few recordings
+	@PYTHONPATH=tests:. $(SDK_VENVS)/kafka/bin/python -m kafka.trying
+
+bench-kafka: $(SDK_VENVS)/kafka/.ready .kafka/.ready ## what a span costs in a worker beside the gateway, and what state costs
+	PYTHONPATH=tests $(SDK_VENVS)/kafka/bin/python -m benchmarks.kafka $(ARGS)
+
 scenarios: $(TEST) ## what arrives from real processes, with and without goldspan; ARGS= names some
 	PYTHONPATH=tests $(BIN)/python tests/scenarios/measuring.py $(ARGS)
 
@@ -124,7 +133,7 @@ wheel: $(TEST) ## build the wheel into dist/
 	$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
 
 clean: ## remove everything a target made
-	rm -rf $(VENV) $(SDK_VENVS) .collector site dist build .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(SDK_VENVS) .collector .kafka site dist build .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(DEMO): pyproject.toml
@@ -161,6 +170,15 @@ $(SDK_VENVS)/peers/.ready: pyproject.toml
 
 $(SDK_VENVS)/rotel/.ready: pyproject.toml
 	$(call set_up,$(SDK_VENVS)/rotel,$(GOLDSPAN) --group test rotel==0.0.1a15)
+
+$(SDK_VENVS)/kafka/.ready: pyproject.toml
+	$(call set_up,$(SDK_VENVS)/kafka,--editable '.[kafka]' --group test)
+
+# The jars of a broker, from Maven.
+.kafka/.ready: tests/kafka/pom.xml
+	@command -v mvn >/dev/null || { echo "No mvn found: install Maven and Java 17" >&2; exit 2; }
+	mvn -q -f $< dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/.kafka/lib
+	@touch $@
 
 $(SDK_VENVS)/%/.ready: pyproject.toml
 	$(call set_up,$(SDK_VENVS)/$*,$(GOLDSPAN) --group test opentelemetry-sdk==$* opentelemetry-exporter-otlp==$*)

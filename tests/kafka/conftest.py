@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
-from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from broker import Broker, broker, why_no_broker
+from kafka.broker import Broker, broker, why_no_broker
 
 SUITE = "GOLDSPAN_TEST_KAFKA" in os.environ
 """These tests take minutes: `make test-kafka` asks for them."""

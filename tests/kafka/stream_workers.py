@@ -17,6 +17,7 @@ from typing import Any
 
 import urllib3
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from goldspan.collector_processor.gateway.interfaces import Request, Signal
 from local_ports import free_port
@@ -24,7 +25,8 @@ from pipeline_rig import EVERYTHING, Said, events_in, newest
 from stream_rig import parts_of
 
 COMMAND = [sys.executable, "-m", "goldspan.collector_processor.cli", "stream"]
-QUICK = {"settle": "300ms", "run_idle": "2s", "hold_timeout": "5s", "caller_timeout": "2s"}
+QUICK = {"settle": "300ms", "run_idle": "3s", "hold_timeout": "5s", "caller_timeout": "2s"}
+"""Results soon. A run ends at a gap beyond `run_idle` in the time of its spans, too: a replay has 60 s."""
 
 
 @dataclass
@@ -131,7 +133,20 @@ class Cluster:
 
     # Topics.
 
-    def send(self, requests: Iterable[Request], repeat: Callable[[], bool] = lambda: False, pause: float = 0.0) -> int:
+    def create_topics(self) -> None:
+        """Create the topics that Collectors write to, with the time that each record says."""
+        names = [self.topics["spans"], self.topics["logs"]]
+        admin = AdminClient({"bootstrap.servers": self.brokers, "log_level": 0})
+        for future in admin.create_topics([NewTopic(name, self.partitions, 1) for name in names]).values():
+            future.result(30)
+
+    def send(
+        self,
+        requests: Iterable[Request],
+        repeat: Callable[[], bool] = lambda: False,
+        pause: float = 0.0,
+        times: Iterator[float] | None = None,
+    ) -> int:
         """Write requests as the Collector's exporter does: a record for each trace, keyed by its id."""
         producer = Producer({"bootstrap.servers": self.brokers, "partitioner": "murmur2", "log_level": 0})
         sent = 0
@@ -139,7 +154,8 @@ class Cluster:
             topic = self.topics["spans" if request.signal is Signal.TRACES else "logs"]
             for key, body in parts_of(request):
                 for _ in range(2 if repeat() else 1):
-                    producer.produce(topic, body, key=key.hex())
+                    stamp = {} if times is None else {"timestamp": int(next(times) * 1000)}
+                    producer.produce(topic, body, key=key.hex(), **stamp)
                     sent += 1
             producer.poll(0)
             if pause:

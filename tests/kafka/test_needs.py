@@ -8,7 +8,7 @@ from importlib.util import find_spec
 
 import pytest
 
-from conftest import why_not
+from kafka.conftest import why_not
 
 
 def test_workers_are_tried_on_a_real_broker() -> None:
