@@ -118,6 +118,7 @@ def _merge_models(models: Sequence[ModelFacts]) -> ModelFacts | None:
         not requests and any(model.unseen_requests for model in models),
         user_messages=next((model.user_messages for model in models if model.user_messages is not None), None),
         silent=all(model.silent for model in models),
+        without_output=not requests and any(model.without_output for model in models),
     )
 
 

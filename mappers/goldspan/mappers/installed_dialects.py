@@ -7,10 +7,12 @@ from importlib.metadata import entry_points
 
 from goldspan.mappers.dialects.autogen import AUTOGEN
 from goldspan.mappers.dialects.claude_code import CLAUDE_CODE
+from goldspan.mappers.dialects.genkit import GENKIT
 from goldspan.mappers.dialects.google_adk import GOOGLE_ADK
 from goldspan.mappers.dialects.haystack import HAYSTACK, OPENINFERENCE_HAYSTACK
 from goldspan.mappers.dialects.langfuse import LANGFUSE
 from goldspan.mappers.dialects.langsmith import LANGSMITH
+from goldspan.mappers.dialects.litellm import LITELLM
 from goldspan.mappers.dialects.logfire import LOGFIRE
 from goldspan.mappers.dialects.mastra import MASTRA
 from goldspan.mappers.dialects.mcp import MCP
@@ -22,6 +24,7 @@ from goldspan.mappers.dialects.otel_genai import OTEL_GENAI
 from goldspan.mappers.dialects.pydantic_ai import PYDANTIC_AI
 from goldspan.mappers.dialects.reading.protocol import Dialect
 from goldspan.mappers.dialects.semantic_kernel import SEMANTIC_KERNEL
+from goldspan.mappers.dialects.spring_ai import SPRING_AI
 from goldspan.mappers.dialects.tool_like import TOOL_LIKE
 from goldspan.mappers.dialects.uipath import UIPATH
 from goldspan.mappers.dialects.vercel_ai import VERCEL_AI
@@ -33,6 +36,9 @@ ENTRY_POINT_GROUP = "goldspan.dialects"
 _BUILT_IN: tuple[Dialect, ...] = (
     GOOGLE_ADK,
     PYDANTIC_AI,
+    SPRING_AI,
+    GENKIT,
+    LITELLM,
     OPENLLMETRY,
     LANGSMITH,
     VERCEL_AI,

@@ -83,6 +83,13 @@ class ModelFacts(Struct, frozen=True, gc=False, omit_defaults=True):
     """Counted only where the input ends with a user message; none where part of the input is missing."""
     silent: bool = False
     """Nothing tells whether tools were requested: no output is recorded, and this model's finish reasons never say."""
+    without_output: bool = False
+    """The span never holds an answer: which tools the model requested, only their executions tell."""
+
+    @property
+    def may_have_asked(self) -> bool:
+        """The model requested tools, or may have, and no request can be read."""
+        return not self.requests and (self.unseen_requests or self.without_output)
 
 
 class ContextFacts(Struct, frozen=True, gc=False, omit_defaults=True):

@@ -1,7 +1,8 @@
 """Messages of models in any provider's format, as plain values: who said what, and which calls were answered.
 
 Known shapes: OpenTelemetry's parts, OpenAI's `tool_calls` and Responses items, Anthropic's and Bedrock's content
-blocks, Gemini's `function_call`, Vercel's `tool-call`. They are told by their own keys, so one reader serves all.
+blocks, Gemini's `function_call`, Vercel's `tool-call`, Genkit's `toolRequest`. They are told by their own keys, so one
+reader serves all.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from goldspan.scoring.json_values import is_mapping, is_sequence
 from goldspan.scoring.sessions import Capture, Content
 
 _ROLES = {"human": "user", "ai": "assistant", "model": "assistant", "developer": "system", "function": "tool"}
-_REQUEST_KEYS = ("toolUse", "function_call", "functionCall", "tool_call", "function")
+_REQUEST_KEYS = ("toolUse", "function_call", "functionCall", "tool_call", "function", "toolRequest")
 _REQUEST_TYPES = ("tool_call", "tool_use", "function_call", "tool-call", "function")
 
 
@@ -77,7 +78,7 @@ def _requests(message: Mapping[str, Any]) -> Iterator[str]:
             continue
         inner = next((found for key in _REQUEST_KEYS if is_mapping(found := part.get(key))), None)
         if inner is not None:
-            yield _first_text(inner.get("toolUseId"), inner.get("id"), part.get("id"))
+            yield _first_text(inner.get("toolUseId"), inner.get("ref"), inner.get("id"), part.get("id"))
         elif part.get("type") in _REQUEST_TYPES or "toolName" in part:
             yield _first_text(part.get("call_id"), part.get("toolCallId"), part.get("id"))
 
@@ -168,7 +169,7 @@ def answers_in(message: Mapping[str, Any], role: str) -> Iterator[tuple[str, Map
         yield named, message
         return
     for part in parts_of(message):
-        for key in ("toolResult", "function_response", "functionResponse", "tool_call_result"):
+        for key in ("toolResult", "function_response", "functionResponse", "tool_call_result", "toolResponse"):
             if is_mapping(inner := part.get(key)):
                 yield _id(inner), inner
         if part.get("type") in ("tool_call_response", "tool_result", "function_call_output", "tool-result"):
@@ -176,7 +177,7 @@ def answers_in(message: Mapping[str, Any], role: str) -> Iterator[tuple[str, Map
 
 
 def _id(part: Mapping[str, Any]) -> str:
-    for key in ("toolUseId", "tool_use_id", "tool_call_id", "toolCallId", "call_id", "id"):
+    for key in ("toolUseId", "tool_use_id", "tool_call_id", "toolCallId", "call_id", "ref", "id"):
         if isinstance(call_id := part.get(key), str):
             return call_id
     origin = part.get("origin")

@@ -89,6 +89,7 @@ def _model_with_logs(own: ModelFacts, records: Sequence[LogFacts], current: Sequ
         own.unseen_requests and not requests,
         silent=own.silent and not told,
         user_messages=counts,
+        without_output=own.without_output and not requests,
     )
 
 

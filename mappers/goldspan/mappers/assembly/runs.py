@@ -12,7 +12,7 @@ from goldspan.mappers.assembly.session_id import DEFAULT_SESSION_KEYS
 from goldspan.mappers.assembly.tool_calls_and_batches import PSEUDO_TOOLS, calls_of
 from goldspan.mappers.assembly.trace_tree import TraceTree, time_order
 from goldspan.mappers.assembly.turn_fragments import Fragment
-from goldspan.mappers.span_facts import Role, SpanFacts, first_captured
+from goldspan.mappers.span_facts import ModelFacts, Role, SpanFacts, first_captured
 from goldspan.scoring.sessions import Session, ToolCall, Turn, UserMessages
 from goldspan.scoring.turn_join import DEFAULT_RUN_IDLE
 
@@ -152,7 +152,7 @@ def build_turn(fragments: TurnFragments, settings: AssemblySettings) -> Turn:
     roots = [fragment.root_span for fragment in fragments if fragment.root_span is not None]
     context = [span.context for span in [*roots, *spans]]
     calls = calls_of(spans, tree_of, settings.pseudo_tools)
-    hidden = any(span.hides_calls for span in [*roots, *spans]) or _unseen(spans) or _unnamed(calls, spans)
+    hidden = any(span.hides_calls for span in [*roots, *spans]) or _unseen(spans, tree_of) or _unnamed(calls, spans)
     return replace(
         outline_turn(fragments),
         calls=calls,
@@ -173,13 +173,24 @@ def _user_messages(spans: Sequence[SpanFacts]) -> tuple[UserMessages, ...]:
     return tuple(count for count in counts if count is not None) if counts and counts[0] is not None else ()
 
 
-def _unseen(spans: Sequence[SpanFacts]) -> bool:
+def _unseen(spans: Sequence[SpanFacts], tree_of: Callable[[SpanFacts], TraceTree]) -> bool:
     """Return whether models requested tools, or may have, and neither request nor execution can be read."""
     if any(_ran(span) for span in spans):
         return _lost(spans)
-    models = [span.model for span in spans if span.model is not None]
     agentless = not any(span.role is Role.AGENT for span in spans)  # an agent's framework writes spans of its tools
-    return any(model.unseen_requests or (agentless and model.silent) for model in models)
+    return any(
+        span.model.unseen_requests or (agentless and span.model.silent) or _goes_on(span, span.model, tree_of(span))
+        for span in spans
+        if span.model is not None
+    )
+
+
+def _goes_on(span: SpanFacts, model: ModelFacts, tree: TraceTree) -> bool:
+    """Return whether this model call is inside another without output: a streamed answer goes on after its tools."""
+    if not model.without_output:
+        return False
+    above = (one for one in tree.ancestors(span.span_id) if one.role is not None)
+    return any(one.model is not None and one.model.without_output for one in above)
 
 
 def _ran(span: SpanFacts) -> bool:

@@ -15,8 +15,35 @@ from goldspan.scoring.sessions import Capture, Content, SpanRef, ToolCall
 
 # Which tool calls of a turn ran in parallel (R8).
 #
-# Calls that one model response requested are a batch. Executions without a visible request are a batch if they are
-# siblings that overlap in time.
+# Calls that one model response requested are a batch. Without a visible request, executions are a batch if they follow
+# the same model call that requested tools unseen, else if they are siblings that overlap in time.
+
+
+def after_unseen_requests(
+    executions: Iterable[SpanFacts], spans: Iterable[SpanFacts], tree_of: Callable[[SpanFacts], TraceTree]
+) -> dict[SpanRef, SpanRef]:
+    """Return the model call that requested each execution, if the latest one of its agent may have asked unseen (R8).
+
+    A nested agent's executions and model calls are below the tool or agent that runs it.
+    """
+    models: dict[SpanRef | None, list[SpanFacts]] = {}
+    for span in spans:
+        if span.model is not None and span.role is Role.MODEL:
+            models.setdefault(_runner(span, tree_of(span)), []).append(span)
+    if not any(model.model is not None and model.model.may_have_asked for found in models.values() for model in found):
+        return {}
+    asked: dict[SpanRef, SpanRef] = {}
+    for span in executions:
+        before = [model for model in models.get(_runner(span, tree_of(span)), ()) if model.start <= span.start]
+        latest = max(before, key=time_order, default=None)
+        if latest is not None and latest.model is not None and latest.model.may_have_asked:
+            asked[span.ref] = latest.ref
+    return asked
+
+
+def _runner(span: SpanFacts, tree: TraceTree) -> SpanRef | None:
+    above = (one for one in tree.ancestors(span.span_id) if one.role in (Role.AGENT, Role.TOOL))
+    return next((one.ref for one in above), None)
 
 
 def overlapping_siblings(
@@ -153,11 +180,15 @@ def calls_of(
 
     batches = Batches()
     _join_repeated(executions, spans)
-    overlapping = overlapping_siblings((one.span for one in executions if one.batch is None), tree_of)
+    unasked = [one.span for one in executions if one.batch is None]
+    asked_by = after_unseen_requests(unasked, spans, tree_of) if unasked else {}
+    overlapping = overlapping_siblings((span for span in unasked if span.ref not in asked_by), tree_of)
     for execution in executions:
         if execution.tool.pseudo or execution.name in pseudo_tools:
             continue
-        key = overlapping[execution.span.ref] if execution.batch is None else execution.batch
+        key: object = execution.batch
+        if key is None:
+            key = asked_by.get(execution.span.ref) or overlapping[execution.span.ref]
         call = _executed_call(execution)
         if not execution.executed:
             counts = call.name not in executed_names or call.error is not None or (call.call_id or "") in answered

@@ -36,6 +36,8 @@ from goldspan.mappers.spans import Attributes, SpanView
 from goldspan.scoring.json_values import is_dict, is_list
 
 _KIND = "traceloop.span.kind"
+_LITELLM = ("litellm.call_id", "metadata.user_api_key_hash")
+"""LiteLLM borrows some attributes for spans of its own."""
 _HISTORY = re.compile(r"\bmessages=(?=\[)")
 _LANGCHAIN_JS = "@traceloop/instrumentation-langchain"
 
@@ -133,7 +135,7 @@ OPENLLMETRY = DialectTable(
         # CrewAI: what its crews call is neither in spans of tools nor of models, only in the history of their tasks.
         Rule(Role.AGENT, "crewai.crew.tasks", hides_calls=True, holds_model_output=True),
         Rule(Role.AGENT, _KIND, frozenset({"agent", "workflow"})),
-        Rule(Role.MODEL, "llm.request.type", frozenset({"chat", "completion"})),
+        Rule(Role.MODEL, "llm.request.type", frozenset({"chat", "completion"}), without=_LITELLM),
     ),
     tool_name=("gen_ai.tool.name", "tool.name", "traceloop.entity.name"),
     name_affixes=Affixes(suffixes=(".tool",)),

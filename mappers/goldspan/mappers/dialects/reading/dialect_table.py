@@ -72,6 +72,8 @@ class Rule:
     hides_calls: bool = False
     holds_model_output: bool = False
     """This agent span holds the tool requests of its models, and no other span does."""
+    without_output: bool = False
+    """This model span never holds the model's answer. Tools that run next were requested by it (R8)."""
     pseudo: bool = False
     """A tool span that is no call of the user's (R5)."""
     silent: bool = False
@@ -254,6 +256,8 @@ class Advice:
 
     arguments: str = ""
     session: str = ""
+    calls: str = ""
+    """Where turns lack calls that were made; without it, what helps with `arguments` does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -392,10 +396,10 @@ class DialectTable:
             else InputEnd(user_text=self._user_text_of(span, attributes, input_messages))
         )
         model = self._model(output, input_end) if role is Role.MODEL or rule.holds_model_output else None
-        if role is Role.MODEL and model is not None and not model.requests and self._hides_requests(span, attributes):
-            model = replace(model, unseen_requests=True)
-        elif rule.silent and output is None and model is not None:
-            model = replace(model, silent=True)
+        if role is Role.MODEL and model is not None and not model.requests:
+            unseen = self._hides_requests(span, attributes)
+            silent = rule.silent and output is None and not unseen
+            model = replace(model, unseen_requests=unseen, silent=silent, without_output=rule.without_output)
         return Reading(
             role,
             agent,

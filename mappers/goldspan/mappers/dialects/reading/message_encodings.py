@@ -161,8 +161,8 @@ def nested(leaves: Mapping[str, Any]) -> dict[str, Any]:
 def _message(tree: Mapping[str, Any]) -> Mapping[str, Any]:
     held = tree.get("message")
     message: Mapping[str, Any] = held if is_dict(held) else tree
-    calls = _numbered(message.get("tool_calls"))
-    parts = _numbered(message.get("contents"))
+    calls = numbered(message.get("tool_calls"))
+    parts = numbered(message.get("contents"))
     made: dict[str, Any] = {
         key: value for key, value in message.items() if key not in {"tool_calls", "contents"} and not is_dict(value)
     }
@@ -191,7 +191,8 @@ def _inner(holder: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     return inner if is_dict(inner) else holder
 
 
-def _numbered(node: object) -> list[Mapping[str, Any]]:
+def numbered(node: object) -> list[Mapping[str, Any]]:
+    """Return the objects under numbers, in their order."""
     if not is_dict(node):
         return []
     numbers = sorted((int(key), key) for key in node if key.isdecimal() and len(key) < 8)

@@ -1,8 +1,8 @@
 """Messages of models in any provider's format: tool requests, tool results and text.
 
 Known shapes: OpenTelemetry's parts, OpenAI's `tool_calls` and Responses items, Anthropic's and Bedrock's content
-blocks, Gemini's `function_call`, Vercel's `tool-call`. They are told by their own keys, so that one reader serves
-every dialect that carries them.
+blocks, Gemini's `function_call`, Vercel's `tool-call`, Genkit's `toolRequest`. They are told by their own keys, so that
+one reader serves every dialect that carries them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from goldspan.scoring.json_values import is_dict, is_mapping, is_sequence
 from goldspan.scoring.messages import answers_in, parts_of, role_of, text_of, unwrapped
 from goldspan.scoring.sessions import NO_CONTENT, Capture, Content, UserMessages
 
-_REQUEST_MARKS = ("tool_call", "toolUse", "tool_use", "function_call", "functionCall", "tool-call", "toolName")
+_REQUEST_MARKS = (
+    *("tool_call", "toolUse", "tool_use", "function_call", "functionCall", "tool-call", "toolName", "toolRequest"),
+)
 _OPENING = re.compile(r'\[\s*(\{"\w+")')
 """How the first message begins; one writer begins them all alike."""
 _LONGEST_COUNTED = 1 << 20
@@ -182,10 +184,10 @@ def _tool_calls(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 def _request(part: Mapping[str, Any]) -> Request | None:
     """Read one request in any known format. The key that names the tool tells the format."""
-    for key in ("toolUse", "function_call", "functionCall", "tool_call", "function"):
+    for key in ("toolUse", "function_call", "functionCall", "tool_call", "function", "toolRequest"):
         inner = part.get(key)
         if is_mapping(inner):
-            call_id = inner.get("toolUseId") or inner.get("id") or part.get("id")
+            call_id = inner.get("toolUseId") or inner.get("ref") or inner.get("id") or part.get("id")
             return _build_request(inner.get("name") or inner.get("tool_name"), inner, call_id)
     if part.get("type") in ("tool_call", "tool_use", "function_call", "tool-call", "function") or "toolName" in part:
         call_id = part.get("call_id") or part.get("toolCallId") or part.get("id")

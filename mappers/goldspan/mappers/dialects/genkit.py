@@ -1,0 +1,106 @@
+"""Genkit for JavaScript and Go: actions by subtype, with their input and output as JSON text.
+
+https://genkit.dev/docs/observability/getting-started/ . `generate` nests once for each answer of the model, so that it
+is an agent only as a root. A tool that waits for a person, or only asks one, ends with an interrupt.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from goldspan.mappers.dialects.reading.dialect_table import Advice, DialectTable, Rule, Source
+from goldspan.mappers.dialects.reading.messages import last_answer
+from goldspan.mappers.dialects.reading.value_parsing import at, decoded, first_of, plain_text
+from goldspan.mappers.span_facts import Role, ToolFacts
+from goldspan.mappers.spans import Attributes, SpanView
+from goldspan.scoring.json_values import is_mapping
+
+_TYPE, _SUBTYPE, _INPUT, _OUTPUT = "genkit:type", "genkit:metadata:subtype", "genkit:input", "genkit:output"
+_INTERRUPTS = ("ToolInterruptError", "ai.toolInterruptError")
+"""How the types of the exceptions end by which a tool in JavaScript and in Go asks for a person."""
+
+
+class _ModelInput(msgspec.Struct):
+    messages: msgspec.Raw = msgspec.Raw(b"null")
+
+
+_model_input = msgspec.json.Decoder(_ModelInput).decode
+
+
+def _messages(request: Any) -> Any:
+    """Take the messages out of a model's input as JSON text: the history is parsed only as far as it is needed."""
+    if isinstance(request, str):
+        try:
+            return bytes(_model_input(request).messages).decode()
+        except (msgspec.DecodeError, UnicodeError, RecursionError):
+            return None
+    return at("messages")(request)
+
+
+def _arguments(given: Any) -> Any:
+    """Go writes null for a tool that takes nothing."""
+    return {} if given == "null" else given
+
+
+def _result(_: SpanView, attributes: Attributes) -> Any:
+    """Take a tool's result out of what a tool of several parts returns."""
+    output = attributes.get(_OUTPUT)
+    if attributes.get(_SUBTYPE) != "tool.v2":
+        return output
+    value = decoded(output)
+    return value["output"] if is_mapping(value) and "output" in value else output
+
+
+def _attempt(span: SpanView, attributes: Attributes, tool: ToolFacts) -> ToolFacts:
+    """Name the tool as models do, without a plugin's name, and mark one that was interrupted as not executed."""
+    tool = replace(tool, name=tool.name.rpartition("/")[2] or tool.name)
+    raised = (event.attributes.get("exception.type") for event in span.events)
+    interrupted = any(isinstance(name, str) and name.endswith(_INTERRUPTS) for name in raised)
+    if interrupted or "genkit:metadata:interrupt" in attributes:
+        return replace(tool, executed=False, error=None)
+    return tool
+
+
+def _answer(output: Any) -> Any:
+    """Take the answer out of a flow's text, or the message that an agent, a prompt or a chat ends with."""
+    return first_of(plain_text, lambda value: last_answer(at("message")(value)).value)(output)
+
+
+GENKIT = DialectTable(
+    name="genkit",
+    title="Genkit",
+    docs="https://genkit.dev/docs/observability/getting-started/",
+    advice=Advice(
+        arguments="Arguments are written by default: export Genkit's own spans, not those of the Google Cloud plugin.",
+        session=(
+            "Run turns by defineAgent, or set session.id on the flow's span: "
+            "trace.getActiveSpan()?.setAttribute('session.id', id) in JavaScript, "
+            'trace.SpanFromContext(ctx).SetAttributes(attribute.String("session.id", id)) in Go.'
+        ),
+    ),
+    rules=(
+        Rule(Role.TOOL, _SUBTYPE, frozenset({"tool", "tool.v2"})),
+        # A model that calls a prompt as a tool hands the conversation over to it.
+        Rule(Role.TOOL, _SUBTYPE, frozenset({"prompt"}), no_turn=True, pseudo=True),
+        Rule(Role.MODEL, _SUBTYPE, frozenset({"model"})),
+        Rule(Role.AGENT, _SUBTYPE, frozenset({"flow", "agent", "executable-prompt"})),
+        Rule(Role.AGENT, _TYPE, frozenset({"dotprompt"})),
+        Rule(Role.AGENT, _TYPE, frozenset({"helper"}), also=("genkit:sessionId",)),
+        Rule(Role.AGENT, "genkit:name", frozenset({"generate"}), also=("genkit:isRoot",)),
+    ),
+    tool_name=("genkit:name",),
+    arguments=(Source(_INPUT, take=_arguments),),
+    result=(Source(_OUTPUT, compute=_result),),
+    error_flags=(("genkit:state", "error"),),
+    output=(Source(_OUTPUT, take=first_of(at("message"), at("candidates", 0, "message"))),),
+    input=(Source(_INPUT, take=_messages),),
+    user_text=(Source(_INPUT, take=plain_text),),
+    answer=(Source(_OUTPUT, take=_answer),),
+    tool_definitions=(Source(_INPUT, take=at("tools")),),
+    agent=("genkit:name",),
+    session_keys=("genkit:metadata:agent:sessionId", "genkit:sessionId"),
+    tool_hook=_attempt,
+)
