@@ -73,6 +73,13 @@ def text(arguments: Content) -> str:
     return json.dumps(json.loads(json.dumps(arguments.value), parse_int=float), sort_keys=True)
 
 
+def without_nulls(value: object) -> object:
+    """Go leaves them out of a tool's arguments where a model wrote them."""
+    if isinstance(value, dict):
+        return {key: without_nulls(inner) for key, inner in value.items() if inner is not None}
+    return value
+
+
 def calls(sessions: list[Session]) -> list[tuple[Turn, ToolCall]]:
     return [(turn, call) for session in sessions for turn in session.turns for call in turn.calls]
 
@@ -92,11 +99,13 @@ def test_arguments_come_from_another_copy_or_are_unknown(name: str) -> None:
     recording = stripped(name)
     before, after = calls(recording.before), calls(recording.after)
     assert [call.name for _, call in after] == [call.name for _, call in before]
+    alike = without_nulls if TRUTH["files"][name].get("nulls_omitted") else lambda value: value
     for (turn, call), (_, original) in zip(after, before, strict=True):
-        wanted = text(original.raw_arguments)
-        copies = [one for one in recording.copies if one.trace_id in turn.trace_ids and one.arguments == wanted]
+        wanted = alike(json.loads(text(original.raw_arguments)))
+        near = [one for one in recording.copies if one.trace_id in turn.trace_ids]
+        copies = [one for one in near if alike(json.loads(one.arguments)) == wanted]
         if original.capture is Capture.CAPTURED and copies:
-            assert (call.capture, call.arguments) == (Capture.CAPTURED, original.arguments)
+            assert (call.capture, alike(call.arguments)) == (Capture.CAPTURED, alike(original.arguments))
             assert {one.at for one in copies}.intersection(call.evidence), "the copy is the evidence"
         else:
             assert (call.capture, call.arguments) == (Capture.NOT_CAPTURED, None)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goldspan.mappers.dialect_registry import DialectRegistry
-from goldspan.mappers.dialects import DialectTable
+from goldspan.mappers.dialects import DialectTable, Rule
 from goldspan.mappers.readers import views
 from goldspan.mappers.spans import EventView
 from goldspan.scoring.errors import Problem
@@ -77,7 +77,16 @@ events = st.lists(
     max_size=3,
 )  # fmt: skip
 names = st.sampled_from(["", "execute_tool x", "invoke_agent a", "handoff to b", "a.run", "invocation [a]"])
-scopes = st.sampled_from(["", "openlit", *(rule.scope for table in TABLES for rule in table.rules if rule.scope)])
+
+
+def scopes_of(rule: Rule) -> tuple[str, ...]:
+    """The scopes that a rule is for."""
+    return (rule.scope,) if isinstance(rule.scope, str) else rule.scope
+
+
+scopes = st.sampled_from(
+    ["", "openlit", *(scope for table in TABLES for rule in table.rules for scope in scopes_of(rule))]
+)
 
 
 @given(attribute_maps, events, names, scopes, st.sampled_from([0, 1, 2]), st.booleans())
@@ -147,7 +156,7 @@ def test_no_value_takes_long(table: DialectTable, value: str) -> None:
     span = Span(
         attributes,
         name=f"{rule.name_prefix}x{rule.name_suffix}",
-        scope_name=rule.scope,
+        scope_name=next(iter(scopes_of(rule)), ""),
         kind=rule.kind or 1,
         parent_id="c" * 16,
     )

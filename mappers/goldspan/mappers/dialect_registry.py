@@ -227,7 +227,9 @@ class DialectRegistry:
         self.session_keys = frozenset(self._session_keys).union(*own)
         """Attribute keys that hold session ids."""
         opaque = (dialect.markers for dialect in self.dialects if not hasattr(dialect, "session_keys"))
-        self.opaque_markers = frozenset[str]().union(*opaque)
+        tables = (dialect for dialect in self.dialects if isinstance(dialect, DialectTable))
+        inside = (source.key for table in tables for source in table.sessions_inside)
+        self.opaque_markers = frozenset[str]().union(inside, *opaque)
         """Markers of dialects that find session ids in their own way, or describe other traces."""
         self._plans: dict[tuple[frozenset[str], str], _Plan] = {}
         self._resources: dict[int, tuple[ResourceView, ResourceFacts]] = {}

@@ -13,7 +13,14 @@ from msgspec.structs import replace
 
 from goldspan.mappers.dialects.reading.dialect_table import Advice, DialectTable, Rule, Source
 from goldspan.mappers.dialects.reading.messages import last_answer
-from goldspan.mappers.dialects.reading.value_parsing import at, decoded, first_of, plain_text
+from goldspan.mappers.dialects.reading.value_parsing import (
+    at,
+    decoded,
+    decoded_dict,
+    first_identifier,
+    first_of,
+    plain_text,
+)
 from goldspan.mappers.span_facts import Role, ToolFacts
 from goldspan.mappers.spans import Attributes, SpanView
 from goldspan.scoring.json_values import is_mapping
@@ -23,11 +30,20 @@ _INTERRUPTS = ("ToolInterruptError", "ai.toolInterruptError")
 """How the types of the exceptions end by which a tool in JavaScript and in Go asks for a person."""
 
 
+_SESSION_NAMES = tuple(f"{word}{ending}" for word in ("session", "conversation", "thread") for ending in ("Id", "_id"))
+
+
 class _ModelInput(msgspec.Struct):
     messages: msgspec.Raw = msgspec.Raw(b"null")
 
 
 _model_input = msgspec.json.Decoder(_ModelInput).decode
+
+
+def _session(_: SpanView, attributes: Attributes) -> Any:
+    """Take the session id out of a flow's input, if it is called one. A nested flow says nothing of its caller's."""
+    given = decoded_dict(attributes.get(_INPUT)) if attributes.get("genkit:isRoot") is True else None
+    return first_identifier(given, _SESSION_NAMES) if given is not None else None
 
 
 def _messages(request: Any) -> Any:
@@ -76,7 +92,7 @@ GENKIT = DialectTable(
     advice=Advice(
         arguments="Arguments are written by default: export Genkit's own spans, not those of the Google Cloud plugin.",
         session=(
-            "Run turns by defineAgent, or set session.id on the flow's span: "
+            "Run turns by defineAgent, give the flow's input a sessionId, or set session.id on the flow's span: "
             "trace.getActiveSpan()?.setAttribute('session.id', id) in JavaScript, "
             'trace.SpanFromContext(ctx).SetAttributes(attribute.String("session.id", id)) in Go.'
         ),
@@ -102,5 +118,6 @@ GENKIT = DialectTable(
     tool_definitions=(Source(_INPUT, take=at("tools")),),
     agent=("genkit:name",),
     session_keys=("genkit:metadata:agent:sessionId", "genkit:sessionId"),
+    sessions_inside=(Source(_INPUT, compute=_session),),
     tool_hook=_attempt,
 )

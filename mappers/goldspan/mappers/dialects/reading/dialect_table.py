@@ -332,6 +332,8 @@ class DialectTable:
     turn_number: Sources = ()
     """The number of an agent's turn in its session, from 1."""
     session_keys: tuple[str, ...] = ()
+    sessions_inside: Sources = ()
+    """Session ids inside longer values, under the key of each source. Live doors read each span with such a key."""
     extra_markers: frozenset[str] = frozenset()
 
     log_scope: str | None = None
@@ -351,7 +353,8 @@ class DialectTable:
 
     def __post_init__(self) -> None:
         keys = {rule.marker for rule in self.rules}.union(self.turn_id, self.session_keys)
-        object.__setattr__(self, "markers", frozenset(keys - {""}) | self.extra_markers)
+        inside = frozenset(source.key for source in self.sessions_inside)
+        object.__setattr__(self, "markers", frozenset(keys - {""}) | self.extra_markers | inside)
         bare = {rule.scope for rule in self.rules if not (rule.key or rule.also) and isinstance(rule.scope, str)}
         object.__setattr__(self, "bare_scopes", frozenset(bare))
         messages = frozenset[str]() if self.log_scope is None else MESSAGE_EVENTS
@@ -376,7 +379,11 @@ class DialectTable:
     ) -> tuple[Rule | None, str | None, tuple[tuple[str, str], ...]]:
         rule = next((rule for rule in self.rules if rule.holds(span, attributes)), None)
         turn_id = first_text(attributes, self.turn_id) if self.turn_id else None
-        return rule, turn_id, self._sessions(attributes) if self.session_keys else ()
+        sessions = self._sessions(attributes) if self.session_keys else ()
+        if self.sessions_inside:
+            inside = ((source.key, identifier(source.value(span, attributes))) for source in self.sessions_inside)
+            sessions = (*sessions, *((key, found) for key, found in inside if found is not None))
+        return rule, turn_id, sessions
 
     def read(self, span: SpanView) -> Reading | None:
         """Read one span; None if no rule matches and it has no turn or session id of this dialect."""
