@@ -35,7 +35,7 @@ _OWN_KEYS = (_CALL_ID, "metadata.user_api_key_hash")
 
 def _leaves(attributes: Attributes, prefix: str) -> dict[str, Any]:
     start = len(prefix)
-    return {key[start:]: value for key, value in attributes.items() if key.startswith(prefix)}
+    return {key[start:]: value for key, value in attributes.items() if type(key) is str and key.startswith(prefix)}
 
 
 def _flattened_calls(_: SpanView, attributes: Attributes) -> Any:
