@@ -163,7 +163,7 @@ $(SDK_VENVS)/zero-code/.ready: pyproject.toml
 		opentelemetry-distro==0.66b1 opentelemetry-configuration==0.66b1)
 
 $(SDK_VENVS)/spark/.ready: pyproject.toml
-	$(call set_up,$(SDK_VENVS)/spark,--editable '.[spark]' --group test 'nbclient>=0.10' 'ipykernel>=6' 'matplotlib>=3.9')
+	$(call set_up,$(SDK_VENVS)/spark,--editable '.[spark]' --group test 'matplotlib>=3.9')
 
 $(SDK_VENVS)/peers/.ready: pyproject.toml
 	$(call set_up,$(SDK_VENVS)/peers,$(GOLDSPAN) uipath==2.14.44 deepeval==4.3.1)

@@ -126,5 +126,10 @@ def test_mistakes_are_named(spark: Any, columns: str, options: dict[str, Any], s
         score_traces(spark.createDataFrame([], columns), **options)
 
 
+def test_a_stream_is_refused(spark: Any, tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="found a streaming DataFrame"):
+        score_traces(spark.readStream.text(str(tmp_path)))
+
+
 def sql_text(text: str) -> Any:
     return pytest.importorskip("pyspark.sql.functions").lit(text)

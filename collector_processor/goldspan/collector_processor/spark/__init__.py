@@ -1,3 +1,4 @@
+# pyright: reportUnknownVariableType=false - PySpark is not installed where types are checked
 """Scores traces on Apache Spark: a DataFrame of traces in, a DataFrame of results out. Needs the extra `spark`."""
 
 from __future__ import annotations

@@ -81,7 +81,7 @@ def score_traces(
         max_spans: Records of one trace, and spans of one session, that are kept. Beyond it results are `incomplete`.
 
     Raises:
-        SettingsError: `df` has no such column, or a number is out of its range.
+        SettingsError: `df` is a stream, it has no such column, or a number is out of its range.
         GoldenFileError: what is wrong with the goldens.
         MetricError: there is no such metric.
 
@@ -90,6 +90,12 @@ def score_traces(
         raise SettingsError(f"sample: found {sample}, expected a number above 0 and at most 1, such as 0.1")
     if max_spans < 1:
         raise SettingsError(f"max_spans: found {max_spans}, expected 1 or more")
+    if df.isStreaming:
+        # A micro-batch holds parts of traces and of sessions: its scores would be wrong.
+        message = (
+            "found a streaming DataFrame, whose micro-batches cut sessions; score what was stored, such as a table"
+        )
+        raise SettingsError(f"{message} that the stream is written to")
     traces, columns = _traces(df, column)
     index = _index(goldens, threshold)
     if metrics is None:
