@@ -391,12 +391,16 @@ WITHOUT_GOLDEN = ["tool_parameter_schema", "tool_parameter_grounding", "tool_cal
         ("goldens: [goldens.yaml]\nscoring: {metrics: [tool_parameter_schema]}", ["tool_parameter_schema"]),
         ("scoring: {metrics: [tool_call_repetition=1]}", ["tool_call_repetition"]),
         ("scoring: {metrics: []}", []),
-        ("scoring: {tier: assemble}", []),
     ],
 )
 def test_without_goldens_metrics_that_need_none_are_chosen(tmp_path: Path, text: str, chosen: list[str]) -> None:
     scorer = loaded(tmp_path, EXPORT + text).scorer()
     assert [one.metric.name for one in scorer.metrics] == chosen
+
+
+def test_a_tier_of_gateways_is_refused_with_what_to_do_instead(tmp_path: Path) -> None:
+    with pytest.raises(FileError, match=r"scoring: found `tier`.*goldspan stream"):
+        loaded(tmp_path, EXPORT + "scoring: {tier: assemble}")
 
 
 @pytest.mark.parametrize("share", ["0.1", "1"])

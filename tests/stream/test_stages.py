@@ -12,9 +12,11 @@ from goldspan.collector_processor.gateway.interfaces import Request, Signal
 from goldspan.collector_processor.stream.session_stage import SessionStage
 from goldspan.collector_processor.stream.stage_interface import DeadLetter, StreamContext, ToSession, Traces
 from goldspan.collector_processor.stream.trace_stage import TraceStage
-from goldspan.scoring.goldens import load_goldens
+from goldspan.scoring.goldens import GoldenIndex, load_goldens
+from goldspan.scoring.metrics.registry import WITHOUT_GOLDEN
+from goldspan.scoring.run import scorer_of
 from otlp_containers import as_message
-from pipeline_rig import spans_in
+from pipeline_rig import Said, spans_in
 from stream_rig import DictState, Partition, Record, Stream
 from trace_requests import plain_request, turn_request
 
@@ -117,6 +119,28 @@ def test_what_was_committed_goes_on_after_a_restart() -> None:
     assert len(stream.spans()) == 4
 
 
+def test_spans_that_nobody_read_yet_are_there_after_a_restart() -> None:
+    tool, root = root_last(turn("a", 0))
+    (span,) = tool["resourceSpans"][0]["scopeSpans"][0]["spans"]
+    between = plain_request()
+    (plain,) = between["resourceSpans"][0]["scopeSpans"][0]["spans"]
+    plain |= {"traceId": span["traceId"], "parentSpanId": span["parentSpanId"]}
+    span["parentSpanId"] = plain["spanId"]
+    said: list[Said] = []
+    for restarts in (False, True):
+        stream = stream_of((0, 0, between), (0, 5, tool), (0, 6, root))
+        stream.read(stream.first[0])
+        assert len(stream.spans()) == 1
+        if restarts:
+            stream.first[0].commit()
+            stream.first[0].restart()
+        read(stream, stream.first[0])
+        idle(stream, 700)
+        assert len(stream.spans()) == 3
+        said.append(stream.said())
+    assert said[0] == said[1]
+
+
 def test_held_spans_leave_with_scores_and_all_others_at_once() -> None:
     stream = stream_of((0, 0, turn("a", 0)), (0, 0, turn("unwanted", 0)), (0, 0, plain_request()))
     unread = [one.body for one in stream.first[0].records[1:]]
@@ -185,6 +209,22 @@ def test_a_limit_makes_results_incomplete(limits: dict[str, int]) -> None:
     assert len(stream.spans()) == 4
 
 
+def test_more_text_than_a_trace_may_have_makes_results_incomplete() -> None:
+    scorer = scorer_of(metrics=WITHOUT_GOLDEN)
+    for size, incomplete in ((1_000, None), (1_100_000, True)):
+        document = turn_request("a", ("look", {"at": "pier"}), user="go to the pier " + "x" * size)
+        context = StreamContext.of(GoldenIndex(sample=1.0), EngineSettings(scorer=scorer))
+        stream = stream_of((0, 0, document), context=context)
+        read(stream, stream.first[0])
+        idle(stream, 100)
+        found = {
+            one.get("tool_parameter_grounding.incomplete")
+            for one in stream.said().values()
+            if "tool_parameter_grounding.level" in one
+        }
+        assert found == {incomplete}
+
+
 def test_what_cannot_be_read_is_a_dead_letter_and_nothing_else_is_lost() -> None:
     first = TraceStage(CONTEXT, DictState({}), 0)
     for receive in (first.spans, first.logs, first.notes):
@@ -198,7 +238,7 @@ def test_what_cannot_be_read_is_a_dead_letter_and_nothing_else_is_lost() -> None
     foreign.spans(body(turn("a", 1)), 0.0)
     messages = [one for stage in (first, foreign) for one in stage.advance(9.0) if isinstance(one, ToSession)]
     outputs = [second.receive(one.key, one.body) for one in messages]
-    assert [any(isinstance(one, DeadLetter) for one in some) for some in outputs] == [False, False, True, True]
+    assert [any(isinstance(one, DeadLetter) for one in some) for some in outputs] == [False, True]
     assert isinstance(next(iter(second.receive(b"a", b"\x00"))), DeadLetter)
 
 

@@ -1,18 +1,11 @@
-"""The spans of one tenant: which are forwarded at once, which wait for their scores, and which the engine reads.
-
-A span without a dialect's marker, or of a trace whose sessions no golden wants, is not decoded: it goes into the span
-buffer. A span of a wanted session, or of a session that is not known yet, is read, and so is every later span of its
-trace. Session ids are looked up under the keys of rule R6, on any span of the trace and its resource. So the engine
-reads exactly the traces that may have results.
-"""
+"""The spans of one tenant: `trace_selection` says which the engine reads; of these, some wait for their scores."""
 
 from __future__ import annotations
 
 import json
 from collections import OrderedDict
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
 
 from goldspan.collector_processor.emit.attributes import Attributes, span_attributes
 from goldspan.collector_processor.emit.evaluation import Evaluation
@@ -26,19 +19,16 @@ from goldspan.collector_processor.gateway.encoded_spans import (
     EncodedSpanBuffer,
     Envelope,
     SpanGroup,
-    by_trace,
     has_scores,
     join_request,
-    traces_at,
     with_scores,
 )
 from goldspan.collector_processor.gateway.interfaces import Headers
 from goldspan.collector_processor.gateway.kept_texts import KeptTexts, lost_text
 from goldspan.collector_processor.gateway.settings.sections import PipelineSettings
+from goldspan.collector_processor.gateway.trace_selection import TraceSelection
 from goldspan.mappers.dialect_registry import DialectRegistry
-from goldspan.mappers.readers.otlp_protobuf import ProtobufReader
-from goldspan.mappers.span_facts import LogFacts, Record, SpanFacts
-from goldspan.mappers.spans import LogView
+from goldspan.mappers.span_facts import LogFacts, Record
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.goldens import GoldenIndex
 from goldspan.scoring.sessions import SpanRef
@@ -111,22 +101,26 @@ class Tenant:
         on_closed: Callable[[str], object],
     ) -> None:
         """Score against `goldens`; `hold` says whether spans wait for their scores."""
-        self._registry = registry
-        self._scanner = scanner
         self._hold = hold
         self.texts = KeptTexts(on_closed)
         """Messages, results and definitions of tools, where a metric asks for them."""
-        self._unread = unread
         self._on_problem = on_problem
         self._on_closed = on_closed
         self.store = CompressedStore(self._closed, on_tombstone, settings.assembly, self.texts)
         self.engine = Engine(goldens, settings, self.store)
-        self._read_as_asked(goldens)
-        self._reader = ProtobufReader(on_problem)
         self._open: set[bytes] = set()
         """Traces that the engine reads, by the bytes of their ids."""
-        self._resources: dict[bytes, tuple[str, ...]] = {}
-        self._agent_scopes: set[bytes] = set()
+        self.selection = TraceSelection(
+            goldens,
+            registry,
+            scanner,
+            unread=unread,
+            content=self._read_as_asked(goldens),
+            is_open=self._is_read,
+            without_golden=self.engine.without_golden,
+            on_unmatched=self.engine.count_unmatched,
+            on_problem=on_problem,
+        )
         self._held: dict[SpanRef, HeldSpan] = {}
         self.held_bytes = 0
 
@@ -139,23 +133,20 @@ class Tenant:
         self, body: bytes, groups: Sequence[SpanGroup], number: int, now: float, *, already_sent: bool = False
     ) -> HoldDecision:
         """Receive the spans of a request; `already_sent` ones, after a restart, are read and never held."""
-        self._unread.expire(now)
-        bare = [self._scanner.reads_without_attributes(group.envelope.scope) for group in groups]
-        if not any(bare) and self._scanner.marked(body) is None:
-            return self._receive_unmarked(groups, number, now, hold=not already_sent)
-        return self._receive_marked(body, groups, bare, number, now, hold=not already_sent)
+        facts: list[Record] = []
+        held: dict[int, SpanRef] = {}
+        for trace, parts in self.selection.select(body, groups, now):
+            facts += self._open_trace(trace, now)
+            for part in parts:
+                fed, waiting = self._feed(part, number, now, hold=not already_sent)
+                facts += fed
+                held |= waiting
+        return self._hold_decision(groups, held, facts)
 
     def receive_logs(self, body: bytes, now: float) -> tuple[Record, ...]:
         """Feed the log records that concern spans to the engine, and return them."""
-        if not self.engine.goldens.wants_any or not self._scanner.may_concern_spans(body):
-            return ()
         read: list[Record] = []
-        for view in self._reader.views(self._reader.parse(body, "logs"), "logs"):
-            if not isinstance(view, LogView) or not self._registry.may_tell(view.event_name, view.attributes):
-                continue
-            fact = self._registry.read_log(view, content=self._reads_content)
-            if fact is None or not fact.trace_id:
-                continue
+        for fact in self.selection.log_facts(body):
             read.append(self._engine_feeds(fact, now)[0])
             trace = bytes.fromhex(fact.trace_id)
             if trace not in self._open and self.store.has(fact.trace_id):
@@ -199,14 +190,17 @@ class Tenant:
     def use_goldens(self, goldens: GoldenIndex, registry: DialectRegistry, scanner: KeyScanner) -> None:
         """Judge by these goldens from now on, and read the attributes that they join on."""
         self.engine.use_goldens(goldens)
-        self._registry, self._scanner = registry, scanner
-        self._read_as_asked(goldens)
-        self._unread.unwanted.clear()
+        self.selection.use_goldens(goldens, registry, scanner, content=self._read_as_asked(goldens))
 
-    def _read_as_asked(self, goldens: GoldenIndex) -> None:
+    def _read_as_asked(self, goldens: GoldenIndex) -> bool:
+        """Tell whether messages and results are read; keep text if so, or if definitions are."""
         scorer = self.engine.settings.scorer
-        self._reads_content = scorer.reads_content(goldens.goldens)
-        self._keeps_text = self._reads_content or scorer.reads_definitions(goldens.goldens)
+        content = scorer.reads_content(goldens.goldens)
+        self._keeps_text = content or scorer.reads_definitions(goldens.goldens)
+        return content
+
+    def _is_read(self, trace: bytes) -> bool:
+        return trace in self._open or trace in self.store.compressed
 
     def restore(self, record: Record, now: float) -> None:
         """Feed a record of the journal to the engine after a restart."""
@@ -219,142 +213,15 @@ class Tenant:
         """Tell whether the engine keeps state of a trace."""
         return self.store.has(trace_id)
 
-    def _receive_unmarked(self, groups: Sequence[SpanGroup], number: int, now: float, *, hold: bool) -> HoldDecision:
-        """Buffer spans without a dialect's marker, except those of traces that the engine reads."""
-        facts: list[Record] = []
-        held: dict[int, SpanRef] = {}
-        for group in groups:
-            traces = by_trace(group.spans)
-            for trace in traces.keys() & self._unread.unwanted:
-                part = SpanGroup(group.envelope, traces[trace])
-                if self._is_for_engine(trace, [(part, False)], of_interest=True):
-                    facts += self._open_trace(trace, now)
-            for trace in traces.keys() & self._open | traces.keys() & self.store.compressed.keys():
-                spans = traces.pop(trace)
-                fed, waiting = self._feed(SpanGroup(group.envelope, spans), number, now, hold=hold)
-                facts += fed
-                held |= waiting
-            if traces:
-                self._unread.put(group.envelope, traces, now)
-        return self._hold_decision(groups, held, facts)
-
-    def _receive_marked(
-        self, body: bytes, groups: Sequence[SpanGroup], bare: Sequence[bool], number: int, now: float, *, hold: bool
-    ) -> HoldDecision:
-        by_group = [by_trace(group.spans) for group in groups]
-        of_interest = self._of_interest(body, groups)
-        groups_of: dict[bytes, list[int]] = {}
-        for index, traces in enumerate(by_group):
-            for trace in traces:
-                groups_of.setdefault(trace, []).append(index)
-        facts: list[Record] = []
-        held: dict[int, SpanRef] = {}
-        for trace, indexes in groups_of.items():
-            mine = [(SpanGroup(groups[index].envelope, by_group[index][trace]), bare[index]) for index in indexes]
-            if self._is_for_engine(trace, mine, of_interest=of_interest is None or trace in of_interest):
-                facts += self._open_trace(trace, now)
-                for index, (group, _) in zip(indexes, mine, strict=True):
-                    del by_group[index][trace]
-                    fed, waiting = self._feed(group, number, now, hold=hold)
-                    facts += fed
-                    held |= waiting
-        for group, traces in zip(groups, by_group, strict=True):
-            if traces:
-                self._unread.put(group.envelope, traces, now)
-        return self._hold_decision(groups, held, facts)
-
-    def _of_interest(self, body: bytes, groups: Sequence[SpanGroup]) -> Container[bytes] | None:
-        """Return the traces whose spans name a wanted session or may do so; None if it may be any of them."""
-        goldens = self.engine.goldens
-        if not goldens.wants_any:
-            return ()
-        for resource in {group.envelope.resource for group in groups}:
-            if any(map(goldens.wants, self._session_ids_of(resource))):
-                return None
-        return traces_at(body, groups, self._scanner.of_interest(body, goldens.wants))
-
-    def _is_for_engine(self, trace: bytes, mine: Sequence[tuple[SpanGroup, bool]], *, of_interest: bool) -> bool:
-        """Decide by these spans of a trace, and those in the buffer, whether the engine reads it.
-
-        `of_interest` says that the spans may name a wanted session, or have the marker of a dialect that keeps session
-        ids elsewhere.
-        """
-        if trace in self._open or trace in self.store.compressed or not trace:
-            return True
-        scanner, unwanted = self._scanner, trace in self._unread.unwanted
-        wants_any = self.engine.goldens.wants_any
-        if wants_any and of_interest and any(any(map(scanner.opaque, group.spans)) for group, _ in mine):
-            return True
-        if unwanted and not of_interest:
-            return False
-        if not unwanted and not any(bare or any(map(scanner.marked, group.spans)) for group, bare in mine):
-            return False
-        groups = [group for group, _ in mine]
-        ids = self._session_ids(groups)
-        found = list(ids if of_interest else islice(ids, 1))
-        if not unwanted:
-            groups += (buffered := self._unread.records(trace))
-            found += self._session_ids(buffered)
-        if wants_any and any(map(self.engine.goldens.wants, (*found, trace.hex()))):
-            return True
-        if not unwanted:
-            if not found:
-                return wants_any  # a later span may name its session
-            self._unread.unwanted.add(trace)
-            self._count_without_golden(found[0], groups)
-        return False
-
-    def _session_ids(self, groups: Iterable[SpanGroup]) -> Iterator[str]:
-        for group in groups:
-            yield from self._session_ids_of(group.envelope.resource)
-            for span in group.spans:
-                yield from self._scanner.session_ids(span)
-
-    def _session_ids_of(self, resource: bytes) -> tuple[str, ...]:
-        ids = self._resources.get(resource)
-        if ids is None:
-            if len(self._resources) >= _MAX_RESOURCES:
-                self._resources.clear()
-            ids = self._resources[resource] = tuple(self._scanner.session_ids(resource))
-        return ids
-
-    def _count_without_golden(self, session_id: str, groups: Iterable[SpanGroup]) -> None:
-        """Count a session that no golden wants, once, if one of these spans is an agent's, a model's or a tool's."""
-        if session_id in self.engine.without_golden:
-            return
-        groups = list(groups)
-        for group in groups:
-            for span in group.spans:
-                if self._scanner.marked(span) is None:
-                    continue
-                seen_before = group.envelope.scope in self._agent_scopes
-                if seen_before or any(
-                    fact is not None and fact.role is not None
-                    for fact in self._facts(SpanGroup(group.envelope, [span]))
-                ):
-                    self._remember_scope(group.envelope.scope)
-                    self.engine.count_unmatched(session_id, self._source_of(session_id, groups))
-                    return
-
-    def _source_of(self, session_id: str, groups: Iterable[SpanGroup]) -> str:
-        """Return the attribute that names this session."""
-        encoded = (one for group in groups for one in (group.envelope.resource, *group.spans))
-        return next(filter(None, (self._scanner.session_key(one, session_id) for one in encoded)), "a span")
-
-    def _remember_scope(self, scope: bytes) -> None:
-        """Note that an agent writes spans of this scope: further sessions are counted without reading their spans."""
-        if len(self._agent_scopes) < _MAX_SCOPES:
-            self._agent_scopes.add(scope)
-
     def _open_trace(self, trace: bytes, now: float) -> list[Record]:
         """Let the engine read a trace: feed its buffered spans, and note whether the buffer lost some."""
         if trace in self._open or trace in self.store.compressed or not trace:
             return []
         self._open.add(trace)
-        if (lost := self._unread.lost_calls(trace)) is not None and not self.is_open(trace.hex()):
+        if (lost := self.selection.unread.lost_calls(trace)) is not None and not self.is_open(trace.hex()):
             self.store.note_loss(trace.hex(), calls=lost)
         facts: list[Record] = []
-        for group in self._unread.take(trace):
+        for group in self.selection.unread.take(trace):
             facts += self._feed(group, 0, now, hold=False)[0]
         return facts
 
@@ -364,7 +231,7 @@ class Tenant:
         """Feed spans to the engine; return their facts, and the held ones by the identity of their bytes object."""
         facts: list[Record] = []
         waiting: dict[int, SpanRef] = {}
-        for fact, span in zip(self._facts(group), group.spans, strict=True):
+        for fact, span in zip(self.selection.facts(group), group.spans, strict=True):
             if fact is None:
                 continue
             kept, wanted = self._engine_feeds(fact, now)
@@ -394,21 +261,6 @@ class Tenant:
                 self._on_problem(Problem("dropped_text", f"trace {record.trace_id} has too much text", ""))
                 trace.lost_text = True
         return record, wanted
-
-    def _facts(self, group: SpanGroup) -> list[SpanFacts | None]:
-        """Read spans in order; None for bytes that are no span."""
-        body = join_request([group])
-        try:
-            views = list(self._reader.views(self._reader.parse(body, "traces"), "traces"))
-        except Exception as error:  # noqa: BLE001 - one bad span must not stop the others
-            self._on_problem(Problem("unreadable_span", f"{type(error).__name__}: {error}", "traces"))
-            views = []
-        if len(views) == len(group.spans):
-            read, content = self._registry.read, self._reads_content
-            return [None if isinstance(view, LogView) else read(view, content=content) for view in views]
-        if len(group.spans) == 1:
-            return [None]
-        return [fact for span in group.spans for fact in self._facts(SpanGroup(group.envelope, [span]))]
 
     def _hold_decision(
         self, groups: Sequence[SpanGroup], held: Mapping[int, SpanRef], facts: Sequence[Record]

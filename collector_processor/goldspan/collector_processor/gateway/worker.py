@@ -27,7 +27,6 @@ from goldspan.collector_processor.gateway.deliver.outbox import (
     RequestSources,
 )
 from goldspan.collector_processor.gateway.encoded_spans import EncodedSpanBuffer, SpanGroup, join_request
-from goldspan.collector_processor.gateway.first_tier import AssemblingTenant
 from goldspan.collector_processor.gateway.interfaces import Headers, Request, Signal
 from goldspan.collector_processor.gateway.journal.body_log import LogEntry
 from goldspan.collector_processor.gateway.journal.journal import Journal
@@ -162,7 +161,7 @@ class Worker:
             )
         self.outbox = Outbox(queue, journal, letters, self._is_open, on_failure)
         self.tenants = TenantTable(settings, self._new_tenant_state, self._close_tenant)
-        self.tenants.buffers_unread = self._buffers_unread()
+        self.tenants.buffers_unread = self._goldens.wants_any
 
     # Requests.
 
@@ -288,7 +287,7 @@ class Worker:
         self._scanner = KeyScanner(self._registry, self.settings.engine.assembly.session_keys)
         for state in self.tenants:
             state.tenant.use_goldens(goldens, self._registry, self._scanner)
-        self.tenants.buffers_unread = self._buffers_unread()
+        self.tenants.buffers_unread = self._goldens.wants_any
         self.tenants.share_memory()
 
     # Counts.
@@ -343,7 +342,7 @@ class Worker:
         def on_closed(trace_id: str) -> None:
             outbox.changes.close(name, trace_id)
 
-        return (AssemblingTenant if self.settings.tier == "assemble" else Tenant)(
+        return Tenant(
             self._goldens,
             self._registry,
             self._scanner,
@@ -365,9 +364,6 @@ class Worker:
         for session_id in state.journaled:
             self.outbox.changes.sessions[state.name, session_id] = None
         state.metrics.close()
-
-    def _buffers_unread(self) -> bool:
-        return self._goldens.wants_any or self.settings.tier == "assemble"
 
     def _is_open(self, tenant: str, trace_id: str) -> bool:
         state = self.tenants.named(tenant)

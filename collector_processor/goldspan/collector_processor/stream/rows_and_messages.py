@@ -24,6 +24,7 @@ from goldspan.collector_processor.gateway.journal.records import (
     encode_record,
     encode_session,
 )
+from goldspan.collector_processor.gateway.kept_texts import KeptContent, Piece, with_contents
 from goldspan.mappers.assembly import Fragment
 from goldspan.mappers.assembly.session_id import FoundSession
 from goldspan.mappers.assembly.trace_tree import time_order
@@ -127,7 +128,12 @@ def _needed(span: SpanFacts, contents: Sequence[Content]) -> SpanFacts:
         context = ContextFacts(
             *(one if one is chosen else NO_CONTENT for one, chosen in zip(own, contents, strict=True))
         )
-    return span.changed(version=(0, 0, ""), session_keys=(), notes=(), resource=resource, context=context)
+    needed = span.changed(version=(0, 0, ""), session_keys=(), notes=(), resource=resource, context=context)
+    return needed if (whole := with_contents(needed, _whole)) is needed or isinstance(whole, LogFacts) else whole
+
+
+def _whole(content: Content) -> Content:
+    return Content(content.raw, content.capture) if isinstance(content, KeptContent) else content
 
 
 def _taken_contents(fragment: Fragment) -> tuple[Content, ...]:
@@ -156,18 +162,22 @@ def digest(encoded: bytes) -> bytes:
 
 # Rows.
 
-
-def encode_rows(records: Sequence[bytes]) -> bytes:
-    """Return the encoded records of a trace as one row."""
-    return zlib_compress(_encode(records))
+TraceRow = tuple[list[tuple[str, bytes]], list[bytes]]
+"""Pieces of text by their keys, and encoded records that name them."""
 
 
-def decode_rows(row: bytes) -> list[bytes]:
-    """Return the encoded records in a row. Raises `ValueError`."""
+def encode_trace_row(pieces: Iterable[Piece], records: Sequence[bytes]) -> bytes:
+    """Return encoded records of a trace, and the pieces of text that no earlier row of it has, as one row."""
+    return zlib_compress(_encode(([(piece.key, piece.read()) for piece in pieces], records)))
+
+
+def decode_trace_row(row: bytes) -> TraceRow:
+    """Return what is in a row of a trace. Raises `ValueError`."""
     try:
-        return msgspec.msgpack.decode(zlib.decompress(row), type=list[bytes])
+        found: TraceRow = msgspec.msgpack.decode(zlib.decompress(row), type=TraceRow)
     except (msgspec.MsgspecError, zlib.error) as error:
         raise ValueError(f"found a row that cannot be read: {error}") from error
+    return found
 
 
 def encode_head(state: SessionState, *, incomplete: bool) -> bytes:

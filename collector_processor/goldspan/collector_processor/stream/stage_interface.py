@@ -54,6 +54,9 @@ class StreamContext:
     """Spans of a session; results of a session with more are `incomplete`."""
     unread_span_bytes: int = 64 << 20
     """Memory of a partition for spans of traces that no golden wants so far."""
+    max_text_bytes: int = 64 << 20
+    """Memory of a partition for messages, results and definitions of tools, where a metric asks for them; results of
+    a trace whose text did not fit are `incomplete`, as are those of one with more than 1 MiB."""
     cached_bytes: int = 64 << 20
     """Rows of sessions that a partition keeps in memory."""
 

@@ -36,14 +36,15 @@ from goldspan.collector_processor.gateway.encoded_spans import (
     split_request,
 )
 from goldspan.collector_processor.gateway.journal.records import decode_record, encode_record
+from goldspan.collector_processor.gateway.kept_texts import KeptTexts, lost_text, pieces_of
 from goldspan.collector_processor.gateway.trace_selection import TraceSelection
 from goldspan.collector_processor.stream.rows_and_messages import (
     FORMAT,
     chunks,
-    decode_rows,
+    decode_trace_row,
     digest,
     encode_fragment,
-    encode_rows,
+    encode_trace_row,
     session_message,
 )
 from goldspan.collector_processor.stream.stage_interface import (
@@ -59,7 +60,7 @@ from goldspan.collector_processor.stream.stage_interface import (
 )
 from goldspan.mappers.assembly import Fragment, read_trace
 from goldspan.mappers.assembly.duplicate_spans import newer_version
-from goldspan.mappers.span_facts import LogFacts, Record, Role, SpanFacts
+from goldspan.mappers.span_facts import LogFacts, Record, Role, SpanFacts, content_size
 from goldspan.scoring.errors import Problem
 
 _HEARTBEAT = 1.0
@@ -98,6 +99,8 @@ class _Trace:
     """A span without a parent in its process was seen, so no caller is still running."""
     lost: bool | None = None
     """Records of it were dropped; whether they may have described calls."""
+    lost_text: bool = False
+    """Text of it did not fit."""
     counted: bool = False
     """It was counted as a session without golden."""
     held: dict[str, _HeldSpan] = field(default_factory=dict[str, _HeldSpan])
@@ -108,6 +111,8 @@ class _Trace:
     rows: int = 0
     """Rows with its records."""
     unsaved: list[Record] = field(default_factory=list[Record])
+    written: set[bytes] = field(default_factory=set[bytes])
+    """Digests of the pieces of text in its rows."""
     released: list[str] = field(default_factory=list[str])
     """Spans that are not held any longer, and have a row."""
     complete: bool = False
@@ -152,12 +157,17 @@ class TraceStage:
         self._unread = _SavedSpanBuffer(
             self._settings.trace_retention, context.unread_span_bytes if context.goldens.wants_any else 0
         )
+        scorer = self._settings.scorer
+        content = scorer.reads_content(context.goldens.goldens)
+        self._keeps_text = content or scorer.reads_definitions(context.goldens.goldens)
+        self._texts = KeptTexts(lambda _: None, context.max_text_bytes)
+        """Messages, results and definitions of tools, where a metric asks for them."""
         self._selection = TraceSelection(
             context.goldens,
             context.registry,
             context.scanner,
             unread=self._unread,
-            content=self._settings.scorer.reads_content(context.goldens.goldens),
+            content=content,
             is_open=self._is_open,
             without_golden=self.without_golden,
             on_unmatched=self._count_unmatched,
@@ -271,8 +281,11 @@ class TraceStage:
         self._forget_quiet()
 
     def _save_trace(self, trace: _Trace) -> None:
-        for rows in chunks(map(encode_record, trace.unsaved), len):
-            self._state.set(_row_key(trace.key, trace.rows), encode_rows(rows))
+        for records in chunks(trace.unsaved, lambda record: 1_000 + content_size(record)):
+            pieces = {piece.digest: piece for record in records for piece in pieces_of(record)}
+            new = [piece for digest, piece in pieces.items() if digest not in trace.written]
+            trace.written |= pieces.keys()
+            self._state.set(_row_key(trace.key, trace.rows), encode_trace_row(new, list(map(encode_record, records))))
             trace.rows += 1
         trace.unsaved.clear()
         for span_id in trace.released:
@@ -284,7 +297,7 @@ class TraceStage:
                 row = (held.since, *held.envelope, held.span)
                 self._state.set(_HELD + trace.key + span_id.encode(), msgspec.msgpack.encode(row))
         sent = [(root, session, known) for root, (session, known) in trace.sent.items()]
-        flags = (trace.lost, trace.counted, trace.complete)
+        flags = (trace.lost, trace.lost_text, trace.counted, trace.complete)
         head = (FORMAT, self._due[trace.key], trace.last, trace.rows, flags, sent)
         self._state.set(_TRACE + trace.key, msgspec.msgpack.encode(head))
 
@@ -306,6 +319,7 @@ class TraceStage:
             if trace.last + _QUIET > self._now or trace.held:
                 break
             del self._traces[key]
+            self._texts.release(trace.id)
 
     def _restore(self) -> None:
         for key, row in self._state.items(_TOMBSTONE):
@@ -344,8 +358,9 @@ class TraceStage:
         trace = self._traces.get(key)
         if trace is not None or key not in self._due or (row := self._state.get(_TRACE + key)) is None:
             return trace
-        _, _, last, rows, (lost, counted, complete), sent = msgspec.msgpack.decode(row)
-        trace = _Trace(key, last, lost=lost, counted=counted, complete=complete, rows=rows, loaded=False)
+        _, _, last, rows, (lost, lost_text, counted, complete), sent = msgspec.msgpack.decode(row)
+        trace = _Trace(key, last, lost=lost, lost_text=lost_text, counted=counted, complete=complete)
+        trace.rows, trace.loaded = rows, False
         trace.sent = {root: (session, known) for root, session, known in sent}
         for held_key, held in self._state.items(_HELD + key):
             since, resource, scope, span = msgspec.msgpack.decode(held)
@@ -361,8 +376,14 @@ class TraceStage:
             trace.loaded = True
             for number in range(trace.rows):
                 row = self._state.get(_row_key(trace.key, number))
-                for encoded in decode_rows(row) if row is not None else ():
-                    _note(trace, decode_record(encoded))
+                pieces, records = decode_trace_row(row) if row is not None else ([], [])
+                for key, content in pieces:
+                    self._texts.restore(key, content)
+                for encoded in records:
+                    record = decode_record(encoded, self._texts.find)
+                    self._texts.hold(record)
+                    trace.written.update(piece.digest for piece in pieces_of(record))
+                    _note(trace, record)
 
     def _open(self, key: bytes, now: float) -> _Trace:
         """Return a trace with the spans of it that were kept unread."""
@@ -385,18 +406,29 @@ class TraceStage:
                 self._add_log(trace, note, now)
             elif note.trace_id:
                 outputs.append(ToEveryTracePartition(encode_record(note)))
+        kept = self._kept(trace, fact)
         old = trace.spans.get(fact.span_id)
-        if newer_version(old, fact) is old:
+        if isinstance(kept, LogFacts) or newer_version(old, kept) is old:
             self.stats.repeated += 1
             return False
-        self._add(trace, fact, now)
+        self._add(trace, kept, now)
         return True
 
     def _add_log(self, trace: _Trace, fact: LogFacts, now: float) -> None:
         if fact.identity in trace.logs:
             self.stats.repeated += 1
         else:
-            self._add(trace, fact, now)
+            self._add(trace, self._kept(trace, fact), now)
+
+    def _kept(self, trace: _Trace, record: Record) -> Record:
+        """Return a record with its text in pieces, which all records of a trace share."""
+        if not self._keeps_text:
+            return record
+        kept = self._texts.kept(record)
+        if lost_text(kept) and not trace.lost_text:
+            trace.lost_text = True
+            self._on_problem(Problem("dropped_text", f"trace {trace.id} has too much text", ""))
+        return kept
 
     def _add(self, trace: _Trace, record: Record, now: float) -> None:
         if trace.size >= self._context.max_trace_spans:
@@ -559,6 +591,7 @@ class TraceStage:
             oldest, _ = self._tombstones.popitem(last=False)
             self._writes.append((_TOMBSTONE + oldest, None))
         del self._due[trace.key], self._traces[trace.key]
+        self._texts.release(trace.id)
         self._changed.pop(trace.key, None)
         rows = [_TRACE + trace.key, *(_row_key(trace.key, number) for number in range(trace.rows))]
         rows += [_HELD + trace.key + span_id.encode() for span_id in trace.released]
@@ -596,7 +629,9 @@ def _note(trace: _Trace, record: Record) -> None:
 
 
 def _lacks_records(trace: _Trace, fragment: Fragment) -> bool:
-    """Tell whether records of this fragment were dropped: calls of it, or a plain span between others."""
+    """Tell whether records of this fragment were dropped: calls or text of it, or a plain span between others."""
+    if trace.lost_text:
+        return True
     return trace.lost is not None and (trace.lost or fragment.waits_for_caller or fragment.waits_for_remote)
 
 

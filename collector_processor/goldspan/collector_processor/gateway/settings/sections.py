@@ -272,8 +272,6 @@ class SessionScoring(Section):
 class Scoring(SessionScoring):
     """When turns and sessions are scored, and which spans wait for that."""
 
-    tier: Literal["single", "assemble"] = "single"
-    """`assemble`: the first of two tiers, which adds the session id to every span of a turn and scores nothing."""
     max_spans: Count = 1_000_000
     """Spans in memory. Beyond it the least recently active session is scored as incomplete and dropped."""
     max_held_bytes: Size = 64 << 20
@@ -283,6 +281,17 @@ class Scoring(SessionScoring):
     sessions are dropped, and what comes for these later is scored as incomplete."""
     max_tenants: Count = 64
     """Tenants (sets of forwarded headers) in memory. Beyond it the least recently active one is scored and dropped."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_no_tier(cls, values: object) -> object:
+        if isinstance(values, Mapping) and "tier" in values:
+            raise ValueError(
+                "found `tier`: there are no tiers of gateways any more. Remove it from a gateway that works alone; "
+                "where one gateway is not enough, run `goldspan stream` instead of both tiers (docs/scale.md)"
+            )
+        return values  # pyright: ignore[reportUnknownVariableType]
+
     judge: Path | None = None
     """A file of options for a model that is asked about each call when its session is over, as for `goldspan score`."""
 
@@ -388,7 +397,6 @@ class PipelineSettings:
     `DeadLettersSection`.
     """
 
-    tier: Literal["single", "assemble"] = "single"
     hold: Literal["turn", "off"] = "turn"
     max_held_bytes: int = 64 << 20
     sample: float = 1.0
@@ -445,8 +453,6 @@ class GatewaySettings(Section):
         judge cannot be used.
         """
         scoring = self.scoring
-        if scoring.tier != "single":
-            return scorer_of(preset=scoring.preset)
         scorer = scoring.scorer(has_goldens=bool(self.goldens))
         if scoring.judge is not None:
             # Imported when asked for: most gateways ask no model.
@@ -460,7 +466,6 @@ class GatewaySettings(Section):
         state = state_folder(environ)
         scoring, journal, dead_letters = self.scoring, self.journal, self.dead_letters
         return PipelineSettings(
-            tier=scoring.tier,
             hold=scoring.hold,
             sample=scoring.sample,
             max_held_bytes=scoring.max_held_bytes,
