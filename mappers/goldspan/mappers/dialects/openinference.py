@@ -34,10 +34,18 @@ def _scopes(library: str) -> tuple[str, str]:
     return f"{_SCOPE}{library}", f"{_JAVASCRIPT_SCOPE}{library.replace('_', '-')}"
 
 
+def _any_envelope(value: Any) -> Any:
+    found = kwargs_only(value)
+    return args_and_kwargs(value) if found is None else found
+
+
 _ENVELOPES: dict[str, Unwrap] = {
-    scope: unwrap
-    for library, unwrap in (("dspy", kwargs_only), ("llama_index", kwargs_only), ("smolagents", args_and_kwargs))
-    for scope in _scopes(library)
+    "": _any_envelope,  # Phoenix keeps no scope
+    **{
+        scope: unwrap
+        for library, unwrap in (("dspy", kwargs_only), ("llama_index", kwargs_only), ("smolagents", args_and_kwargs))
+        for scope in _scopes(library)
+    },
 }
 _EVENT = "StopEvent(result="
 """How the repr of a LlamaIndex workflow's end begins; the models' output has the answer in it as text."""
@@ -103,16 +111,20 @@ OPENINFERENCE = DialectTable(
         Rule(Role.TOOL, _KIND, frozenset({"TOOL"}), name_prefix="handoff to ", without=("tool.name",), pseudo=True),
         Rule(Role.TOOL, _KIND, frozenset({"TOOL"})),
         # LangChain: whatever has "agent" in its name is of kind AGENT, tools too.
-        Rule(Role.TOOL, _KIND, frozenset({"AGENT"}), also=("tool.name",), scope=_scopes("langchain")),
+        Rule(Role.TOOL, _KIND, frozenset({"AGENT"}), also=("tool.name",)),
         Rule(Role.MODEL, _KIND, frozenset({"LLM"})),
+        # Phoenix gives spans of OpenTelemetry's conventions a kind, too.
+        Rule(Role.AGENT, "gen_ai.operation.name", frozenset({"create_agent"}), also=(_KIND,), no_turn=True),
         Rule(Role.AGENT, _KIND, frozenset({"AGENT"})),
         # A crew's kick-off runs one agent after the other, an ADK invocation all of its agents.
         Rule(Role.AGENT, _KIND, frozenset({"CHAIN"}), also=("crew_key",)),
         Rule(Role.AGENT, _KIND, frozenset({"CHAIN"}), also=("user.id", "session.id"), name_prefix="invocation ["),
-        # In these frameworks a chain span covers a whole turn.
+        # In these frameworks a chain span covers a whole turn. Phoenix keeps no scope, so names must do.
         Rule(Role.AGENT, _KIND, frozenset({"CHAIN"}), scope=_scopes("llama_index"), name_suffix=".run"),
-        Rule(Role.AGENT, _KIND, frozenset({"CHAIN"}), scope=_scopes("autogen_agentchat"), name_suffix=".run_stream"),
-        Rule(Role.AGENT, _KIND, frozenset({"CHAIN"}), scope=_scopes("dspy"), name_suffix="ReAct.forward"),
+        Rule(Role.AGENT, _KIND, frozenset({"CHAIN"}), name_suffix="Agent.run"),
+        Rule(Role.AGENT, _KIND, frozenset({"CHAIN"}), name_suffix="AgentWorkflow.run"),
+        Rule(Role.AGENT, _KIND, frozenset({"CHAIN"}), name_suffix=".run_stream"),
+        Rule(Role.AGENT, _KIND, frozenset({"CHAIN"}), name_suffix="ReAct.forward"),
         Rule(Role.TOOL, "tool.name", also=("input.value",), without=(_KIND,)),
     ),
     tool_name=("tool.name",),

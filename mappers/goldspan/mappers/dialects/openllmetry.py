@@ -57,7 +57,14 @@ def _one_object(value: Any) -> Any:
     return args_and_kwargs(value)
 
 
+def _any_envelope(value: Any) -> Any:
+    if is_dict(value) and "input_str" in value:
+        return inputs(value)
+    return args_and_kwargs(value) if is_dict(value) and "args" in value else kwargs_only(value)
+
+
 _ENVELOPES: dict[str, Unwrap] = {
+    "": _any_envelope,  # Phoenix keeps no scope
     "traceloop.tracer": args_and_kwargs,
     "@traceloop/node-server-sdk": _one_object,
     "opentelemetry.instrumentation.mcp.instrumentation": name_and_arguments,

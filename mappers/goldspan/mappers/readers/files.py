@@ -63,7 +63,10 @@ def starts_with_logs(head: bytes) -> bool:
 
 
 STDIN = "-"
-_EXPECTED = "expected OTLP/JSON (a document, or one request a line), OTLP protobuf, or Jaeger, Tempo or Zipkin JSON"
+_EXPECTED = (
+    "expected OTLP/JSON (a document, or one request a line), OTLP protobuf, "
+    "or JSON of Jaeger, Tempo, Zipkin, Phoenix or Langfuse"
+)
 _EXPECTED_COLUMNS = "expected the columns TraceId, SpanId, Timestamp and SpanAttributes"
 _MAX_BAD_FRAMES = 16
 """After so many unreadable messages in a row, their boundaries are taken for lost."""

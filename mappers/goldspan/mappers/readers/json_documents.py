@@ -14,6 +14,7 @@ from goldspan.mappers.readers.jaeger_and_zipkin import (
     otlp_from_jaeger,
     otlp_from_zipkin,
 )
+from goldspan.mappers.readers.platform_exports import otlp_from_export
 from goldspan.mappers.readers.problems import BAD_JSON, OnProblem
 from goldspan.mappers.readers.strands_sessions import is_strands_session, otlp_from_strands_session
 from goldspan.scoring.errors import Problem
@@ -238,7 +239,7 @@ _WRAPPERS = ("trace", "result")
 
 
 def as_otlp(parsed: object) -> object:
-    """Return OTLP/JSON for Jaeger's, Tempo's and Zipkin's JSON and sessions of Strands Evals; all else as it is."""
+    """Return OTLP/JSON for JSON of Jaeger, Tempo, Zipkin, Phoenix, Langfuse and Strands Evals; all else as it is."""
     if is_dict(parsed):
         return _from_object(parsed)
     if not is_list(parsed):
@@ -257,7 +258,7 @@ def _from_object(item: dict[str, Any]) -> object:
         return otlp_from_zipkin([item])
     if is_strands_session(item):
         return otlp_from_strands_session(item)
-    request = otlp_from_jaeger(item)
+    request = otlp_from_export(item) or otlp_from_jaeger(item)
     return item if request is None else request
 
 

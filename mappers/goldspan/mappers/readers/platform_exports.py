@@ -1,0 +1,227 @@
+"""Spans that Phoenix and Langfuse give back, turned into OTLP/JSON: answers of their APIs and files of their exports.
+
+    Phoenix   {"data": [{"context": {"trace_id", "span_id"}, "span_kind", "attributes": {...}, ...}], "next_cursor"}
+              the same with OTLP's spans in it (`/spans/otlpv1`), and a table's rows (`to_json` of a dataframe)
+    Langfuse  {"data": [{"id", "traceId", "type", "input", "output", ...}], "meta"}, a trace with its `observations`
+
+Each also as one span, a list, or one a line. Phoenix keeps the attributes, Langfuse most of them in `metadata`; neither
+keeps everything of the resource and the scope.
+https://arize.com/docs/phoenix/sdk-api-reference/rest-api/api-reference/spans , https://api.reference.langfuse.com
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from goldspan.scoring.json_values import is_dict, is_list
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+_STATUS = {"UNSET": 0, "OK": 1, "ERROR": 2}
+_PAGE = frozenset({"data", "next_cursor", "meta"})
+_MAX_DEPTH = 32
+_ATTRIBUTES = "attributes."
+"""How a column of Phoenix's table begins that holds an attribute."""
+
+
+def otlp_from_export(item: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return a trace request with the spans of an export, in their order; none where `item` is something else.
+
+    Anything else in the place of a span is passed on, and the OTLP reader reports it.
+    """
+    if _is_span(item):
+        return _request([item])
+    data = item.get("data")
+    if is_list(data) and (any(is_dict(one) and _is_span(one) for one in data) or _PAGE.issuperset(item)):
+        return _request(data)
+    return None
+
+
+def _request(items: list[Any]) -> dict[str, Any]:
+    spans: list[Any] = []
+    for item in items:
+        spans += _spans(item) if is_dict(item) else [item]
+    return {"resourceSpans": [span if not is_dict(span) else _alone(span) for span in spans]}
+
+
+def _alone(span: dict[str, Any]) -> dict[str, Any]:
+    resource, scope = span.pop("resource", {}), span.pop("scope", {})
+    return {"resource": resource, "scopeSpans": [{"scope": scope, "spans": [span]}]}
+
+
+def _is_span(item: Mapping[str, Any]) -> bool:
+    return _is_of_phoenix(item) or _is_otlp(item) or _is_observation(item) or _is_trace(item)
+
+
+def _spans(item: dict[str, Any]) -> Iterator[Any]:
+    if _is_of_phoenix(item):
+        yield _from_phoenix(item)
+    elif _is_observation(item):
+        yield _from_langfuse(item, {})
+    elif _is_trace(item):
+        for one in item["observations"]:
+            yield _from_langfuse(one, item) if is_dict(one) else one
+    else:
+        yield _without_nulls(item)
+
+
+def _without_nulls(value: Any, depth: int = 0) -> Any:
+    """Return a value without fields that are null: Phoenix writes one for each type that a value has not."""
+    if is_dict(value) and depth < _MAX_DEPTH:
+        return {key: _without_nulls(inner, depth + 1) for key, inner in value.items() if inner is not None}
+    if is_list(value) and depth < _MAX_DEPTH:
+        return [_without_nulls(inner, depth + 1) for inner in value]
+    return value
+
+
+# Phoenix.
+
+
+def _is_of_phoenix(item: Mapping[str, Any]) -> bool:
+    context = item.get("context")
+    return (is_dict(context) and "span_id" in context and "trace_id" in context) or "context.span_id" in item
+
+
+def _is_otlp(item: Mapping[str, Any]) -> bool:
+    """Say whether this is a span of OTLP/JSON outside of any request, as Phoenix's `/spans/otlpv1` lists them."""
+    return ("span_id" in item and "start_time_unix_nano" in item) or ("spanId" in item and "startTimeUnixNano" in item)
+
+
+def _from_phoenix(span: Mapping[str, Any]) -> dict[str, Any]:
+    context = span.get("context")
+    ids = context if is_dict(context) else {name: span.get(f"context.{name}") for name in ("trace_id", "span_id")}
+    found = span.get("attributes")
+    attributes = dict(_flat(found)) if is_dict(found) else {}
+    for key, value in span.items():
+        if key.startswith(_ATTRIBUTES) and value is not None:
+            attributes |= dict(_flat({key[len(_ATTRIBUTES) :]: value}))
+    attributes.setdefault("openinference.span.kind", span.get("span_kind"))
+    events = span.get("events")
+    return {
+        "traceId": ids.get("trace_id"),
+        "spanId": ids.get("span_id"),
+        "parentSpanId": span.get("parent_id") or "",
+        "name": span.get("name"),
+        "startTimeUnixNano": str(_nanos(span.get("start_time"))),
+        "endTimeUnixNano": str(_nanos(span.get("end_time"))),
+        "attributes": _pairs(attributes),
+        "events": [_event(event) for event in (events if is_list(events) else ()) if is_dict(event)],
+        "status": {
+            "code": _STATUS.get(str(span.get("status_code")), 0),
+            "message": str(span.get("status_message") or ""),
+        },
+    }
+
+
+def _event(event: Mapping[str, Any]) -> dict[str, Any]:
+    attributes = event.get("attributes")
+    return {
+        "name": event.get("name"),
+        "timeUnixNano": str(_nanos(event.get("timestamp"))),
+        "attributes": _pairs(attributes if is_dict(attributes) else {}),
+    }
+
+
+def _flat(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield nested attributes under the dotted names that they were written with; lists of objects by position."""
+    waiting = [(f"{prefix}{key}", value) for key, value in reversed([*tree.items()])]
+    while waiting:
+        key, value = waiting.pop()
+        if is_list(value) and value and all(map(is_dict, value)):
+            value = {str(number): one for number, one in enumerate(value)}
+        if is_dict(value) and value:
+            waiting += [(f"{key}.{name}", inner) for name, inner in reversed([*value.items()])]
+        else:
+            yield key, value
+
+
+# Langfuse.
+
+
+def _is_observation(item: Mapping[str, Any]) -> bool:
+    return "traceId" in item and "type" in item and "startTime" in item and "id" in item
+
+
+def _is_trace(item: Mapping[str, Any]) -> bool:
+    observations = item.get("observations")
+    return "id" in item and is_list(observations) and any(is_dict(one) and _is_observation(one) for one in observations)
+
+
+_INPUTS = (
+    ("openinference.span.kind", "input.value", "output.value"),
+    ("traceloop.span.kind", "traceloop.entity.input", "traceloop.entity.output"),
+)
+"""Where instrumentations that Langfuse takes spans from write what it keeps as input and output."""
+
+
+def _from_langfuse(observation: Mapping[str, Any], trace: Mapping[str, Any]) -> dict[str, Any]:
+    metadata = _object(observation.get("metadata"))
+    recorded = _object(metadata.get("attributes"))
+    attributes = dict(recorded)
+    attributes["session.id"] = observation.get("sessionId") or trace.get("sessionId") or recorded.get("session.id")
+    names = next((names for kind, *names in _INPUTS if kind in recorded), None)
+    if names is None:
+        attributes["langfuse.observation.type"] = str(observation.get("type")).lower()
+        attributes["langfuse.observation.level"] = observation.get("level")
+        names = ["langfuse.observation.input", "langfuse.observation.output"]
+    for name, value in zip(names, (observation.get("input"), observation.get("output")), strict=True):
+        attributes.setdefault(name, value if isinstance(value, str) or value is None else json.dumps(value))
+    return {
+        "traceId": observation.get("traceId"),
+        "spanId": observation.get("id"),
+        "parentSpanId": observation.get("parentObservationId") or "",
+        "name": observation.get("name"),
+        "startTimeUnixNano": str(_nanos(observation.get("startTime"))),
+        "endTimeUnixNano": str(_nanos(observation.get("endTime"))),
+        "attributes": _pairs(attributes),
+        "status": {
+            "code": 2 if observation.get("level") == "ERROR" else 0,
+            "message": str(observation.get("statusMessage") or ""),
+        },
+        "resource": {"attributes": _pairs(_object(metadata.get("resourceAttributes")))},
+        "scope": {"name": str(_object(metadata.get("scope")).get("name") or "")},
+    }
+
+
+def _object(value: object) -> dict[str, Any]:
+    """Return an object, or the object that a text holds; exports write metadata as either."""
+    if isinstance(value, str) and value.startswith("{"):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            return {}
+    return value if is_dict(value) else {}
+
+
+# Values.
+
+
+def _nanos(time: object) -> int:
+    """Return a time in nanoseconds: ISO 8601, or milliseconds as a table's JSON has them; 0 if it is none."""
+    if isinstance(time, int | float) and not isinstance(time, bool):
+        return int(time * 1_000_000) if 0 < time < 1e16 else 0
+    try:
+        read = datetime.fromisoformat(str(time))
+    except ValueError:
+        return 0
+    aware = read if read.tzinfo else read.replace(tzinfo=UTC)
+    return max((aware - _EPOCH) // _MICROSECOND * 1000, 0)
+
+
+def _pairs(attributes: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [{"key": str(key), "value": _value(value)} for key, value in attributes.items() if value is not None]
+
+
+def _value(value: object) -> dict[str, Any]:
+    if isinstance(value, bool):
+        return {"boolValue": value}
+    if isinstance(value, int):
+        return {"intValue": str(value)}
+    if isinstance(value, float):
+        return {"doubleValue": value}
+    if is_list(value) and all(isinstance(one, str | int | float) for one in value):
+        return {"arrayValue": {"values": [_value(one) for one in value]}}
+    return {"stringValue": value if isinstance(value, str) else json.dumps(value)}
