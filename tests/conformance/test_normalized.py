@@ -130,3 +130,11 @@ def test_an_operation_of_openllmetry_needs_more_than_a_shared_scope() -> None:
         {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "f", "gen_ai.agent.name": "a"}, "f", scope
     )
     assert (span.dialect, span.agent) == ("otel_genai", "a")
+
+
+def test_messages_of_a_model_that_is_a_task_stay_its_own() -> None:
+    messages = json.dumps([{"role": "assistant", "parts": [{"type": "tool_call", "id": "1", "name": "f"}]}])
+    attributes = {"traceloop.span.kind": "task", "gen_ai.operation.name": "chat", "gen_ai.output.messages": messages}
+    span = facts(attributes, "openai.chat", "opentelemetry.instrumentation.llamaindex")
+    assert span.model is not None
+    assert [request.name for request in span.model.requests] == ["f"]

@@ -172,19 +172,27 @@ def _kind_of_entity(span: SpanView, attributes: Attributes, operation: object) -
         return None
     if span.name.endswith(".task"):
         return "task"
-    contents = (attributes.get(key) for key in (_INPUT, _OUTPUT))
     if (
         span.name.endswith(".workflow")
         or (operation == "execute_tool" and attributes.get(_TOOL_NAME) in (None, attributes.get(_AGENT_NAME)))
-        or any(isinstance(text, str) and not text.lstrip().startswith("[") for text in contents)
+        or any(_is_no_list(attributes.get(key)) for key in (_INPUT, _OUTPUT))
     ):
         return _OPENLLMETRY_KINDS[operation]
     return None
 
 
+def _is_no_list(content: object) -> bool:
+    """Say whether this is the input or output of an entity, where messages would be a list."""
+    return isinstance(content, str) and not content.lstrip().startswith("[")
+
+
 def _of_entity(attributes: Attributes, kind: str, operation: object) -> dict[str, Any] | None:
     """Give an entity its kind, input, output and name back: a task is no agent, a tool's name is no agent's."""
-    renamed = {new: name for new, name in _OPENLLMETRY_NAMES.items() if new in attributes and name not in attributes}
+    renamed = {
+        new: name
+        for new, name in _OPENLLMETRY_NAMES.items()
+        if name not in attributes and (kind == "tool" or _is_no_list(attributes.get(new))) and new in attributes
+    }
     agent = attributes.get(_AGENT_NAME)
     if kind != "agent" and agent is not None and attributes.get(_ENTITY, agent) == agent:
         renamed[_AGENT_NAME] = _ENTITY
