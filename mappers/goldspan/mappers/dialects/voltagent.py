@@ -44,11 +44,14 @@ VOLTAGENT = DialectTable(
     rules=(
         Rule(Role.TOOL, _TYPE, frozenset({"tool"}), also=("tool.name",), scope=_SCOPE),
         Rule(Role.TOOL, "tool.name", also=("tool.call.id",), without=(_TYPE,), scope=_SCOPE),
+        # A Collector's `gen_ai_normalizer` renames `tool.name`.
+        Rule(Role.TOOL, _TYPE, frozenset({"tool"}), also=("gen_ai.tool.name",), scope=_SCOPE),
+        Rule(Role.TOOL, "tool.call.id", also=("gen_ai.tool.name",), without=(_TYPE,), scope=_SCOPE),
         Rule(Role.MODEL, _TYPE, frozenset({"llm"}), scope=_SCOPE),
         Rule(Role.AGENT, "entity.type", frozenset({"agent"}), without=(_TYPE,), scope=_SCOPE),
         Rule(Role.AGENT, _TYPE, frozenset({"agent", "workflow"}), scope=_SCOPE),
     ),
-    tool_name=("tool.name",),
+    tool_name=("tool.name", "gen_ai.tool.name"),
     span_name_affixes=Affixes(prefixes=("tool.execution:",)),
     arguments=(Source("tool.arguments"), Source("input")),
     call_id=(Source("tool.call.id"),),
