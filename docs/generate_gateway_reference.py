@@ -1,58 +1,76 @@
-"""Print `gateway-reference.md` from the gateway's settings and from the numbers it exposes.
+"""Print `gateway-reference.md` and `stream-reference.md` from the settings, and from the numbers on `/metrics`.
 
 python docs/generate_gateway_reference.py > docs/gateway-reference.md
+python docs/generate_gateway_reference.py stream > docs/stream-reference.md
 """
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from goldspan.collector_processor.gateway.prometheus import HELP
+from goldspan.collector_processor.gateway.prometheus import HELP, STREAM_HELP
 from goldspan.collector_processor.gateway.settings.field_types import Secret, Section
 from goldspan.collector_processor.gateway.settings.loading import section_in, variables
 from goldspan.collector_processor.gateway.settings.sections import GatewaySettings
+from goldspan.collector_processor.stream.stream_settings import StreamSettings
 
 REPEATED = {("export", "logs"), ("export", "metrics")}
 """Sections that are like one before them."""
 
 
 def page() -> str:
-    """Return the whole page."""
+    """Return the gateway's page."""
+    return _page(GatewaySettings, HELP, "The gateway's settings and numbers", "serve", "gateway", "EXPORT_ENDPOINT")
+
+
+def stream_page() -> str:
+    """Return the page of `goldspan stream`."""
+    return _page(StreamSettings, STREAM_HELP, "Settings and numbers of a stream", "stream", "stream", "KAFKA_BROKERS")
+
+
+def _page(
+    top: type[Section], help_texts: Mapping[str, str], title: str, command: str, package: str, variable: str
+) -> str:
     return "\n".join(
         [
-            "# The gateway's settings and numbers",
+            f"# {title}",
             "",
-            "<!-- Made by docs/generate_gateway_reference.py from the declarations in gateway/. -->",
+            f"<!-- Made by docs/generate_gateway_reference.py from the declarations in {package}/. -->",
             "",
-            "Settings of [`goldspan serve`](gateway.md). Each option whose value fits on a line is a variable too:",
-            "`GOLDSPAN_` and its path in capitals with `_` between, as in `GOLDSPAN_EXPORT_ENDPOINT`. A variable beats",
+            f"Settings of [`goldspan {command}`]({package}.md). "
+            "Each option whose value fits on a line is a variable too:",
+            f"`GOLDSPAN_` and its path in capitals with `_` between, as in `GOLDSPAN_{variable}`. A variable beats",
             "the file; `null` as its text stands for null; lists have commas between. Times are seconds or have a unit",
             "(`500ms`, `30s`, `5m`, `1h`), sizes are bytes or have one (`20MiB`, `1GB`). Paths are seen from the",
             "working directory.",
             "",
-            *_section(GatewaySettings, (), {}),
+            *_section(top, (), {}, {where for _, where in variables(top)}),
             "## Numbers on `/metrics`",
             "",
             "| name | meaning |",
             "|---|---|",
-            *(f"| `{name}` | {meaning} |" for name, meaning in HELP.items()),
+            *(f"| `{name}` | {meaning} |" for name, meaning in help_texts.items()),
             "",
             "Beside them stand `process_*`: memory, CPU time and open files of the process.",
         ]
     )
 
 
-def _section(section: type[Section], above: tuple[str, ...], shown: dict[type[Section], str]) -> Iterator[str]:
+def _section(
+    section: type[Section],
+    above: tuple[str, ...],
+    shown: dict[type[Section], str],
+    has_variable: set[tuple[str | int, ...]],
+) -> Iterator[str]:
     """Yield the lines of a section and of those inside; a class that was shown before gets a link."""
     if section in shown:
         first = shown[section]
         yield from (f"## `{'.'.join(above)}`", "", f"As [`{first}`](#{first.replace('.', '')}).", "")
         return
     shown[section] = ".".join(above)
-    has_variable = {where for _, where in variables()}
     rows: list[str] = []
     inner: list[tuple[type[Section], tuple[str, ...]]] = []
     for name, field in section.model_fields.items():
@@ -80,7 +98,7 @@ def _section(section: type[Section], above: tuple[str, ...], shown: dict[type[Se
             "",
         )
     for below, where in inner:
-        yield from _section(below, where, shown)
+        yield from _section(below, where, shown, has_variable)
 
 
 def _default(value: Any) -> str:
@@ -102,4 +120,4 @@ def _mebibytes(value: int) -> str:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(page() + "\n")
+    sys.stdout.write((stream_page() if "stream" in sys.argv else page()) + "\n")

@@ -27,9 +27,12 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCS, FILES = ROOT / "docs", ROOT / "config" / "gateway"
 
 
-def test_the_reference_is_what_the_declarations_say() -> None:
-    page = runpy.run_path(str(DOCS / "generate_gateway_reference.py"))["page"]
-    assert (DOCS / "gateway-reference.md").read_text("utf-8") == page() + "\n"
+@pytest.mark.parametrize(
+    ("name", "made_by"), [("gateway-reference.md", "page"), ("stream-reference.md", "stream_page")]
+)
+def test_the_reference_is_what_the_declarations_say(name: str, made_by: str) -> None:
+    page = runpy.run_path(str(DOCS / "generate_gateway_reference.py"))[made_by]
+    assert (DOCS / name).read_text("utf-8") == page() + "\n"
 
 
 def test_every_number_is_described(tmp_path: Path) -> None:

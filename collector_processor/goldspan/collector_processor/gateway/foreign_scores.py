@@ -19,6 +19,9 @@ from goldspan.collector_processor.emit.names import EVALUATION_NAME, is_own
 from goldspan.collector_processor.gateway.encoded_spans import is_score
 from goldspan.collector_processor.gateway.interfaces import Signal
 from goldspan.mappers.readers.otlp_protobuf import message_class
+from goldspan.scoring.goldens import GoldenIndex
+from goldspan.scoring.metrics.registry import BUILT_IN_METRICS
+from goldspan.scoring.run import Scorer
 
 _EVALUATION_NAME = EVALUATION_NAME.name.encode()
 
@@ -34,6 +37,13 @@ class ForeignScores:
             Signal.LOGS: self._clean_record,
             Signal.METRICS: self._clean_metric,
         }
+
+    @classmethod
+    def of(cls, goldens: GoldenIndex, scorer: Scorer) -> ForeignScores:
+        """Name the metrics that are built in, and those that the scorer or a golden asks for."""
+        chosen = {choice.metric.name for choice in (*scorer.metrics, *scorer.later)}
+        of_goldens = {choice.name for golden in goldens.goldens for choice in golden.metrics}
+        return cls({*BUILT_IN_METRICS, *chosen, *of_goldens})
 
     def remove(self, signal: Signal, body: bytes) -> tuple[bytes, int] | None:
         """Return a request without foreign scores, and how many attributes, events, records and metrics were removed.

@@ -63,7 +63,6 @@ from goldspan.collector_processor.gateway.threads import GuardedThread, thread_m
 from goldspan.collector_processor.gateway.worker import Worker, registry_for
 from goldspan.collector_processor.sinks.score_exporter import ScoreSinks
 from goldspan.scoring.goldens import GoldenIndex
-from goldspan.scoring.metrics.registry import BUILT_IN_METRICS
 
 _logger = logging.getLogger("goldspan.gateway")
 _JUDGE_CLOSE_TIMEOUT = 10.0
@@ -490,12 +489,7 @@ class GatewayPipeline:
 
 def _foreign_scores(goldens: GoldenIndex, settings: PipelineSettings) -> ForeignScores | None:
     """Return what removes the scores of clients; None if they are trusted."""
-    if settings.trust_scores:
-        return None
-    scorer = settings.engine.scorer
-    chosen = {choice.metric.name for choice in (*scorer.metrics, *scorer.later)}
-    of_goldens = {choice.name for golden in goldens.goldens for choice in golden.metrics}
-    return ForeignScores({*BUILT_IN_METRICS, *chosen, *of_goldens})
+    return None if settings.trust_scores else ForeignScores.of(goldens, settings.engine.scorer)
 
 
 def _nothing(_: float) -> None:

@@ -70,6 +70,29 @@ HELP = {
     "goldspan_dead_letters_dropped_total": "Refused requests removed for newer ones, or not writable.",
 }
 """The help text of each metric, by name."""
+STREAM_HELP = {
+    "goldspan_stream_partitions": "Partitions that this worker has, by stage.",
+    "goldspan_stream_lag_records": "Records that wait to be read, by topic and partition.",
+    "goldspan_stream_watermark_delay_seconds": "How far the event time of a partition is behind the clock.",
+    "goldspan_stream_paused": "1 while spans and logs of a partition are paused, since its sessions wait.",
+    "goldspan_stream_read_records_total": "Records that were read, by topic.",
+    "goldspan_stream_sent_records_total": "Records that were written, by topic.",
+    "goldspan_stream_dead_letters_total": "Records that could not be read, by the topic they came from.",
+    "goldspan_stream_too_large_total": "Outputs that exceeded `kafka.max_message` and were dropped, by topic.",
+    "goldspan_stream_open_traces": "Traces whose records are kept.",
+    "goldspan_stream_open_sessions": "Sessions whose state is kept.",
+    "goldspan_stream_spans_total": "Spans that were read; most are passed on unread.",
+    "goldspan_stream_repeated_total": "Spans and log records that came again.",
+    "goldspan_stream_late_total": "Records of traces and runs that were already dropped.",
+    "goldspan_stream_held_past_timeout_total": "Spans that were passed on without scores after `scoring.hold_timeout`.",
+    "goldspan_stream_sessions_without_golden_total": "Sessions that no golden matches.",
+    "goldspan_stream_starts_total": "Starts, the first and those after failures of Kafka.",
+    "goldspan_stream_recovery_seconds_total": "Time spent reading state from changelogs.",
+    "goldspan_removed_scores_total": HELP["goldspan_removed_scores_total"],
+    "goldspan_results_total": HELP["goldspan_results_total"],
+    "goldspan_problems_total": HELP["goldspan_problems_total"],
+}
+"""The help text of each metric of a worker of `goldspan stream`."""
 
 _BUCKETS = (0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0, 60.0, 300.0, 3600.0)
 """Seconds: from a fast network, over a retry or two, to a back-end that is down for an hour."""

@@ -32,7 +32,8 @@ from quixstreams.sinks import BaseSink
 from quixstreams.state.rocksdb import RocksDBOptions
 
 from goldspan.collector_processor.gateway.deliver.evaluation_requests import TenantMetrics
-from goldspan.collector_processor.gateway.interfaces import Sample
+from goldspan.collector_processor.gateway.foreign_scores import ForeignScores
+from goldspan.collector_processor.gateway.interfaces import Sample, Signal
 from goldspan.collector_processor.gateway.worker import Coverage
 from goldspan.collector_processor.stream.progress import PartitionProgress, TopicProgress
 from goldspan.collector_processor.stream.session_stage import SessionStage
@@ -84,6 +85,8 @@ class StreamCounters:
     """By the topic that they came from."""
     too_large: Counter[str] = field(default_factory=Counter[str])
     """Outputs that exceed `kafka.max_message`, by topic."""
+    removed_scores: Counter[str] = field(default_factory=Counter[str])
+    """What was written under goldspan's names and is not trusted, by signal."""
     stages: Counter[str] = field(default_factory=Counter[str])
     """Sums of the stages of partitions that went to other workers."""
     starts: int = 0
@@ -190,6 +193,7 @@ class StreamWorker(BaseSink):
         instance: str,
         coverage: Coverage,
         counters: StreamCounters,
+        foreign_scores: ForeignScores | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         """Take librdkafka's `options` with the addresses of brokers, and the number of partitions of each topic."""
@@ -201,6 +205,7 @@ class StreamWorker(BaseSink):
         self._clock = clock
         self._coverage = coverage
         self._counters = counters
+        self._foreign_scores = foreign_scores
         self._metrics = TenantMetrics(instance, "goldspan-stream")
         self._new_points = False
         self._told_points_at = clock()
@@ -276,9 +281,16 @@ class StreamWorker(BaseSink):
     ) -> Iterable[Output]:
         if isinstance(stage, SessionStage):
             return stage.receive(key, body)
-        if topic == self._topics.spans:
-            return stage.spans(body, event_time)
-        return stage.logs(body, event_time) if topic == self._topics.logs else stage.notes(body, event_time)
+        if topic == self._topics.notes:
+            return stage.notes(body, event_time)
+        signal = Signal.TRACES if topic == self._topics.spans else Signal.LOGS
+        if self._foreign_scores is not None:
+            cleaned = self._foreign_scores.remove(signal, body)
+            if cleaned is None:
+                return [DeadLetter(body, f"found no OTLP {signal.value}")]
+            body, removed = cleaned
+            self._counters.removed_scores[signal.value] += removed
+        return stage.spans(body, event_time) if signal is Signal.TRACES else stage.logs(body, event_time)
 
     def _advance(self, one: _Assigned) -> None:
         """Tell a stage the watermark, if it has something to do then."""

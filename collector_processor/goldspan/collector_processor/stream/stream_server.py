@@ -22,9 +22,10 @@ from quixstreams.exceptions import QuixException
 from quixstreams.state.exceptions import InvalidStoreChangelogOffset
 
 from goldspan.collector_processor.gateway.admin import Admin
+from goldspan.collector_processor.gateway.foreign_scores import ForeignScores
 from goldspan.collector_processor.gateway.interfaces import Sample
 from goldspan.collector_processor.gateway.process import notify_systemd, raise_open_files, warn_of_slow_protobuf
-from goldspan.collector_processor.gateway.prometheus import HELP, MetricsPage
+from goldspan.collector_processor.gateway.prometheus import STREAM_HELP, MetricsPage
 from goldspan.collector_processor.gateway.receive.http_server import HttpServer
 from goldspan.collector_processor.gateway.receive.limits import Limits
 from goldspan.collector_processor.gateway.receive.request_handler import BearerTokens
@@ -41,28 +42,6 @@ _logger = logging.getLogger("goldspan.stream")
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 30.0
 """Seconds until a worker starts anew after a failure of Kafka, doubled after each that follows soon."""
-STREAM_HELP = {
-    "goldspan_stream_partitions": "Partitions that this worker has, by stage.",
-    "goldspan_stream_lag_records": "Records that wait to be read, by topic and partition.",
-    "goldspan_stream_watermark_delay_seconds": "How far the event time of a partition is behind the clock.",
-    "goldspan_stream_paused": "1 while spans and logs of a partition are paused, since its sessions wait.",
-    "goldspan_stream_read_records_total": "Records that were read, by topic.",
-    "goldspan_stream_sent_records_total": "Records that were written, by topic.",
-    "goldspan_stream_dead_letters_total": "Records that could not be read, by the topic they came from.",
-    "goldspan_stream_too_large_total": "Outputs that exceeded `kafka.max_message` and were dropped, by topic.",
-    "goldspan_stream_open_traces": "Traces whose records are kept.",
-    "goldspan_stream_open_sessions": "Sessions whose state is kept.",
-    "goldspan_stream_spans_total": "Spans that were read; most are passed on unread.",
-    "goldspan_stream_repeated_total": "Spans and log records that came again.",
-    "goldspan_stream_late_total": "Records of traces and runs that were already dropped.",
-    "goldspan_stream_held_past_timeout_total": "Spans that were passed on without scores after `scoring.hold_timeout`.",
-    "goldspan_stream_sessions_without_golden_total": "Sessions that no golden matches.",
-    "goldspan_stream_starts_total": "Starts, the first and those after failures of Kafka.",
-    "goldspan_stream_recovery_seconds_total": "Time spent reading state from changelogs.",
-    "goldspan_results_total": HELP["goldspan_results_total"],
-    "goldspan_problems_total": HELP["goldspan_problems_total"],
-}
-"""The help text of each metric of a worker."""
 
 
 def check_stream(settings: StreamSettings, environ: Mapping[str, str]) -> Iterator[str]:
@@ -90,8 +69,12 @@ class StreamServer:
         self._folder = settings.folder(environ)
         self._options = settings.options(environ)
         goldens = GoldenFiles(settings.goldens, settings.criterion).load()
+        engine = settings.engine()
+        if engine.scorer.scores_every_session:
+            goldens = goldens.with_sample(settings.scoring.sample)
+        self._foreign_scores = None if settings.trust_scores else ForeignScores.of(goldens, engine.scorer)
         self._context = replace(
-            StreamContext.of(goldens, settings.engine(), hold=settings.scoring.hold == "turn"),
+            StreamContext.of(goldens, engine, hold=settings.scoring.hold == "turn"),
             max_trace_spans=settings.state.max_trace_spans,
             max_session_spans=settings.state.max_session_spans,
             cached_bytes=settings.state.cache,
@@ -150,6 +133,7 @@ class StreamServer:
             instance=f"{socket.gethostname()}-{os.getpid()}",
             coverage=self._coverage,
             counters=self._counters,
+            foreign_scores=self._foreign_scores,
         )
         self._counters.starts += 1
         read, written = ", ".join(settings.topics.read()), ", ".join(settings.topics.written())
@@ -229,6 +213,8 @@ class StreamServer:
             yield "goldspan_stream_dead_letters_total", {"topic": topic}, count
         for topic, count in counters.too_large.copy().items():
             yield "goldspan_stream_too_large_total", {"topic": topic}, count
+        for signal_name, count in counters.removed_scores.copy().items():
+            yield "goldspan_removed_scores_total", {"signal": signal_name}, count
         yield "goldspan_stream_starts_total", {}, counters.starts
         yield "goldspan_stream_recovery_seconds_total", {}, counters.recovery_seconds
         for (metric, level, label), count in self._coverage.results.copy().items():

@@ -172,6 +172,8 @@ class StreamSettings(Section):
     """Golden files and folders, the same for all workers. Without any, sessions are scored by `scoring.metrics`."""
     criterion: Path | None = None
     """The criterion that golden sets inherit."""
+    trust_scores: bool = True
+    """false: attributes and events under goldspan's names that come with spans and logs are removed and counted."""
     kafka: Kafka
     topics: Topics = Topics()
     scoring: SessionScoring = SessionScoring()
