@@ -36,7 +36,8 @@ define set_up
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-sdk test-adk test-adapters test-zero-code test-spark test-javascript test-servers check coverage conformance docs bench \
+.PHONY: help demo test test-all test-sdk test-adk test-adapters test-zero-code test-spark test-javascript test-java test-go test-servers check coverage \
+	conformance docs bench \
 	bench-peers bench-rotel bench-kafka grounding soak faults scenarios collector record try try-kafka test-kafka wheel clean
 
 help: ## list the targets
@@ -103,8 +104,14 @@ test-zero-code: $(SDK_VENVS)/zero-code/.ready ## run agents under opentelemetry-
 test-spark: $(SDK_VENVS)/spark/.ready ## scores on a real Spark of two cores; needs Java 17 or newer
 	$(SDK_VENVS)/spark/bin/python -m pytest -rs tests/spark $(ARGS)
 
-test-javascript: $(TEST) $(SDK_VENVS)/javascript/.ready ## OpenTelemetry's exporters for JavaScript as clients; needs node and npm
-	$(BIN)/python -m pytest -rs tests/gateway/test_javascript.py $(ARGS)
+test-javascript: $(TEST) $(SDK_VENVS)/javascript/.ready ## OpenTelemetry's exporters for JavaScript as clients of the gateway; needs node and npm
+	$(BIN)/python -m pytest -rs tests/gateway/test_languages.py $(ARGS)
+
+test-java: $(TEST) $(SDK_VENVS)/java/.ready ## the same for Java; needs Java 17 or newer and mvn
+	$(BIN)/python -m pytest -rs tests/gateway/test_languages.py $(ARGS)
+
+test-go: $(TEST) $(SDK_VENVS)/go/.ready ## the same for Go; needs go
+	$(BIN)/python -m pytest -rs tests/gateway/test_languages.py $(ARGS)
 
 test-servers: $(TEST) $(SDK_VENVS)/servers/.ready ## scores in a real Phoenix and a real MLflow; both are large
 	$(BIN)/python -m pytest -rs tests/sinks/test_real_servers.py $(ARGS)
@@ -183,10 +190,18 @@ $(SDK_VENVS)/kafka/.ready: pyproject.toml
 $(SDK_VENVS)/%/.ready: pyproject.toml
 	$(call set_up,$(SDK_VENVS)/$*,$(GOLDSPAN) --group test opentelemetry-sdk==$* opentelemetry-exporter-otlp==$*)
 
-$(SDK_VENVS)/javascript/.ready: tests/javascript/package.json
+$(SDK_VENVS)/javascript/.ready: tests/exporters/javascript/package.json
 	mkdir -p $(@D)
 	cp $< $(@D)
 	npm install --silent --no-audit --no-fund --prefix $(@D)
+	@touch $@
+
+$(SDK_VENVS)/java/.ready: tests/exporters/java/pom.xml
+	mvn --quiet --batch-mode --file $< dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/$(@D)/packages
+	@touch $@
+
+$(SDK_VENVS)/go/.ready: $(wildcard tests/exporters/go/*)
+	go build -C tests/exporters/go -o $(CURDIR)/$(@D)/replay .
 	@touch $@
 
 $(SDK_VENVS)/servers/.ready:

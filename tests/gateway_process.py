@@ -89,10 +89,10 @@ def process(settings: str, folder: Path, **environ: str) -> Iterator[Process]:
         started.stderr.close()
 
 
-def settings_for(downstream: Downstream, more: str = "") -> str:
+def settings_for(downstream: Downstream, more: str = "", run_idle: str = "1s") -> str:
     return (
         "receivers: {grpc: '127.0.0.1:0', http: '127.0.0.1:0'}\n"
         "admin: {listen: '127.0.0.1:0'}\n"
-        "scoring: {settle: 200ms, run_idle: 1s}\n"
+        f"scoring: {{settle: 200ms, run_idle: {run_idle}}}\n"
         f"export: {{endpoint: '{downstream.endpoint}', retry: {{initial: 100ms}}}}\n{more}"
     )

@@ -1,4 +1,4 @@
-// One span through each of OpenTelemetry's exporters for JavaScript: node client.js HOST:PORT(HTTP) HOST:PORT(gRPC)
+// One span through each of OpenTelemetry's exporters for JavaScript: node each_exporter.js HOST:PORT(HTTP) HOST:PORT(gRPC)
 import { BasicTracerProvider, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base';
 import { OTLPTraceExporter as GrpcExporter } from '@opentelemetry/exporter-trace-otlp-grpc';
 import { OTLPTraceExporter as JsonExporter } from '@opentelemetry/exporter-trace-otlp-http';
