@@ -29,6 +29,8 @@ CASES = [
     pytest.param(Normalizer(remove_originals=True, rebuild_messages=False), id="flat-messages"),
     *(pytest.param(Normalizer(remove_originals=True, sources=(one,)), id=one) for one in REMOVED.sources),
 ]
+BATCHES_LOST = {"js-langchain-nocontent", "llama-index-openinference-nocontent"}
+"""No content says what the models asked for, and each tool runs in a chain that may be an agent of its own."""
 _READ: dict[str, list[Session]] = {}
 """Recordings as they are; each is read once."""
 
@@ -48,17 +50,18 @@ def original(name: str) -> list[Session]:
     return _READ[name]
 
 
-def calls(sessions: Sequence[Session]) -> Any:
+def calls(sessions: Sequence[Session], *, batches: bool = True) -> Any:
     """Everything that goldspan says of calls, by session and turn."""
-    return [(one.id, one.ambiguous, one.used_again, list(map(_turn, one.turns))) for one in sessions]
+    return [(one.id, one.ambiguous, one.used_again, [_turn(turn, batches) for turn in one.turns]) for one in sessions]
 
 
-def _turn(turn: Turn) -> Any:
-    return (turn.calls_visible, turn.turn_number, turn.turn_id, list(map(_call, turn.calls)))
+def _turn(turn: Turn, batches: bool) -> Any:  # noqa: FBT001 - private
+    found = [(_call(call), call.batch if batches else None) for call in turn.calls]
+    return (turn.calls_visible, turn.turn_number, turn.turn_id, found)
 
 
 def _call(call: ToolCall) -> Any:
-    said = (call.name, call.arguments, call.capture, call.argument_captures, call.call_id, call.batch, call.error)
+    said = (call.name, call.arguments, call.capture, call.argument_captures, call.call_id, call.error)
     return (*said, call.requested, call.rejected, call.span, call.result.raw, call.agent)
 
 
@@ -70,7 +73,9 @@ def words(sessions: Sequence[Session]) -> Any:
 @pytest.mark.parametrize("normalizer", CASES)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_normalized_recording_has_the_same_calls(name: str, normalizer: Normalizer, tmp_path: Path) -> None:
-    assert calls(normalized(name, normalizer, tmp_path)) == calls(original(name))
+    batches = name not in BATCHES_LOST or not normalizer.remove_originals
+    found = normalized(name, normalizer, tmp_path)
+    assert calls(found, batches=batches) == calls(original(name), batches=batches)
 
 
 @pytest.mark.every_recording
