@@ -55,7 +55,7 @@ def calls(sessions: Sequence[Session], *, batches: bool = True) -> Any:
     return [(one.id, one.ambiguous, one.used_again, [_turn(turn, batches) for turn in one.turns]) for one in sessions]
 
 
-def _turn(turn: Turn, batches: bool) -> Any:  # noqa: FBT001 - private
+def _turn(turn: Turn, batches: bool) -> Any:
     found = [(_call(call), call.batch if batches else None) for call in turn.calls]
     return (turn.calls_visible, turn.turn_number, turn.turn_id, found)
 
