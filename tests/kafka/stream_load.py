@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
@@ -48,18 +48,25 @@ def moved(document: dict[str, Any], seconds: int) -> dict[str, Any]:
     return document
 
 
+def named(text: bytes, number: int) -> bytes:
+    """Give a recording a conversation of its own: nearly all were made with one id."""
+    return text.replace(b"sess-weather-1", b"sess-%09d" % number)
+
+
 def load_of(documents: Sequence[dict[str, Any]], recordings: Sequence[str] = (), seed: int = 0) -> Load:
     """Shuffled requests of these documents and recordings, a few spans in each; half of the log records come last."""
     whole = [Request(Signal.TRACES, as_message(one).SerializeToString()) for one in documents]
-    for recording in recordings:
-        whole += bodies_of(recording)
+    for number, recording in enumerate(recordings):
+        whole += [replace(one, body=named(one.body, number)) for one in bodies_of(recording)]
     requests = cut_up(whole, seed)
     rng = random.Random(seed)
     late = [one for one in requests if one.signal is Signal.LOGS and rng.random() < 0.5]
     folder = Path(mkdtemp(prefix="goldspan-load-"))
     files = [write_lines(folder / "sessions.jsonl", *map(json.dumps, documents))] if documents else []
-    for recording in recordings:
-        files += files_of(recording)
+    for number, recording in enumerate(recordings):
+        for path in files_of(recording):
+            files.append(folder / path.name)
+            files[-1].write_bytes(named(path.read_bytes(), number))
     chosen = [one for one in requests if one not in late]
     return Load([*chosen, *late], said_by_replay(files, everything()))
 

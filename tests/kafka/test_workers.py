@@ -31,9 +31,9 @@ def test_workers_say_what_a_replay_says(
     group = f"equal-{partitions}-{workers}-{guarantee}"
     settings: dict[str, Any] = {"partitions": partitions, "group": group, "kafka": {"guarantee": guarantee}}
     with cluster(kafka.address, tmp_path, scoring={}, **settings) as some:
-        # Minutes ago by the time of the records, so that all is quiet for long once they were read.
+        # Half an hour ago by the time of the records, so that every timeout is over once they were read.
         some.create_topics()
-        times = count(time.time() - 600, 0.01)
+        times = count(time.time() - 1800, 0.01)
         sent = some.send(load.requests, repeat=lambda: rng.random() < 0.05, times=times)
         for _ in range(workers):
             some.add()
