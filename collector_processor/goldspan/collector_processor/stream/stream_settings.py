@@ -25,6 +25,7 @@ from goldspan.collector_processor.gateway.settings.field_types import (
 )
 from goldspan.collector_processor.gateway.settings.sections import AdminSection, Log, SessionScoring, state_folder
 from goldspan.scoring.errors import SettingsError
+from goldspan.scoring.json_values import is_dict
 
 _OPTION = re.compile(
     r"security\.protocol|sasl\..+|ssl\..+|enable\.ssl\.certificate\.verification|client\.id|client\.rack"
@@ -69,9 +70,7 @@ def _group(name: str) -> str:
 
 def _as_text(value: object) -> object:
     """Accept numbers and booleans as options: librdkafka reads text."""
-    if isinstance(value, Mapping):
-        return {name: _text(one) for name, one in value.items()}
-    return split_pairs(value)
+    return {name: _text(one) for name, one in value.items()} if is_dict(value) else split_pairs(value)
 
 
 def _text(value: object) -> object:
