@@ -2,7 +2,8 @@
 
 `make bench-kafka` sends the same requests to a gateway and, over a real Kafka, to one worker and to two. What counts is
 the CPU time of the processes, so other work on the machine matters little. Then it opens sessions, kills the worker,
-removes its state, and sees how long another one takes to read it from the changelog. ARGS= is the number of sessions, 0 for none.
+removes its state, and sees how long another one takes to read it from the changelog. ARGS= is the number of sessions,
+0 for none.
 """
 
 from __future__ import annotations
