@@ -81,15 +81,8 @@ def decode_message(body: bytes) -> SessionMessage:
 
 def encode_fragment(fragment: Fragment, *, incomplete: bool) -> bytes:
     """Return a fragment as bytes; `incomplete`: records of its trace were dropped."""
-    ids = {span.span_id for span in fragment.spans}
-    above = {} if fragment.root_span is None else {fragment.root.span_id: fragment.root_span}
-    for span_id in (fragment.root.span_id, *ids):
-        for span in fragment.tree.ancestors(span_id):
-            if span.span_id in above:
-                break
-            above[span.span_id] = span
     needed = _taken_contents(fragment)
-    others = sorted((span for span_id, span in above.items() if span_id not in ids), key=time_order)
+    others = spans_above(fragment)
     session = fragment.session
     content = (
         fragment.root.span_id,
@@ -99,6 +92,18 @@ def encode_fragment(fragment: Fragment, *, incomplete: bool) -> bytes:
         [encode_record(_needed(span, needed).changed(tool=None)) for span in others],
     )
     return zlib_compress(_encode(content))
+
+
+def spans_above(fragment: Fragment) -> list[SpanFacts]:
+    """Return the spans above those of a fragment, in the order of time."""
+    ids = {span.span_id for span in fragment.spans}
+    above = {} if fragment.root_span is None else {fragment.root.span_id: fragment.root_span}
+    for span_id in (fragment.root.span_id, *ids):
+        for span in fragment.tree.ancestors(span_id):
+            if span.span_id in above:
+                break
+            above[span.span_id] = span
+    return sorted((span for span_id, span in above.items() if span_id not in ids), key=time_order)
 
 
 def decode_fragment(encoded: bytes) -> tuple[Fragment, bool]:

@@ -351,22 +351,28 @@ class SessionStage:
 
 def _scored(held: bytes, results: Mapping[str, Evaluation], given: Mapping[str, Evaluation]) -> Traces:
     """Return spans with the attributes of their results. A correction is no attribute, as where a span was sent."""
-    attributes: dict[SpanRef, Attributes] = {}
+    groups = [(envelope, spans, list(map(ref_of, spans))) for envelope, spans in split_request(held) or ()]
+    attributes: dict[SpanRef, Attributes] = {ref: {} for _, _, refs in groups for ref in refs}
     metrics: dict[SpanRef, set[str]] = {}
     for evaluation in results.values():
-        found = span_attributes(evaluation) if given[evaluation.id].revision == 1 else None
-        if found and evaluation.target is not None:
-            attributes.setdefault(evaluation.target, {}).update(found)
-            metrics.setdefault(evaluation.target, set()).add(evaluation.metric)
-    groups: list[SpanGroup] = []
-    for envelope, spans in split_request(held) or ():
-        refs = list(map(ref_of, spans))
-        scored = [
-            with_scores(span, attributes.get(ref, {}), metrics.get(ref, ()))
-            for span, ref in zip(spans, refs, strict=True)
-        ]
-        groups.append(SpanGroup(envelope, scored))
-    return Traces(join_request(groups))
+        target = evaluation.target
+        if target is None or target not in attributes or given[evaluation.id].revision != 1:
+            continue
+        if found := span_attributes(evaluation):
+            attributes[target].update(found)
+            metrics.setdefault(target, set()).add(evaluation.metric)
+    return Traces(
+        join_request(
+            SpanGroup(
+                envelope,
+                [
+                    with_scores(span, attributes[ref], metrics.get(ref, ()))
+                    for span, ref in zip(spans, refs, strict=True)
+                ],
+            )
+            for envelope, spans, refs in groups
+        )
+    )
 
 
 def _digest(text: bytes) -> bytes:

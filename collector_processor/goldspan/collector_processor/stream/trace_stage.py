@@ -46,6 +46,7 @@ from goldspan.collector_processor.stream.rows_and_messages import (
     encode_fragment,
     encode_trace_row,
     session_message,
+    spans_above,
 )
 from goldspan.collector_processor.stream.stage_interface import (
     DeadLetter,
@@ -106,6 +107,8 @@ class _Trace:
     held: dict[str, _HeldSpan] = field(default_factory=dict[str, _HeldSpan])
     sent: dict[str, tuple[str, bytes]] = field(default_factory=dict[str, tuple[str, bytes]])
     """The session and the digest of each fragment that was sent, by the span id of its root."""
+    made_of: dict[str, tuple[object, ...]] = field(default_factory=dict[str, "tuple[object, ...]"])
+    """What each fragment consisted of when it was encoded, by the span id of its root."""
     fragments: list[Fragment] | None = None
     """None after a new record, until they are read again."""
     rows: int = 0
@@ -546,16 +549,23 @@ class TraceStage:
             if not self._goldens.wants(session):
                 outputs += _requests(spans)
                 continue
-            encoded = encode_fragment(fragment, incomplete=_lacks_records(trace, fragment))
-            sent[root] = session, digest(encoded)
-            if trace.sent.get(root) != sent[root]:
-                changes.setdefault(session, []).append((root, encoded))
+            incomplete = _lacks_records(trace, fragment)
+            made_of = (fragment.session, incomplete, *fragment.spans, *spans_above(fragment))
+            if root in trace.sent and trace.made_of.get(root) == made_of:
+                sent[root] = trace.sent[root]  # as most of a long trace, and encoding costs more than comparing
+            else:
+                encoded = encode_fragment(fragment, incomplete=incomplete)
+                sent[root] = session, digest(encoded)
+                trace.made_of[root] = made_of
+                if trace.sent.get(root) != sent[root]:
+                    changes.setdefault(session, []).append((root, encoded))
             if spans:
                 held.setdefault(session, []).extend(spans)
         for root, (session, _) in trace.sent.items():
             if root not in sent or sent[root][0] != session:
                 changes.setdefault(session, []).append((root, None))
         trace.sent = sent
+        trace.made_of = {root: made_of for root, made_of in trace.made_of.items() if root in sent}
         for session in dict.fromkeys((*changes, *held)):
             key = session.encode("utf-8", "surrogatepass")
             told = list(chunks(changes.get(session, ()), lambda change: len(change[1] or b"")))
