@@ -33,7 +33,7 @@ def test_workers_say_what_a_replay_says(
     with cluster(kafka.address, tmp_path, scoring={}, **settings) as some:
         # Half an hour ago by the time of the records, so that every timeout is over once they were read.
         some.create_topics()
-        times = count(time.time() - 1800, 0.01)
+        times = count(time.time() - 1800, 0.003)
         sent = some.send(load.requests, repeat=lambda: rng.random() < 0.05, times=times)
         for _ in range(workers):
             some.add()

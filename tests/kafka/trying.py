@@ -144,7 +144,8 @@ def main() -> int:
         say(f"{', '.join(RECORDINGS)}: sent")
         until(lambda: sum(event["tool_parameter_match.level"] == "session" for event in ends.events()) >= 3, 60)
         until(lambda: ends.records("resourceMetrics"), 60)
-        final = list({event["tool_parameter_match.result_id"]: event for event in ends.events()}.values())
+        newest = {event["tool_parameter_match.result_id"]: event for event in ends.events()}
+        final = [event for event in newest.values() if not event.get("tool_parameter_match.withdrawn")]
         levels = Counter(event["tool_parameter_match.level"] for event in final)
         scored = [span for span in ends.spans() if "tool_parameter_match.score" in span]
         say(f"arrived: {len(ends.spans())} spans, {len(scored)} of them tools with scores; results {dict(levels)}")

@@ -442,8 +442,8 @@ class StreamWorker(BaseSink):
         [committed] = self._consumer.committed([where], timeout=_NETWORK)
         if committed.offset >= 0:
             return int(committed.offset)
-        low, high = self._consumer.get_watermark_offsets(where, timeout=_NETWORK)
-        return int(low if self._settings.kafka.start == "earliest" else high)
+        low, _ = self._consumer.get_watermark_offsets(where, timeout=_NETWORK)
+        return int(low)
 
     def _is_current(self, one: _Assigned) -> bool:
         stream = self._topics.sessions if isinstance(one.stage, SessionStage) else self._topics.spans
@@ -569,7 +569,7 @@ def _application(settings: StreamSettings, options: Mapping[str, str], folder: P
     return Application(
         options["bootstrap.servers"],
         consumer_group=kafka.group,
-        auto_offset_reset=kafka.start,
+        auto_offset_reset="earliest",  # the first stage may write before the second one reads
         commit_interval=kafka.commit_interval,
         consumer_extra_config={
             "session.timeout.ms": int(kafka.session_timeout * 1000),

@@ -173,7 +173,10 @@ class StreamServer:
             )
         if isinstance(error, SettingsError):
             return None if self._counters.starts else str(error)
-        return None if isinstance(error, KafkaException | QuixException) else f"{type(error).__name__}: {error}"
+        if isinstance(error, KafkaException | QuixException | RuntimeError):  # Quix raises RuntimeError in rebalances
+            return None
+        _logger.error("the worker ends by an error that is its own", exc_info=error)
+        return f"{type(error).__name__}: {error}"
 
     def _on_signal(self, *_: object) -> None:
         self._stopped.set()

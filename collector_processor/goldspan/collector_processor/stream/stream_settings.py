@@ -91,7 +91,8 @@ class Kafka(Section):
     brokers: Annotated[Texts, AfterValidator(_brokers)]
     """Addresses of brokers, such as `localhost:9092`."""
     group: Annotated[str, AfterValidator(_group)] = "goldspan"
-    """The consumer group: workers with one group share the partitions. It is a part of the changelogs' names."""
+    """The consumer group: workers with one group share the partitions. A new one begins at the oldest records. Changelogs
+    are named after it."""
     options: Options = Field(default_factory=dict[str, SecretText])
     """Options of librdkafka for TLS, SASL and sizes, such as `security.protocol`. Secrets are `{env: NAME}` or
     `{file: PATH}`."""
@@ -103,8 +104,6 @@ class Kafka(Section):
     """A worker that is silent for so long has died, and others take its partitions over."""
     broker_timeout: Seconds = 120.0
     """A worker that reaches no broker for so long starts anew."""
-    start: Literal["earliest", "latest"] = "earliest"
-    """Where a new consumer group begins to read."""
     partitions: Count = 12
     """Partitions of topics that do not exist yet. It limits the number of workers, and cannot be changed later."""
     replication: Annotated[int, Field(ge=-1)] = -1
