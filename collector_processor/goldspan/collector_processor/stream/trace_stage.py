@@ -177,6 +177,7 @@ class TraceStage:
             on_problem=self._on_problem,
         )
         self._now = 0.0
+        """The watermark. Records may be ahead of it, since other topics of the partition may lag."""
         self._told = 0.0
         """The watermark of the last heartbeat."""
         self._traces: OrderedDict[bytes, _Trace] = OrderedDict()
@@ -201,7 +202,7 @@ class TraceStage:
 
     def spans(self, body: bytes, now: float) -> Iterable[Output]:
         """Receive an `ExportTraceServiceRequest` of this time."""
-        now = self._tick(now)
+        now = max(now, self._now)
         groups = split_request(body)
         if groups is None:
             return [DeadLetter(body, "found no ExportTraceServiceRequest")]
@@ -226,7 +227,7 @@ class TraceStage:
 
     def logs(self, body: bytes, now: float) -> Iterable[Output]:
         """Receive an `ExportLogsServiceRequest` of this time. Log records are not passed on."""
-        now = self._tick(now)
+        now = max(now, self._now)
         if split_request(body) is None:
             return [DeadLetter(body, "found no ExportLogsServiceRequest")]
         for fact in self._selection.log_facts(body):
@@ -235,7 +236,7 @@ class TraceStage:
 
     def notes(self, body: bytes, now: float) -> Iterable[Output]:
         """Receive content for spans of another trace, as another partition told it by `ToEveryTracePartition`."""
-        now = self._tick(now)
+        now = max(now, self._now)
         try:
             fact = decode_record(body)
         except ValueError as error:
