@@ -91,8 +91,8 @@ class Kafka(Section):
     brokers: Annotated[Texts, AfterValidator(_brokers)]
     """Addresses of brokers, such as `localhost:9092`."""
     group: Annotated[str, AfterValidator(_group)] = "goldspan"
-    """The consumer group: workers with one group share the partitions. A new one begins at the oldest records. Changelogs
-    are named after it."""
+    """The consumer group: workers with one group share the partitions. A new one begins at the oldest records.
+    Changelogs are named after it."""
     options: Options = Field(default_factory=dict[str, SecretText])
     """Options of librdkafka for TLS, SASL and sizes, such as `security.protocol`. Secrets are `{env: NAME}` or
     `{file: PATH}`."""
