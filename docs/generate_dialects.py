@@ -20,7 +20,7 @@ from conformance.findings import Finding, find  # noqa: E402 - only now can it b
 from conformance.recordings import NAMES  # noqa: E402
 from goldspan.collector_processor.replay.hints import CAPTURE_WORDS, advice_of  # noqa: E402
 from goldspan.mappers.assembly import DEFAULT_SESSION_KEYS, PSEUDO_TOOLS  # noqa: E402
-from goldspan.mappers.dialects import Dialect  # noqa: E402
+from goldspan.mappers.dialects import Advice, Dialect  # noqa: E402
 from goldspan.mappers.installed_dialects import built_in_dialects  # noqa: E402
 
 RIGHT, WRONG, NOTHING = "✓", "✗", "none"
@@ -60,6 +60,7 @@ class Framework:
     by: str = ""
     recordings: tuple[str, ...] = ()
     dialect: str = ""
+    language: str = "python"
     default: str = ""
     arguments: str = ""
     session: str = ""
@@ -167,7 +168,8 @@ def _section(dialect: Dialect, listed: Sequence[Framework]) -> Iterator[str]:
 
 def _with_advice(framework: Framework, dialect: Dialect) -> Framework:
     """Fill in the dialect's own advice where the framework has none."""
-    advice = advice_of(dialect)
+    known = advice_of(dialect) or (Advice(),)
+    advice = next((one for one in known if one.language in {"", framework.language}), known[0])
     return replace(
         framework,
         arguments=framework.arguments or advice.arguments or "nothing to switch on",

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from goldspan.mappers.assembly.session_id import DEFAULT_SESSION_KEYS
+from goldspan.mappers.dialects.reading.advice import Stack, language_of
 from goldspan.mappers.dialects.reading.dialect_table import DialectTable
 from goldspan.mappers.dialects.reading.log_records import LogRegistry
 from goldspan.mappers.dialects.reading.protocol import Dialect, Reading
@@ -232,6 +233,8 @@ class DialectRegistry:
         self.opaque_markers = frozenset[str]().union(inside, *opaque)
         """Markers of dialects that find session ids in their own way, or describe other traces."""
         self._plans: dict[tuple[frozenset[str], str], _Plan] = {}
+        self._scopes: set[tuple[str, str]] = set()
+        self._languages: set[str] = set()
         self._resources: dict[int, tuple[ResourceView, ResourceFacts]] = {}
         """By identity; the view is kept too, so that its identity stays its own."""
         self._logs = LogRegistry(self.dialects, self._session_keys, self._failed)
@@ -297,6 +300,11 @@ class DialectRegistry:
             self._resources.clear()
         self._resources[id(view)] = (view, facts)
         return facts
+
+    def stacks(self) -> frozenset[tuple[str, Stack]]:
+        """Return what may have written the spans until now, each with a dialect that knows it."""
+        languages = self._languages or {""}
+        return frozenset((name, Stack(language, scope)) for name, scope in self._scopes for language in languages)
 
     def facts(self, views: Iterable[RecordView], *, content: bool = True) -> Iterator[Record]:
         """Yield the facts of each span, and of each log record that has any."""
@@ -408,6 +416,8 @@ class DialectRegistry:
         if len(self._plans) >= _MAX_PLANS:
             self._plans.clear()
         self._plans[hits, scope] = plan
+        if len(self._scopes) < _MAX_PLANS:
+            self._scopes.update((one.name, scope) for one in readers)
         return plan
 
     def _bare_plan(self, scope: str) -> _Plan:
@@ -446,6 +456,8 @@ class DialectRegistry:
         self._on_problem(Problem("dialect_failed", message, source))
 
     def _resource_facts(self, attributes: Mapping[str, Any]) -> ResourceFacts:
+        if len(self._languages) < _MAX_RESOURCES:
+            self._languages.add(language_of(attributes))
         facts = ResourceFacts(
             first_identifier(attributes, ("service.name",)),
             first_identifier(attributes, ("deployment.environment.name", "deployment.environment")),

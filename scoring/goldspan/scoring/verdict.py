@@ -114,7 +114,7 @@ REASON_TEXT: Mapping[Reason, str] = {
     Reason.ARGUMENTS_REDACTED: "arguments redacted",
     Reason.ARGUMENTS_TRUNCATED: "arguments cut off by a length limit",
     Reason.ARGUMENTS_UNPARSABLE: "arguments not readable",
-    Reason.CALLS_NOT_VISIBLE: "tools ran, but no span shows their calls",
+    Reason.CALLS_NOT_VISIBLE: "tools may have run, but no span shows their calls",
     Reason.TURN_NOT_EXPECTED: "the golden has no such turn, or session id used again",
     Reason.GOLDEN_NEVER_SEEN: "never seen in these traces",
     Reason.AMBIGUOUS_GOLDEN: "several goldens match this session equally well",

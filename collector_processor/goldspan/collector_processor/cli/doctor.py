@@ -23,7 +23,7 @@ from goldspan.collector_processor.cli.input_output import (
 )
 from goldspan.collector_processor.engine.sessions_without_golden import SeenSession, join_sentence
 from goldspan.collector_processor.golden_tools.writing import is_golden_file
-from goldspan.collector_processor.replay.hints import Hint, advice_of
+from goldspan.collector_processor.replay.hints import Advisor, Hint
 from goldspan.collector_processor.replay.inspection import inspect_spans
 from goldspan.collector_processor.replay.trace_files import trace_files
 from goldspan.collector_processor.replay.wording import counted, listed, printable
@@ -31,6 +31,7 @@ from goldspan.collector_processor.report.inspection_pages import UNKNOWN_TOOLS, 
 from goldspan.collector_processor.report.model import INFORMS, RIGHT, WRONG, problem_texts
 from goldspan.collector_processor.report.terminal import Page, hint_rows, problem_rows
 from goldspan.mappers.dialect_registry import JOIN_ATTRIBUTES, DialectRegistry
+from goldspan.mappers.dialects import Stack
 from goldspan.scoring.errors import GoldspanError, Mistake, Problem, SettingsError
 from goldspan.scoring.goldens import GoldenIndex, load_goldens
 from goldspan.scoring.goldens.golden import Golden
@@ -48,6 +49,7 @@ _VARIABLE = re.compile(r"[A-Z][A-Z0-9]+(?:_[A-Z0-9]+)+")
 _GOLDEN_SET = re.compile(r"^[\"']?golden_set[\"']?\s*:", re.MULTILINE)
 WRITERS = {
     "agent-framework": "otel_genai",
+    "agent-framework-core": "otel_genai",
     "autogen-core": "autogen",
     "google-adk": "google_adk",
     "haystack-ai": "haystack",
@@ -74,6 +76,14 @@ WRITERS = {
     "uipath": "uipath",
 }
 """Distributions that write spans of agents and tools, and the dialect that reads them."""
+SCOPES = {
+    "agent-framework": "agent_framework",
+    "agent-framework-core": "agent_framework",
+    "opentelemetry-instrumentation-google-genai": "opentelemetry.instrumentation.google_genai",
+    "opentelemetry-instrumentation-openai-v2": "opentelemetry.instrumentation.openai_v2",
+    "strands-agents": "strands.telemetry.tracer",
+}
+"""Their instrumentation scopes, where a dialect reads the spans of several frameworks."""
 
 
 class Row(NamedTuple):
@@ -396,7 +406,11 @@ def _instrumentations(diagnosis: Diagnosis, environ: Mapping[str, str]) -> None:
         diagnosis.add("instrumentation", "none that is known", ("no instrumentation of agents is installed", helps))
         return
     diagnosis.add("instrumentation", ", ".join(f"{name} ({dialect})" for name, dialect in sorted(found.items())))
-    advice = {one.name: advice_of(one).arguments for one in DialectRegistry().dialects}
-    for dialect in dict.fromkeys(found[name] for name in sorted(found)):
-        if (text := advice.get(dialect)) and not any(name in environ for name in _VARIABLE.findall(text)):
+    advisor = Advisor(DialectRegistry())
+    texts = {
+        (dialect, advisor.advice(dialect, Stack("python", SCOPES.get(name.partition(" ")[0], ""))).arguments): None
+        for name, dialect in sorted(found.items())
+    }
+    for dialect, text in texts:
+        if text and not any(name in environ for name in _VARIABLE.findall(text)):
             diagnosis.note("arguments", f"{dialect}: {text}")

@@ -304,7 +304,7 @@ def score(
             write_json(found.result.to_json())
             complain(f"regressed: {regression}" for regression in decision.regressions or ())
         if as_format == "table" or reports:
-            advice = argument_advice(registry)
+            advice = argument_advice(registry, found.stacks)
             report = build_report(found.result, decision, coverage=Coverage(coverage), advice=advice)
             if as_format == "table":
                 show(color, lambda page: report_page(page, report, verbose=verbose))

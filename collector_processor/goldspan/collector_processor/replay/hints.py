@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from shlex import quote
 from typing import NamedTuple
 
 from goldspan.collector_processor.replay.summary_and_exit_code import Totals, calls_judged, metric_totals
 from goldspan.collector_processor.replay.wording import counted, printable
 from goldspan.mappers.dialect_registry import DialectRegistry
-from goldspan.mappers.dialects import Advice, Dialect
+from goldspan.mappers.dialects import Advice, Dialect, Stack, advice_for
+from goldspan.mappers.dialects.reading.advice import IN_PROCESS
+from goldspan.mappers.span_facts import Role
 from goldspan.mappers.unknown_tool_spans import UnknownTools
 from goldspan.scoring.results import SessionResult
 from goldspan.scoring.run import RunResult
-from goldspan.scoring.sessions import Capture, Session, ToolCall
+from goldspan.scoring.sessions import Capture, Session, ToolCall, Turn
 from goldspan.scoring.verdict import REASON_OF_CAPTURE, REASON_TEXT, Reason
 
 NO_SESSION_ID = frozenset({"trace_id", "input"})
@@ -27,12 +29,35 @@ CAPTURE_WORDS: dict[Capture, str] = {
     Capture.UNPARSABLE: "not readable",
 }
 
-NAME_THE_SESSION = (
-    "Goldens are joined by session id. With goldspan's span processor in the agent's process, run each turn inside "
-    '`with session_scope("ID"):` (from goldspan.collector_processor); without, set gen_ai.conversation.id on the '
-    "agent's span."
+SET_SESSION: dict[str, str] = {
+    "": "set gen_ai.conversation.id on the agent's span.",
+    "dotnet": 'set it on the agent\'s span: Activity.Current?.SetTag("gen_ai.conversation.id", "ID").',
+    "go": (
+        "set it on the agent's span: "
+        'trace.SpanFromContext(ctx).SetAttributes(attribute.String("gen_ai.conversation.id", "ID")).'
+    ),
+    "java": 'set it on the agent\'s span: Span.current().setAttribute("gen_ai.conversation.id", "ID").',
+    "nodejs": 'set it on the agent\'s span: trace.getActiveSpan()?.setAttribute("gen_ai.conversation.id", "ID").',
+    "python": (
+        "with goldspan's span processor in the agent's process, run each turn inside "
+        '`with session_scope("ID"):` (from goldspan.collector_processor); without, set gen_ai.conversation.id on the '
+        "agent's span."
+    ),
+}
+"""What helps with every framework, by language; those that are missing here have the words of `""`."""
+LANGUAGES = {"dotnet": ".NET", "go": "Go", "java": "Java", "nodejs": "JavaScript", "python": "Python"}
+"""The names of languages, by `telemetry.sdk.language`."""
+GENERAL = Advice(
+    arguments=(
+        "Set gen_ai.tool.call.arguments on the tool's span; OpenTelemetry's instrumentations do so with "
+        "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY."
+    ),
+    calls=(
+        "Have the models' answers recorded, which tell the tools that were requested; OpenTelemetry's instrumentations "
+        "do so with OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY."
+    ),
 )
-"""What helps with every framework."""
+"""The words of OpenTelemetry's conventions, where the language or the framework is not known."""
 
 PROPOSE = "`goldspan dialects propose TRACES` writes a dialect that reads them."
 
@@ -44,7 +69,7 @@ HELP: dict[Reason, str] = {
         "OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT."
     ),
     Reason.ARGUMENTS_UNPARSABLE: "Record the arguments as a JSON object.",
-    Reason.CALLS_NOT_VISIBLE: "Add an instrumentation that writes a span for each tool.",
+    Reason.CALLS_NOT_VISIBLE: "Have the models' answers recorded: `goldspan inspect TRACES` names the switch.",
     Reason.GOLDEN_NEVER_SEEN: (
         "`goldspan inspect` lists the session ids in the traces; a golden needs exactly the same id."
     ),
@@ -85,21 +110,72 @@ MISSING_INPUT: dict[str, Hint] = {
 """What `input_missing` means for metrics that need no golden, and what helps."""
 
 
-def advice_of(dialect: Dialect | None) -> Advice:
+def advice_of(dialect: Dialect) -> tuple[Advice, ...]:
     """Return what a dialect says must be switched on; other packages' dialects need not say anything."""
-    advice = getattr(dialect, "advice", None)
-    return advice if isinstance(advice, Advice) else Advice()
+    advice = getattr(dialect, "advice", ())
+    return tuple(one for one in (advice if isinstance(advice, tuple) else (advice,)) if isinstance(one, Advice))
 
 
-def argument_advice(registry: DialectRegistry) -> dict[str, str]:
-    """Return, by dialect, what must be switched on to have arguments captured."""
-    return {dialect.name: text for dialect in registry.dialects if (text := advice_of(dialect).arguments)}
+class Advisor:
+    """Gives the advice of dialects to the stacks that they read."""
+
+    def __init__(self, registry: DialectRegistry) -> None:
+        """Take the advice of all dialects."""
+        self._advice = {dialect.name: advice_of(dialect) for dialect in registry.dialects}
+        self._all = tuple(one for advice in self._advice.values() for one in advice)
+
+    def advice(self, dialect: str, stack: Stack) -> Advice:
+        """Return what helps the users of a stack whose spans this dialect reads."""
+        return advice_for(self._advice.get(dialect, ()), self._all, stack) or GENERAL
+
+
+class Writer(NamedTuple):
+    """What wrote some spans of a trace, and what they are."""
+
+    dialect: str
+    role: Role
+    stack: Stack
+
+
+Writers = Mapping[str, Collection[Writer]]
+"""What wrote the recognised spans of each trace."""
+
+
+def advice_words(texts: Iterable[tuple[Advice, str]]) -> str:
+    """Return the texts of several advices in one, each with whom it is for where they differ."""
+    owners: dict[str, list[str]] = {}
+    for advice, text in texts:
+        if text:
+            owners.setdefault(text, []).append(who(advice))
+    if len(owners) <= 1:
+        return "".join(owners)
+    return " ".join(f"{', '.join(dict.fromkeys(names))}: {text}" for text, names in owners.items())
+
+
+def who(advice: Advice) -> str:
+    """Return whom an advice is for: the framework and its language."""
+    language = LANGUAGES.get(advice.language, advice.language)
+    return f"{advice.framework} ({language})" if language else advice.framework
+
+
+def argument_advice(registry: DialectRegistry, stacks: Iterable[tuple[str, Stack]]) -> dict[str, str]:
+    """Return, by dialect, what must be switched on in these stacks to have arguments captured."""
+    advisor = Advisor(registry)
+    found: dict[str, list[Advice]] = {}
+    for dialect, stack in sorted(stacks):
+        found.setdefault(dialect, []).append(advisor.advice(dialect, stack))
+    words: dict[str, str] = {}
+    for dialect, advice in found.items():
+        known = [one for one in advice if one is not GENERAL] or [GENERAL]
+        words[dialect] = advice_words((one, one.arguments) for one in known)
+    return words
 
 
 def hints_for_traces(
     sessions: Sequence[Session],
     dialects: Counter[str],
     registry: DialectRegistry,
+    writers: Writers,
     unknown_tools: Sequence[UnknownTools] = (),
 ) -> Iterator[Hint]:
     """Yield what keeps the calls of these sessions from being scored; `dialects` counts recognised spans.
@@ -109,10 +185,11 @@ def hints_for_traces(
     """
     turns = [turn for session in sessions for turn in session.turns]
     calls = [call for turn in turns for call in turn.calls]
-    known = {dialect.name: dialect for dialect in registry.dialects}
+    advisor = Advisor(registry)
     for found in unknown_tools:
         spans = counted(len(found.spans), "span looks", "spans look")
         yield Hint(f"{spans} like tool calls of an unknown dialect", PROPOSE)
+    hidden = [turn for turn in turns if not turn.calls_visible]
     if unknown_tools:
         pass
     elif not dialects:
@@ -120,37 +197,95 @@ def hints_for_traces(
             "no span was recognised as an agent's, a model's or a tool's",
             "`goldspan dialects` lists what goldspan reads; perhaps the framework is not instrumented yet.",
         )
-    elif not calls:
-        yield Hint("agents or models were seen, but no tool call", HELP[Reason.CALLS_NOT_VISIBLE])
-    for (capture, dialect), count in _unknown_arguments(calls).items():
+    elif not calls and not hidden:
+        yield Hint(
+            "agents or models were seen, but no tool call",
+            "If the agent has tools, add an instrumentation that writes a span for each of their calls.",
+        )
+    for (capture, dialect, helps), count in _unknown_arguments(calls, writers, advisor).items():
         if capture is Capture.NOT_CAPTURED and unknown_tools:
             continue
-        helps = advice_of(known.get(dialect)).arguments if capture is Capture.NOT_CAPTURED else ""
-        seen = f"arguments {CAPTURE_WORDS[capture]} in {count} of {len(calls)} calls ({dialect})"
-        yield Hint(seen, helps or HELP[REASON_OF_CAPTURE[capture]])
-    hidden = sum(not turn.calls_visible for turn in turns)
+        yield Hint(f"arguments {CAPTURE_WORDS[capture]} in {count} of {len(calls)} calls ({dialect})", helps)
     if hidden and not unknown_tools:
-        yield Hint(f"no span shows the tool calls of {hidden} of {len(turns)} turns", HELP[Reason.CALLS_NOT_VISIBLE])
+        texts: Counter[str] = Counter()
+        for turn in hidden:
+            texts.update(_how_to_see_calls(turn, writers, advisor))
+        for helps, count in texts.items():
+            yield Hint(f"no span shows which tools ran in {count} of {len(turns)} turns", helps)
     if any(session.ambiguous for session in sessions):
-        count = sum(session.ambiguous for session in sessions)
-        yield Hint(f"several session ids in {count} of {len(sessions)} sessions", NAME_THE_SESSION)
+        ambiguous = [session for session in sessions if session.ambiguous]
+        seen = f"several session ids in {len(ambiguous)} of {len(sessions)} sessions"
+        yield from (Hint(seen, text) for text in _set_session(ambiguous, writers, advisor))
     nameless = [session for session in sessions if session.id_source in NO_SESSION_ID and not session.ambiguous]
     if nameless and not any(found.session for found in unknown_tools):
         seen = f"no session id in {len(nameless)} of {len(sessions)} sessions"
-        theirs = dict.fromkeys(call.dialect for session in nameless for turn in session.turns for call in turn.calls)
-        for name in theirs or dialects:
-            if text := advice_of(known.get(name)).session:
-                yield Hint(f"{seen} ({name})", text)
-        yield Hint(f"{seen} (any framework)", NAME_THE_SESSION)
+        for writer in _writers_of(nameless, writers):
+            text = advisor.advice(writer.dialect, writer.stack).session
+            if text and text != IN_PROCESS:
+                yield Hint(f"{seen} ({writer.dialect})", text)
+        yield from (Hint(f"{seen} (any framework)", text) for text in _set_session(nameless, writers, advisor))
 
 
-def _unknown_arguments(calls: Sequence[ToolCall]) -> Counter[tuple[Capture, str]]:
-    """Count calls by each way in which arguments of theirs are unknown."""
-    found: Counter[tuple[Capture, str]] = Counter()
+def _unknown_arguments(
+    calls: Sequence[ToolCall], writers: Writers, advisor: Advisor
+) -> Counter[tuple[Capture, str, str]]:
+    """Count calls by each way in which arguments of theirs are unknown, with what helps."""
+    found: Counter[tuple[Capture, str, str]] = Counter()
     for call in calls:
         states = {call.capture, *call.argument_captures.values()} - {Capture.CAPTURED}
-        found.update((capture, call.dialect) for capture in sorted(states))
+        if not states:
+            continue
+        mine = [
+            writer
+            for ref in call.evidence
+            for writer in sorted(writers.get(ref.trace_id, ()))
+            if writer.dialect == call.dialect
+        ]
+        of_tools = [writer for writer in mine if writer.role is Role.TOOL]
+        stack = (of_tools or mine or [Writer("", Role.TOOL, Stack())])[0].stack
+        advice = advisor.advice(call.dialect, stack)
+        for capture in sorted(states):
+            helps = {
+                Capture.NOT_CAPTURED: advice.arguments,
+                Capture.REDACTED: advice.redacted,
+                Capture.UNPARSABLE: advice.unparsable,
+            }.get(capture)
+            found[capture, call.dialect, helps or HELP[REASON_OF_CAPTURE[capture]]] += 1
     return found
+
+
+def _how_to_see_calls(turn: Turn, writers: Writers, advisor: Advisor) -> list[str]:
+    """Return what makes a turn's calls visible: what models answered, or else what its agents' spans lack."""
+    mine = dict.fromkeys(writer for trace_id in turn.trace_ids for writer in sorted(writers.get(trace_id, ())))
+    models = [writer for writer in mine if writer.role is Role.MODEL]
+    advice = [advisor.advice(writer.dialect, writer.stack) for writer in models or mine]
+    texts = [one.calls or one.arguments for one in advice if one is not GENERAL and (one.calls or one.arguments)]
+    return list(dict.fromkeys(texts or [GENERAL.calls]))
+
+
+def _writers_of(sessions: Iterable[Session], writers: Writers) -> dict[Writer, None]:
+    """Return what wrote the calls of these sessions; without calls, what wrote their other spans."""
+    found: dict[Writer, None] = {}
+    theirs: dict[Writer, None] = {}
+    for session in sessions:
+        for turn in session.turns:
+            dialects = {call.dialect for call in turn.calls}
+            for trace_id in turn.trace_ids:
+                for writer in sorted(writers.get(trace_id, ())):
+                    found[writer] = None
+                    if writer.dialect in dialects:
+                        theirs[writer] = None
+    return theirs or found
+
+
+def _set_session(sessions: Sequence[Session], writers: Writers, advisor: Advisor) -> Iterable[str]:
+    """Return how to name these sessions in each of their languages, whatever the framework."""
+    found = _writers_of(sessions, writers)
+    languages = dict.fromkeys(
+        writer.stack.language or advisor.advice(writer.dialect, writer.stack).language for writer in found
+    )
+    words = dict.fromkeys(SET_SESSION.get(language, SET_SESSION[""]) for language in languages or [""])
+    return [f"Goldens are joined by session id: {text}" for text in words]
 
 
 def hints_for_run(result: RunResult, sums: Totals, by_dialect: Mapping[str, str]) -> Iterator[Hint]:

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
-from goldspan.collector_processor.replay.hints import Hint, hints_for_traces
+from goldspan.collector_processor.replay.hints import Hint, Writer, hints_for_traces
 from goldspan.mappers.assembly import assemble
 from goldspan.mappers.dialect_registry import DialectRegistry
+from goldspan.mappers.dialects import stack_of
 from goldspan.mappers.span_facts import Record
 from goldspan.mappers.spans import LogView, RecordView
 from goldspan.mappers.unknown_tool_spans import UnknownToolFinder, UnknownTools
@@ -72,6 +73,7 @@ def inspect_spans(
     """
     dialects: Counter[str] = Counter()
     others: Counter[str] = Counter()
+    writers: dict[str, set[Writer]] = {}
     unknown = UnknownToolFinder(registry.session_keys)
 
     def facts() -> Iterator[Record]:
@@ -87,6 +89,7 @@ def inspect_spans(
                 others[view.scope_name or NO_SCOPE] += 1
             else:
                 dialects[fact.dialect] += 1
+                writers.setdefault(fact.trace_id, set()).add(Writer(fact.dialect, fact.role, stack_of(view)))
             yield fact
 
     sessions = assemble(facts(), on_problem=problems.append)
@@ -98,7 +101,7 @@ def inspect_spans(
         dialects=dict(dialects.most_common()),
         not_recognised=dict(others.most_common()),
         unknown_tools=unknown_tools,
-        hints=tuple(dict.fromkeys(hints_for_traces(sessions, dialects, registry, unknown_tools))),
+        hints=tuple(dict.fromkeys(hints_for_traces(sessions, dialects, registry, writers, unknown_tools))),
     )
 
 

@@ -40,6 +40,7 @@ from goldspan.collector_processor.replay.replay import (
 )
 from goldspan.collector_processor.replay.trace_files import TraceFiles
 from goldspan.mappers.dialect_registry import DialectRegistry, UnreadSpan
+from goldspan.mappers.dialects import Stack
 from goldspan.mappers.readers import OnBytes, RangeReading
 from goldspan.mappers.readers.file_ranges import RANGE_BYTES, FileRange
 from goldspan.mappers.span_facts import LazySpanFacts, LogFacts, PlainSpanFacts, ResourceFacts, SpanFacts
@@ -92,6 +93,7 @@ def replay_in_parallel(
         run_result(results, goldens, files.problems),
         sum(one.spans for one in readings),
         sum(one.recognised for one in readings),
+        frozenset().union(*(one.stacks for one in readings)),
     )
 
 
@@ -125,6 +127,7 @@ class _Reading:
     problems: list[Problem]
     lines: int
     nothing: str
+    stacks: frozenset[tuple[str, Stack]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +250,9 @@ class _RangeFacts:
                     named.update((note.trace_id, *(_session(value) for _, value in note.session_keys)))
         sizes = self._write()
         traces = {trace_id: (sizes[trace_id], frozenset(named)) for trace_id, named in self._named.items()}
-        return _Reading(spans, recognised, traces, list(work.problems), reading.lines, reading.nothing())
+        return _Reading(
+            spans, recognised, traces, list(work.problems), reading.lines, reading.nothing(), work.registry.stacks()
+        )
 
     def _add(self, trace_id: str, fact: _Fact, session_keys: Iterable[tuple[str, str]]) -> None:
         facts = self._facts.get(trace_id)

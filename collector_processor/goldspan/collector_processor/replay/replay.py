@@ -16,6 +16,7 @@ from goldspan.collector_processor.engine.evaluations import score_later
 from goldspan.collector_processor.engine.settings import EngineSettings
 from goldspan.collector_processor.metric_threads import MetricWorkers
 from goldspan.mappers.dialect_registry import DialectRegistry
+from goldspan.mappers.dialects import Stack
 from goldspan.mappers.span_facts import LogFacts, PlainSpanFacts, SpanFacts
 from goldspan.mappers.spans import LogView, MarkedView, PlainSpans
 from goldspan.scoring.errors import Problem
@@ -52,6 +53,8 @@ class Replay:
     spans: int
     recognised: int
     """How many of the spans stand for an agent, a model call or a tool."""
+    stacks: frozenset[tuple[str, Stack]] = frozenset()
+    """What may have written the spans, each with a dialect that knows it."""
 
 
 def replay(
@@ -87,7 +90,9 @@ def replay(
                 for consumer in consumers:
                     consumer(evaluation)
     problems += problems_of([scoring.findings()], quiet_spans)
-    return Replay(run_result(list(scoring.results.values()), goldens, problems), scoring.read, recognised)
+    return Replay(
+        run_result(list(scoring.results.values()), goldens, problems), scoring.read, recognised, registry.stacks()
+    )
 
 
 def read_records(

@@ -9,7 +9,7 @@ from typing import Any
 from rich.cells import cell_len
 
 from goldspan.collector_processor.replay.argument_origins import CallOrigins
-from goldspan.collector_processor.replay.hints import advice_of
+from goldspan.collector_processor.replay.hints import advice_of, advice_words
 from goldspan.collector_processor.replay.inspection import Inspection, user_text
 from goldspan.collector_processor.replay.summary_and_exit_code import kind_words
 from goldspan.collector_processor.replay.wording import counted, listed, printable, shorten
@@ -86,7 +86,7 @@ def _turn(page: Page, index: int, turn: Turn, *, verbose: bool) -> None:
     if len(turn.calls) > len(calls):
         page.line((f"... and {counted(len(turn.calls) - len(calls), 'more call')}", "dim"), indent=6)
     if not turn.calls:
-        hidden = ("tools ran, but no span shows their calls", "yellow")
+        hidden = ("tools may have run, but no span shows their calls", "yellow")
         page.line(("no call", "dim") if turn.calls_visible else hidden, indent=6)
 
 
@@ -250,7 +250,10 @@ def describe(dialect: Dialect) -> dict[str, Any]:
         "arguments": _places(table.arguments) if table else [],
         "call_id": _places(table.call_id) if table else [],
         "session_keys": list(table.session_keys) if table else [],
-        "advice": {"arguments": advice.arguments, "session": advice.session},
+        "advice": {
+            "arguments": advice_words((one, one.arguments) for one in advice),
+            "session": advice_words((one, one.session) for one in advice),
+        },
     }
 
 

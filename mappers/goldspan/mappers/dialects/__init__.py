@@ -7,7 +7,8 @@ How their parts are read is in `reading/`.
 
 from __future__ import annotations
 
-from goldspan.mappers.dialects.reading.dialect_table import Advice, Affixes, DialectTable, Elision, Rule, Source
+from goldspan.mappers.dialects.reading.advice import Advice, Stack, advice_for, stack_of
+from goldspan.mappers.dialects.reading.dialect_table import Affixes, DialectTable, Elision, Rule, Source
 from goldspan.mappers.dialects.reading.protocol import Dialect, LogDialect, LogReading, Reading
 
 __all__ = [
@@ -21,4 +22,7 @@ __all__ = [
     "Reading",
     "Rule",
     "Source",
+    "Stack",
+    "advice_for",
+    "stack_of",
 ]

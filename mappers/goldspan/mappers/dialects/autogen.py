@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from goldspan.mappers.dialects.reading.advice import ANY_SCOPE, IN_PROCESS, Advice
 from goldspan.mappers.dialects.reading.arguments import read_arguments, read_content
-from goldspan.mappers.dialects.reading.dialect_table import Advice
 from goldspan.mappers.dialects.reading.protocol import Reading
 from goldspan.mappers.dialects.reading.value_parsing import decoded
 from goldspan.mappers.span_facts import LogFacts, ToolFacts
@@ -32,8 +32,15 @@ class AutoGen:
     docs = "https://microsoft.github.io/autogen/stable/user-guide/agentchat-user-guide/tracing.html"
     markers = frozenset({"message_context"})
     advice = Advice(
-        arguments="Leave AUTOGEN_DISABLE_RUNTIME_TRACING unset: arguments stand in the runtime's messages only.",
-        session="AutoGen's spans carry no session: wrap the turn in goldspan's session_scope(...).",
+        framework="AutoGen",
+        language="python",
+        scopes=("autogen-core", ANY_SCOPE),
+        arguments=(
+            "AutoGen writes arguments in its runtime's messages only: leave AUTOGEN_DISABLE_RUNTIME_TRACING unset. For "
+            "an agent that runs without a team, add openinference-instrumentation-autogen-agentchat."
+        ),
+        session=IN_PROCESS,
+        checked="autogen-core 0.7.5",
     )
 
     def read(self, span: SpanView) -> Reading | None:

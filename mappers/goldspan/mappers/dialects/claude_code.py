@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from goldspan.mappers.dialects.reading.dialect_table import Advice, DialectTable, Rule, Source, first_text
+from goldspan.mappers.dialects.reading.advice import Advice
+from goldspan.mappers.dialects.reading.dialect_table import DialectTable, Rule, Source, first_text
 from goldspan.mappers.dialects.reading.value_parsing import identifier, text_at
 from goldspan.mappers.span_facts import Role, ToolFacts
 from goldspan.mappers.spans import Attributes, SpanView
@@ -55,11 +56,13 @@ CLAUDE_CODE = DialectTable(
     title="Claude Code",
     docs="https://docs.claude.com/en/docs/claude-code/monitoring-usage",
     advice=Advice(
+        framework="Claude Code",
         arguments=(
             "Set OTEL_LOG_TOOL_DETAILS=1 and export logs too (OTEL_LOGS_EXPORTER=otlp): arguments are in the log "
             "record claude_code.tool_result."
         ),
         session="Claude Code writes its session id by itself.",
+        checked="Claude Code, its documentation",
     ),
     rules=(
         Rule(Role.TOOL, _TYPE, frozenset({"tool"}), scope=_SCOPE),

@@ -11,7 +11,8 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from goldspan.mappers.dialects.reading.dialect_table import Advice, DialectTable, Rule, Source
+from goldspan.mappers.dialects.reading.advice import Advice
+from goldspan.mappers.dialects.reading.dialect_table import DialectTable, Rule, Source
 from goldspan.mappers.dialects.reading.messages import last_answer
 from goldspan.mappers.dialects.reading.value_parsing import (
     at,
@@ -85,16 +86,32 @@ def _answer(output: Any) -> Any:
     return first_of(plain_text, lambda value: last_answer(at("message")(value)).value)(output)
 
 
+_WRITTEN = "Arguments are written by default: export Genkit's own spans, not those of the Google Cloud plugin."
+
 GENKIT = DialectTable(
     name="genkit",
     title="Genkit",
     docs="https://genkit.dev/docs/observability/getting-started/",
-    advice=Advice(
-        arguments="Arguments are written by default: export Genkit's own spans, not those of the Google Cloud plugin.",
-        session=(
-            "Run turns by defineAgent, give the flow's input a sessionId, or set session.id on the flow's span: "
-            "trace.getActiveSpan()?.setAttribute('session.id', id) in JavaScript, "
-            'trace.SpanFromContext(ctx).SetAttributes(attribute.String("session.id", id)) in Go.'
+    advice=(
+        Advice(
+            framework="Genkit",
+            language="nodejs",
+            arguments=_WRITTEN,
+            session=(
+                "Run turns by defineAgent or a chat, give the flow's input a sessionId, or set session.id on its "
+                "span: trace.getActiveSpan()?.setAttribute('session.id', '...')."
+            ),
+            checked="genkit 1.42.0",
+        ),
+        Advice(
+            framework="Genkit",
+            language="go",
+            arguments=_WRITTEN,
+            session=(
+                "Give the flow's input a sessionId, or set session.id on the flow's span: "
+                'trace.SpanFromContext(ctx).SetAttributes(attribute.String("session.id", "...")).'
+            ),
+            checked="Genkit for Go, April 2026",
         ),
     ),
     rules=(

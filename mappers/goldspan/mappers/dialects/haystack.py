@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from goldspan.mappers.dialects.reading.dialect_table import Advice, DialectTable, Rule, Source
+from goldspan.mappers.dialects.reading.advice import IN_PROCESS, Advice
+from goldspan.mappers.dialects.reading.dialect_table import DialectTable, Rule, Source
 from goldspan.mappers.dialects.reading.messages import last_user_text
 from goldspan.mappers.dialects.reading.value_parsing import at, literal_at
 from goldspan.mappers.span_facts import Role
@@ -25,8 +26,11 @@ HAYSTACK = DialectTable(
     title="Haystack tracing",
     docs="https://docs.haystack.deepset.ai/docs/tracing",
     advice=Advice(
+        framework="Haystack",
+        language="python",
         arguments="Set HAYSTACK_CONTENT_TRACING_ENABLED=true.",
-        session="Haystack has no session: wrap the turn in goldspan's session_scope(...).",
+        session=IN_PROCESS,
+        checked="haystack-ai 3.4.1",
     ),
     rules=(
         Rule(Role.TOOL, "haystack.tool.name"),
@@ -93,8 +97,12 @@ OPENINFERENCE_HAYSTACK = DialectTable(
     title="OpenInference for Haystack",
     docs="https://arize-ai.github.io/openinference/",
     advice=Advice(
+        framework="OpenInference for Haystack",
+        language="python",
+        scopes=("openinference.instrumentation.haystack",),
         arguments="Use Haystack's own tracing instead (opentelemetry-haystack): it writes a span for each tool.",
         session='Wrap the turn in `with using_session("..."):` of openinference.instrumentation.',
+        checked="openinference-instrumentation 0.1.72",
     ),
     rules=(
         Rule(

@@ -5,8 +5,9 @@ https://langfuse.com/docs/observability/sdk/instrumentation
 
 from __future__ import annotations
 
+from goldspan.mappers.dialects.reading.advice import Advice
 from goldspan.mappers.dialects.reading.arguments import args_and_kwargs
-from goldspan.mappers.dialects.reading.dialect_table import Advice, DialectTable, Rule, Source
+from goldspan.mappers.dialects.reading.dialect_table import DialectTable, Rule, Source
 from goldspan.mappers.dialects.reading.value_parsing import only_text, plain_text
 from goldspan.mappers.span_facts import Role
 
@@ -16,12 +17,23 @@ LANGFUSE = DialectTable(
     name="langfuse",
     title="Langfuse SDK",
     docs="https://langfuse.com/docs/observability/sdk/instrumentation",
-    advice=Advice(
-        arguments=(
-            'Use @observe(as_type="tool") with capture_input=True, and call the tool with named arguments: '
-            "positional ones have no names in the span."
+    advice=(
+        Advice(
+            framework="Langfuse",
+            language="python",
+            arguments='Use @observe(as_type="tool") with capture_input=True, the default.',
+            unparsable="Call the tool with named arguments: positional ones have no names in the span.",
+            session='Run the turn inside `with propagate_attributes(session_id="..."):`.',
+            checked="langfuse 5.0.4",
         ),
-        session='Run the turn inside `with propagate_attributes(session_id="..."):`.',
+        Advice(
+            framework="Langfuse",
+            language="nodejs",
+            arguments='Use observe(fn, {asType: "tool"}) with captureInput: true, the default.',
+            unparsable="Give the tool's function one object: positional arguments have no names in the span.",
+            session='Run the turn inside propagateAttributes({sessionId: "..."}, async () => ...).',
+            checked="@langfuse/tracing 5.11.1",
+        ),
     ),
     rules=(
         Rule(Role.TOOL, _TYPE, frozenset({"tool"})),

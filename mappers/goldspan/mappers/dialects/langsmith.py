@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from goldspan.mappers.dialects.reading.dialect_table import Advice, DialectTable, Rule, Source
+from goldspan.mappers.dialects.reading.advice import Advice
+from goldspan.mappers.dialects.reading.dialect_table import DialectTable, Rule, Source
 from goldspan.mappers.dialects.reading.value_parsing import at, decoded
 from goldspan.mappers.span_facts import Role
 from goldspan.scoring.json_values import is_mapping, is_sequence
@@ -51,9 +52,21 @@ LANGSMITH = DialectTable(
     name="langsmith",
     title="LangSmith OpenTelemetry export",
     docs="https://docs.langchain.com/langsmith/trace-with-opentelemetry",
-    advice=Advice(
-        arguments="Leave LANGSMITH_HIDE_INPUTS unset.",
-        session='Pass config={"metadata": {"session_id": "..."}} or a thread_id to the run.',
+    advice=(
+        Advice(
+            framework="LangSmith",
+            language="python",
+            arguments="Leave LANGSMITH_HIDE_INPUTS unset.",
+            session='Pass config={"metadata": {"session_id": "..."}} or a thread_id to the run.',
+            checked="langsmith 0.15.0",
+        ),
+        Advice(
+            framework="LangSmith",
+            language="nodejs",
+            arguments="Leave LANGSMITH_HIDE_INPUTS unset.",
+            session='Pass {metadata: {session_id: "..."}} or a thread_id to the run.',
+            checked="langsmith for JavaScript 0.12.0",
+        ),
     ),
     rules=(Rule(Role.TOOL, _KIND, frozenset({"tool"})), Rule(Role.MODEL, _KIND, frozenset({"llm"}))),
     tool_name=("gen_ai.tool.name", "langsmith.trace.name"),

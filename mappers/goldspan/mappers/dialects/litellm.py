@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from goldspan.mappers.dialects.reading.dialect_table import Advice, DialectTable, Rule, Source
+from goldspan.mappers.dialects.reading.advice import Advice
+from goldspan.mappers.dialects.reading.dialect_table import DialectTable, Rule, Source
 from goldspan.mappers.dialects.reading.message_encodings import flat_messages, nested, numbered
 from goldspan.mappers.dialects.reading.messages import last_answer, requests_in
 from goldspan.mappers.dialects.reading.value_parsing import decoded
@@ -59,14 +60,17 @@ LITELLM = DialectTable(
     title="LiteLLM",
     docs="https://docs.litellm.ai/docs/observability/opentelemetry_integration",
     advice=Advice(
+        framework="LiteLLM",
+        language="python",
         arguments=(
             "Leave litellm.turn_off_message_logging and the callback's message_logging as they are by default, and "
             "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT unset or SPAN_ONLY."
         ),
         session=(
-            "Wrap the turn in goldspan's session_scope(...); or set LITELLM_OTEL_V2=true and pass "
-            'completion(..., litellm_session_id="...").'
+            'Run each turn inside `with session_scope("..."):` of goldspan.collector_processor; or set '
+            'LITELLM_OTEL_V2=true and pass completion(..., litellm_session_id="...").'
         ),
+        checked="litellm 1.109.1",
     ),
     rules=(
         *(Rule(Role.MODEL, _CALL_TYPE, _CALL_TYPES, also=(own,), without=_CONTENT, silent=True) for own in _OWN_KEYS),

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from goldspan.mappers.dialects.reading.dialect_table import Advice, DialectTable, Rule, Source
+from goldspan.mappers.dialects.reading.advice import Advice
+from goldspan.mappers.dialects.reading.dialect_table import DialectTable, Rule, Source
 from goldspan.mappers.dialects.reading.value_parsing import Take, at, decoded
 from goldspan.mappers.span_facts import Role
 from goldspan.scoring.json_values import is_mapping, is_sequence
@@ -31,8 +32,16 @@ LOGFIRE = DialectTable(
     title="Logfire (OpenAI Agents SDK, provider SDKs)",
     docs="https://logfire.pydantic.dev/docs/integrations/llms/openai/",
     advice=Advice(
-        arguments="Arguments are written by default; a scrubbing pattern may hide them.",
-        session='Give the run a group: RunConfig(group_id="...") or trace(..., group_id="...").',
+        framework="Logfire",
+        language="python",
+        scopes=("logfire.*",),
+        arguments="Arguments are written by default; logfire.configure(scrubbing=...) may hide them.",
+        redacted="Let scrubbing pass them: logfire.configure(scrubbing=False), or ScrubbingOptions(callback=...).",
+        session=(
+            'Give a run of OpenAI Agents a group: RunConfig(group_id="...") or trace(..., group_id="..."). Elsewhere, '
+            'run each turn inside `with session_scope("..."):` of goldspan.collector_processor.'
+        ),
+        checked="logfire 5.4.0",
     ),
     rules=(
         Rule(Role.TOOL, _TEMPLATE, frozenset({"Function: {name}"})),

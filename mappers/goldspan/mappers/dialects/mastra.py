@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from goldspan.mappers.dialects.reading.advice import Advice
 from goldspan.mappers.dialects.reading.dialect_table import (
-    Advice,
     Affixes,
     DialectTable,
     Rule,
@@ -33,8 +33,12 @@ MASTRA = DialectTable(
     title="Mastra",
     docs="https://mastra.ai/docs/observability/tracing/exporters/otel",
     advice=Advice(
-        arguments="Leave hideInput and hideOutput of the tracing options unset.",
+        framework="Mastra",
+        language="nodejs",
+        scopes=("@mastra/*",),
+        arguments="Leave hideInput and hideOutput unset in the tracingOptions of agent.generate(...).",
         session='Pass the session as the thread: agent.generate(text, {memory: {thread: "...", resource: "..."}}).',
+        checked="@mastra/core 1.71.0, @mastra/observability 1.17.9",
     ),
     rules=(
         Rule(Role.TOOL, _TYPE, frozenset({"tool_call", "mcp_tool_call"})),

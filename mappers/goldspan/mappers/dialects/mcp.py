@@ -6,7 +6,8 @@ not traced it makes no turn.
 
 from __future__ import annotations
 
-from goldspan.mappers.dialects.reading.dialect_table import Advice, Affixes, DialectTable, Rule, Source
+from goldspan.mappers.dialects.reading.advice import Advice
+from goldspan.mappers.dialects.reading.dialect_table import Affixes, DialectTable, Rule, Source
 from goldspan.mappers.span_facts import Role
 
 _METHOD = "mcp.method.name"
@@ -17,8 +18,10 @@ MCP = DialectTable(
     title="Model Context Protocol",
     docs="https://opentelemetry.io/docs/specs/semconv/gen-ai/mcp/",
     advice=Advice(
-        arguments="MCP servers write no arguments: capture them where the agent calls the tool.",
+        framework="MCP",
+        arguments="MCP servers write no arguments: record them where the agent calls the tool.",
         session="mcp.session.id is a transport's session: set gen_ai.conversation.id on the agent's span.",
+        checked="mcp 2.3.0",
     ),
     rules=(
         Rule(Role.TOOL, _METHOD, frozenset({"tools/call"}), kind=_SERVER, no_turn=True),

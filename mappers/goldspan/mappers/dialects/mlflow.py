@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from goldspan.mappers.dialects.reading.dialect_table import Advice, DialectTable, Rule, Source
+from goldspan.mappers.dialects.reading.advice import ANY_SCOPE, IN_PROCESS, Advice
+from goldspan.mappers.dialects.reading.dialect_table import DialectTable, Rule, Source
 from goldspan.mappers.dialects.reading.value_parsing import at, only_text, plain_text
 from goldspan.mappers.span_facts import Role, ToolFacts
 from goldspan.mappers.spans import Attributes, SpanView
@@ -26,8 +27,12 @@ MLFLOW = DialectTable(
     title="MLflow Tracing",
     docs="https://mlflow.org/docs/latest/genai/tracing/",
     advice=Advice(
-        arguments="Arguments are written by default.",
-        session="MLflow does not export its session: wrap the turn in goldspan's session_scope(...).",
+        framework="MLflow",
+        language="python",
+        scopes=("mlflow.*", ANY_SCOPE),
+        arguments="Arguments are written by default: let no span processor or Collector remove them.",
+        session=f"MLflow does not export its session. {IN_PROCESS}",
+        checked="mlflow-tracing 3.17.2",
     ),
     rules=(
         Rule(Role.TOOL, _TYPE, frozenset({'"TOOL"', "TOOL"})),

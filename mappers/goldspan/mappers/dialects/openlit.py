@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from goldspan.mappers.dialects.reading.dialect_table import Advice, DialectTable, Rule, Source
+from goldspan.mappers.dialects.reading.advice import ANY_SCOPE, IN_PROCESS, Advice
+from goldspan.mappers.dialects.reading.dialect_table import DialectTable, Rule, Source
 from goldspan.mappers.dialects.reading.value_parsing import plain_text
 from goldspan.mappers.span_facts import Role
 from goldspan.mappers.spans import Attributes, SpanView
@@ -33,8 +34,15 @@ OPENLIT = DialectTable(
     title="OpenLIT",
     docs="https://docs.openlit.io/latest/sdk/features/tracing",
     advice=Advice(
-        arguments="Call traced tools with named arguments; a call that fails is written without any.",
-        session="OpenLIT has no session: wrap the turn in goldspan's session_scope(...).",
+        framework="OpenLIT",
+        language="python",
+        scopes=("openlit*", ANY_SCOPE),
+        arguments=(
+            "Leave capture_message_content of openlit.init(...) at True, and call traced tools with named arguments; a "
+            "call that fails is written without any."
+        ),
+        session=IN_PROCESS,
+        checked="openlit 1.45.0",
     ),
     rules=(
         Rule(Role.TOOL, "function.kwargs", parent=True),

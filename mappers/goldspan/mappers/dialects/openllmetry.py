@@ -11,9 +11,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from goldspan.mappers.dialects.reading.advice import ANY_SCOPE, Advice
 from goldspan.mappers.dialects.reading.arguments import Unwrap, args_and_kwargs, inputs, kwargs_only, name_and_arguments
 from goldspan.mappers.dialects.reading.dialect_table import (
-    Advice,
     Affixes,
     DialectTable,
     Rule,
@@ -123,15 +123,44 @@ def _crew_history(outputs: Any) -> Any:
     return [message for history in histories if is_list(history) for message in history] or None
 
 
+_CONTENT = "Leave TRACELOOP_TRACE_CONTENT unset, or set it to true."
+_POSITIONAL = "Call the tool with named arguments: positional ones have no names in the span."
+
 OPENLLMETRY = DialectTable(
     name="openllmetry",
     title="OpenLLMetry (Traceloop)",
     docs="https://www.traceloop.com/docs/openllmetry/tracing/annotations",
-    advice=Advice(
-        arguments="Leave TRACELOOP_TRACE_CONTENT unset, or set it to true.",
-        session=(
-            'Call Traceloop.set_association_properties({"session_id": ...}) in each turn, or give LangGraph a '
-            "thread_id; the instrumentation of the OpenAI Agents SDK drops group_id."
+    advice=(
+        Advice(
+            framework="OpenLLMetry",
+            language="python",
+            scopes=("opentelemetry.instrumentation.*", "traceloop.tracer", ANY_SCOPE),
+            arguments=_CONTENT,
+            unparsable=_POSITIONAL,
+            session=(
+                'Call Traceloop.set_association_properties({"session_id": "..."}) in each turn. Without the Traceloop '
+                'SDK, run each turn inside `with session_scope("..."):` of goldspan.collector_processor.'
+            ),
+            checked="traceloop-sdk 0.62.4",
+        ),
+        Advice(
+            framework="OpenLLMetry for LangChain",
+            language="python",
+            scopes=("opentelemetry.instrumentation.langchain",),
+            arguments=_CONTENT,
+            session='Pass config={"metadata": {"session_id": "..."}} or a thread_id to the run.',
+            checked="traceloop-sdk 0.62.4",
+        ),
+        Advice(
+            framework="Traceloop",
+            language="nodejs",
+            scopes=("@traceloop/*", ANY_SCOPE),
+            arguments=(
+                "Leave TRACELOOP_TRACE_CONTENT unset, or set it to true; leave traceContent at true in "
+                "traceloop.initialize(...) and in the decorators."
+            ),
+            session='Wrap the turn in traceloop.withAssociationProperties({session_id: "..."}, ...).',
+            checked="@traceloop/node-server-sdk 0.27.0",
         ),
     ),
     rules=(

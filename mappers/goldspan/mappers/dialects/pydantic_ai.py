@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from goldspan.mappers.dialects.reading.dialect_table import Advice, Affixes, DialectTable, Rule, Source
+from goldspan.mappers.dialects.reading.advice import Advice
+from goldspan.mappers.dialects.reading.dialect_table import Affixes, DialectTable, Rule, Source
 from goldspan.mappers.span_facts import Role, ToolFacts
 from goldspan.mappers.spans import Attributes, SpanView
 
@@ -27,8 +28,11 @@ PYDANTIC_AI = DialectTable(
     title="pydantic-ai",
     docs="https://ai.pydantic.dev/logfire/",
     advice=Advice(
+        framework="Pydantic AI",
+        language="python",
         arguments="Use InstrumentationSettings(include_content=True), the default.",
         session='Pass agent.run(..., conversation_id="...").',
+        checked="pydantic-ai-slim 2.68.0",
     ),
     rules=(
         Rule(Role.TOOL, _OPERATION, frozenset({"execute_tool"}), also=(_RUN,)),

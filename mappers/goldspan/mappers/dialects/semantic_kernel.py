@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from goldspan.mappers.dialects.reading.dialect_table import Advice, DialectTable, Rule, Source
+from goldspan.mappers.dialects.reading.advice import IN_PROCESS, Advice
+from goldspan.mappers.dialects.reading.dialect_table import DialectTable, Rule, Source
 from goldspan.mappers.span_facts import Role, ToolFacts
 from goldspan.mappers.spans import Attributes, SpanView
 
@@ -29,8 +30,11 @@ SEMANTIC_KERNEL = DialectTable(
     title="Semantic Kernel",
     docs="https://learn.microsoft.com/semantic-kernel/concepts/enterprise-readiness/observability/",
     advice=Advice(
+        framework="Semantic Kernel",
+        language="python",
         arguments="Set SEMANTICKERNEL_EXPERIMENTAL_GENAI_ENABLE_OTEL_DIAGNOSTICS_SENSITIVE=true.",
-        session="Semantic Kernel writes no session: wrap the turn in goldspan's session_scope(...).",
+        session=IN_PROCESS,
+        checked="semantic-kernel 1.45.0",
     ),
     rules=(
         Rule(Role.TOOL, _OPERATION, frozenset({"execute_tool"}), scope=_SCOPE),

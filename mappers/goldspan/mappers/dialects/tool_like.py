@@ -11,8 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from goldspan.mappers.dialects.reading.advice import Advice
 from goldspan.mappers.dialects.reading.arguments import args_and_kwargs, is_redacted
-from goldspan.mappers.dialects.reading.dialect_table import Advice, Affixes, DialectTable, Rule, Source
+from goldspan.mappers.dialects.reading.dialect_table import Affixes, DialectTable, Rule, Source
 from goldspan.mappers.dialects.reading.schemas import describes_parameters, is_schema
 from goldspan.mappers.dialects.reading.value_parsing import decoded, plain_text
 from goldspan.mappers.span_facts import Role
@@ -126,11 +127,13 @@ TOOL_LIKE = DialectTable(
     title="Anything else that looks like a tool span",
     docs="https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-spans/#execute-tool-span",
     advice=Advice(
+        framework="spans written by hand",
         arguments=(
             "Set gen_ai.tool.call.arguments on the tool's span, with gen_ai.operation.name=execute_tool and "
             "gen_ai.tool.name: OpenTelemetry's conventions."
         ),
-        session="Set gen_ai.conversation.id on the agent's span, or wrap the turn in goldspan's session_scope(...).",
+        session="Set gen_ai.conversation.id on the agent's span.",
+        checked="OpenTelemetry's conventions",
     ),
     rules=(
         *(_LooksLikeAgent(Role.AGENT, key, _AGENT_WORDS) for key in _KINDS),

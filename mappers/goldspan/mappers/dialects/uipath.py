@@ -5,7 +5,8 @@ https://uipath.github.io/uipath-python/core/traced/
 
 from __future__ import annotations
 
-from goldspan.mappers.dialects.reading.dialect_table import Advice, DialectTable, Rule, Source
+from goldspan.mappers.dialects.reading.advice import IN_PROCESS, Advice
+from goldspan.mappers.dialects.reading.dialect_table import DialectTable, Rule, Source
 from goldspan.mappers.dialects.reading.value_parsing import only_text, plain_text
 from goldspan.mappers.span_facts import Role
 
@@ -14,8 +15,11 @@ UIPATH = DialectTable(
     title="UiPath traced functions",
     docs="https://uipath.github.io/uipath-python/core/traced/",
     advice=Advice(
+        framework="UiPath",
+        language="python",
         arguments="Leave hide_input unset on @traced.",
-        session="UiPath's spans carry no session: wrap the turn in goldspan's session_scope(...).",
+        session=IN_PROCESS,
+        checked="uipath-core 0.5.33",
     ),
     rules=(
         Rule(Role.TOOL, "span_type", frozenset({"tool", "TOOL"})),

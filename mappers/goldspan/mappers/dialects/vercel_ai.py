@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from goldspan.mappers.dialects.reading.dialect_table import Advice, DialectTable, Rule, Source
+from goldspan.mappers.dialects.reading.advice import ANY_SCOPE, Advice
+from goldspan.mappers.dialects.reading.dialect_table import DialectTable, Rule, Source
 from goldspan.mappers.dialects.reading.messages import last_user_text
 from goldspan.mappers.dialects.reading.value_parsing import at, decoded, first_of, text_at
 from goldspan.mappers.span_facts import Role
@@ -25,11 +26,25 @@ VERCEL_AI = DialectTable(
     name="vercel_ai",
     title="Vercel AI SDK",
     docs="https://ai-sdk.dev/docs/ai-sdk-core/telemetry",
-    advice=Advice(
-        arguments="Set experimental_telemetry: {isEnabled: true, recordInputs: true}.",
-        session=(
-            'Set experimental_telemetry: {metadata: {sessionId: "..."}}; in version 7 pass the session in the '
-            "runtime context and register the integration with runtimeContext: true."
+    advice=(
+        Advice(
+            framework="Vercel AI SDK 4 to 6",
+            language="nodejs",
+            scopes=("ai", ANY_SCOPE),
+            arguments="Leave recordInputs and recordOutputs at true in experimental_telemetry, with isEnabled: true.",
+            session='Set experimental_telemetry: {metadata: {sessionId: "..."}}.',
+            checked="ai 6.0.326",
+        ),
+        Advice(
+            framework="Vercel AI SDK 7",
+            language="nodejs",
+            scopes=("gen_ai",),
+            arguments="Leave recordInputs and recordOutputs at true in telemetry.",
+            session=(
+                "Pass sessionId in the runtimeContext, with telemetry: {includeRuntimeContext: {sessionId: true}} and "
+                "registerTelemetry(new OpenTelemetry({runtimeContext: true}))."
+            ),
+            checked="ai 7.0.173, @ai-sdk/otel 1.0.173",
         ),
     ),
     rules=(

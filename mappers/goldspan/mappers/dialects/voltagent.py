@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from goldspan.mappers.dialects.reading.advice import Advice
 from goldspan.mappers.dialects.reading.dialect_table import (
-    Advice,
     Affixes,
     DialectTable,
     Rule,
@@ -38,8 +38,12 @@ VOLTAGENT = DialectTable(
     title="VoltAgent",
     docs="https://voltagent.dev/observability-docs/developer-guide/",
     advice=Advice(
-        arguments="VoltAgent writes arguments by itself, as `input`: let no span processor or Collector remove it.",
+        framework="VoltAgent",
+        language="nodejs",
+        scopes=("@voltagent/*",),
+        arguments="VoltAgent writes arguments by default, as `input`: let no span processor or Collector remove it.",
         session='Pass the session to each turn: agent.generateText(text, {conversationId: "..."}).',
+        checked="@voltagent/core 2.10.0",
     ),
     rules=(
         Rule(Role.TOOL, _TYPE, frozenset({"tool"}), also=("tool.name",), scope=_SCOPE),

@@ -18,6 +18,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from goldspan.mappers.dialects.reading.advice import Advice
 from goldspan.mappers.dialects.reading.arguments import (
     NO_ARGUMENTS,
     REDACTION_TOKENS,
@@ -251,16 +252,6 @@ def asked_for_tools(attributes: Attributes) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Advice:
-    """What a user must switch on where a recording lacks something: exact variables and calls."""
-
-    arguments: str = ""
-    session: str = ""
-    calls: str = ""
-    """Where turns lack calls that were made; without it, what helps with `arguments` does."""
-
-
-@dataclass(frozen=True, slots=True)
 class Affixes:
     """What a dialect adds to a tool's name."""
 
@@ -291,7 +282,8 @@ class DialectTable:
     rules: tuple[Rule, ...]
     title: str = ""
     docs: str = ""
-    advice: Advice = Advice()
+    advice: Advice | tuple[Advice, ...] = ()
+    """What to switch on; of several, the first for the user's language and instrumentation scope."""
 
     tool_name: tuple[str, ...] = ()
     """Attributes that name the tool, in order. Without one, the span's name is used."""

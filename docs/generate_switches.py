@@ -1,0 +1,64 @@
+"""Print `switches.md` from the advice of the dialects.
+
+python docs/generate_switches.py > docs/switches.md
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+from goldspan.collector_processor.replay.hints import GENERAL, LANGUAGES, SET_SESSION, advice_of
+from goldspan.mappers.dialects import Advice
+from goldspan.mappers.installed_dialects import built_in_dialects
+
+_HEAD = """\
+# What to switch on
+
+<!-- Made by docs/generate_switches.py from the advice of the dialects. -->
+
+`goldspan inspect`, `doctor` and `score` give this advice where session ids, arguments or calls are missing. They find
+the row by the language (`telemetry.sdk.language`), the instrumentation scope and the dialect of the spans. Where the
+language or the framework is not known, they give [OpenTelemetry's words](#any-language).
+"""
+_TABLE = """\
+| framework | scope | tool arguments | session id | checked with |
+|---|---|---|---|---|"""
+
+
+def page() -> str:
+    """Return the whole page."""
+    advice = [one for dialect in built_in_dialects() for one in advice_of(dialect)]
+    lines = [_HEAD]
+    for language, name in sorted(LANGUAGES.items(), key=lambda item: item[1].strip(".")):
+        lines += [f"## {name}", "", _TABLE, *_rows(advice, language), ""]
+        lines += [f"With every framework, to name a session: {SET_SESSION[language]}", ""]
+    lines += ["## Any language", "", _TABLE, *_rows(advice, "")]
+    general = Advice(GENERAL.arguments, SET_SESSION[""].capitalize(), GENERAL.calls, framework="all others")
+    lines += [_row(general), ""]
+    return "\n".join(lines)
+
+
+def _rows(advice: list[Advice], language: str) -> Iterator[str]:
+    mine = (one for one in advice if one.language == language)
+    yield from dict.fromkeys(_row(one) for one in sorted(mine, key=lambda one: one.framework.lower()))
+
+
+def _row(advice: Advice) -> str:
+    texts = {"": advice.arguments, "redacted: ": advice.redacted, "without names: ": advice.unparsable}
+    if advice.calls:
+        texts["calls not visible: "] = advice.calls
+    seen: dict[str, str] = {}
+    for words, text in texts.items():
+        seen.setdefault(text, words)
+    arguments = "<br>".join(f"{words}{_cell(text)}" for text, words in seen.items() if text)
+    scopes = ", ".join(f"`{one}`" for one in advice.scopes if one != "*")
+    return f"| {advice.framework} | {scopes} | {arguments} | {_cell(advice.session)} | {advice.checked} |"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("<", "&lt;")
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page())
