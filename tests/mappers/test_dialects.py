@@ -9,6 +9,7 @@ from typing import cast
 import pytest
 
 from dialect_facts import EXPECTED, FOLDER, document_of
+from goldspan.collector_processor.replay.hints import advice_of
 from goldspan.mappers.dialects import DialectTable
 from goldspan.mappers.installed_dialects import built_in_dialects, default_dialects
 
@@ -48,8 +49,9 @@ def test_every_dialect_has_a_recording_and_says_how_to_get_what_is_missing() -> 
         assert dialect.name in folders
         assert dialect.title
         assert dialect.docs.startswith("https://")
-        assert dialect.advice.arguments
-        assert dialect.advice.session
+        advice = advice_of(dialect)
+        assert advice
+        assert all(one.arguments and one.session and one.framework and one.checked for one in advice)
         assert dialect.markers
 
 
