@@ -41,6 +41,7 @@ pytestmark = [
 ROOT = Path(__file__).resolve().parents[2]
 RECORDINGS = sorted((ROOT / "tests/fixtures/recordings").glob("*.otlp.json"))
 NO_GOLDENS = load_goldens({"format": 1, "golden_set": "none", "goldens": []})
+CHAT = [attribute("gen_ai.operation.name", "chat"), attribute("gen_ai.request.model", "m")]
 EVERYTHING = scorer_of(metrics=[metric.name for metric in WITHOUT_GOLDEN])
 
 
@@ -154,6 +155,25 @@ def test_a_trace_with_spans_in_many_ranges_is_put_together(tmp_path: Path) -> No
     one = score([path], 1)
     assert score([path], 3, range_bytes=300) == one
     assert one[0]["sessions"][0]["turns"][0]["calls"][0]["label"] == "pass"
+
+
+@pytest.mark.parametrize("start", [2**63, 2**64, 10**30])
+@pytest.mark.parametrize("which", [0, 1, 2])
+def test_times_of_any_size_are_handed_on(start: int, which: int, tmp_path: Path) -> None:
+    trace, root, tool = digits("t", 32), digits("root", 16), digits("tool", 16)
+    named = [attribute("gen_ai.operation.name", "execute_tool"), attribute("gen_ai.tool.name", "f")]
+    named += [attribute("gen_ai.conversation.id", "wanted"), attribute("gen_ai.tool.call.arguments", '{"x": 1}')]
+    spans = [
+        span(trace, root, "", "http", start=1, seconds=1, attributes=[]),
+        span(trace, tool, root, "tool", start=1, seconds=1, attributes=named),
+        span(trace, digits("chat", 16), root, "chat", start=1, seconds=1, attributes=[*CHAT, *named[2:3]]),
+    ]
+    spans[which] |= {"startTimeUnixNano": str(start), "endTimeUnixNano": str(start + 1)}
+    path = write_lines(tmp_path / "traces.jsonl", *(request([one]) for one in spans))
+    one = score([path], 1)
+    assert score([path], 2, range_bytes=300) == one
+    assert not one[0]["problems"]
+    assert one[2:4] == (3, 2)
 
 
 def test_problems_name_the_lines_of_the_whole_file(tmp_path: Path) -> None:

@@ -33,7 +33,8 @@ from goldspan.mappers.span_facts import (
 )
 from goldspan.mappers.spans import (
     ENTRY_KINDS,
-    Detachable,
+    Encodable,
+    EncodedSpan,
     LogView,
     Markers,
     PlainSpans,
@@ -172,21 +173,15 @@ def _ignore(_: Problem) -> None:
 class UnreadSpan:
     """The content of a recognised span, which is read when it is called."""
 
-    __slots__ = ("_hits", "_registry", "_view")
+    __slots__ = ("_registry", "span")
 
-    def __init__(self, registry: DialectRegistry, view: SpanView, hits: frozenset[str]) -> None:
+    def __init__(self, registry: DialectRegistry, span: EncodedSpan) -> None:
         self._registry = registry
-        self._view = view
-        self._hits = hits
+        self.span = span
 
     def __call__(self) -> SpanFacts:
         """Read the span by the dialects that know its attributes."""
-        return self._registry.read_content(self._view, self._hits)
-
-    @property
-    def source(self) -> tuple[SpanView, frozenset[str]]:
-        """What another process needs to read it by a registry of its own."""
-        return self._view, self._hits
+        return self._registry.read_content(self.span.view())
 
 
 class DialectRegistry:
@@ -251,16 +246,16 @@ class DialectRegistry:
             hits = self._keys.intersection(attributes)
             if not hits and (attributes or view.scope_name not in self._bare_scopes):
                 return self._skeleton(view)
-            if not content and hits and isinstance(view, Detachable):
-                return self._lazy_facts(view, hits, view.detach)
+            if not content and hits and isinstance(view, Encodable):
+                return self._lazy_facts(view, hits, view.encode)
             return self._facts(view, hits, content=content)
         except Exception as error:  # noqa: BLE001 - a broken view must never reach the agent
             self._failed("reader", error, view)
             return SpanFacts("", "", "", 0, 0)
 
-    def read_content(self, view: SpanView, hits: frozenset[str]) -> SpanFacts:
-        """Return the facts of a recognised span with its content; `hits` are those of its attributes that are known."""
-        return self._facts(view, hits, content=False)
+    def read_content(self, view: SpanView) -> SpanFacts:
+        """Return the facts of a recognised span with its content."""
+        return self._facts(view, self._keys.intersection(view.attributes), content=False)
 
     def outline(self, view: SpanView) -> Role | None:
         """Return a span's role. This costs far less than `read`."""
@@ -380,12 +375,13 @@ class DialectRegistry:
             "resource": self.resource(view.resource),
         }
 
-    def _lazy_facts(self, view: SpanView, hits: frozenset[str], detach: Callable[[], bool]) -> SpanFacts:
+    def _lazy_facts(self, view: SpanView, hits: frozenset[str], encode: Callable[[], EncodedSpan | None]) -> SpanFacts:
         """Read what a span is, and defer its content to the first use, unless it is too large to keep."""
         plan = self._plan(hits, view.scope_name)
         outlines = [outline for table in plan.tables if (outline := table.outline(view)) is not None]
         first = next((outline for outline in outlines if outline.role is not None), None)
-        if first is None or first.role is Role.AGENT or not detach():  # an agent's span holds little
+        encoded = None if first is None or first.role is Role.AGENT else encode()  # an agent's span holds little
+        if first is None or encoded is None:
             return self._facts(view, hits, content=False)
         session_keys = dict.fromkeys(pair for outline in outlines for pair in outline.session_keys)
         return LazySpanFacts(
@@ -394,7 +390,7 @@ class DialectRegistry:
             session_keys=(*identifiers(view.attributes, plan.session_keys), *session_keys),
             turn_id=next((outline.turn_id for outline in outlines if outline.turn_id), None),
             no_turn=first.no_turn,
-            content=UnreadSpan(self, view, hits),
+            content=UnreadSpan(self, encoded),
         )
 
     def _plan(self, hits: frozenset[str], scope: str) -> _Plan:

@@ -187,15 +187,6 @@ class LazySpanFacts(SpanFacts, frozen=True, gc=False, kw_only=True):
         """The content was used."""
         return isinstance(self.content, SpanFacts)
 
-    def eager_fields(self) -> tuple[Any, ...]:
-        """Return the fields that are known without reading the content, for `unread`."""
-        return tuple([getattr(self, name) for name in _EAGER])
-
-    @staticmethod
-    def unread(fields: tuple[Any, ...], content: Callable[[], SpanFacts]) -> LazySpanFacts:
-        """Return facts with these `eager_fields`."""
-        return LazySpanFacts(**dict(zip(_EAGER, fields, strict=True)), content=content)
-
     def read(self) -> SpanFacts:
         """Return the same facts with their content."""
         return SpanFacts(*[getattr(self, name) for name in SpanFacts.__struct_fields__])
@@ -228,7 +219,6 @@ def _read_first(name: str) -> property:
 
 
 _DEFERRED = ("dialect", "agent", "tool", "model", "context", "hides_calls")
-_EAGER = tuple(name for name in SpanFacts.__struct_fields__ if name not in _DEFERRED)
 
 for _name in _DEFERRED:
     setattr(LazySpanFacts, _name, _read_first(_name))

@@ -105,13 +105,27 @@ class DecodedSpan(Struct, frozen=True, gc=False):
     resource: ResourceView = ResourceView(NO_ATTRIBUTES)
 
 
-class Detachable:
-    """A span view that may be kept after its request is gone."""
+class EncodedSpan(Struct, frozen=True, gc=False):
+    """A span as bytes, without the request around it. It is read when someone asks for its content."""
+
+    encoded: bytes
+    decode: Callable[[bytes, str, ResourceView], SpanView]
+    """Reads the bytes, with the scope's name and the resource."""
+    scope_name: str
+    resource: ResourceView
+
+    def view(self) -> SpanView:
+        """Read the span."""
+        return self.decode(self.encoded, self.scope_name, self.resource)
+
+
+class Encodable:
+    """A span view that can be kept as bytes when its request is gone."""
 
     __slots__ = ()
 
-    def detach(self) -> bool:
-        """Release the request around the span; return False if the span itself is too large to keep."""
+    def encode(self) -> EncodedSpan | None:
+        """Return the span as bytes; None if they are too many to keep."""
         raise NotImplementedError
 
 
@@ -192,11 +206,6 @@ class UndecodedAttributes(Mapping[str, Any], Generic[Raw]):
         self._raw = raw
         self._decode = decode
         self._decoded: dict[str, Any] | None = None
-
-    @property
-    def undecoded(self) -> Mapping[str, Raw]:
-        """The encoded values by key."""
-        return self._raw
 
     def __getitem__(self, key: str) -> Any:
         raw = self._raw[key]

@@ -4,8 +4,9 @@
     2  divide   traces that share a session id, or tell of each other, are a group; each process gets some groups
     3  score    each process scores its groups, fed in the order of the input by a clock that counts all spans
 
-Between the processes go facts: of recognised spans their undecoded attributes, of other spans ids and times. They wait
-on disk, so that memory is bounded as in one process, beside the ids of the traces that hold anything of agents.
+Between the processes go facts: of recognised spans the encoded span and what its outline says, of other spans ids and
+times. They wait on disk, so that memory is bounded as in one process, beside the ids of the traces that hold anything
+of agents. The rest of the traces is never read again.
 """
 
 from __future__ import annotations
@@ -43,8 +44,8 @@ from goldspan.mappers.dialect_registry import DialectRegistry, UnreadSpan
 from goldspan.mappers.dialects import Stack
 from goldspan.mappers.readers import OnBytes, RangeReading
 from goldspan.mappers.readers.file_ranges import RANGE_BYTES, FileRange
-from goldspan.mappers.span_facts import LazySpanFacts, LogFacts, PlainSpanFacts, ResourceFacts, SpanFacts
-from goldspan.mappers.spans import LogView, PlainSpans, SpanOutline, SpanView, UndecodedSpan
+from goldspan.mappers.span_facts import LazySpanFacts, LogFacts, PlainSpanFacts, Role, SpanFacts
+from goldspan.mappers.spans import EncodedSpan, LogView, PlainSpans, ResourceView, UndecodedSpan
 from goldspan.scoring.errors import GoldspanError, Problem
 from goldspan.scoring.goldens import ExpectedCall, Golden, GoldenIndex
 from goldspan.scoring.results import SessionResult
@@ -156,13 +157,8 @@ def _take_up(work: _Work) -> None:
     _process.names = {id(one): number for number, one in enumerate(_process.shared)}
 
 
-_ALLOCATIONS = 50_000
-"""Objects that a process makes before it looks for garbage, of which there is little."""
-
-
 def _start(work: _Work) -> None:
     gc.freeze()  # what it inherits is never garbage
-    gc.set_threshold(_ALLOCATIONS)
     _take_up(work)
 
 
@@ -207,9 +203,40 @@ _Fact = tuple[int, int, SpanFacts | LogFacts]
 """The position of a record in its range, the number of spans read until then, and the record."""
 _Plain = tuple[int, int, int, Sequence[UndecodedSpan]]
 """The same for plain spans of one trace, with the number of their source."""
-_Source = tuple[Callable[[UndecodedSpan], SpanOutline], ResourceFacts]
-_Index = dict[str, tuple[int, int, int]]
-"""Where the facts of each trace start, and how long they and its plain spans are."""
+_Source = tuple[Callable[..., Any], ResourceView]
+"""What reads the spans of a source, and its resource."""
+
+
+class _Unread(msgspec.Struct, array_like=True, gc=False):
+    """Facts of a recognised span whose content was not read, with the same and the number of their source."""
+
+    position: int
+    read: int
+    source: int
+    scope_name: str
+    encoded: bytes
+    span_id: str
+    parent_id: str
+    start: int
+    end: int
+    version: tuple[int, int, str]
+    role: Role | None
+    session_keys: tuple[tuple[str, str], ...]
+    turn_id: str | None
+    run_id: str | None
+    no_turn: bool
+    entry: bool
+
+
+@dataclass(slots=True)
+class _TraceRecords:
+    """The records of one trace in a range."""
+
+    plain: list[_Plain] = field(default_factory=list[_Plain])
+    unread: list[_Unread] = field(default_factory=list[_Unread])
+    facts: list[_Fact] = field(default_factory=list[_Fact])
+    named: set[str] = field(default_factory=set[str])
+    """The sessions and other traces that they name."""
 
 
 class _RangeFacts:
@@ -218,70 +245,134 @@ class _RangeFacts:
     def __init__(self, work: _Work, number: int) -> None:
         self._work = work
         self._number = number
-        self._facts: dict[str, list[_Fact]] = {}
-        self._plain: dict[str, list[_Plain]] = {}
-        self._named: dict[str, set[str]] = {}
-        self._sources: dict[_Source, int] = {}
+        self._traces: dict[str, _TraceRecords] = {}
+        self._sources: list[_Source] = []
+        self._source_numbers: dict[tuple[Callable[..., Any], int], int] = {}
+        """By identity of the resource."""
 
     def read(self) -> _Reading:
         work = self._work
         work.problems.clear()
-        reading = RangeReading(work.ranges[self._number], work.registry.markers, work.problems.append)
+        registry, traces = work.registry, self._traces
+        reading = RangeReading(work.ranges[self._number], registry.markers, work.problems.append)
         content = work.scorer.reads_content(work.goldens.goldens)
         spans = recognised = 0
         for position, view in enumerate(reading.views()):
             if isinstance(view, PlainSpans):
                 spans += len(view)
-                source = (view.skeleton, work.registry.resource(view.resource))
-                known = self._sources.setdefault(source, len(self._sources))
+                source = self._source(view.skeleton, view.resource)
                 for trace_id, undecoded in view.by_trace.items():
-                    self._plain.setdefault(trace_id, []).append((position, spans, known, undecoded))
+                    records = traces.get(trace_id)
+                    if records is None:
+                        records = traces[trace_id] = _TraceRecords()
+                    records.plain.append((position, spans, source, undecoded))
             elif isinstance(view, LogView):
-                if (log := work.registry.read_log(view, content=content)) is not None:
-                    self._add(log.trace_id, (position, spans, log), log.session_keys)
+                if (log := registry.read_log(view, content=content)) is not None:
+                    self._add(log.trace_id, position, spans, log)
             else:
                 spans += 1
-                fact = work.registry.read(view, content=content)
+                fact = registry.read(view, content=content)
                 recognised += fact.role is not None
-                keys = (*fact.session_keys, *fact.resource.session_keys)
-                self._add(fact.trace_id if fact.span_id else "", (position, spans, fact), keys)
-                for note in fact.notes:
-                    named = self._named[fact.trace_id if fact.span_id else ""]
-                    named.update((note.trace_id, *(_session(value) for _, value in note.session_keys)))
+                self._add(fact.trace_id if fact.span_id else "", position, spans, fact)
         sizes = self._write()
-        traces = {trace_id: (sizes[trace_id], frozenset(named)) for trace_id, named in self._named.items()}
+        found = {
+            trace_id: (sizes[trace_id], frozenset(records.named))
+            for trace_id, records in traces.items()
+            if records.unread or records.facts
+        }
         return _Reading(
-            spans, recognised, traces, list(work.problems), reading.lines, reading.nothing(), work.registry.stacks()
+            spans, recognised, found, list(work.problems), reading.lines, reading.nothing(), registry.stacks()
         )
 
-    def _add(self, trace_id: str, fact: _Fact, session_keys: Iterable[tuple[str, str]]) -> None:
-        facts = self._facts.get(trace_id)
-        if facts is None:
-            facts = self._facts[trace_id] = []
-            self._named[trace_id] = set()
-        facts.append(fact)
-        for _, value in session_keys:
-            self._named[trace_id].add(_session(value))
+    def _add(self, trace_id: str, position: int, read: int, fact: SpanFacts | LogFacts) -> None:
+        records = self._traces.get(trace_id)
+        if records is None:
+            records = self._traces[trace_id] = _TraceRecords()
+        for _, value in fact.session_keys:
+            records.named.add(_session(value))
+        if isinstance(fact, LogFacts):
+            records.facts.append((position, read, fact))
+            return
+        for _, value in fact.resource.session_keys:
+            records.named.add(_session(value))
+        for note in fact.notes:
+            records.named.update((note.trace_id, *(_session(value) for _, value in note.session_keys)))
+        unread = self._unread(position, read, fact)
+        if unread is None:
+            records.facts.append((position, read, fact))
+        else:
+            records.unread.append(unread)
+
+    def _unread(self, position: int, read: int, fact: SpanFacts) -> _Unread | None:
+        """Return the facts of a span with its content as it came, unless there is more to them."""
+        if not isinstance(fact, LazySpanFacts) or not isinstance(fact.content, UnreadSpan):
+            return None
+        if fact.notes or fact.join_attributes is not None or fact.turn_number is not None:
+            return None
+        span = fact.content.span
+        return _Unread(
+            position,
+            read,
+            self._source(span.decode, span.resource),
+            span.scope_name,
+            span.encoded,
+            fact.span_id,
+            fact.parent_id,
+            fact.start,
+            fact.end,
+            fact.version,
+            fact.role,
+            fact.session_keys,
+            fact.turn_id,
+            fact.run_id,
+            fact.no_turn,
+            fact.entry,
+        )
+
+    def _source(self, reader: Callable[..., Any], resource: ResourceView) -> int:
+        key = (reader, id(resource))
+        number = self._source_numbers.get(key)
+        if number is None:
+            number = self._source_numbers[key] = len(self._sources)
+            self._sources.append((reader, resource))
+        return number
 
     def _write(self) -> dict[str, int]:
         """Write the records of each trace, and beside them where each trace starts; return the size of each."""
         index: _Index = {}
-        written = bytearray()
-        for trace_id in self._facts.keys() | self._plain.keys():
-            at = len(written)
-            if (facts := self._facts.get(trace_id)) is not None:
-                written += _packed(facts)
-            size = len(written) - at
-            if (plain := self._plain.get(trace_id)) is not None:
-                written += _encode_plain(plain)
-            index[trace_id] = (at, size, len(written) - at - size)
-        _file(self._work, self._number).write_bytes(written)
-        _file(self._work, self._number, ".index").write_bytes(_packed((list(self._sources), index)))
-        return {trace_id: size + plain for trace_id, (_, size, plain) in index.items()}
+        with _file(self._work, self._number).open("wb") as file:
+            at = 0
+            for trace_id, records in self._traces.items():
+                encoded = _encoded_records(records)
+                index[trace_id] = (at, len(encoded))
+                at += file.write(encoded)
+        _file(self._work, self._number, ".index").write_bytes(_packed((self._sources, index)))
+        return {trace_id: size for trace_id, (_, size) in index.items()}
 
 
-_encode_plain = msgspec.msgpack.Encoder().encode
-_decode_plain = msgspec.msgpack.Decoder(list[tuple[int, int, int, list[tuple[Any, ...]]]]).decode
+_Index = dict[str, tuple[int, int]]
+"""Where the records of each trace start in the file of a range, and how many bytes they are."""
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(tuple[list[_Plain], list[_Unread], bytes]).decode
+
+
+def _encoded_records(records: _TraceRecords) -> bytes:
+    packed = _packed(records.facts) if records.facts else b""
+    try:
+        return _encode((records.plain, records.unread, packed))
+    except (OverflowError, UnicodeEncodeError):  # a time of more than 64 bits, text that is none
+        return _encode(((), (), _packed((records.plain, records.unread, packed))))
+
+
+def _decoded_records(encoded: bytes) -> tuple[list[_Plain], list[_Unread], list[_Fact]]:
+    plain, unread, packed = _decode(encoded)
+    if not packed:
+        return plain, unread, []
+    facts: Any = _unpacked(packed)
+    if isinstance(facts, tuple):
+        plain, unread, packed = facts
+        facts = _unpacked(packed) if packed else []
+    return plain, unread, facts
 
 
 def _session(value: str) -> str:
@@ -345,12 +436,7 @@ def _score_all(work: _Work, jobs: int, consumers: Sequence[Consumer]) -> list[_S
     _take_up(work)
     with _processes(work, jobs - 1) as pool:
         futures = [pool.submit(_score_share, share) for share in range(1, jobs)]
-        before = gc.get_threshold()
-        gc.set_threshold(_ALLOCATIONS)
-        try:
-            shares = [_score(work, 0, consumers)]
-        finally:
-            gc.set_threshold(*before)
+        shares = [_score(work, 0, consumers)]
         for share, future in enumerate(futures, start=1):
             shares.append(_unpacked(_result(future, futures)))
             for evaluation in _evaluations(work, share) if consumers else ():
@@ -384,20 +470,42 @@ def _score(work: _Work, share: int, consumers: Sequence[Consumer]) -> _Share:
 
 def _records(work: _Work, number: int, share: int) -> Iterator[tuple[int, ReplayRecord]]:
     """Yield the records of a range that belong to a share, in the order of the range."""
+    registry = work.registry
     sources: list[_Source]
     index: _Index
     sources, index = _unpacked(_file(work, number, ".index").read_bytes())
+    resources = [registry.resource(resource) for _, resource in sources]
     found: list[tuple[int, int, ReplayRecord]] = []
     with _file(work, number).open("rb") as file:
-        for trace_id, (at, size, plain_size) in index.items():
+        for trace_id, (at, size) in index.items():
             if work.share_of.get(trace_id) != share:
                 continue
             file.seek(at)
-            if size:
-                found += _unpacked(file.read(size))
-            if plain_size:
-                for position, read, source, undecoded in _decode_plain(file.read(plain_size)):
-                    found.append((position, read, PlainSpanFacts(trace_id, undecoded, *sources[source])))
+            all_plain, all_unread, facts = _decoded_records(file.read(size))
+            found += facts
+            for position, read, source, undecoded in all_plain:
+                plain = PlainSpanFacts(trace_id, undecoded, sources[source][0], resources[source])
+                found.append((position, read, plain))
+            for one in all_unread:
+                decode, resource = sources[one.source]
+                span = EncodedSpan(one.encoded, decode, one.scope_name, resource)
+                unread = LazySpanFacts(
+                    trace_id,
+                    one.span_id,
+                    one.parent_id,
+                    one.start,
+                    one.end,
+                    one.version,
+                    one.role,
+                    session_keys=one.session_keys,
+                    turn_id=one.turn_id,
+                    run_id=one.run_id,
+                    no_turn=one.no_turn,
+                    entry=one.entry,
+                    resource=resources[one.source],
+                    content=UnreadSpan(registry, span),
+                )
+                found.append((one.position, one.read, unread))
     found.sort(key=itemgetter(0))
     for _, read, record in found:
         yield read, record
@@ -424,17 +532,6 @@ def _unpacked(packed: bytes) -> Any:
     return pickle.loads(packed)
 
 
-def _reduce_facts(facts: LazySpanFacts) -> Any:
-    """Leave what was not read of a span unread."""
-    if isinstance(facts.content, UnreadSpan):
-        return _unread, (facts.eager_fields(), *facts.content.source)
-    return facts.__reduce__()
-
-
-def _unread(fields: tuple[Any, ...], view: SpanView, hits: frozenset[str]) -> LazySpanFacts:
-    return LazySpanFacts.unread(fields, UnreadSpan(_process.work.registry, view, hits))
-
-
 def _reduce_shared(value: Golden | ExpectedCall) -> Any:
     """Name a golden or a call of one: every process has them."""
     name = _process.names.get(id(value))
@@ -446,7 +543,6 @@ def _shared(name: int) -> Golden | ExpectedCall:
 
 
 _REDUCERS: dict[type, Callable[[Any], Any]] = {
-    LazySpanFacts: _reduce_facts,
     Golden: _reduce_shared,
     ExpectedCall: _reduce_shared,
 }

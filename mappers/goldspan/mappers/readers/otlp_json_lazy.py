@@ -27,7 +27,8 @@ from goldspan.mappers.readers.otlp_json import (
 )
 from goldspan.mappers.spans import (
     ENTRY_KINDS,
-    Detachable,
+    Encodable,
+    EncodedSpan,
     EventView,
     Markers,
     PlainSpans,
@@ -47,12 +48,12 @@ _PlainSpan = tuple[str, str | None, int | None, int | None, int | str | None, in
 """Span id, parent id, start, end, kind and flags, as the request holds them."""
 
 
-class _Pair(msgspec.Struct, gc=False):
+class _Pair(msgspec.Struct, gc=False, omit_defaults=True):
     key: str
     value: msgspec.Raw = _NOTHING
 
 
-class _Span(msgspec.Struct, gc=False, rename="camel"):
+class _Span(msgspec.Struct, gc=False, omit_defaults=True, rename="camel"):
     trace_id: str | None = None
     span_id: str | None = None
     parent_span_id: str | None = None
@@ -100,6 +101,8 @@ class LazyRequest(msgspec.Struct, rename="camel"):
 
 
 _request = msgspec.json.Decoder(LazyRequest, strict=False).decode  # 64-bit integers are texts in OTLP/JSON
+_encoded_span = msgspec.json.Encoder().encode
+_span = msgspec.json.Decoder(_Span).decode
 
 
 def loads(text: bytes) -> object:
@@ -112,7 +115,7 @@ def loads(text: bytes) -> object:
         return json.loads(text)
 
 
-class LazyJsonSpan(Detachable):
+class LazyJsonSpan(Encodable):
     """One span of a `LazyRequest`."""
 
     __slots__ = (
@@ -139,25 +142,18 @@ class LazyJsonSpan(Detachable):
         self.start = start if start > 0 else 0
         self.end = end if end > 0 else 0
         self.kind = kind if type(kind) is int else span_kind(kind)
-        self.attributes: UndecodedAttributes[msgspec.Raw | bytes] = UndecodedAttributes(
+        self.attributes: UndecodedAttributes[msgspec.Raw] = UndecodedAttributes(
             {pair.key: pair.value for pair in raw.attributes or ()}, _value
         )
 
-    def detach(self) -> bool:
-        raw = self._raw
-        attributes = {pair.key: bytes(pair.value) for pair in raw.attributes or ()}
-        raw.events, raw.links, raw.status = raw.events.copy(), raw.links.copy(), raw.status.copy()
-        raw.attributes = None
-        self.attributes = UndecodedAttributes(attributes, _value)
-        return sum(map(len, attributes.values())) + len(bytes(raw.events)) <= _MAX_KEPT
-
-    def __reduce__(self) -> Any:
-        """Pickle what is there of the span, still undecoded."""
-        raw = self._raw
-        parts = (bytes(raw.events), bytes(raw.links), bytes(raw.status))
-        ids = (self.trace_id, self.span_id, self.parent_id, self.start, self.end, self.kind)
-        attributes = {key: bytes(value) for key, value in self.attributes.undecoded.items()}
-        return _restored, (ids, raw.name, raw.flags, parts, attributes, self.scope_name, self.resource)
+    def encode(self) -> EncodedSpan | None:
+        try:
+            encoded = _encoded_span(self._raw)
+        except OverflowError:  # a time of more than 64 bits
+            return None
+        if len(encoded) > _MAX_KEPT:
+            return None
+        return EncodedSpan(encoded, _decoded_span, self.scope_name, self.resource)
 
     @property
     def name(self) -> str:
@@ -184,22 +180,8 @@ class LazyJsonSpan(Detachable):
         return link_refs(_decoded(self._raw.links))
 
 
-def _restored(
-    ids: tuple[str, str, str, int, int, int],
-    name: str | None,
-    flags: int | str | None,
-    parts: tuple[bytes, bytes, bytes],
-    attributes: dict[str, bytes],
-    scope_name: str,
-    resource: ResourceView,
-) -> LazyJsonSpan:
-    span = LazyJsonSpan.__new__(LazyJsonSpan)
-    events, links, status = map(msgspec.Raw, parts)
-    span._raw = _Span(name=name, flags=flags, events=events, links=links, status=status)  # noqa: SLF001 - our own
-    span.trace_id, span.span_id, span.parent_id, span.start, span.end, span.kind = ids
-    span.attributes = UndecodedAttributes(attributes, _value)
-    span.scope_name, span.resource = scope_name, resource
-    return span
+def _decoded_span(encoded: bytes, scope_name: str, resource: ResourceView) -> LazyJsonSpan:
+    return LazyJsonSpan(_span(encoded), scope_name, resource)
 
 
 class LazyReader:
@@ -295,7 +277,7 @@ def _skeleton(span: _PlainSpan) -> SpanOutline:
     )
 
 
-def _value(raw: msgspec.Raw | bytes) -> Any:
+def _value(raw: msgspec.Raw) -> Any:
     return decode_value(_decoded(raw))
 
 
