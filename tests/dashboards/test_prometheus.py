@@ -25,7 +25,8 @@ from ruamel.yaml import YAML
 from downstream import http_downstream
 from gateway_process import process, settings_for
 from goldspan.collector_processor import ToolParameterMatchExporter
-from goldspan.collector_processor.gateway.interfaces import Signal
+from goldspan.collector_processor.gateway.interfaces import Sample, Signal
+from goldspan.collector_processor.gateway.prometheus import STREAM_HELP, MetricsPage
 from in_process_rig import Inner
 from local_ports import free_port
 from otlp_containers import as_message
@@ -46,6 +47,7 @@ VARIABLES = {
     "$environment": ".*",
     "$golden_set": ".*",
     "$gateway": ".*",
+    "$worker": ".*",
     "$__rate_interval": "10s",
     "$__range": "1m",
 }
@@ -206,6 +208,46 @@ def gateway(folder: Path) -> Generator[str]:
                 sending.join()
 
 
+STREAM_LABELS: dict[str, dict[str, str]] = {
+    "goldspan_stream_partitions": {"stage": "traces"},
+    "goldspan_stream_lag_records": {"topic": "otlp_spans", "partition": "0"},
+    "goldspan_stream_watermark_delay_seconds": {"partition": "0"},
+    "goldspan_stream_paused": {"partition": "0"},
+    "goldspan_stream_read_records_total": {"topic": "otlp_spans"},
+    "goldspan_stream_sent_records_total": {"topic": "goldspan.spans"},
+    "goldspan_stream_dead_letters_total": {"topic": "otlp_spans"},
+    "goldspan_stream_too_large_total": {"topic": "goldspan.spans"},
+    "goldspan_removed_scores_total": {"signal": "traces"},
+    "goldspan_results_total": {"metric": "tool_parameter_match", "level": "call", "label": "pass"},
+    "goldspan_problems_total": {"code": "dropped_text"},
+}
+
+
+@contextmanager
+def worker_page() -> Generator[str]:
+    """The page of a worker on Kafka, and where it is: numbers that grow, under the names and labels of a real one.
+
+    `tests/kafka` has real workers; here their libraries are not installed.
+    """
+    client = pytest.importorskip("prometheus_client", reason="prometheus_client")
+    begun = time.monotonic()
+
+    def samples() -> Iterator[Sample]:
+        for name in STREAM_HELP:
+            yield name, STREAM_LABELS.get(name, {}), 1 + time.monotonic() - begun
+
+    registry = client.CollectorRegistry()
+    registry.register(MetricsPage(samples, help_texts=STREAM_HELP))
+    client.ProcessCollector(registry=registry)
+    page, thread = client.start_http_server(0, "127.0.0.1", registry)
+    try:
+        yield f"127.0.0.1:{page.server_port}"
+    finally:
+        page.shutdown()
+        page.server_close()
+        thread.join()
+
+
 @pytest.fixture(scope="module")
 def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
     exporter = pytest.importorskip("opentelemetry.exporter.prometheus", reason="opentelemetry-exporter-prometheus")
@@ -217,7 +259,8 @@ def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]
     folder = tmp_path_factory.mktemp("prometheus")
     try:
         with (
-            scraping(folder, f"127.0.0.1:{page.server_port}") as running,
+            worker_page() as worker,
+            scraping(folder, f"127.0.0.1:{page.server_port}", worker) as running,
             gateway(tmp_path_factory.mktemp("gateway")) as admin,
         ):
             running.watch(admin)
@@ -231,7 +274,7 @@ def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]
 
 
 @contextmanager
-def scraping(folder: Path, agent: str | None = None) -> Generator[Prometheus]:
+def scraping(folder: Path, agent: str | None = None, worker: str | None = None) -> Generator[Prometheus]:
     """A Prometheus that scrapes and evaluates the rules once a second, over windows of ten seconds."""
     if (binary := shutil.which("prometheus")) is None:
         pytest.skip("no Prometheus on the PATH (Debian: apt-get install prometheus)")
@@ -244,6 +287,7 @@ def scraping(folder: Path, agent: str | None = None) -> Generator[Prometheus]:
                 "rule_files": ["rules.yaml"],
                 "scrape_configs": [
                     {"job_name": "agent", "static_configs": [{"targets": [agent] if agent else []}]},
+                    {"job_name": "stream", "static_configs": [{"targets": [worker] if worker else []}]},
                     {"job_name": "gateway", "file_sd_configs": [{"files": ["gateways.json"]}]},
                 ],
             }
@@ -357,6 +401,13 @@ def test_boards_ask_only_for_variables_they_have() -> None:
         document: Mapping[str, Any] = json.loads(board.read_text("utf-8"))
         names = known | {variable["name"] for variable in document["templating"]["list"]}
         assert set(re.findall(r"\$\{?(\w+)", json.dumps(document["panels"]))) <= names
+
+
+def test_names_of_workers_are_those_that_workers_have() -> None:
+    asked_for = {name for query in QUERIES.values() for name in re.findall(r"goldspan_stream_\w+", query)}
+    assert asked_for <= set(STREAM_HELP)
+    assert set(STREAM_LABELS) <= set(STREAM_HELP)
+    assert {name for name in STREAM_HELP if name.startswith("goldspan_stream_")} <= asked_for
 
 
 def test_rules_are_well_formed() -> None:
