@@ -117,7 +117,7 @@ test-servers: $(TEST) $(SDK_VENVS)/servers/.ready ## scores in a real Phoenix an
 	$(BIN)/python -m pytest -rs tests/sinks/test_real_servers.py $(ARGS)
 
 test-kafka: $(SDK_VENVS)/kafka/.ready .kafka/.ready ## workers on a real Kafka, with faults: about 15 minutes; needs Java 17 and Maven
-	GOLDSPAN_TEST_KAFKA=1 $(SDK_VENVS)/kafka/bin/python -m pytest -rs -s tests/kafka $(ARGS)
+	TEST_KAFKA=1 $(SDK_VENVS)/kafka/bin/python -m pytest -rs -s tests/kafka $(ARGS)
 
 try-kafka: $(SDK_VENVS)/kafka/.ready .kafka/.ready ## Kafka, two workers and a Collector at both ends, as processes, with a few recordings
 	@PYTHONPATH=tests:. $(SDK_VENVS)/kafka/bin/python -m kafka.trying

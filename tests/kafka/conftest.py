@@ -10,7 +10,7 @@ import pytest
 
 from kafka.broker import Broker, broker, why_no_broker
 
-SUITE = "GOLDSPAN_TEST_KAFKA" in os.environ
+SUITE = "TEST_KAFKA" in os.environ
 """These tests take minutes: `make test-kafka` asks for them."""
 
 
