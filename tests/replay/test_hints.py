@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from command_line import Run
 from conformance import recordings
 from conformance.single_records import Document, documents_of
 from conformance.stripped import is_tool_span, without_arguments
@@ -53,7 +54,7 @@ SWITCHES = {
     "langchain-traceloop-nocontent": "TRACELOOP_TRACE_CONTENT",
     "langfuse-observe-nocontent": "capture_input=True",
     "llama-index-openinference-nocontent": "OPENINFERENCE_HIDE_INPUTS",
-    "openai-agents-logfire-nocontent": "scrubbing",
+    "openai-agents-logfire-nocontent": "trace_include_sensitive_data",
     "openai-agents-openinference-nocontent": "OPENINFERENCE_HIDE_INPUTS",
     "openai-agents-otel-genai-nocontent": "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY",
     "openai-agents-traceloop-nocontent": "TRACELOOP_TRACE_CONTENT",
@@ -78,7 +79,7 @@ OF_STRIPPED = {
     "java-springai2": "spring.ai.tools.observations.include-content=true",
     "js-genkit": "Genkit's own spans",
     "js-mastra": "hideInput",
-    "js-openai-agents": "hideInputs of the traceConfig",
+    "js-openai-agents": "traceIncludeSensitiveData",
     "js-traceloop": "traceContent",
     "js-voltagent": "VoltAgent",
     "langchain-langsmith": "LANGSMITH_HIDE_INPUTS",
@@ -188,3 +189,28 @@ def test_the_hint_for_turns_without_visible_calls_claims_no_missing_instrumentat
 def test_the_page_of_switches_is_made_from_the_advice() -> None:
     generator = runpy.run_path(str(DOCS / "generate_switches.py"))
     assert generator["page"]() == (DOCS / "switches.md").read_text("utf-8"), REMAKE
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize(
+    ("name", "switch"),
+    [
+        ("google-adk-v2-default", "CAPTURE_MESSAGE_CONTENT=SPAN_ONLY"),
+        ("vercel-ai-v6-nocontent", "experimental_telemetry"),
+        ("agent-framework-native-nocontent", "ENABLE_SENSITIVE_DATA=true"),
+    ],
+)
+def test_score_names_the_switch_of_the_stack_that_it_read(
+    name: str, switch: str, jobs: int, run: Run, tmp_path: Path
+) -> None:
+    [session, *_] = inspected(name).sessions
+    calls = [{"name": call.name, "args": {"city": "Paris"}} for call in session.turns[0].calls]
+    goldens = tmp_path / "goldens.json"
+    golden = {"session": session.id, "turns": [{"calls": calls}]}
+    goldens.write_text(json.dumps({"format": 1, "golden_set": "g", "goldens": [golden]}), "utf-8")
+    told = run("score", *recordings.files_of(name), "--goldens", goldens, "--jobs", jobs).stdout.partition(
+        "what to do"
+    )[2]
+    hint = Hint("", " ".join(told.split()))
+    assert switch in hint.helps
+    assert list(words_of_others((hint,), language_of(name))) == []

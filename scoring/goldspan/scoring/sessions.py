@@ -133,7 +133,7 @@ class Turn(Struct, frozen=True, gc=False):
     end: int = 0
     agent: str | None = None
     calls_visible: bool = True
-    """False where tools ran but their spans were not written: "no calls" must not be concluded."""
+    """False where tools may have run and no span shows it: "no calls" must not be concluded."""
     user_text: Content = NO_CONTENT
     answer: Content = NO_CONTENT
     messages: Content = NO_CONTENT

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from shlex import quote
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from goldspan.collector_processor.replay.summary_and_exit_code import Totals, calls_judged, metric_totals
 from goldspan.collector_processor.replay.wording import counted, printable
@@ -112,8 +112,9 @@ MISSING_INPUT: dict[str, Hint] = {
 
 def advice_of(dialect: Dialect) -> tuple[Advice, ...]:
     """Return what a dialect says must be switched on; other packages' dialects need not say anything."""
-    advice = getattr(dialect, "advice", ())
-    return tuple(one for one in (advice if isinstance(advice, tuple) else (advice,)) if isinstance(one, Advice))
+    advice: object = getattr(dialect, "advice", ())
+    listed = cast("tuple[object, ...]", advice) if isinstance(advice, tuple) else (advice,)
+    return tuple(one for one in listed if isinstance(one, Advice))
 
 
 class Advisor:

@@ -94,7 +94,7 @@ def replay_in_parallel(
         run_result(results, goldens, files.problems),
         sum(one.spans for one in readings),
         sum(one.recognised for one in readings),
-        frozenset().union(*(one.stacks for one in readings)),
+        frozenset[tuple[str, Stack]]().union(*(one.stacks for one in readings)),
     )
 
 
