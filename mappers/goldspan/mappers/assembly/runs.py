@@ -179,7 +179,9 @@ def _unseen(spans: Sequence[SpanFacts], tree_of: Callable[[SpanFacts], TraceTree
         return _lost(spans)
     agentless = not any(span.role is Role.AGENT for span in spans)  # an agent's framework writes spans of its tools
     return any(
-        span.model.unseen_requests or (agentless and span.model.silent) or _goes_on(span, span.model, tree_of(span))
+        span.model.unseen_requests
+        or (agentless and span.model.silent and not tree_of(span).models_around(span.span_id))
+        or _goes_on(span, span.model, tree_of(span))
         for span in spans
         if span.model is not None
     )

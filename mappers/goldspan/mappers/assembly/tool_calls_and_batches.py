@@ -324,7 +324,7 @@ def _is_same_model_call(earlier: SpanFacts, later: SpanFacts) -> bool:
 
 
 def _inside_speaking_model(span: SpanFacts, tree: TraceTree) -> bool:
-    return any(above.model is not None and above.model.requests for above in tree.ancestors(span.span_id))
+    return any(above.model is not None and above.model.requests for above in tree.models_around(span.span_id))
 
 
 def _match_requests(executions: list[_Execution], asked: list[_ModelRequest]) -> list[_ModelRequest]:

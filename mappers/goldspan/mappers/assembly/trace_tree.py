@@ -79,6 +79,19 @@ class TraceTree:
             self._tops[below] = top
         return top
 
+    def models_around(self, span_id: str) -> list[SpanFacts]:
+        """Return the spans above a model's that hold the same call: no tool or agent is in between.
+
+        An agent that holds the requests of its models is such a span.
+        """
+        found: list[SpanFacts] = []
+        for above in self.ancestors(span_id):
+            if above.role is Role.MODEL or (above.role is Role.AGENT and above.model is not None):
+                found.append(above)
+            elif above.role is not None:
+                break
+        return found
+
     def outermost_agent(self, span: SpanFacts, besides: Collection[str] = ()) -> SpanFacts | None:
         """Return the highest agent invocation among the span and its ancestors, except those in `besides`."""
         found = span if is_agent(span) and span.span_id not in besides else None

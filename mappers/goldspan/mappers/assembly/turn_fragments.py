@@ -63,7 +63,9 @@ def fragments_of(tree: TraceTree, keys: Sequence[str]) -> list[Fragment]:
     fragments: list[Fragment] = []
     for root, spans in units.items():
         session = find_session(tree, root, members[root], keys)
-        fragments += [_fragment(tree, first, piece, session) for first, piece in _split_at_user_messages(root, spans)]
+        fragments += [
+            _fragment(tree, first, piece, session) for first, piece in _split_at_user_messages(tree, root, spans)
+        ]
     return sorted(fragments, key=lambda fragment: fragment.order)
 
 
@@ -122,13 +124,25 @@ def _spans_by_turn_root(
     return under_agent
 
 
-def _split_at_user_messages(root: str, spans: list[SpanFacts]) -> Iterable[tuple[str, list[SpanFacts]]]:
+def _split_at_user_messages(
+    tree: TraceTree, root: str, spans: list[SpanFacts]
+) -> Iterable[tuple[str, list[SpanFacts]]]:
     """Split spans without an agent at each new user message, or by the dialect's turn id if there is one."""
     if any(span.role is Role.AGENT and not span.no_turn for span in spans):
         return [(root, spans)]
     pieces: list[list[SpanFacts]] = [[]]
     current: str | None = None
+    among = {span.span_id for span in spans}
+    # A model's span within a model's is a copy of the same call: it stays where the outer one is.
+    copies = {
+        span.span_id: above[-1].span_id
+        for span in spans
+        if span.role is Role.MODEL
+        and (above := [one for one in tree.models_around(span.span_id) if one.span_id in among])
+    }
     for span in spans:
+        if span.span_id in copies:
+            continue
         new_message = span.model is not None and span.model.new_user_message is True
         new_turn_id = span.turn_id is not None and current is not None and span.turn_id != current
         has_model = any(earlier.role is Role.MODEL for earlier in pieces[-1])
@@ -136,6 +150,13 @@ def _split_at_user_messages(root: str, spans: list[SpanFacts]) -> Iterable[tuple
             pieces.append([])
         pieces[-1].append(span)
         current = span.turn_id or current
+    if copies:
+        piece_of = {span.span_id: piece for piece in pieces for span in piece}
+        for span in spans:
+            if span.span_id in copies:
+                piece_of[copies[span.span_id]].append(span)
+        for piece in pieces:
+            piece.sort(key=time_order)
     return [(root if position == 0 else piece[0].span_id, piece) for position, piece in enumerate(pieces)]
 
 

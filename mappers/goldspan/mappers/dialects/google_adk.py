@@ -57,6 +57,9 @@ _DENIED = "This tool call is rejected."
 
 def _outcome(span: SpanView, attributes: Attributes, tool: ToolFacts) -> ToolFacts:
     """Mark a tool that failed by what it returned; say which calls a merged span repeats, in which order."""
+    if not attributes:
+        # ADK for JavaScript writes attributes only once a tool has returned, and nothing of what it threw.
+        return replace(tool, error=tool.error or "error")
     if tool.merged:
         return replace(tool, repeats=_answered_calls(attributes.get(_RESPONSE)))
     tool = _attempt(span, attributes, tool)
@@ -146,6 +149,7 @@ GOOGLE_ADK = DialectTable(
     rules=(
         Rule(Role.TOOL, _OPERATION, frozenset({"execute_tool"}), also=(_EVENT_ID,)),
         Rule(Role.TOOL, "gcp.vertex.agent.tool_call_args"),
+        Rule(Role.TOOL, scope="gcp.vertex.agent", name_prefix="execute_tool "),
         # OpenInference's instrumentation writes a model call's attributes over those of the agent it runs in.
         Rule(Role.AGENT, _EVENT_ID, name_prefix="invoke_agent "),
         Rule(Role.MODEL, _OPERATION, frozenset({"generate_content"}), also=("gcp.vertex.agent.invocation_id",)),

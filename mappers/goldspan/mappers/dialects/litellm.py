@@ -3,17 +3,21 @@
 https://docs.litellm.ai/docs/observability/opentelemetry_integration . Calls are flattened under `gen_ai.completion.`,
 numbered by call, beside messages without them. There are no spans of tools, and without content nothing shows whether
 the model requested any.
+
+Within a span of someone else LiteLLM writes no span of its own, but these attributes on that one, each call over those
+before. What the models said then stands in `raw_gen_ai_request` alone, as Python writes the provider's answer.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from goldspan.mappers.dialects.reading.advice import Advice
 from goldspan.mappers.dialects.reading.dialect_table import DialectTable, Rule, Source
 from goldspan.mappers.dialects.reading.message_encodings import flat_messages, nested, numbered
 from goldspan.mappers.dialects.reading.messages import last_answer, requests_in
-from goldspan.mappers.dialects.reading.value_parsing import decoded
+from goldspan.mappers.dialects.reading.value_parsing import at, decoded, literal
 from goldspan.mappers.span_facts import Role
 from goldspan.mappers.spans import Attributes, SpanView
 from goldspan.scoring.json_values import is_dict
@@ -30,8 +34,78 @@ _CALL_TYPES = frozenset(
     )
 )
 _CONTENT = (_INPUT, "gen_ai.prompt.0.role")
+_STREAMING = "llm.is_streaming"
+"""An attribute that the newer conventions do not have."""
 _OWN_KEYS = (_CALL_ID, "metadata.user_api_key_hash")
 """Either is on each of its spans, by version."""
+
+
+_WRITERS = (("litellm", ""), ("", "litellm_request"), ("", "chat "))
+"""Its scope, or how its spans begin: so they are told from those of others that it writes on."""
+_CALLS = (
+    *((_CALL_TYPE, _CALL_TYPES, own) for own in _OWN_KEYS),
+    ("gen_ai.operation.name", frozenset({"chat", "generate_content", "text_completion"}), _CALL_ID),
+)
+
+
+def _rules_of_calls(key: str, values: frozenset[str], own: str) -> Iterator[Rule]:
+    yield Rule(Role.MODEL, key, values, also=(own,), without=_CONTENT, silent=True)
+    for scope, name in _WRITERS:
+        yield Rule(Role.MODEL, key, values, also=(own,), scope=scope, name_prefix=name)
+    # Someone else's span. There is no `raw_gen_ai_request` in the newer conventions, and nothing in that of a stream.
+    yield Rule(Role.AGENT, key, values, also=(own,), without=(_STREAMING,), hides_calls=True)
+    agent = "invoke_agent"
+    yield Rule(Role.AGENT, _STREAMING, frozenset({"True"}), also=(own,), name_prefix=agent, hides_calls=True)
+    yield Rule(Role.AGENT, key, values, also=(own,), name_prefix=agent)
+
+
+_CHAT_PROVIDERS = (
+    *("openai", "azure", "azure_ai", "custom_openai", "openai_like", "litellm_proxy", "hosted_vllm", "vllm"),
+    *("openrouter", "groq", "mistral", "deepseek", "xai", "together_ai", "fireworks_ai", "perplexity"),
+    *("databricks", "github", "lm_studio", "nvidia_nim", "cerebras", "sambanova", "huggingface"),
+)
+_PROVIDERS = {
+    "choices": _CHAT_PROVIDERS,
+    "content": ("anthropic", "azure_ai", "vertex_ai"),
+    "candidates": ("gemini", "vertex_ai", "vertex_ai_beta"),
+    "output": ("None", "openai", "azure", "bedrock", "bedrock_converse"),
+}
+"""Who answers under which name; None where the Responses API names no provider."""
+_RAW_ANSWERS = tuple(f"llm.{one}.{field}" for field, providers in _PROVIDERS.items() for one in providers)
+_RAW_MESSAGES = tuple(
+    f"llm.{one}.{field}"
+    for field, providers in (
+        ("messages", (*_CHAT_PROVIDERS, "anthropic", "vertex_ai", "bedrock", "bedrock_converse")),
+        ("contents", _PROVIDERS["candidates"]),
+        ("input", ("None", "openai", "azure")),
+    )
+    for one in providers
+)
+
+
+def _written(attributes: Attributes, keys: tuple[str, ...]) -> tuple[str, Any]:
+    """Return what the first of these attributes holds, which is JSON or a Python literal, and how its name ends."""
+    for key in keys:
+        text = attributes.get(key)
+        if isinstance(text, str) and (value := decoded(text) or literal(text)):
+            return key.rpartition(".")[2], value
+    return "", None
+
+
+def _raw_answer(_: SpanView, attributes: Attributes) -> Any:
+    """Return the message in a provider's answer."""
+    field, answer = _written(attributes, _RAW_ANSWERS)
+    if field == "choices":
+        return at(0, "message")(answer)
+    if field == "candidates":
+        return at(0, "content")(answer)
+    if field == "content":
+        return [{"role": "assistant", "content": answer}]
+    return at("message")(answer) or answer
+
+
+def _raw_messages(_: SpanView, attributes: Attributes) -> Any:
+    return _written(attributes, _RAW_MESSAGES)[1]
 
 
 def _leaves(attributes: Attributes, prefix: str) -> dict[str, Any]:
@@ -73,20 +147,16 @@ LITELLM = DialectTable(
         checked="litellm 1.109.1",
     ),
     rules=(
-        *(Rule(Role.MODEL, _CALL_TYPE, _CALL_TYPES, also=(own,), without=_CONTENT, silent=True) for own in _OWN_KEYS),
-        *(Rule(Role.MODEL, _CALL_TYPE, _CALL_TYPES, also=(own,)) for own in _OWN_KEYS),
-        Rule(
-            Role.MODEL,
-            "gen_ai.operation.name",
-            frozenset({"chat", "generate_content", "text_completion"}),
-            also=(_CALL_ID,),
-        ),
+        *(Rule(Role.MODEL, key, name_prefix="raw_gen_ai_request") for key in _RAW_ANSWERS),
+        Rule(Role.MODEL, scope="litellm", name_prefix="raw_gen_ai_request", silent=True),
+        *(rule for call in _CALLS for rule in _rules_of_calls(*call)),
     ),
     output=(
         Source(_COMPLETION, compute=_flattened_calls),
         Source(_OUTPUT),
         Source(compute=flat_messages(_COMPLETION)),
+        Source(compute=_raw_answer),
     ),
-    input=(Source(_INPUT), Source(compute=flat_messages("gen_ai.prompt."))),
+    input=(Source(_INPUT), Source(compute=flat_messages("gen_ai.prompt.")), Source(compute=_raw_messages)),
     tool_definitions=(Source(_FUNCTION, compute=_definitions),),
 )

@@ -25,6 +25,7 @@ from goldspan.scoring.json_values import is_dict, is_list
 _OPERATION = "gen_ai.operation.name"
 _GEMINI = ("opentelemetry.instrumentation.google_genai", "opentelemetry.instrumentation.vertexai")
 """Gemini's finish reason is `STOP`, with tool calls and without."""
+_LITELLM = ("litellm.call_id", "metadata.user_api_key_hash")
 _DETAILS = "gen_ai.client.inference.operation.details"
 
 
@@ -130,7 +131,8 @@ OTEL_GENAI = DialectTable(
         # Anthropic's SDK adds a span of its own, often in a separate trace, and never with content.
         Rule(Role.MODEL, _OPERATION, frozenset({"chat"}), scope="com.anthropic.sdk", no_turn=True),
         Rule(Role.MODEL, _OPERATION, frozenset({"chat", "generate_content"}), scope=_GEMINI, silent=True),
-        Rule(Role.MODEL, _OPERATION, frozenset({"chat", "generate_content", "text_completion"})),
+        # LiteLLM writes a model's call on the span of whoever makes it.
+        Rule(Role.MODEL, _OPERATION, frozenset({"chat", "generate_content", "text_completion"}), without=_LITELLM),
         Rule(Role.AGENT, _OPERATION, frozenset({"create_agent"}), no_turn=True),
         Rule(Role.TOOL, "gen_ai.tool.name", without=(_OPERATION,), name_prefix="execute_tool "),
         Rule(Role.TOOL, "gen_ai.tool.name", without=(_OPERATION,), also=("gen_ai.tool.call.arguments",)),
