@@ -199,7 +199,7 @@ class TestKubernetes:
         assert {one["topic"] for one in asked} <= set(self.settings.topics.read())
         assert {one["consumerGroup"] for one in asked} == {self.settings.kafka.group}
         assert {one["bootstrapServers"] for one in asked} == {",".join(self.settings.kafka.brokers)}
-        assert {one["offsetResetPolicy"] for one in asked} == {self.settings.kafka.start}
+        assert {one["offsetResetPolicy"] for one in asked} == {"earliest"}  # where a new group begins
         assert scaler["scaleTargetRef"]["name"] == MANIFESTS["StatefulSet"]["metadata"]["name"]
         assert "replicas" not in MANIFESTS["StatefulSet"]["spec"]
 
