@@ -13,16 +13,24 @@ from conformance.recordings import FOLDER
 from conformance.single_records import documents_of
 from goldspan.collector_processor.engine.result_table import ResultRow, result_rows
 from goldspan.collector_processor.engine.settings import EngineSettings
-from goldspan.collector_processor.engine.two_stages import SessionParts, TraceChunk, TraceChunks, TraceRecords
+from goldspan.collector_processor.engine.two_stages import (
+    SessionParts,
+    TraceChunk,
+    TraceChunks,
+    TraceRecords,
+)
 from goldspan.collector_processor.replay.replay import replay
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.readers import views
+from goldspan.mappers.span_facts import SpanFacts
 from goldspan.mappers.spans import RecordView
-from goldspan.scoring.goldens import GoldenIndex
+from goldspan.scoring.goldens import GoldenIndex, load_goldens
 from goldspan.scoring.metrics.registry import WITHOUT_GOLDEN
 from goldspan.scoring.results import SessionResult
 from goldspan.scoring.run import Scorer, scorer_of
+from goldspan.scoring.verdict import Label
 from recorded_goldens import goldens_of
+from span_facts import agent, plain, tool
 
 NAMES = sorted(path.name.removesuffix(".otlp.json") for path in FOLDER.glob("*.otlp.json"))
 EVERY_METRIC = scorer_of(metrics=WITHOUT_GOLDEN)
@@ -79,3 +87,56 @@ def test_results_are_those_of_one_engine(name: str) -> None:
     third = len(again) // 3
     readers = [again[:third], again[third : 2 * third], again[2 * third :]]
     assert rows_of(in_two_stages(readers, goldens, EVERY_METRIC, seed=third)) == expected
+
+
+CASES = load_goldens(
+    {
+        "golden_set": "cases",
+        "goldens": [
+            {
+                "attribute": {"test.case.name": city},
+                "turns": [{"calls": [{"name": "f", "args": {"city": city}}]}],
+            }
+            for city in ("Lyon", "Paris")
+        ],
+    }
+)
+TRACE = "1" * 32
+
+
+def labels_of(*chunks: Sequence[SpanFacts]) -> dict[str, Label | None]:
+    """Each session's label, of chunks of one trace."""
+    settings = EngineSettings(holds=False, report_unmatched=True)
+    trace = TraceRecords(TRACE)
+    for order, spans in enumerate(chunks):
+        trace.add(TraceChunk(TRACE, order, spans=tuple(spans)))
+    found: dict[str, Label | None] = {}
+    for part in trace.parts(settings.assembly)[0]:
+        session = SessionParts(part.session_id)
+        session.add(part)
+        for result in session.results(CASES, settings):
+            found[part.session_id] = result.verdict.label
+    return found
+
+
+def case(city: str) -> list[SpanFacts]:
+    """A request that names the case; below it, after a span that names nothing, the session that handles it."""
+    return [
+        plain(TRACE, f"{city}-request", "batch", join_attributes={"test.case.name": city}),
+        plain(TRACE, f"{city}-between", f"{city}-request"),
+        agent(TRACE, f"{city}-agent", f"{city}-between", session=city),
+        tool(TRACE, f"{city}-tool", f"{city}-agent", args={"city": city}),
+    ]
+
+
+def test_a_part_has_what_is_above_its_session() -> None:
+    spans = [plain(TRACE, "batch"), *case("Lyon"), *case("Paris")]
+    assert labels_of(spans) == {"Lyon": Label.PASS, "Paris": Label.PASS}
+
+
+@pytest.mark.parametrize("newer_first", [False, True])
+def test_of_a_span_the_newer_version_counts_whichever_comes_first(*, newer_first: bool) -> None:
+    spans = case("Paris")
+    older = tool(TRACE, "Paris-tool", "Paris-agent", args={"city": "Lyon"}, end=1.5)
+    chunks = [spans, [older]] if newer_first else [[older], spans]
+    assert labels_of(*chunks) == {"Paris": Label.PASS}
