@@ -200,6 +200,7 @@ class TestKubernetes:
         assert {one["consumerGroup"] for one in asked} == {self.settings.kafka.group}
         assert {one["bootstrapServers"] for one in asked} == {",".join(self.settings.kafka.brokers)}
         assert {one["offsetResetPolicy"] for one in asked} == {"earliest"}  # where a new group begins
+        assert all(one["version"] >= "2.1" for one in asked)  # Kafka 4 speaks nothing older
         assert scaler["scaleTargetRef"]["name"] == MANIFESTS["StatefulSet"]["metadata"]["name"]
         assert "replicas" not in MANIFESTS["StatefulSet"]["spec"]
 
