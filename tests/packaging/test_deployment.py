@@ -23,9 +23,16 @@ KUBERNETES = ROOT / "config" / "kubernetes"
 LABELS = {"app.kubernetes.io/name": "goldspan-stream"}
 
 
+def documents(path: Path) -> list[Any]:
+    """The documents of a YAML file."""
+    yaml: Any = YAML(typ="safe")
+    return list(yaml.load_all(path))
+
+
 def document(path: Path) -> Any:
     """The only document of a YAML file."""
-    return YAML(typ="safe").load(path)
+    [only] = documents(path)
+    return only
 
 
 COMPOSE = document(ROOT / "compose.yaml")
@@ -33,7 +40,7 @@ SERVICES: Mapping[str, Any] = COMPOSE["services"]
 MANIFESTS: Mapping[str, Any] = {
     one["kind"]: one
     for name in document(KUBERNETES / "kustomization.yaml")["resources"]
-    for one in YAML(typ="safe").load_all(KUBERNETES / name)
+    for one in documents(KUBERNETES / name)
 }
 DOCKERFILE = (ROOT / "Dockerfile").read_text("utf-8")
 
@@ -70,7 +77,7 @@ def status_of(path: str) -> int:
     async def send(message: Mapping[str, Any]) -> None:
         sent.append(message)
 
-    scope = {"type": "http", "method": "GET", "path": path, "raw_path": path.encode(), "headers": []}
+    scope: Mapping[str, Any] = {"type": "http", "method": "GET", "path": path, "raw_path": path.encode(), "headers": []}
     asyncio.run(pages(scope, receive, send))
     return int(sent[0]["status"])
 
