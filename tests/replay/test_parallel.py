@@ -204,9 +204,13 @@ def test_every_evaluation_is_given(jobs: int, tmp_path: Path) -> None:
     assert [one[0] for one in emitted] == sorted({row.result_id for row in found[1] if row.result_id})
 
 
+def exit_at_once(*_: object) -> None:
+    os._exit(9)
+
+
 def test_a_process_that_is_killed_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write_lines(tmp_path / "traces.jsonl", turn_request("s", ("f", {})))
-    monkeypatch.setattr(parallel, "RangeReading", lambda *_: os._exit(9))
+    monkeypatch.setattr(parallel, "RangeReading", exit_at_once)
     with pytest.raises(GoldspanError, match="one of 2 processes was killed"):
         score([path], 2)
 

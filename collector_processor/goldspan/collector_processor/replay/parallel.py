@@ -353,7 +353,9 @@ class _RangeFacts:
 _Index = dict[str, tuple[int, int]]
 """Where the records of each trace start in the file of a range, and how many bytes they are."""
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(tuple[list[_Plain], list[_Unread], bytes]).decode
+_decode: Callable[[bytes], tuple[list[_Plain], list[_Unread], bytes]] = msgspec.msgpack.Decoder(
+    tuple[list[_Plain], list[_Unread], bytes]
+).decode
 
 
 def _encoded_records(records: _TraceRecords) -> bytes:
