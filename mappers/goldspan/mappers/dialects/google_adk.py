@@ -57,7 +57,7 @@ _DENIED = "This tool call is rejected."
 
 def _outcome(span: SpanView, attributes: Attributes, tool: ToolFacts) -> ToolFacts:
     """Mark a tool that failed by what it returned; say which calls a merged span repeats, in which order."""
-    if not attributes:
+    if _OPERATION not in attributes and "gcp.vertex.agent.tool_call_args" not in attributes:
         # ADK for JavaScript writes attributes only once a tool has returned, and nothing of what it threw.
         return replace(tool, error=tool.error or "error")
     if tool.merged:
