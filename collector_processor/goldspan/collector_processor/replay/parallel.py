@@ -353,9 +353,8 @@ class _RangeFacts:
 _Index = dict[str, tuple[int, int]]
 """Where the records of each trace start in the file of a range, and how many bytes they are."""
 _encode = msgspec.msgpack.Encoder().encode
-_decode: Callable[[bytes], tuple[list[_Plain], list[_Unread], bytes]] = msgspec.msgpack.Decoder(
-    tuple[list[_Plain], list[_Unread], bytes]
-).decode
+_Parts = tuple[list[_Plain], list[_Unread], bytes]
+_decode: Any = msgspec.msgpack.Decoder(_Parts).decode
 
 
 def _encoded_records(records: _TraceRecords) -> bytes:
@@ -367,7 +366,8 @@ def _encoded_records(records: _TraceRecords) -> bytes:
 
 
 def _decoded_records(encoded: bytes) -> tuple[list[_Plain], list[_Unread], list[_Fact]]:
-    plain, unread, packed = _decode(encoded)
+    parts: _Parts = _decode(encoded)
+    plain, unread, packed = parts
     if not packed:
         return plain, unread, []
     facts: Any = _unpacked(packed)
