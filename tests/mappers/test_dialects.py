@@ -39,6 +39,8 @@ def test_the_documents_say_what_the_agents_did(expected: Path) -> None:
         known = {call["name"] for call in calls if "arguments" in call}
         assert known == ({"get_weather", "convert"} if truth["arguments"] == "truncated" else set())
         assert {call["name"] for call in calls} == {"get_weather", "convert", "book_table"}
+    if truth.get("session_on") == "program":
+        return  # a span that no dialect reads has it
     sessions = {value for span in document for value in span.get("session_keys", {}).values()}
     assert sessions == ({truth["session_id"]} if truth["session_id"] else set())
 

@@ -1,9 +1,10 @@
-"""Takes in what a program exports by OTLP/HTTP, on this machine, where nothing else can reach its provider."""
+"""Takes in what a program exports by OTLP, on this machine, where nothing else can reach its provider."""
 
 from __future__ import annotations
 
 import gzip
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
@@ -43,6 +44,29 @@ def receive(recorder: Recorder) -> str:
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     return f"http://127.0.0.1:{server.server_port}"
+
+
+def receive_grpc(recorder: Recorder) -> str:
+    """The same by gRPC, where metrics come and go; returns its address. Only scripts that pin grpcio have it."""
+    import grpc  # noqa: PLC0415 - see above
+
+    def export(body: bytes, _: grpc.ServicerContext) -> bytes:
+        recorder.spans.requests += map(as_json, single_spans(ExportTraceServiceRequest.FromString(body)))
+        return b""
+
+    server = grpc.server(ThreadPoolExecutor(1))
+    for signal, answer in (("trace", export), ("metrics", lambda body, _: b"")):
+        service = f"opentelemetry.proto.collector.{signal}.v1.{signal.title()}Service"
+        handler = grpc.unary_unary_rpc_method_handler(answer)
+        server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, {"Export": handler}),))
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    SERVERS.append(server)
+    return f"127.0.0.1:{port}"
+
+
+SERVERS: list[object] = []
+"""A gRPC server ends when nothing refers to it."""
 
 
 def single_spans(request: ExportTraceServiceRequest) -> list[ExportTraceServiceRequest]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -44,6 +45,23 @@ def node_packages(script: Path) -> dict[str, str]:
     return pinned
 
 
+def program(script: Path) -> Path | None:
+    """Return the folder of the program in another language that it records, if there is one."""
+    folder: str | None = header(script).get("tool", {}).get("record", {}).get("program")
+    return FOLDER / folder if folder else None
+
+
+def build(source: Path, target: Path) -> None:
+    """Build a program of Go or Java, by its go.mod or pom.xml, in a copy: Go adds to its files what it resolves."""
+    print(f"building {source.name}", flush=True)
+    shutil.rmtree(target, ignore_errors=True)
+    shutil.copytree(source, target)
+    go = [["go", "mod", "tidy"], ["go", "build", "-o", "built", "."]]
+    maven = [["mvn", "--quiet", "--batch-mode", "package"]]
+    for command in go if (source / "go.mod").exists() else maven:
+        subprocess.run(command, cwd=target, check=True)
+
+
 def environment(name: str, script: Path, *beside: str | Path) -> Path:
     """Return the Python of a script's own environment, made anew where the header has changed.
 
@@ -53,6 +71,7 @@ def environment(name: str, script: Path, *beside: str | Path) -> Path:
     folder = ENVIRONMENTS / name
     python, stamp = folder / "bin" / "python", folder / "packages"
     wanted = "\n".join([*packages, *(f"{one}@{version}" for one, version in npm.items())])
+    source = program(script)
     if not stamp.exists() or stamp.read_text("utf-8") != wanted:
         print(f"installing {', '.join(packages)}", flush=True)
         venv.create(folder, clear=True, with_pip=True)
@@ -62,6 +81,8 @@ def environment(name: str, script: Path, *beside: str | Path) -> Path:
             command = ["npm", "install", "--silent", "--no-audit", "--no-fund", "--ignore-scripts"]
             subprocess.run(command, cwd=folder, check=True)
         stamp.write_text(wanted, "utf-8")
+    if source:
+        build(source, folder / "program")
     return python
 
 
@@ -70,6 +91,8 @@ def main(arguments: list[str]) -> int:
     if not arguments:
         for name, path in scripts.items():
             pinned = [*dependencies(path), *(f"{one}@{version}" for one, version in node_packages(path).items())]
+            if source := program(path):
+                pinned.append(f"{source.relative_to(FOLDER)} by its own pins")
             print(f"{name:18} {', '.join(pinned)}")
         return 0
     name, *recordings = arguments

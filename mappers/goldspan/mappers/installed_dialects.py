@@ -7,6 +7,7 @@ from importlib.metadata import entry_points
 
 from goldspan.mappers.dialects.autogen import AUTOGEN
 from goldspan.mappers.dialects.claude_code import CLAUDE_CODE
+from goldspan.mappers.dialects.eino import EINO
 from goldspan.mappers.dialects.genkit import GENKIT
 from goldspan.mappers.dialects.google_adk import GOOGLE_ADK
 from goldspan.mappers.dialects.haystack import HAYSTACK, OPENINFERENCE_HAYSTACK
@@ -22,6 +23,7 @@ from goldspan.mappers.dialects.openlit import OPENLIT
 from goldspan.mappers.dialects.openllmetry import OPENLLMETRY
 from goldspan.mappers.dialects.otel_genai import OTEL_GENAI
 from goldspan.mappers.dialects.pydantic_ai import PYDANTIC_AI
+from goldspan.mappers.dialects.quarkus_langchain4j import QUARKUS_LANGCHAIN4J
 from goldspan.mappers.dialects.reading.protocol import Dialect
 from goldspan.mappers.dialects.semantic_kernel import SEMANTIC_KERNEL
 from goldspan.mappers.dialects.spring_ai import SPRING_AI
@@ -37,6 +39,8 @@ _BUILT_IN: tuple[Dialect, ...] = (
     GOOGLE_ADK,
     PYDANTIC_AI,
     SPRING_AI,
+    QUARKUS_LANGCHAIN4J,
+    EINO,
     GENKIT,
     LITELLM,
     OPENLLMETRY,

@@ -1,0 +1,55 @@
+"""LangChain4j in Quarkus, with its extension for OpenTelemetry.
+
+https://docs.quarkiverse.io/quarkus-langchain4j/dev/observability.html . The scope is that of every span of
+Quarkus. Tools are written by the conventions, but the span of one that throws has no error status. Models' messages are
+one text without roles and without requests. The span of an AI service, a turn, has nothing but its name.
+"""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from goldspan.mappers.dialects.reading.advice import Advice
+from goldspan.mappers.dialects.reading.dialect_table import Affixes, DialectTable, Rule, Source
+from goldspan.mappers.span_facts import Role, ToolFacts
+from goldspan.mappers.spans import Attributes, SpanView
+
+_SCOPE = "io.quarkus.opentelemetry"
+_RESULT = "gen_ai.tool.call.result"
+
+
+def _thrown(span: SpanView, attributes: Attributes, facts: ToolFacts) -> ToolFacts:
+    """Take an exception for a failure: it ends a tool, unless there is a result (R12)."""
+    if facts.error is not None or attributes.get(_RESULT) is not None:
+        return facts
+    for event in span.events:
+        if event.name == "exception":
+            kind = event.attributes.get("exception.type")
+            return replace(facts, error=kind if isinstance(kind, str) and kind else "error")
+    return facts
+
+
+QUARKUS_LANGCHAIN4J = DialectTable(
+    name="quarkus_langchain4j",
+    title="Quarkus LangChain4j",
+    docs="https://docs.quarkiverse.io/quarkus-langchain4j/dev/observability.html",
+    advice=Advice(
+        framework="Quarkus LangChain4j",
+        language="java",
+        arguments="Set the property quarkus.langchain4j.tracing.include-tool-arguments=true.",
+        session='Set it on the span around the AI service: Span.current().setAttribute("session.id", "...").',
+        checked="quarkus-langchain4j 1.10.0, Quarkus 3.34.3",
+    ),
+    rules=(
+        Rule(Role.TOOL, "gen_ai.tool.name", name_prefix="langchain4j.tools."),
+        Rule(Role.MODEL, "gen_ai.request.model", scope=_SCOPE, name_prefix="completion ", without_output=True),
+        Rule(Role.AGENT, scope=_SCOPE, name_prefix="langchain4j.aiservices."),
+    ),
+    tool_name=("gen_ai.tool.name",),
+    span_name_affixes=Affixes(prefixes=("langchain4j.tools.",)),
+    arguments=(Source("gen_ai.tool.call.arguments"),),
+    call_id=(Source("gen_ai.tool.call.id"),),
+    result=(Source(_RESULT),),
+    answer=(Source("gen_ai.completion"),),
+    tool_hook=_thrown,
+)
