@@ -27,13 +27,25 @@ def serve(turns: Iterable[Turn]) -> str:
     return f"http://127.0.0.1:{server.server_port}/v1"
 
 
+def body_of(handler: BaseHTTPRequestHandler) -> bytes:
+    """Read a request's body, whole or in chunks."""
+    if "Content-Length" in handler.headers:
+        return handler.rfile.read(int(handler.headers["Content-Length"]))
+    chunks: list[bytes] = []
+    while size := int(handler.rfile.readline(), 16):
+        chunks.append(handler.rfile.read(size))
+        handler.rfile.readline()
+    handler.rfile.readline()
+    return b"".join(chunks)
+
+
 class _Handler(BaseHTTPRequestHandler):
     steps: Iterator[Step]
     numbers: Iterator[int]
     protocol_version = "HTTP/1.1"
 
     def do_POST(self) -> None:
-        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        asked = json.loads(body_of(self))
         step, number = next(self.steps), next(self.numbers)
         if self.path.endswith("/responses"):
             document = response(step, number) | {key: asked.get(key) for key in ("tools", "instructions")}

@@ -7,6 +7,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+from openai_server import body_of
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from recorder import Recorder, as_json
@@ -17,7 +18,7 @@ def receive(recorder: Recorder) -> str:
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            body = self.body()
+            body = body_of(self)
             if self.headers.get("Content-Encoding") == "gzip":
                 body = gzip.decompress(body)
             if self.path.endswith("/v1/traces"):
@@ -28,16 +29,6 @@ def receive(recorder: Recorder) -> str:
             self.send_header("Content-Type", "application/x-protobuf")
             self.send_header("Content-Length", "0")
             self.end_headers()
-
-        def body(self) -> bytes:
-            if "Content-Length" in self.headers:
-                return self.rfile.read(int(self.headers["Content-Length"]))
-            chunks: list[bytes] = []
-            while size := int(self.rfile.readline(), 16):
-                chunks.append(self.rfile.read(size))
-                self.rfile.readline()
-            self.rfile.readline()
-            return b"".join(chunks)
 
         def log_message(self, format: str, *args: object) -> None: ...  # noqa: A002 - the base class names it so
 
