@@ -14,6 +14,7 @@ from conformance.single_records import documents_of
 from goldspan.collector_processor.engine.result_table import ResultRow, result_rows
 from goldspan.collector_processor.engine.settings import EngineSettings
 from goldspan.collector_processor.engine.two_stages import (
+    SessionPart,
     SessionParts,
     TraceChunk,
     TraceChunks,
@@ -140,3 +141,18 @@ def test_of_a_span_the_newer_version_counts_whichever_comes_first(*, newer_first
     older = tool(TRACE, "Paris-tool", "Paris-agent", args={"city": "Lyon"}, end=1.5)
     chunks = [spans, [older]] if newer_first else [[older], spans]
     assert labels_of(*chunks) == {"Paris": Label.PASS}
+
+
+def test_an_empty_part_takes_a_trace_out_of_its_session() -> None:
+    settings = EngineSettings(holds=False, report_unmatched=True)
+    trace = TraceRecords(TRACE)
+    trace.add(TraceChunk(TRACE, 0, spans=tuple(case("Paris"))))
+    [part] = trace.parts(settings.assembly)[0]
+    session = SessionParts(part.session_id, most=len(part))
+    empty = SessionPart(part.session_id, TRACE, ())
+    session.add(empty)
+    for _ in range(2):
+        session.add(part)
+        assert [result.verdict.label for result in session.results(CASES, settings)] == [Label.PASS]
+        session.add(empty)
+        assert session.results(CASES, settings) == []

@@ -225,8 +225,12 @@ class SessionParts:
         self._lost = False
 
     def add(self, part: SessionPart) -> None:
-        """Add what one trace holds of the session."""
+        """Add what one trace holds of the session. An empty part: the trace holds nothing of it any more."""
         old = self._parts.get(part.trace_id)
+        if not part.fragments:
+            self._parts.pop(part.trace_id, None)
+            self._spans -= 0 if old is None else len(old)
+            return
         change = len(part) - (0 if old is None else len(old))
         if self._spans + change > self._most:
             self._lost = True

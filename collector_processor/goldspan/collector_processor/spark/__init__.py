@@ -1,8 +1,10 @@
-# pyright: reportUnknownVariableType=false - PySpark is not installed where types are checked
-"""Scores traces on Apache Spark: a DataFrame of traces in, a DataFrame of results out. Needs the extra `spark`."""
+# PySpark is not installed where types are checked:
+# pyright: reportUnknownVariableType=false
+"""Scores traces on Apache Spark: a DataFrame or a stream of traces in, results out. Needs the extra `spark`."""
 
 from __future__ import annotations
 
 from goldspan.collector_processor.spark.scores import read_problems, score_traces
+from goldspan.collector_processor.spark.stream import newest_scores, score_stream
 
-__all__ = ["read_problems", "score_traces"]
+__all__ = ["newest_scores", "read_problems", "score_stream", "score_traces"]

@@ -4,6 +4,9 @@
     assemble_traces  chunks, sorted by key    -> parts of sessions, with the key of their session
     score_sessions   parts, sorted by key     -> rows of the table of results
 
+In a stream, `assemble_traces_anew` and `score_sessions_anew` take their places: they see all that came so far of a
+trace or session, and say also what a trace or session no longer has.
+
 Spark sorts a partition on disk if need be. A worker holds one batch of rows and one trace or session, of which it keeps
 no more than `max_spans`. So neither a large partition nor a giant session takes its memory.
 """
@@ -36,12 +39,15 @@ from goldspan.mappers.readers.span_tables import SpanTableReader
 from goldspan.mappers.spans import MarkedView, Markers
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.goldens import GoldenIndex
+from goldspan.scoring.json_values import plain
 
 Batches = Iterable[Any]
 """`pyarrow.RecordBatch`es."""
 
 KEYED_COLUMNS = "key binary not null, position bigint not null, data binary not null"
 """Rows between the stages, as Spark's DDL: a digest of an id, the place in the order, chunks and parts as bytes."""
+PART_COLUMNS = f"{KEYED_COLUMNS}, trace binary not null, session binary"
+"""Parts in a stream: also the key of the trace, and the session id as bytes unless the part is empty."""
 PROBLEM_COLUMNS = "code string not null, message string not null, count bigint not null"
 """Rows of `read_problems`."""
 _ROWS = 5_000
@@ -49,6 +55,11 @@ _BYTES = 8 << 20
 """An output batch ends at whichever comes first."""
 _PARTITION_BITS = 33
 _LATEST = 2**63 - 1
+REMOVED = "removed"
+"""The level of the one row of a session that has no results any more."""
+_REMOVED = ResultRow._make(
+    {"level": REMOVED, "metric": "", "incomplete": False}.get(name) for name in ResultRow._fields
+)
 
 
 @dataclass(frozen=True)
@@ -117,16 +128,57 @@ def assemble_traces(batches: Batches, job: ScoringJob) -> Iterator[Any]:
     yield from _keyed((part.session_id, part.start, part) for part in parts())
 
 
+def assemble_traces_anew(batches: Batches, job: ScoringJob) -> Iterator[Any]:
+    """Assemble each trace from all of its chunks, among which are the ids of sessions that it had parts of.
+
+    A session of which the trace holds nothing any more gets an empty part.
+    """
+
+    def parts() -> Iterator[tuple[str, int, SessionPart, bytes, bytes | None]]:
+        for group in _groups(batches):
+            had: dict[str, None] = {}
+            trace: TraceRecords | None = None
+            for one in group:
+                if isinstance(one, str):
+                    had[one] = None
+                else:
+                    trace = trace or TraceRecords(one.trace_id, job.max_spans)
+                    trace.add(one)
+            if trace is None:
+                continue
+            key = _key(trace.trace_id)
+            for part in trace.parts(job.settings.assembly)[0]:
+                had.pop(part.session_id, None)
+                yield part.session_id, part.start, part, key, pickle.dumps(part.session_id)
+            for session_id in had:
+                yield session_id, 0, SessionPart(session_id, trace.trace_id, ()), key, None
+
+    yield from _keyed(parts(), ("trace", "session"))
+
+
 def score_sessions(batches: Batches, job: ScoringJob) -> Iterator[Any]:
     """Score each session; yield the rows of the table of results."""
+    yield from _scored(batches, job, removed=False)
+
+
+def score_sessions_anew(batches: Batches, job: ScoringJob) -> Iterator[Any]:
+    """Score each session; a session without results has a row that says so."""
+    yield from _scored(batches, job, removed=True)
+
+
+def _scored(batches: Batches, job: ScoringJob, *, removed: bool) -> Iterator[Any]:
     rows: list[ResultRow] = []
     for parts in _groups(batches):
         session: SessionParts | None = None
         for part in parts:
             session = session or SessionParts(part.session_id, job.max_spans)
             session.add(part)
-        for result in () if session is None else session.results(job.goldens, job.settings):
-            rows += result_rows(result)
+        if session is None:
+            continue
+        found = [row for result in session.results(job.goldens, job.settings) for row in result_rows(result)]
+        rows += found
+        if removed and not found:
+            rows.append(_REMOVED._replace(session=plain(session.session_id)))
         if len(rows) >= _ROWS:
             yield arrow_batch(rows)
             rows = []
@@ -173,12 +225,17 @@ def _groups(batches: Batches) -> Iterator[Iterator[Any]]:
         yield (pickle.loads(data.as_py()) for _, data in group)
 
 
-def _keyed(values: Iterable[tuple[str, int, object]]) -> Iterator[Any]:
-    """Yield rows of values, each with an id to group by and a place in the order."""
+def _key(of: str) -> bytes:
+    return blake2b(of.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def _keyed(values: Iterable[tuple[Any, ...]], more: tuple[str, ...] = ()) -> Iterator[Any]:
+    """Yield rows of values, each with an id to group by and a place in the order; `more` names columns of bytes."""
     pa = import_module("pyarrow")
 
-    names, kinds = ("key", "position", "data"), (pa.binary(), pa.int64(), pa.binary())
-    rows: list[tuple[bytes, int, bytes]] = []
+    names = ("key", "position", "data", *more)
+    kinds = (pa.binary(), pa.int64(), *[pa.binary()] * (len(names) - 2))
+    rows: list[tuple[Any, ...]] = []
     size = 0
 
     def batch() -> Any:
@@ -187,9 +244,9 @@ def _keyed(values: Iterable[tuple[str, int, object]]) -> Iterator[Any]:
             [pa.array(one, kind) for one, kind in zip(columns, kinds, strict=True)], names
         )
 
-    for of, position, value in values:
-        key = blake2b(of.encode("utf-8", "surrogatepass"), digest_size=16).digest()
-        rows.append((key, min(position, _LATEST), data := pickle.dumps(value, pickle.HIGHEST_PROTOCOL)))
+    for of, position, value, *others in values:
+        data = pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
+        rows.append((_key(of), min(position, _LATEST), data, *others))
         size += len(data)
         if len(rows) >= _ROWS or size >= _BYTES:
             yield batch()

@@ -86,27 +86,12 @@ def score_traces(
         MetricError: there is no such metric.
 
     """
-    if not 0 < sample <= 1:
-        raise SettingsError(f"sample: found {sample}, expected a number above 0 and at most 1, such as 0.1")
-    if max_spans < 1:
-        raise SettingsError(f"max_spans: found {max_spans}, expected 1 or more")
     if df.isStreaming:
         # A micro-batch holds parts of traces and of sessions: its scores would be wrong.
-        message = (
-            "found a streaming DataFrame, whose micro-batches cut sessions; score what was stored, such as a table"
-        )
-        raise SettingsError(f"{message} that the stream is written to")
-    traces, columns = _traces(df, column)
-    index = _index(goldens, threshold)
-    if metrics is None:
-        metrics = WITHOUT_GOLDEN if goldens is None else ()
-    scorer = scorer_of(preset=preset, metrics=metrics, run=MetricWorkers())
-    if tools is not None:
-        scorer = scorer.with_tools(load_tools(tools))
-    if scorer.scores_every_session:
-        index = index.with_sample(sample)
-    job = ScoringJob(index, EngineSettings(holds=False, report_unmatched=True, scorer=scorer), max_spans, columns)
-    run = _on_workers(df.sparkSession, job)
+        raise SettingsError("found a streaming DataFrame, whose micro-batches cut sessions; call score_stream")
+    traces, columns = traces_in(df, column)
+    job = job_of(columns, goldens, metrics, preset, tools, threshold, sample, max_spans)
+    run = on_workers(df.sparkSession, job)
     chunks = traces.mapInArrow(run(read_traces, numbered=True), KEYED_COLUMNS)
     parts = _grouped(chunks).mapInArrow(run(assemble_traces), KEYED_COLUMNS)
     return _grouped(parts).mapInArrow(run(score_sessions), RESULT_COLUMNS)
@@ -117,13 +102,13 @@ def read_problems(df: DataFrame, *, column: str | None = None) -> DataFrame:
 
     `score_traces` leaves out what cannot be read, and scores everything beside it.
     """
-    traces, columns = _traces(df, column)
+    traces, columns = traces_in(df, column)
     job = ScoringJob(GoldenIndex(), EngineSettings(), MAX_SPANS, columns)
-    found = traces.mapInArrow(_on_workers(df.sparkSession, job)(problems_of), PROBLEM_COLUMNS)
+    found = traces.mapInArrow(on_workers(df.sparkSession, job)(problems_of), PROBLEM_COLUMNS)
     return found.groupBy("code", "message").sum("count").withColumnRenamed("sum(count)", "count")
 
 
-def _traces(df: DataFrame, column: str | None) -> tuple[DataFrame, tuple[str, ...]]:
+def traces_in(df: DataFrame, column: str | None) -> tuple[DataFrame, tuple[str, ...]]:
     """Return the column of OTLP; or the columns of a table of spans, with their names."""
     if column is None and is_span_table(df.columns):
         kinds = dict(df.dtypes)
@@ -146,6 +131,32 @@ def _traces(df: DataFrame, column: str | None) -> tuple[DataFrame, tuple[str, ..
     return df.select(f"`{column}`"), ()
 
 
+def job_of(
+    columns: tuple[str, ...],
+    goldens: Goldens | None,
+    metrics: Iterable[MetricSource] | None,
+    preset: str | Mapping[str, Any] | None,
+    tools: Any,
+    threshold: Decimal | str | None,
+    sample: float,
+    max_spans: int,
+) -> ScoringJob:
+    """Return how to score, by the arguments of `score_traces`."""
+    if not 0 < sample <= 1:
+        raise SettingsError(f"sample: found {sample}, expected a number above 0 and at most 1, such as 0.1")
+    if max_spans < 1:
+        raise SettingsError(f"max_spans: found {max_spans}, expected 1 or more")
+    index = _index(goldens, threshold)
+    if metrics is None:
+        metrics = WITHOUT_GOLDEN if goldens is None else ()
+    scorer = scorer_of(preset=preset, metrics=metrics, run=MetricWorkers())
+    if tools is not None:
+        scorer = scorer.with_tools(load_tools(tools))
+    if scorer.scores_every_session:
+        index = index.with_sample(sample)
+    return ScoringJob(index, EngineSettings(holds=False, report_unmatched=True, scorer=scorer), max_spans, columns)
+
+
 def _index(goldens: Goldens | None, threshold: Decimal | str | None) -> GoldenIndex:
     if goldens is None:
         return GoldenIndex()
@@ -162,7 +173,7 @@ def _grouped(rows: DataFrame) -> DataFrame:
     return rows.repartition("key").sortWithinPartitions("key", "position")
 
 
-def _on_workers(session: SparkSession, job: ScoringJob) -> Callable[..., Any]:
+def on_workers(session: SparkSession, job: ScoringJob) -> Callable[..., Any]:
     """Return what makes a function of `partitions` one for `mapInArrow`; all of them share one copy of the job."""
     from pyspark import TaskContext, cloudpickle  # noqa: PLC0415 - an extra
 
@@ -172,7 +183,7 @@ def _on_workers(session: SparkSession, job: ScoringJob) -> Callable[..., Any]:
     if context is not None:
         shared, pickled = context.broadcast(pickled), None
 
-    def on_workers(function: Callable[..., Iterator[Any]], *, numbered: bool = False) -> Any:
+    def on_worker(function: Callable[..., Iterator[Any]], *, numbered: bool = False) -> Any:
         def run(batches: Iterator[Any]) -> Iterator[Any]:
             one = job_in(pickled if shared is None else shared.value)
             if not numbered:
@@ -182,4 +193,4 @@ def _on_workers(session: SparkSession, job: ScoringJob) -> Callable[..., Any]:
 
         return run
 
-    return on_workers
+    return on_worker
