@@ -167,7 +167,8 @@ def test_the_scanner_finds_every_span_that_a_dialect_reads_and_every_session(rec
                 assert (
                     facts.role is None or SCANNER.marked(span) or SCANNER.reads_without_attributes(group.envelope.scope)
                 )
-                assert {value for _, value in facts.session_keys} == set(SCANNER.session_ids(span))
+                read, scanned = {value for _, value in facts.session_keys}, set(SCANNER.session_ids(span))
+                assert read == scanned or (SCANNER.opaque(span) and scanned < read)  # the others stand inside a value
 
 
 @pytest.mark.parametrize("value", ["s", "s" * 124, "s" * 125, "s" * 126, "s" * 127, "s" * 300, "é", 7])

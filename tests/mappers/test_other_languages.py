@@ -41,7 +41,7 @@ def known(facts: ToolFacts) -> tuple[Capture, Any]:
         ("llama_index", "CHAIN", "FunctionAgent.run", {}, Role.AGENT),
         ("autogen_agentchat", "CHAIN", "team.run_stream", {}, Role.AGENT),
         ("dspy", "CHAIN", "ReAct.forward", {}, Role.AGENT),
-        ("other", "CHAIN", "ReAct.forward", {}, None),
+        ("other", "CHAIN", "plan.forward", {}, None),
     ],
 )
 def test_a_rule_for_a_library_holds_in_both_languages(

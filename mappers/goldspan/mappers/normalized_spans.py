@@ -20,7 +20,7 @@ from goldspan.scoring.json_values import is_dict, is_list
 
 _OPERATION = "gen_ai.operation.name"
 _TOOL_NAME = "gen_ai.tool.name"
-_AGENT_NAME = "gen_ai.agent.name"
+_AGENT_NAME, _AGENT_ID = "gen_ai.agent.name", "gen_ai.agent.id"
 _INPUT, _OUTPUT = "gen_ai.input.messages", "gen_ai.output.messages"
 
 
@@ -194,7 +194,8 @@ def _of_entity(attributes: Attributes, kind: str, operation: object) -> dict[str
         if name not in attributes and (kind == "tool" or _is_no_list(attributes.get(new))) and new in attributes
     }
     agent = attributes.get(_AGENT_NAME)
-    if kind != "agent" and agent is not None and attributes.get(_ENTITY, agent) == agent:
+    is_agent = kind == "agent" or _AGENT_ID in attributes
+    if not is_agent and agent is not None and attributes.get(_ENTITY, agent) == agent:
         renamed[_AGENT_NAME] = _ENTITY
     by_processor = _OPENLLMETRY_KIND not in attributes or (kind, operation) == ("task", "invoke_agent")
     if not renamed and not by_processor:
