@@ -24,7 +24,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -370,11 +370,11 @@ def _decoded_records(encoded: bytes) -> tuple[list[_Plain], list[_Unread], list[
     plain, unread, packed = parts
     if not packed:
         return plain, unread, []
-    facts: Any = _unpacked(packed)
-    if isinstance(facts, tuple):
-        plain, unread, packed = facts
-        facts = _unpacked(packed) if packed else []
-    return plain, unread, facts
+    unpacked: Any = _unpacked(packed)
+    if not isinstance(unpacked, tuple):
+        return plain, unread, unpacked
+    plain, unread, packed = cast("_Parts", unpacked)
+    return plain, unread, _unpacked(packed) if packed else []
 
 
 def _session(value: str) -> str:
