@@ -17,6 +17,8 @@ HISTORY_ELSEWHERE = {
     "agent-framework-native-servicesession",
     "agno-openinference-team",
     "haystack-native-batch",
+    "js-genkit-handover",
+    "js-genkit-throw",
     "openai-agents-logfire-batch",
     "openai-agents-openinference-batch",
     "openai-agents-traceloop-denied",

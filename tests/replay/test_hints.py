@@ -57,7 +57,10 @@ SWITCHES = {
     "openai-agents-logfire-nocontent": "trace_include_sensitive_data",
     "openai-agents-openinference-nocontent": "OPENINFERENCE_HIDE_INPUTS",
     "openai-agents-otel-genai-nocontent": "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY",
+    "java-quarkus-langchain4j-nocontent": "quarkus.langchain4j.tracing.include-tool-arguments",
+    "js-google-adk-nocontent": "gen_ai.tool.call.arguments",  # its resource does not tell the language
     "openai-agents-traceloop-nocontent": "TRACELOOP_TRACE_CONTENT",
+    "py-litellm-nocontent": "turn_off_message_logging",
     "py-google-genai-nocontent": "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY",
     "pydantic-ai-v5-nocontent": "include_content=True",
     "raw-anthropic-otel-genai-nocontent": "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY",

@@ -35,7 +35,12 @@ from goldspan.collector_processor.gateway.worker import Coverage
 from goldspan.collector_processor.stream.application import StateUnusableError, StreamCounters, StreamWorker
 from goldspan.collector_processor.stream.stage_interface import StreamContext
 from goldspan.collector_processor.stream.stream_settings import StreamSettings
-from goldspan.collector_processor.stream.topics import create_missing, number_of_partitions, partitions_of
+from goldspan.collector_processor.stream.topics import (
+    create_missing,
+    number_of_partitions,
+    partitions_of,
+    partitions_of_new,
+)
 from goldspan.scoring.errors import SettingsError
 
 _logger = logging.getLogger("goldspan.stream")
@@ -55,7 +60,9 @@ def check_stream(settings: StreamSettings, environ: Mapping[str, str]) -> Iterat
     for verb, names in (("reads", settings.topics.read()), ("writes", settings.topics.written())):
         for name in names:
             count = found[name]
-            there = f"{count} partitions" if count is not None else f"does not exist yet, gets {number} partitions"
+            new = partitions_of_new(settings, name, number)
+            wanted = "1 partition" if new == 1 else f"{new} partitions"
+            there = f"{count} partitions" if count is not None else f"does not exist yet, gets {wanted}"
             yield f"{verb} {name}: {there}"
     yield f"group {settings.kafka.group}, {settings.kafka.guarantee}, state in {settings.folder(environ)}"
 

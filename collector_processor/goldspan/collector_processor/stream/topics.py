@@ -44,6 +44,11 @@ def number_of_partitions(settings: StreamSettings, found: Mapping[str, int | Non
     return next((count for name in settings.topics.read() if (count := found[name])), settings.kafka.partitions)
 
 
+def partitions_of_new(settings: StreamSettings, name: str, number: int) -> int:
+    """Return how many partitions a new topic gets, where those that are read have `number`."""
+    return 1 if name == settings.topics.dead_letters else number
+
+
 def create_missing(settings: StreamSettings, options: Mapping[str, str], found: Mapping[str, int | None]) -> None:
     """Create the topics that do not exist. Raises SettingsError if the broker refuses."""
     number = number_of_partitions(settings, found)
@@ -54,7 +59,7 @@ def create_missing(settings: StreamSettings, options: Mapping[str, str], found: 
             if name in {settings.topics.spans, settings.topics.logs}:
                 # Event time is that of the broker's one clock, not of many Collectors' clocks.
                 config["message.timestamp.type"] = "LogAppendTime"
-            partitions = 1 if name == settings.topics.dead_letters else number
+            partitions = partitions_of_new(settings, name, number)
             new.append(NewTopic(name, partitions, settings.kafka.replication, config=config))
     if not new:
         return

@@ -73,14 +73,16 @@ def advice_for(own: tuple[Advice, ...], others: Iterable[Advice], stack: Stack) 
 
 
 def _most_specific(advice: Iterable[Advice], stack: Stack) -> Advice | None:
-    """Return the advice with the longest pattern, other than any, that fits the scope."""
+    """Return the advice with the longest pattern, other than any, that fits the scope; none if several languages do."""
     fitting = [
         (len(pattern), one)
         for one in advice
         for pattern in one.scopes
         if pattern != ANY_SCOPE and fnmatchcase(stack.scope, pattern) and _fits(one, stack, told=True)
     ]
-    return max(fitting, key=itemgetter(0))[1] if fitting else None
+    longest = max(map(itemgetter(0), fitting), default=0)
+    found = [one for length, one in fitting if length == longest]
+    return found[0] if len({one.language for one in found}) == 1 else None
 
 
 def _fits(advice: Advice, stack: Stack, *, told: bool) -> bool:
