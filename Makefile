@@ -20,7 +20,8 @@ PYTEST := python -m pytest -rs -n $(JOBS) --dist worksteal
 # The oldest supported SDK and the one google-adk pins; the environment of `test` has the newest there is.
 SDK_OLDEST := 1.39.1
 SDK_PINNED := 1.44.0
-SDK_TESTS := tests/in_process tests/emit tests/mappers tests/packaging/test_imports.py
+SDK_TESTS := tests/in_process tests/emit tests/mappers/readers tests/mappers/test_registry.py tests/mappers/test_span_views.py \
+	tests/mappers/test_containers.py tests/packaging/test_imports.py
 
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11 python; do \
 	"$$python" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 \
