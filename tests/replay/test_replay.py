@@ -75,6 +75,18 @@ def test_sessions_that_went_quiet_are_judged_as_well_as_any_other() -> None:
     assert len({evaluation.id for evaluation in seen}) == len(seen)
 
 
+def test_a_session_without_a_golden_is_one_session_however_many_traces_it_has() -> None:
+    requests = [
+        turn_request(f"other-{number}", ("f", {"x": 1}), turn=turn, user=f"{turn}")
+        for number in range(100)
+        for turn in range(3)
+    ]
+    found, problems = replayed(requests, quiet_spans=20)
+    assert scores(found) == {f"other-{number}": None for number in range(100)}
+    assert len(found.result.sessions) == 100
+    assert problems == []
+
+
 def test_what_comes_after_its_session_was_forgotten_is_counted() -> None:
     first, second = conversation(1)
     between = [request for number in range(100, 200) for request in conversation(number)]

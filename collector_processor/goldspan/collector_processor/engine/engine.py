@@ -329,7 +329,10 @@ class Engine:
             output.release(ready)
         if len(ready) == len(fragments):
             output.release_all(trace)
-            if not any(self.goldens.wants(fragment.session.id) for fragment in fragments):
+            reported = (
+                self.settings.report_unmatched and trace.ready
+            )  # its session is dropped whole, as a wanted one is
+            if not reported and not any(self.goldens.wants(fragment.session.id) for fragment in fragments):
                 self._drop_unwanted_trace(trace, now, output)
 
     def _pass_unwanted_trace(self, trace: TraceState, now: float, output: OutputBuilder, *, end_of_input: bool) -> None:
