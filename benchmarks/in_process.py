@@ -7,13 +7,14 @@ import itertools
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
 from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-from opentelemetry.sdk._logs import LoggerProvider
-from opentelemetry.sdk._logs.export import BatchLogRecordProcessor
+from opentelemetry.sdk._logs import LoggerProvider, ReadableLogRecord
+from opentelemetry.sdk._logs.export import BatchLogRecordProcessor, LogRecordExporter, LogRecordExportResult
 from opentelemetry.sdk.metrics import MeterProvider
-from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader, PeriodicExportingMetricReader
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
@@ -33,8 +34,10 @@ from benchmarks.harness import (
 from benchmarks.sink import sink
 from benchmarks.traffic import SCOPE, SessionPlan, golden_set, plan_sessions, play
 from goldspan.collector_processor import ToolParameterMatchSpanProcessor
-from goldspan.collector_processor.in_process.span_exporter import ExporterOptions
+from goldspan.collector_processor.in_process.span_exporter import ExporterOptions, ToolParameterMatchExporter
+from goldspan.collector_processor.in_process.span_pipeline import MAX_BATCH
 from goldspan.scoring import GoldenIndex, load_goldens
+from goldspan.scoring.metrics.registry import WITHOUT_GOLDEN
 
 SESSIONS = 24
 """In one slice: 816 spans, so that the batch thread wakes while they are made."""
@@ -53,6 +56,19 @@ class NoExport(SpanExporter):
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         return SpanExportResult.SUCCESS
+
+
+class NoLogExport(LogRecordExporter):
+    """Takes log records and does nothing with them."""
+
+    def export(self, batch: Sequence[ReadableLogRecord]) -> LogRecordExportResult:
+        return LogRecordExportResult.SUCCESS
+
+    def force_flush(self, timeout_millis: int = 30_000) -> bool:
+        return True
+
+    def shutdown(self) -> None:
+        pass
 
 
 class Counted(SpanExporter):
@@ -217,6 +233,84 @@ def altogether(
                 made.provider.shutdown()
 
 
+class Recorded(SpanExporter):
+    """Keeps the spans that ended since the last call of `take`."""
+
+    def __init__(self) -> None:
+        self._spans: list[ReadableSpan] = []
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        self._spans += spans
+        return SpanExportResult.SUCCESS
+
+    def take(self) -> list[ReadableSpan]:
+        """Return these spans."""
+        taken, self._spans = self._spans, []
+        return taken
+
+
+def door_only(title: str, candidates: Mapping[str, DoorOptions], *, content: bool) -> Comparison:
+    """Read, score and emit spans that were made before, and export none of them; results stay in the process.
+
+    Every slice has the spans of new sessions. An OTLP exporter's encoding of the same spans is the reference.
+    """
+
+    def subject(name: str, take: Callable[[Sequence[ReadableSpan]], object], wait: float = 0.0) -> Subject:
+        recorded = Recorded()
+        agent = Agent(BatchSpanProcessor(recorded), agent=True, content=content)
+        agents.append(agent)
+        spans: list[ReadableSpan] = []
+
+        def make() -> None:
+            agent.plan()
+            agent.play()
+            agent.flush()
+            spans[:] = recorded.take()
+
+        def pass_on() -> None:
+            for start in range(0, len(spans), MAX_BATCH):
+                take(spans[start : start + MAX_BATCH])
+            time.sleep(wait)
+
+        return Subject(name, pass_on, before=make)
+
+    def door(options: DoorOptions) -> ToolParameterMatchExporter:
+        logs, metrics = LoggerProvider(RESOURCE), MeterProvider([InMemoryMetricReader()], RESOURCE)
+        logs.add_log_record_processor(BatchLogRecordProcessor(NoLogExport()))
+        doors.append(
+            ToolParameterMatchExporter(
+                NoExport(),
+                **options,
+                settle=SETTLE,
+                run_idle=2 * SETTLE,
+                logger_provider=logs,
+                meter_provider=metrics,
+            )
+        )
+        return doors[-1]
+
+    agents: list[Agent] = []
+    doors: list[ToolParameterMatchExporter] = []
+    try:
+        return compare(
+            title,
+            item="span",
+            reference=subject("encode_spans of the OTLP exporter", encode_spans),
+            control=subject("encode_spans of the OTLP exporter", encode_spans),
+            candidates=[
+                subject(f"goldspan, {name}", door(options).export, 5 * SETTLE) for name, options in candidates.items()
+            ],
+            items=agents[0].spans,
+            clock=PROCESS_CPU,
+            rounds=max(5, ROUNDS // 2),
+        )
+    finally:
+        for agent in agents:
+            agent.provider.shutdown()
+        for one in doors:
+            one.shutdown()
+
+
 def run() -> Iterator[Comparison]:
     """Measure both costs, on an agent's traffic and on traffic without agents."""
     pin()
@@ -224,7 +318,7 @@ def run() -> Iterator[Comparison]:
     goldens: dict[str, DoorOptions] = {
         f"{wanted} wanted": {"goldens": goldens_for_one_session_in(many)} for wanted, many in shares.items()
     }
-    half = goldens_for_one_session_in(2)
+    half, every = goldens_for_one_session_in(2), goldens_for_one_session_in(1)
     # A sample of nearly none: what a session outside of it costs.
     without: dict[str, DoorOptions] = {
         "no session": {"sample": 1e-9},
@@ -232,11 +326,25 @@ def run() -> Iterator[Comparison]:
         "every session, schema only": {"metrics": ["tool_parameter_schema"]},
         "every session, all three metrics": {},
     }
+    doors: dict[str, DoorOptions] = {
+        "no session wanted": {"goldens": goldens_for_one_session_in(SESSIONS + 1)},
+        "every session wanted by a golden": {"goldens": every},
+        "all three metrics and a golden": {"goldens": every, "metrics": WITHOUT_GOLDEN},
+    }
+    yield door_only("door only: spans made before, exported to nowhere, process CPU", doors, content=False)
+    yield door_only("door only, with content", doors, content=True)
     with sink() as url:
         mix = "25 % chat, 25 % tools, 50 % HTTP"
         yield on_the_callers_thread(f"start and end a span, caller's thread CPU ({mix}; half wanted)", half, agent=True)
         yield on_the_callers_thread("start and end a span, caller's thread CPU (HTTP only)", half, agent=False)
         yield altogether(f"start, end and export by OTLP/HTTP, process CPU ({mix})", goldens, url, agent=True)
+        yield altogether(
+            f"three metrics and a golden for every session, with content: process CPU ({mix})",
+            {"all judged by three metrics and a golden": {"goldens": every, "metrics": WITHOUT_GOLDEN}},
+            url,
+            agent=True,
+            content=True,
+        )
         yield altogether(
             f"without goldens, with content: start, end and export by OTLP/HTTP, process CPU ({mix})",
             without,
