@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
@@ -159,6 +160,22 @@ class Markers(NamedTuple):
     """Attribute keys."""
     scopes: frozenset[str] = frozenset()
     """Names of instrumentation scopes whose spans are always read."""
+
+
+def alternatives(words: list[bytes]) -> bytes:
+    """Return an expression that branches at every byte, so that most mismatches end at the first one."""
+    by_first: dict[bytes, list[bytes]] = {}
+    for word in words:
+        by_first.setdefault(word[:1], []).append(word[1:])
+    branches: list[bytes] = []
+    for first, rests in by_first.items():
+        if not first:
+            branches.append(b"")
+        elif len(rests) == 1:
+            branches.append(re.escape(first + rests[0]))
+        else:
+            branches.append(re.escape(first) + b"(?:" + alternatives(rests) + b")")
+    return b"|".join(branches)
 
 
 SpanOutline = tuple[str, str, int, int, bool]

@@ -18,6 +18,7 @@ from goldspan.mappers.dialects.reading.value_parsing import identifier
 from goldspan.mappers.readers.otlp_messages import message_value
 from goldspan.mappers.readers.otlp_protobuf import message_class
 from goldspan.mappers.readers.protobuf_framing import varint
+from goldspan.mappers.spans import alternatives
 
 _VALUE, _TEXT = b"\x12", 0x0A
 """Tags of `KeyValue.value` and `AnyValue.string_value`."""
@@ -108,20 +109,4 @@ def _keys(keys: Iterable[str], tail: bytes = b"") -> re.Pattern[bytes]:
     if not encoded:
         return re.compile(rb"(?!)")
     lengths = b"".join(re.escape(bytes([size])) for size in sorted({len(key) for key in encoded}))
-    return re.compile(rb"\n[" + lengths + rb"](?:" + _alternatives(encoded) + rb")" + tail, re.DOTALL)
-
-
-def _alternatives(words: list[bytes]) -> bytes:
-    """Return an expression that branches at every byte, so that most mismatches end at the first one."""
-    by_first: dict[bytes, list[bytes]] = {}
-    for word in words:
-        by_first.setdefault(word[:1], []).append(word[1:])
-    branches: list[bytes] = []
-    for first, rests in by_first.items():
-        if not first:
-            branches.append(b"")
-        elif len(rests) == 1:
-            branches.append(re.escape(first + rests[0]))
-        else:
-            branches.append(re.escape(first) + b"(?:" + _alternatives(rests) + b")")
-    return b"|".join(branches)
+    return re.compile(rb"\n[" + lengths + rb"](?:" + alternatives(encoded) + rb")" + tail, re.DOTALL)

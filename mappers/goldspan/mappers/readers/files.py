@@ -289,7 +289,7 @@ class _File:
         lazy, markers = LazyReader(self._plain), self._markers
         for value, place in self._values(loads):
             if isinstance(value, LazyRequest):
-                yield from lazy.spans(value) if markers is None else lazy.marked(value, markers)
+                yield from lazy.spans(value, place) if markers is None else lazy.marked(value, markers, place)
             elif isinstance(value, DecodedSpan):
                 yield value
             elif self._protobuf is not None and is_message(value):

@@ -120,9 +120,10 @@ class JsonText:
     def values(self, stream: IO[bytes]) -> Iterator[tuple[object, str]]:
         """Yield each value with its file and line, and the records recovered from broken values."""
         lines = self._lines(stream)
-        first = next(lines, None)
-        if first is None:
+        start = next(lines, None)
+        if start is None:
             return
+        first = start[0], start[1].strip()
         try:
             value = self._loads(first[1])
         except _PARSE_ERRORS:
@@ -141,8 +142,8 @@ class JsonText:
                 self._problem(number, f"is longer than {_MAX_TEXT:,} bytes; the line is not read")
                 while (rest := stream.readline(_CHUNK)) and not rest.endswith(b"\n"):
                     pass
-            elif text := line.strip():
-                yield number, text
+            elif not line.isspace():
+                yield number, line
 
     def _after_bad_first_line(self, first: _Line, lines: Iterator[_Line]) -> Iterator[tuple[object, str]]:
         """Decide by the second line whether the first is broken or starts a document of several lines."""
@@ -167,9 +168,10 @@ class JsonText:
         whole: list[bytes] = [first[1]]
         last, size = first[0], len(first[1])
         for number, line in lines if second is None else itertools.chain([second], lines):
-            whole.append(b"\n" * (number - last) + line)
+            text = line.strip()
+            whole.append(b"\n" * (number - last) + text)
             last = number
-            size += len(line)
+            size += len(text)
             if size > _MAX_TEXT:
                 self._problem(number, f"the document is longer than {_MAX_TEXT:,} bytes; what follows is not read")
                 break
@@ -210,7 +212,7 @@ class JsonText:
                 yield value, f"{self._place}:{number}"
 
     def _broken_line(self, number: int, line: bytes) -> Iterator[tuple[object, str]]:
-        text = line.decode("utf-8-sig", errors="replace")
+        text = line.strip().decode("utf-8-sig", errors="replace")
         try:
             json.loads(text)
             reason = "holds bytes that are not UTF-8"

@@ -264,7 +264,7 @@ class JsonReader:
         elif "startTimeUnixNano" not in item and not _LOG_MARKS.isdisjoint(item):
             yield self._log(item, None, self.resource(None))
         elif not _SPAN_MARKS.isdisjoint(item):
-            yield self._span(item, None, self.resource(None), source)
+            yield self.span(item, None, self.resource(None), source)
         elif item:
             keys = ", ".join(repr(str(key)) for key in list(item)[:5])
             self._problem(BAD_RECORD, f"found an object with the keys {keys}; expected resourceSpans or a span", source)
@@ -288,7 +288,7 @@ class JsonReader:
             elif signal is _LOGS:
                 yield self._log(record, scope, resource)
             else:
-                yield self._span(record, scope, resource, source)
+                yield self.span(record, scope, resource, source)
 
     def _log(self, raw: dict[str, Any], scope: object, resource: ResourceView) -> LogView:
         self.records += 1
@@ -303,7 +303,8 @@ class JsonReader:
             resource,
         )
 
-    def _span(self, raw: dict[str, Any], scope: object, resource: ResourceView, source: str) -> SpanView:
+    def span(self, raw: dict[str, Any], scope: object, resource: ResourceView, source: str) -> SpanView:
+        """Read one span of this scope and resource."""
         self.records += 1
         attributes = raw.get("attributes")
         if attributes is not None and not isinstance(attributes, list | dict):

@@ -9,7 +9,10 @@ field, ids that are no text, NaN, lone surrogates) it refuses, so that the whole
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import lru_cache
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -36,6 +39,7 @@ from goldspan.mappers.spans import (
     SpanOutline,
     SpanView,
     UndecodedAttributes,
+    alternatives,
 )
 from goldspan.scoring.sessions import SpanRef
 
@@ -46,6 +50,13 @@ _MAX_KEPT = 8192
 _untyped = msgspec.json.Decoder().decode
 _PlainSpan = tuple[str, str | None, int | None, int | None, int | str | None, int | str | None]
 """Span id, parent id, start, end, kind and flags, as the request holds them."""
+_outline: Callable[[Any], _PlainSpan] = attrgetter(
+    "span_id", "parent_span_id", "start_time_unix_nano", "end_time_unix_nano", "kind", "flags"
+)
+_LIST = frozenset(b"[")
+_Search = Callable[[bytes], re.Match[bytes] | None]
+_UNUSUAL = re.compile(r'[\0-\x1f"/\\\x7f-\uffff]')
+"""What may be escaped in JSON in several ways."""
 
 
 class _Pair(msgspec.Struct, gc=False, omit_defaults=True):
@@ -62,7 +73,7 @@ class _Span(msgspec.Struct, gc=False, omit_defaults=True, rename="camel"):
     start_time_unix_nano: int | None = None
     end_time_unix_nano: int | None = None
     flags: int | str | None = None
-    attributes: list[_Pair] | None = None
+    attributes: msgspec.Raw = _NOTHING
     events: msgspec.Raw = _NOTHING
     links: msgspec.Raw = _NOTHING
     status: msgspec.Raw = _NOTHING
@@ -103,6 +114,7 @@ class LazyRequest(msgspec.Struct, rename="camel"):
 _request = msgspec.json.Decoder(LazyRequest, strict=False).decode  # 64-bit integers are texts in OTLP/JSON
 _encoded_span = msgspec.json.Encoder().encode
 _span = msgspec.json.Decoder(_Span).decode
+_pairs = msgspec.json.Decoder(list[_Pair] | None).decode
 
 
 def loads(text: bytes) -> object:
@@ -132,6 +144,8 @@ class LazyJsonSpan(Encodable):
     )
 
     def __init__(self, raw: _Span, scope_name: str, resource: ResourceView) -> None:
+        """Take a span. Attributes that are no list of pairs raise `msgspec.DecodeError`."""
+        pairs = _pairs(raw.attributes) if raw.attributes else None
         self._raw = raw
         self.scope_name = scope_name
         self.resource = resource
@@ -143,7 +157,7 @@ class LazyJsonSpan(Encodable):
         self.end = end if end > 0 else 0
         self.kind = kind if type(kind) is int else span_kind(kind)
         self.attributes: UndecodedAttributes[msgspec.Raw] = UndecodedAttributes(
-            {pair.key: pair.value for pair in raw.attributes or ()}, _value
+            {pair.key: pair.value for pair in pairs or ()}, _value
         )
 
     def encode(self) -> EncodedSpan | None:
@@ -191,59 +205,44 @@ class LazyReader:
         self._plain = plain
         self._resources: dict[bytes, ResourceView] = {}
 
-    def spans(self, request: LazyRequest) -> Iterator[SpanView]:
-        """Yield the spans of a request."""
+    def spans(self, request: LazyRequest, place: str) -> Iterator[SpanView]:
+        """Yield the spans of a request that was read at this place."""
         for group in request.resource_spans:
             resource = self._resource(bytes(group.resource))
             for scope_spans in group.scope_spans or ():
-                scope_name = (scope_spans.scope.name if scope_spans.scope is not None else None) or ""
                 for span in scope_spans.spans or ():
-                    self._plain.records += 1
-                    yield LazyJsonSpan(span, scope_name, resource)
+                    yield self._view(span, _name(scope_spans), resource, place)
 
-    def marked(self, request: LazyRequest, markers: Markers) -> Iterator[SpanView | PlainSpans]:
+    def marked(self, request: LazyRequest, markers: Markers, place: str) -> Iterator[SpanView | PlainSpans]:
         """Yield the spans of a request that hold any of these markers, and the others together."""
-        keys = markers.keys
         for group in request.resource_spans:
             resource = self._resource(bytes(group.resource))
             plain: dict[str, list[_PlainSpan]] = {}
             for scope_spans in group.scope_spans or ():
-                scope_name = (scope_spans.scope.name if scope_spans.scope is not None else None) or ""
-                spans = scope_spans.spans or ()
-                self._plain.records += len(spans)
-                all_marked = scope_name in markers.scopes
-                for span in spans:
-                    for pair in span.attributes or ():
-                        if pair.key in keys:
-                            break
-                    else:
-                        trace_id, span_id = span.trace_id, span.span_id
-                        if (
-                            trace_id
-                            and span_id
-                            and len(span_id) == 16
-                            and span_id.isalnum()
-                            and span_id.islower()
-                            and not all_marked
-                        ):  # a span id as all readers write it; those few without any letter need a closer look
-                            others = plain.get(trace_id)
-                            if others is None and hex_id(trace_id, 32):
-                                others = plain[trace_id] = []
-                            if others is not None:
-                                others.append(
-                                    (
-                                        span_id,
-                                        span.parent_span_id,
-                                        span.start_time_unix_nano,
-                                        span.end_time_unix_nano,
-                                        span.kind,
-                                        span.flags,
-                                    )
-                                )
-                                continue
-                    yield LazyJsonSpan(span, scope_name, resource)
+                scope_name = _name(scope_spans)
+                spans = scope_spans.spans or []
+                others = [] if scope_name in markers.scopes else _without_markers(spans, markers.keys)
+                if len(others) < len(spans):
+                    left_out = set(map(id, others))
+                    for span in spans:
+                        if id(span) not in left_out:
+                            yield self._view(span, scope_name, resource, place)
+                self._plain.records += len(others)
+                for span in others:
+                    trace_id = span.trace_id or ""
+                    if (of_trace := plain.get(trace_id)) is None:
+                        of_trace = plain[trace_id] = []
+                    of_trace.append(_outline(span))
             if plain:
-                yield PlainSpans(_by_trace(plain), _skeleton, resource)
+                yield PlainSpans(plain, _skeleton, resource)
+
+    def _view(self, span: _Span, scope_name: str, resource: ResourceView, place: str) -> SpanView:
+        try:
+            view = LazyJsonSpan(span, scope_name, resource)
+        except msgspec.DecodeError:
+            return self._plain.span(_parsed(span), {"name": scope_name}, resource, place)
+        self._plain.records += 1
+        return view
 
     def _resource(self, raw: bytes) -> ResourceView:
         view = self._resources.get(raw)
@@ -254,16 +253,63 @@ class LazyReader:
         return view
 
 
-def _by_trace(plain: dict[str, list[_PlainSpan]]) -> dict[str, list[_PlainSpan]]:
-    """Group spans by trace ids as all readers write them."""
-    by_trace: dict[str, list[_PlainSpan]] = {}
-    for written, spans in plain.items():
-        trace_id = hex_id(written, 32)
-        if trace_id in by_trace:
-            by_trace[trace_id] += spans
-        else:
-            by_trace[trace_id] = spans
-    return by_trace
+def _parsed(span: _Span) -> dict[str, Any]:
+    """Return a span as `json.loads` does."""
+    values = {field.encode_name: getattr(span, field.name) for field in msgspec.structs.fields(_Span)}
+    return {name: _decoded(value) if isinstance(value, msgspec.Raw) else value for name, value in values.items()}
+
+
+def _name(scope_spans: _ScopeSpans) -> str:
+    return (scope_spans.scope.name if scope_spans.scope is not None else None) or ""
+
+
+def _without_markers(spans: Sequence[_Span], keys: frozenset[str]) -> Sequence[_Span]:
+    """Return the spans that hold none of these keys and have ids as all readers write them; most often all or none.
+
+    All attributes are searched at once. A span that is left out by mistake is read, and found to hold nothing.
+    """
+    search = _search_for(keys)
+    written = [raw for span in spans if (raw := span.attributes)]
+    joined = b"".join(written)
+    if not {memoryview(raw)[0] for raw in written} <= _LIST or b"\\" in joined or search(joined) is not None:
+        spans = [span for span in spans if not span.attributes or _holds_none(bytes(span.attributes), search)]
+    if not _ids_are_usual(spans):
+        spans = [span for span in spans if _ids_are_usual([span])]
+    return spans
+
+
+def _holds_none(attributes: bytes, search: _Search) -> bool:
+    """Tell whether this is a list without any of the keys. What has escapes may spell them in any way."""
+    return (
+        (attributes.startswith(b"[") or attributes == b"null")
+        and b"\\u" not in attributes
+        and search(attributes) is None
+    )
+
+
+def _ids_are_usual(spans: Sequence[_Span]) -> bool:
+    """Tell whether the ids of all these spans are lower-case hex of the right lengths, and not all zeros."""
+    span_ids = [span.span_id or "" for span in spans]
+    return _are_hex(span_ids, 16) and _are_hex({span.trace_id or "" for span in spans}, 32)
+
+
+def _are_hex(ids: Collection[str], length: int) -> bool:
+    joined = "".join(ids)
+    if len(joined) != len(ids) * length or "0" * length in ids or not {length}.issuperset(map(len, ids)):
+        return False
+    try:
+        return bytes.fromhex(joined).hex() == joined
+    except ValueError:
+        return False
+
+
+@lru_cache(maxsize=8)
+def _search_for(keys: frozenset[str]) -> _Search:
+    """Compile a search for these attribute keys in JSON that escapes no letter of them."""
+    if any(_UNUSUAL.search(key) for key in keys):
+        return re.compile(b"").search
+    words = alternatives(sorted(key.encode("utf-8", "surrogatepass") + b'"' for key in keys))
+    return re.compile(rb'"key"\s*:\s*"(?:' + words + b")").search
 
 
 def _skeleton(span: _PlainSpan) -> SpanOutline:
