@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple, Protocol
 
+from msgspec import Struct
+
 from goldspan.scoring.json_values import is_mapping
 from goldspan.scoring.sessions import Capture, Content, JsonValue, ToolCall, Turn
 from goldspan.scoring.tool_definitions import definitions_in
@@ -118,7 +120,7 @@ def _defaults(schema: Mapping[str, Any]) -> Defaults:
     }
 
 
-class CallContext(NamedTuple):
+class CallContext(Struct, frozen=True, gc=False):
     """What a comparison uses besides the call's own arguments."""
 
     history: CallHistory | None = None

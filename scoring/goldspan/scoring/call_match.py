@@ -6,15 +6,19 @@ of its score are wider.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
-from typing import NamedTuple
+from math import lcm
+from typing import Final, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from goldspan.scoring.align.alignment import Pair
 from goldspan.scoring.argument_rules import Rule
 from goldspan.scoring.call_context import CallContext, EarlierCalls
-from goldspan.scoring.comparison import ONE, ZERO
+from goldspan.scoring.comparison import ONE, SCALARS, ZERO, exact
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.goldens.golden import ExpectedCall
 from goldspan.scoring.matchers.kinds.presence import Absent, Ignore, Present
@@ -24,49 +28,19 @@ from goldspan.scoring.results import ArgumentOutcome, ArgumentResult
 from goldspan.scoring.sessions import JsonValue, ToolCall
 from goldspan.scoring.verdict import REASON_OF_CAPTURE, Label, Reason, Verdict, arguments_of, is_hidden, why_not_known
 
-
-class ExpectedArgument(NamedTuple):
-    """An expected argument that is scored."""
-
-    name: str
-    value: Expected
-    rule: Rule
-    special: bool
-    """The value has matchers or parts with rules, so one comparison of plain JSON is not enough."""
-
-
-class CallRules(NamedTuple):
-    """An expected call with the rules for its arguments, as its criterion resolves them."""
-
-    expected: ExpectedCall
-    criterion: Criterion
-    arguments: list[ExpectedArgument]
-    total: int | Fraction
-    """The sum of the arguments' weights."""
-
-
-def call_rules(expected: ExpectedCall, criterion: Criterion) -> CallRules:
-    """Resolve the rules for the arguments of an expected call."""
-    rules = criterion.rules(expected.name)
-    plain = expected.values is expected.args and not rules.reach_inside
-    arguments = [
-        ExpectedArgument(name, value, rule := rules[name], not plain and has_parts(value, rule))
-        for name, value in expected.values.items()
-        if not isinstance(value, Ignore)
-    ]
-    return CallRules(expected, criterion, arguments, sum([argument.rule.points for argument in arguments]))
-
-
-MISSING = ABSENT
+MISSING: Final = ABSENT
 """Returned instead of a score if a required argument was left out."""
 PASSED = Verdict(ONE, Label.PASS)
 FAILED = Verdict(ZERO, Label.FAIL)
 
+_MATCHED, _MISMATCHED = ArgumentOutcome.MATCHED, ArgumentOutcome.MISMATCHED
 _PERFECT = Pair(ONE)
 _UNKNOWN = Pair(ZERO, known=False, possible_gain=ONE)
+_SHARED = SCALARS - {float}
+"""Two equal values of one of these types cannot be told apart; 0.0 and -0.0 can."""
 
 
-class ScoreBounds(NamedTuple):
+class ScoreBounds(Struct, frozen=True, gc=False):
     """The lowest and the highest score that are possible, depending on what is unknown."""
 
     lowest: Fraction
@@ -78,7 +52,7 @@ ONE_EXACTLY = ScoreBounds(ONE, ONE)
 ZERO_EXACTLY = ScoreBounds(ZERO, ZERO)
 
 
-class CallScore(NamedTuple):
+class CallScore(Struct, frozen=True, gc=False):
     """The result of comparing an expected call with an actual call."""
 
     verdict: Verdict
@@ -87,198 +61,220 @@ class CallScore(NamedTuple):
     extra: tuple[str, ...]
 
 
-class CallMatch:
-    """An expected call with its rules and context, ready to be compared with many actual calls."""
+class ExpectedArgument(Struct, frozen=True, gc=False):
+    """An expected argument that is scored."""
 
-    __slots__ = ("_arguments", "_context", "_total", "criterion", "expected")
+    name: str
+    value: Expected
+    rule: Rule
+    points: int | Fraction
+    """Its weight."""
+    special: bool
+    """The value has matchers or parts with rules, so one comparison of plain JSON is not enough."""
+    kind: type | None
+    """A value of this type is right if it is equal; None: the rule decides."""
+    matched: ArgumentResult
+    """The result for every right value of this type."""
 
-    def __init__(self, rules: CallRules, context: CallContext = CallContext()) -> None:  # noqa: B008 - immutable
-        self.expected, self.criterion, self._arguments, self._total = rules
-        self._context = context
 
-    @property
-    def extra_arguments_count(self) -> bool:
-        """Whether an unexpected argument lowers the score, or keeps a call from being aligned."""
-        return self.criterion.extra_arguments == "penalize" or self.criterion.match_mode == "name_and_args"
+class CallRules(Struct, frozen=True, gc=False):
+    """An expected call with the rules for its arguments, as its criterion resolves them, to compare calls with."""
+
+    expected: ExpectedCall
+    criterion: Criterion
+    arguments: tuple[ExpectedArgument, ...]
+    """Those that are scored."""
+    total: int | Fraction
+    """The sum of the arguments' weights."""
+    place: int
+    """Position among the turn's expected calls."""
+    by_keys: bool
+    """A call without a required argument may not be aligned."""
+    by_values: bool
+    """Nor may a call with a wrong argument, or an unexpected one."""
+    extra_arguments_count: bool
+    """An unexpected argument lowers the score, or keeps a call from being aligned."""
+    how: Literal["mean", "all"]
+    """With `all`, one wrong argument makes the score 0."""
 
     def is_perfect(self, call: ToolCall, score: CallScore) -> bool:
         """Whether no other call of the same name can be a better partner."""
         return (
-            score.verdict is PASSED
-            and call.error is None
-            and not (call.rejected or (score.extra and self.criterion.match_mode == "name_and_args"))
+            score.verdict is PASSED and call.error is None and not (call.rejected or (score.extra and self.by_values))
         )
 
-    def pair(self, call: ToolCall) -> Pair | None:
+    def pair(self, call: ToolCall, context: CallContext) -> Pair | None:
         """Return the score of the pair with a call of the same name; None if the two may not be aligned."""
-        criterion = self.criterion
-        if call.rejected and criterion.rejected_requests == "report":
-            return None
         successful = call.error is None and not call.rejected
-        if not successful and not call.rejected and criterion.failed_calls == "ignore":
-            return None
+        if not successful:
+            criterion = self.criterion
+            if criterion.rejected_requests == "report" if call.rejected else criterion.failed_calls == "ignore":
+                return None
         actual = arguments_of(call)
         if actual is None:
-            pair = _UNKNOWN if self._arguments or self.extra_arguments_count else _PERFECT
-            return pair if successful else pair._replace(successful=False)
-        by_keys, by_values = criterion.match_mode != "name_only", criterion.match_mode == "name_and_args"
-        hidden = call.argument_captures
+            matters = bool(self.arguments) or self.extra_arguments_count
+            pair = _UNKNOWN if matters else _PERFECT
+            return pair if successful else replace(pair, successful=False)
         points: Fraction | int = 0
         unknown: Fraction | int = 0
-        for argument in self._arguments:
-            name, expected, rule, special = argument
-            if special or name not in actual or (hidden and is_hidden(hidden, name)):
-                if by_keys and rule.needed and self._lacks_part(argument, actual):
+        score: Fraction | Absence | None
+        hidden = call.argument_captures
+        for argument in self.arguments:
+            found = actual.get(argument.name, ABSENT)
+            if type(found) is argument.kind and not hidden:
+                score = ONE if found == argument.value else ZERO
+            else:
+                rule = argument.rule
+                if self.by_keys and rule.needed and _lacks_part(argument, found):
                     return None
-                score = self._score(argument, actual, call)
+                score = self._score(argument, found, call, context)
                 if score is MISSING:
-                    if by_values or (by_keys and rule.required):
+                    if self.by_values or (self.by_keys and rule.required):
                         return None
                     continue
                 if score is None:
-                    unknown += rule.points
+                    unknown += argument.points
                     continue
-            else:
-                score = rule.compare(expected, actual[name])
             if score is ONE:
-                points += rule.points
-            elif by_values:
+                points += argument.points
+            elif self.by_values:
                 return None
             elif score is not ZERO:
-                points += rule.points * score
+                points += argument.points * score
         extra = len(extra_arguments(self.expected, call)) if self.extra_arguments_count else 0
-        if by_values and extra:
+        if extra and self.by_values:
             return None
-        score = _share(points, self._total + extra)
-        if unknown:
-            lowest, highest = self._bounds(score, _share(points + unknown, self._total + extra))
-            return Pair(
-                lowest, known=False, successful=successful, possible_gain=highest - lowest, argument_score=score
-            )
-        if criterion.call_score == "all":
-            return Pair(ONE if score is ONE else ZERO, successful=successful, argument_score=score)
-        return Pair(score, successful=successful)
+        total = self.total + extra
+        if not unknown:
+            pair = _known_pair(points, total, self.how)
+            return pair if successful else replace(pair, successful=False)
+        share = _share(points, total)
+        bounds = _bounds(share, _share(points + unknown, total), self.how)
+        gain = bounds.highest - bounds.lowest
+        return Pair(bounds.lowest, known=False, successful=successful, possible_gain=gain, argument_score=share)
 
-    def likeness(self, call: ToolCall) -> tuple[Fraction, int]:
+    def likeness(self, call: ToolCall, context: CallContext) -> tuple[Fraction, int]:
         """Return the share of the expected arguments that are right, and how many were passed, right or wrong."""
         actual = arguments_of(call) or {}
         points: Fraction | int = 0
-        for argument in self._arguments:
-            score = self._score(argument, actual, call)
-            if score is not None and score is not MISSING and score is not ZERO:
-                points += argument.rule.points if score is ONE else argument.rule.points * score
-        return _share(points, self._total), sum(argument.name in actual for argument in self._arguments)
+        passed = 0
+        for argument in self.arguments:
+            found = actual.get(argument.name, ABSENT)
+            passed += found is not ABSENT
+            score = self._score(argument, found, call, context)
+            if score is ONE:
+                points += argument.points
+            elif score is not None and score is not MISSING and score is not ZERO:
+                points += argument.points * score
+        return _share(points, self.total), passed
 
-    def has_same_arguments(self, call: ToolCall) -> bool:
+    def has_same_arguments(self, call: ToolCall, context: CallContext) -> bool:
         """Whether a call, perhaps of another tool, has the expected arguments and no others."""
-        return bool(arguments_of(call)) and not extra_arguments(self.expected, call) and self.may_match(call)
+        return bool(arguments_of(call)) and not extra_arguments(self.expected, call) and self.may_match(call, context)
 
-    def may_match(self, call: ToolCall) -> bool:
+    def may_match(self, call: ToolCall, context: CallContext) -> bool:
         """Whether every argument matches that is not hidden."""
         actual, hidden = arguments_of(call) or {}, call.argument_captures
-        return all(
-            is_hidden(hidden, argument.name) or self._score(argument, actual, call) is ONE
-            for argument in self._arguments
-        )
+        for argument in self.arguments:
+            found = actual.get(argument.name, ABSENT)
+            if not is_hidden(hidden, argument.name) and self._score(argument, found, call, context) is not ONE:
+                return False
+        return True
 
-    def compare(self, call: ToolCall) -> CallScore:
+    def compare(self, call: ToolCall, context: CallContext) -> CallScore:
         """Compare a call argument by argument."""
-        actual, hidden = arguments_of(call), call.argument_captures
+        actual = arguments_of(call)
         if actual is None:
             return self._compare_unknown(call)
         results: list[ArgumentResult] = []
         points: Fraction | int = 0
         unknown: Fraction | int = 0
-        reason = None
-        for argument in self._arguments:
-            name, expected, rule, special = argument
-            parts: tuple[str, ...] = ()
-            if special or name not in actual or (hidden and is_hidden(hidden, name)):
-                score = self._score(argument, actual, call)
-                expected = self._as_written(name, expected)
-                found = actual[name] if name in actual else self._default(name, None)
+        score: Fraction | Absence | None
+        absent, reason, hidden = 0, None, call.argument_captures
+        for argument in self.arguments:
+            name, value = argument.name, argument.value
+            found = actual.get(name, ABSENT)
+            if type(found) is argument.kind and not hidden:
+                if found == value:
+                    points += argument.points
+                    results.append(argument.matched)
+                    continue
+                score = ZERO
             else:
-                found = actual[name]
-                score = rule.compare(expected, found)
+                score = self._score(argument, found, call, context)
+                if found is ABSENT:
+                    absent += 1
+                    found = self._default(name, None, context)
+            parts: tuple[str, ...] = ()
+            rule, outcome = argument.rule, _MISMATCHED
             if score is ONE:
-                outcome, score = ArgumentOutcome.MATCHED, ONE
-                points += rule.points
-            elif isinstance(score, Absence):  # `MISSING`
+                outcome = _MATCHED
+                points += argument.points
+            elif score is MISSING:
                 outcome, score, found = ArgumentOutcome.MISSING, ZERO, None
             elif score is None:
                 outcome, found = ArgumentOutcome.UNKNOWN, None
-                unknown += rule.points
+                unknown += argument.points
                 reason = reason or (
                     REASON_OF_CAPTURE[hidden[name]] if is_hidden(hidden, name) else Reason.INPUT_MISSING
                 )
             else:
-                outcome, parts = ArgumentOutcome.MISMATCHED, self._differing(argument, found, call)
+                if argument.kind is None and not isinstance(value, str):
+                    parts = differing(value, found, rule, _earlier(call, context))
                 if score is not ZERO:
-                    points += rule.points * score
-            results.append(ArgumentResult(name, outcome, score, rule.strategy, expected, found, rule.weight, parts))
-        extra = extra_arguments(self.expected, call)
-        total = self._total + (len(extra) if extra and self.criterion.extra_arguments == "penalize" else 0)
-        lowest = _share(points, total)
-        bounds = self._bounds(lowest, _share(points + unknown, total) if reason else lowest)
-        if reason is not None:
-            verdict = Verdict(None, Label.NOT_EVALUATED, reason)
-        else:
-            verdict = PASSED if bounds.lowest is ONE else Verdict(bounds.lowest, Label.FAIL)
-        return CallScore(verdict, bounds, self._with_ignored(results, actual), extra)
+                    points += argument.points * score
+            if argument.special:
+                value = self._as_written(name, value)
+            results.append(ArgumentResult(name, outcome, score, rule.strategy, value, found, rule.weight, parts))
+        extra = () if len(actual) == len(results) - absent else extra_arguments(self.expected, call)
+        total = self.total
+        if extra and self.criterion.extra_arguments == "penalize":
+            total += len(extra)
+        arguments = self._with_ignored(results, actual)
+        if reason is None:
+            verdict, bounds = _known_score(points, total, self.how)
+            return CallScore(verdict, bounds, arguments, extra)
+        bounds = _bounds(_share(points, total), _share(points + unknown, total), self.how)
+        return CallScore(Verdict(None, Label.NOT_EVALUATED, reason), bounds, arguments, extra)
 
     def _compare_unknown(self, call: ToolCall) -> CallScore:
         """Compare a call with unknown arguments: it is not evaluated unless no argument matters."""
-        unknown = [
-            ArgumentResult(
-                name, ArgumentOutcome.UNKNOWN, None, rule.strategy, self._as_written(name, value), None, rule.weight
-            )
-            for name, value, rule, _ in self._arguments
-        ]
+        unknown: list[ArgumentResult] = []
+        for argument in self.arguments:
+            name, rule = argument.name, argument.rule
+            value = self._as_written(name, argument.value)
+            unknown.append(ArgumentResult(name, ArgumentOutcome.UNKNOWN, None, rule.strategy, value, None, rule.weight))
         results = self._with_ignored(unknown, {})
-        if not self._arguments and not self.extra_arguments_count:
+        if not self.arguments and not self.extra_arguments_count:
             return CallScore(PASSED, ONE_EXACTLY, results, ())
         return CallScore(Verdict(None, Label.NOT_EVALUATED, why_not_known(call)), UNBOUNDED, results, ())
 
     def _score(
-        self, argument: ExpectedArgument, actual: Mapping[str, JsonValue], call: ToolCall
+        self, argument: ExpectedArgument, found: JsonValue, call: ToolCall, context: CallContext
     ) -> Fraction | Absence | None:
-        """Score an argument: 0 to 1, `MISSING`, or None if it is unknown."""
-        name, expected, rule, special = argument
-        if is_hidden(call.argument_captures, name):
+        """Score an argument by the value that was passed: 0 to 1, `MISSING`, or None if it is unknown."""
+        expected = argument.value
+        if call.argument_captures and is_hidden(call.argument_captures, argument.name):
             return ONE if isinstance(expected, Present) else ZERO if isinstance(expected, Absent) else None
-        if name in actual:
-            return self._score_value(argument, actual[name], call) if special else rule.compare(expected, actual[name])
-        if special and (score := self._score_value(argument, ABSENT, call)) != 0:
+        if found is not ABSENT:
+            return (
+                _score_value(argument, found, call, context)
+                if argument.special
+                else argument.rule.compare(expected, found)
+            )
+        if argument.special and (score := _score_value(argument, ABSENT, call, context)) != 0:
             return score
-        default = ABSENT if isinstance(expected, Present) else self._default(name, ABSENT)
-        return ONE if default is not ABSENT and self._score_value(argument, default, call) == 1 else MISSING
+        default = ABSENT if isinstance(expected, Present) else self._default(argument.name, ABSENT, context)
+        return ONE if default is not ABSENT and _score_value(argument, default, call, context) == 1 else MISSING
 
-    def _score_value(self, argument: ExpectedArgument, actual: JsonValue, call: ToolCall) -> Fraction | None:
-        score = score_of(argument.value, actual, argument.rule, self._earlier(call))
-        return ONE if score == 1 else score
-
-    def _earlier(self, call: ToolCall) -> EarlierCalls | None:
-        history = self._context.history
-        return None if history is None else history.before(call)
-
-    def _default(self, name: str, otherwise: JsonValue) -> JsonValue:
+    def _default(self, name: str, otherwise: JsonValue, context: CallContext) -> JsonValue:
         """Return the default of an argument, if the tool's definition declares it."""
-        defaults = self._context.defaults
+        defaults = context.defaults
         return otherwise if defaults is None else defaults.of(self.expected.name).get(name, otherwise)
-
-    def _lacks_part(self, argument: ExpectedArgument, actual: Mapping[str, JsonValue]) -> bool:
-        """Whether a required part of an argument is missing."""
-        value = actual.get(argument.name, ABSENT)
-        return any(lacks(argument.value, value, way) for way in argument.rule.needed)
 
     def _as_written(self, name: str, value: Expected) -> JsonValue:
         """Return an expected value as the golden has it, with matchers in their written form."""
         return self.expected.args[name] if holds_matchers(value) else value
-
-    def _differing(self, argument: ExpectedArgument, found: JsonValue, call: ToolCall) -> tuple[str, ...]:
-        """Return the pointers to the parts of a value that differ."""
-        expected = argument.value
-        return () if isinstance(expected, str) else differing(expected, found, argument.rule, self._earlier(call))
 
     def _with_ignored(
         self, results: list[ArgumentResult], actual: Mapping[str, JsonValue]
@@ -294,13 +290,36 @@ class CallMatch:
             for name, value in self.expected.args.items()
         )
 
-    def _bounds(self, lowest: Fraction, highest: Fraction) -> ScoreBounds:
-        """Return the bounds of the call's score, from the bounds of the mean of its arguments."""
-        if lowest is ONE:
-            return ONE_EXACTLY
-        if self.criterion.call_score == "all":
-            return ScoreBounds(ZERO, ONE if highest is ONE else ZERO)
-        return ScoreBounds(lowest, highest)
+
+def call_rules(expected: ExpectedCall, criterion: Criterion, place: int = 0) -> CallRules:
+    """Resolve the rules for the arguments of an expected call; `place` is its position in its turn."""
+    rules = criterion.rules(expected.name)
+    plain = expected.values is expected.args and not rules.reach_inside
+    arguments = tuple(
+        [
+            _expected_argument(name, value, rule := rules[name], special=not plain and has_parts(value, rule))
+            for name, value in expected.values.items()
+            if not isinstance(value, Ignore)
+        ]
+    )
+    by_values = criterion.match_mode == "name_and_args"
+    return CallRules(
+        expected,
+        criterion,
+        arguments,
+        sum([argument.points for argument in arguments]),
+        place,
+        criterion.match_mode != "name_only",
+        by_values,
+        by_values or criterion.extra_arguments == "penalize",
+        criterion.call_score,
+    )
+
+
+def _expected_argument(name: str, value: Expected, rule: Rule, *, special: bool) -> ExpectedArgument:
+    kind = type(value) if rule.compare is exact and type(value) in _SHARED else None
+    matched = ArgumentResult(name, _MATCHED, ONE, rule.strategy, value, value, rule.weight)
+    return ExpectedArgument(name, value, rule, rule.points, special, kind, matched)
 
 
 def extra_arguments(expected: ExpectedCall, call: ToolCall) -> tuple[str, ...]:
@@ -311,15 +330,66 @@ def extra_arguments(expected: ExpectedCall, call: ToolCall) -> tuple[str, ...]:
     return tuple(name for name in actual if name not in expected.args)
 
 
+def _score_value(
+    argument: ExpectedArgument, actual: JsonValue, call: ToolCall, context: CallContext
+) -> Fraction | None:
+    score = score_of(argument.value, actual, argument.rule, _earlier(call, context))
+    return ONE if score == 1 else score
+
+
+def _earlier(call: ToolCall, context: CallContext) -> EarlierCalls | None:
+    return None if context.history is None else context.history.before(call)
+
+
+def _lacks_part(argument: ExpectedArgument, found: JsonValue) -> bool:
+    """Whether a required part of an argument is missing."""
+    return any(lacks(argument.value, found, way) for way in argument.rule.needed)
+
+
+# Scores by points. Few combinations are common, so that their values are made once.
+
+
+@lru_cache(maxsize=4096)
 def _share(points: Fraction | int, total: Fraction | int) -> Fraction:
     """Return points / total; 1 if there are no expected arguments."""
     if points == total:
         return ONE
-    if not points:
-        return ZERO
-    return _ratio(points, total) if isinstance(points, int) and isinstance(total, int) else Fraction(points) / total
+    return Fraction(points, total) if points else ZERO
 
 
 @lru_cache(maxsize=4096)
-def _ratio(points: int, total: int) -> Fraction:
-    return Fraction(points, total)
+def _known_score(points: Fraction | int, total: Fraction | int, how: str) -> tuple[Verdict, ScoreBounds]:
+    """Return the verdict on a call and the bounds of its score, if every argument is known."""
+    share = _share(points, total)
+    if share is ONE:
+        return PASSED, ONE_EXACTLY
+    bounds = _bounds(share, share, how)
+    return Verdict(bounds.lowest, Label.FAIL), bounds
+
+
+@lru_cache(maxsize=4096)
+def _known_pair(points: Fraction | int, total: Fraction | int, how: str) -> Pair:
+    """Return the pair of an expected call and an actual one whose arguments are known."""
+    share = _share(points, total)
+    if how == "all":
+        return Pair(ONE if share is ONE else ZERO, argument_score=share)
+    return Pair(share)
+
+
+def _bounds(lowest: Fraction, highest: Fraction, how: str) -> ScoreBounds:
+    """Return the bounds of the call's score, from the bounds of the mean of its arguments."""
+    if lowest is ONE:
+        return ONE_EXACTLY
+    if how == "all":
+        return ScoreBounds(ZERO, ONE if highest is ONE else ZERO)
+    return ScoreBounds(lowest, highest)
+
+
+def mean(values: Sequence[Fraction], extra: int = 0) -> Fraction:
+    """Return the exact mean; `extra` is a number of additional zeros."""
+    if len(values) == 1 and not extra:
+        return values[0]
+    ratios = [value.as_integer_ratio() for value in values]
+    scale = lcm(*[denominator for _, denominator in ratios])
+    points = sum([numerator * (scale // denominator) for numerator, denominator in ratios])
+    return _share(points, scale * (len(values) + extra))

@@ -32,7 +32,7 @@ from goldspan.scoring.argument_rules import (
     place_of,
     resolved,
 )
-from goldspan.scoring.comparison import SIMILARITY_IS_MISSING, similarity_is_available
+from goldspan.scoring.comparison import ONE, SIMILARITY_IS_MISSING, similarity_is_available
 from goldspan.scoring.errors import CriterionError
 from goldspan.scoring.json_values import Steps, is_mapping, shown
 
@@ -215,7 +215,7 @@ class Criterion(Block):
     @cached_property
     def exact_threshold(self) -> Fraction:
         """The threshold as a fraction, to compare scores with."""
-        return Fraction(self.threshold)
+        return ONE if self.threshold == 1 else Fraction(self.threshold)
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:  # noqa: ARG002
         """Return the criterion with some fields replaced; unlike pydantic's own, checked. Raises CriterionError."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import islice, product
-from typing import NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from goldspan.scoring.call_context import CallHistory
-from goldspan.scoring.call_match import ScoreBounds
+from goldspan.scoring.call_match import CallRules, ScoreBounds, mean
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.goldens.golden import MOST_ALTERNATIVES, Golden, GoldenTurn
 from goldspan.scoring.goldens.golden_index import Ambiguous, with_golden_tool_names
@@ -22,8 +24,8 @@ from goldspan.scoring.turn_score import (
     combine_forbidden,
     expected_turn,
     label_of,
-    mean,
     score_calls,
+    turn_of,
     verdict_of,
     with_forbidden,
 )
@@ -32,10 +34,14 @@ from goldspan.scoring.verdict import Label, Reason, Verdict
 # Collect what a golden expects of a session.
 
 
-class ExpectedSession(NamedTuple):
+class ExpectedSession(Struct, frozen=True, gc=False):
     """What a golden expects of a session."""
 
+    golden: Golden
+    override: Criterion | None
     criterion: Criterion
+    digest: str
+    """Of the criterion."""
     turns: tuple[GoldenTurn, ...]
     alternatives: tuple[tuple[ExpectedTurn, ...], ...]
     """For each turn its alternatives, the main one first. With `as_one` there is a single turn."""
@@ -45,8 +51,23 @@ class ExpectedSession(NamedTuple):
     """An expected value may depend on the result of an earlier call."""
 
 
+_MOST_KEPT = 1_000
+_kept: dict[tuple[int, int], ExpectedSession] = {}
+"""By golden and criterion, which the values keep alive, so that no other object has their identity."""
+
+
 def expected_session(golden: Golden, override: Criterion | None) -> ExpectedSession:
-    """Return what a golden expects; `override` replaces its criteria."""
+    """Return what a golden expects; `override` replaces its criteria. What was used last is kept."""
+    key = id(golden), id(override)
+    expected = _kept.get(key)
+    if expected is None:
+        if len(_kept) >= _MOST_KEPT:
+            _kept.clear()
+        expected = _kept[key] = _expected_session(golden, override)
+    return expected
+
+
+def _expected_session(golden: Golden, override: Criterion | None) -> ExpectedSession:
     criterion = override or golden.criterion
     turns = golden.turns if golden.calls is None else (GoldenTurn(golden.calls, alternatives=golden.alternatives),)
     alternatives = tuple(
@@ -61,20 +82,21 @@ def expected_session(golden: Golden, override: Criterion | None) -> ExpectedSess
         combinations = islice(product(*alternatives), MOST_ALTERNATIVES)
         alternatives = (tuple(_concatenated(parts, criterion) for parts in combinations),)
     uses_history = any(turn.uses_history for of_turn in alternatives for turn in of_turn)
-    return ExpectedSession(criterion, turns, alternatives, as_one, uses_history)
+    return ExpectedSession(golden, override, criterion, criterion.digest, turns, alternatives, as_one, uses_history)
 
 
 def _concatenated(parts: Sequence[ExpectedTurn], criterion: Criterion) -> ExpectedTurn:
     """Concatenate the expected calls of several turns; groups of different turns stay separate."""
     numbers: dict[tuple[int, int], int] = {}
-    calls = [
-        replace(call.expected, group=numbers.setdefault((index, call.expected.group), len(numbers) + 1))
-        if call.expected.group
-        else call.expected
-        for index, part in enumerate(parts)
-        for call in part.calls
-    ]
-    return ExpectedTurn(calls, criterion, [call.criterion for part in parts for call in part.calls], 0)
+    rules: list[CallRules] = []
+    for index, part in enumerate(parts):
+        for one in part.calls:
+            expected = one.expected
+            if expected.group:
+                number = numbers.setdefault((index, expected.group), len(numbers) + 1)
+                expected = dataclasses.replace(expected, group=number)
+            rules.append(replace(one, expected=expected, place=len(rules)))
+    return turn_of(rules, criterion, 0)
 
 
 # Score the turns, then the session.
@@ -103,13 +125,13 @@ def score_run(
     counted = [turn for turn in turns if turn.counts]
     verdict = _verdict(counted, expected.criterion, final=final)
     return SessionResult(
-        with_forbidden(verdict, combine_forbidden(turn.forbidden for turn in turns)),
+        with_forbidden(verdict, combine_forbidden([turn.forbidden for turn in turns if turn.forbidden is not None])),
         run,
         golden,
-        tuple(turn.result for turn in turns),
+        tuple([turn.result for turn in turns]),
         turns_expected=len(counted),
-        turns_evaluated=sum(turn.result.verdict.exact is not None for turn in counted),
-        criterion=expected.criterion.digest,
+        turns_evaluated=len([turn for turn in counted if turn.result.verdict.exact is not None]),
+        criterion=expected.digest,
     )
 
 
@@ -117,10 +139,11 @@ def _score_turns(expected: ExpectedSession, session: Session, *, final: bool) ->
     """Score the golden's turns in its order, then add the turns that no golden turn is joined with."""
     turns = session.turns
     joined = join_turns(expected.turns, turns, expected.criterion.turn_join)
+    taken = set(joined.partners)
+    why_left = {index: Reason.TURN_NOT_EXPECTED for index in range(len(turns)) if index not in taken}
     history = _history(expected, session)
     unseen = Reason.INCOMPLETE if session.incomplete else None
     scores: dict[int, TurnScore] = {}
-    why_left = dict.fromkeys(set(range(len(turns))).difference(joined.partners), Reason.TURN_NOT_EXPECTED)
     complete = joined.complete
     for index, partner in enumerate(joined.partners):
         score = None
@@ -133,12 +156,13 @@ def _score_turns(expected: ExpectedSession, session: Session, *, final: bool) ->
         if history is not None:
             history.record(index, {} if score is None else score.result.aligned_calls())
     if final:
-        for index in set(range(len(expected.turns))).difference(scores):
-            why = _why_missing(expected.criterion, session, known=index not in joined.unknown, complete=complete)
-            scores[index] = _score_turn(expected, index, None, None, why, history)
+        for index in range(len(expected.turns)):
+            if index not in scores:
+                why = _why_missing(expected.criterion, session, known=index not in joined.unknown, complete=complete)
+                scores[index] = _score_turn(expected, index, None, None, why, history)
     return [
-        *(scores[index] for index in sorted(scores)),
-        *(TurnScore(_left_turn(turns[index], index, why_left[index]), counts=False) for index in sorted(why_left)),
+        *[scores[index] for index in sorted(scores)],
+        *[TurnScore(_left_turn(turns[index], index, why_left[index]), counts=False) for index in sorted(why_left)],
     ]
 
 
@@ -233,10 +257,11 @@ def _verdict(turns: Sequence[TurnScore], criterion: Criterion, *, final: bool) -
     if not turns:
         return Verdict(None, Label.NOT_EVALUATED, Reason.NOTHING_EXPECTED if final else Reason.INCOMPLETE)
     threshold = criterion.exact_threshold
-    lowest = mean([turn.bounds.lowest for turn in turns])
-    if all(turn.bounds.highest is turn.result.verdict.exact is turn.bounds.lowest for turn in turns):
+    bounds = [turn.bounds for turn in turns]
+    lowest = mean([bound.lowest for bound in bounds])
+    if not [turn for turn in turns if not turn.bounds.highest is turn.result.verdict.exact is turn.bounds.lowest]:
         return verdict_of(lowest, threshold)
-    label = label_of(ScoreBounds(lowest, mean([turn.bounds.highest for turn in turns])), threshold)
+    label = label_of(ScoreBounds(lowest, mean([bound.highest for bound in bounds])), threshold)
     reason = None
     if label is Label.NOT_EVALUATED:
         reasons = [call.verdict.reason for turn in turns for call in turn.result.calls]

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Literal, NamedTuple
+from typing import Literal
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from goldspan.scoring.align.alignment import Pair, align
@@ -59,7 +60,7 @@ def _counted_place(turn: Turn, previous: Turn | None) -> int | None:
 # The join.
 
 
-class JoinedTurns(NamedTuple):
+class JoinedTurns(Struct, frozen=True, gc=False):
     """For each golden turn, the position of its turn in the session."""
 
     partners: tuple[int | None, ...]
@@ -79,6 +80,8 @@ def join_turns(
     `auto` first joins the turns that have a key on both sides. Without any such turn it joins by places. What is left,
     golden turns without a key and turns whose key was not recorded, it joins by order.
     """
+    if how == "auto" and _are_in_line(golden, turns):
+        return JoinedTurns(tuple(range(len(golden))))
     partners: list[int | None] = [None] * len(golden)
     if how == "index":
         return JoinedTurns(tuple(index if index < len(turns) else None for index in range(len(golden))))
@@ -102,6 +105,14 @@ def join_turns(
         joined - by_key if missing and not proven else frozenset(),
         complete,
     )
+
+
+def _are_in_line(golden: Sequence[GoldenTurn], turns: Sequence[Turn]) -> bool:
+    """Whether there is a turn for each turn of the golden, and nothing but its position to join it by."""
+    if len(golden) != len(turns) or [turn for turn in golden if turn.has_key]:
+        return False
+    places = places_of(turns) if len(turns) > 1 else [None]
+    return places in ([None] * len(turns), [*range(1, len(turns) + 1)])
 
 
 def _places_in(golden: Sequence[GoldenTurn], turns: Sequence[Turn]) -> list[int | None]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from typing import NamedTuple
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from goldspan.scoring.align.alignment import Alignment, Pair, PairScorer, align
@@ -16,17 +16,18 @@ from goldspan.scoring.call_match import (
     PASSED,
     UNBOUNDED,
     ZERO_EXACTLY,
-    CallMatch,
+    CallRules,
     CallScore,
     ScoreBounds,
     call_rules,
     extra_arguments,
+    mean,
 )
 from goldspan.scoring.comparison import ONE, ZERO
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.goldens.golden import ANY_TOOL, ExpectedCall
 from goldspan.scoring.results import CallResult, TurnResult
-from goldspan.scoring.sessions import ToolCall, Turn
+from goldspan.scoring.sessions import Capture, ToolCall, Turn
 from goldspan.scoring.verdict import (
     REASON_OF_CAPTURE,
     Label,
@@ -41,42 +42,58 @@ from goldspan.scoring.verdict import (
 NOT_EXPECTED = Verdict(None, Label.NOT_EVALUATED, Reason.NOTHING_EXPECTED)
 """The verdict on unexpected calls, and on turns without expected calls."""
 
+_CAPTURED, _PASS, _FAIL = Capture.CAPTURED, Label.PASS, Label.FAIL
 _WORST_TO_BEST = (Label.FAIL, Label.NOT_EVALUATED, Label.PASS)
 _NEAR_MISS_CANDIDATES = 200
 """Maximum number of unaligned calls of one tool to search for near misses."""
 
 
-class ExpectedTurn:
+class ExpectedTurn(Struct, frozen=True, gc=False):
     """The expected calls of a turn, each with the rules for its arguments, and the criterion of the turn."""
 
-    __slots__ = ("calls", "criterion", "forbidden", "index", "places", "uses_history")
-
-    def __init__(
-        self,
-        calls: Sequence[ExpectedCall],
-        criterion: Criterion,
-        criteria: Sequence[Criterion],
-        index: int | None = None,
-    ) -> None:
-        """`criteria` has a criterion for each call; `index` is the position among the golden's turns."""
-        self.calls = [call_rules(call, own) for call, own in zip(calls, criteria, strict=True)]
-        self.criterion = criterion
-        self.index = index
-        self.places = [place for place, call in enumerate(calls) if not call.forbidden]
-        """Positions of the calls that are not forbidden."""
-        self.forbidden = len(self.places) < len(calls)
-        self.uses_history = any(argument.special for call in self.calls for argument in call.arguments)
-        """An expected value may depend on the result of an earlier call."""
+    criterion: Criterion
+    index: int | None
+    """Position among the golden's turns."""
+    calls: tuple[CallRules, ...]
+    wanted: tuple[CallRules, ...]
+    """The calls that are not forbidden; then their tools, groups and whether they are optional."""
+    names: tuple[str, ...]
+    groups: tuple[int, ...] | None
+    """None: no call is in a group."""
+    optional: tuple[bool, ...] | None
+    """None: no call is optional."""
+    uses_history: bool
+    """An expected value may depend on the result of an earlier call."""
 
 
 def expected_turn(
     calls: Sequence[ExpectedCall], criterion: Criterion, override: Criterion | None, index: int | None = None
 ) -> ExpectedTurn:
     """Return the expected calls with their criteria; `override` replaces the calls' own."""
-    return ExpectedTurn(calls, criterion, [override or call.criterion or criterion for call in calls], index)
+    criteria = (override or call.criterion or criterion for call in calls)
+    return turn_of(
+        [call_rules(*one, place) for place, one in enumerate(zip(calls, criteria, strict=True))], criterion, index
+    )
 
 
-class TurnScore(NamedTuple):
+def turn_of(calls: Sequence[CallRules], criterion: Criterion, index: int | None) -> ExpectedTurn:
+    """Return a turn with these expected calls; `index` is its position among the golden's turns."""
+    wanted = tuple([rules for rules in calls if not rules.expected.forbidden])
+    groups = tuple([rules.expected.group for rules in wanted])
+    optional = tuple([rules.expected.optional for rules in wanted])
+    return ExpectedTurn(
+        criterion,
+        index,
+        tuple(calls),
+        wanted,
+        tuple([rules.expected.name for rules in wanted]),
+        groups if any(groups) else None,
+        optional if any(optional) else None,
+        uses_history=any(argument.special for rules in calls for argument in rules.arguments),
+    )
+
+
+class TurnScore(Struct, frozen=True, gc=False):
     """A turn's result, and the bounds of its score while something is unknown."""
 
     result: TurnResult
@@ -101,40 +118,43 @@ def score_calls(
     `unseen` is the reason why calls may be missing from the recording: expected calls without a partner are then not
     evaluated. `batches` replaces the batch numbers of the calls. `history` has the results of earlier calls.
     """
-    if turn is not None and not turn.calls_visible:
-        unseen = unseen or Reason.CALLS_NOT_VISIBLE
+    calls: Sequence[ToolCall] = ()
+    context = CallContext(history)
+    if turn is not None:
+        calls = turn.calls
+        if not turn.calls_visible:
+            unseen = unseen or Reason.CALLS_NOT_VISIBLE
+        if turn.tool_definitions.capture is _CAPTURED:
+            context = CallContext(history, DeclaredDefaults(turn.tool_definitions))
     criterion = expected.criterion
-    context = CallContext(history, None if turn is None else DeclaredDefaults(turn.tool_definitions))
-    matches = [CallMatch(expected.calls[place], context) for place in expected.places]
-    calls = turn.calls if turn is not None else ()
-    aligned = _align_known(matches, calls, criterion, batches)
-    results, bounds_of = _call_results(matches, expected, calls, aligned, unseen)
+    aligned = _align_known(expected, calls, context, batches)
+    results, bounds_of = _call_results(expected, calls, context, aligned, unseen)
     unexpected = _unexpected_results(calls, aligned.partners)
-    counted = [result for result in results if not result.optional]
+    counted = results if expected.optional is None else [result for result in results if not result.optional]
     verdict, bounds, forbidden = NOT_EXPECTED, UNBOUNDED, None
     if counted:
         penalized = len(unexpected) if criterion.extra_calls == "penalize" else 0
         verdict, bounds = _verdict(counted, bounds_of, criterion, penalized, unseen)
-        if bounds.highest < 1 and (reason := _first_unknown(matches, calls)) is not None:
-            highest = _highest_scores(matches, calls, criterion, batches)
+        if bounds.highest != 1 and (reason := _first_unknown(expected, calls)) is not None:
+            highest = _highest_scores(expected, calls, context, batches)
             bounds = ScoreBounds(bounds.lowest, max(bounds.highest, _aggregate(highest, 0, criterion.turn_score)))
             if verdict.label is Label.FAIL and bounds.highest >= criterion.exact_threshold:
                 verdict = Verdict(verdict.exact, Label.NOT_EVALUATED, reason)
-    if expected.forbidden:
-        rules = [CallMatch(rules, context) for rules in expected.calls if rules.expected.forbidden]
-        results, unexpected, forbidden = _check_forbidden(rules, results, unexpected, unseen)
+    if len(expected.wanted) < len(expected.calls):
+        rules = [rules for rules in expected.calls if rules.expected.forbidden]
+        results, unexpected, forbidden = _check_forbidden(rules, results, unexpected, unseen, context)
         verdict = with_forbidden(verdict, forbidden)
     result = TurnResult(
         verdict,
         tuple(results),
         tuple(unexpected),
-        tuple(call for call in calls if call.rejected),
+        tuple([call for call in calls if call.rejected]),
         turn,
         turn_index,
         expected.index,
         calls_expected=len(counted),
-        calls_evaluated=sum(result.verdict.exact is not None for result in counted),
-        calls_aligned=sum(result.aligned for result in counted),
+        calls_evaluated=len([result for result in counted if result.verdict.exact is not None]),
+        calls_aligned=len([result for result in counted if result.aligned]),
         approximate=aligned.approximate,
         extra_calls_count=criterion.extra_calls == "penalize",
     )
@@ -176,81 +196,86 @@ def _rank(score: TurnScore) -> tuple[float | Fraction, ...]:
 # Align the calls.
 
 
-class _AlignedCalls(NamedTuple):
+class _AlignedCalls(Struct, gc=False):
     """The partner of each expected call."""
 
     partners: Sequence[int | None]
-    scores: Mapping[int, CallScore]
-    """The scores of pairs that the alignment already compared in full, by expected call."""
-    approximate: bool
+    scores: Sequence[CallScore]
+    """Of the first expected calls, which match perfectly in order."""
+    approximate: bool = False
 
 
 def _align_known(
-    matches: Sequence[CallMatch], calls: Sequence[ToolCall], criterion: Criterion, batches: Sequence[int] | None
+    expected: ExpectedTurn, calls: Sequence[ToolCall], context: CallContext, batches: Sequence[int] | None
 ) -> _AlignedCalls:
     """Align calls by their known arguments. Calls that match perfectly in order need no search."""
-    scores: dict[int, CallScore] = {}
-    for index, (match, call) in enumerate(zip(matches, calls, strict=False)):
-        if match.expected.name != call.name:
+    wanted, scores = expected.wanted, list[CallScore]()
+    for name, rules, call in zip(expected.names, wanted, calls, strict=False):
+        if name != call.name:
             break
-        score = match.compare(call)
-        if not match.is_perfect(call, score):
+        score = rules.compare(call, context)
+        if not rules.is_perfect(call, score):
             break
-        scores[index] = score
-    if len(scores) == len(matches):
-        return _AlignedCalls(range(len(matches)), scores, approximate=False)
-    alignment = _align(matches, calls, lambda row, column: matches[row].pair(calls[column]), criterion, batches)
-    aligned = {index: score for index, score in scores.items() if alignment.partners[index] == index}
-    return _AlignedCalls(alignment.partners, aligned, alignment.approximate)
+        scores.append(score)
+    if len(scores) == len(wanted):
+        return _AlignedCalls(range(len(wanted)), scores)
+    alignment = _align(
+        expected, calls, lambda row, column: wanted[row].pair(calls[column], context), batches, len(scores)
+    )
+    return _AlignedCalls(alignment.partners, scores, alignment.approximate)
 
 
 def _align(
-    matches: Sequence[CallMatch],
+    expected: ExpectedTurn,
     calls: Sequence[ToolCall],
     pair_scorer: PairScorer,
-    criterion: Criterion,
     batches: Sequence[int] | None,
+    perfect: int = 0,
 ) -> Alignment:
-    if criterion.parallel_calls == "in_order":
+    if expected.criterion.parallel_calls == "in_order":
         batches = None
     elif batches is None:
         batches = [call.batch for call in calls]
     return align(
-        [match.expected.name for match in matches],
+        expected.names,
         [call.name for call in calls],
         pair_scorer,
-        ordered=criterion.ordered,
+        ordered=expected.criterion.ordered,
         batches=batches,
-        groups=[match.expected.group for match in matches],
-        optional=[match.expected.optional for match in matches],
+        groups=expected.groups,
+        optional=expected.optional,
+        perfect=perfect,
     )
 
 
-def _first_unknown(matches: Sequence[CallMatch], calls: Sequence[ToolCall]) -> Reason | None:
+def _first_unknown(expected: ExpectedTurn, calls: Sequence[ToolCall]) -> Reason | None:
     """Return the reason of the first call with unknown arguments whose tool is expected, if any.
 
     Such a call may be a better partner than its known arguments show. The turn fails only if it fails in that case too.
     """
-    names = {match.expected.name for match in matches}
-    reasons = (why_hidden(call) for call in calls if call.name in names)
-    return next((reason for reason in reasons if reason is not None), None)
+    for call in calls:
+        if call.capture is not _CAPTURED or call.argument_captures:
+            reason = why_hidden(call)
+            if reason is not None and call.name in expected.names:
+                return reason
+    return None
 
 
 def _highest_scores(
-    matches: Sequence[CallMatch], calls: Sequence[ToolCall], criterion: Criterion, batches: Sequence[int] | None
+    expected: ExpectedTurn, calls: Sequence[ToolCall], context: CallContext, batches: Sequence[int] | None
 ) -> list[Fraction]:
     """Return the scores of the required calls if everything unknown were right, in the best alignment for that."""
 
     def highest(row: int, column: int) -> Pair | None:
-        pair = matches[row].pair(calls[column])
+        pair = expected.wanted[row].pair(calls[column], context)
         return None if pair is None else Pair(pair.score + pair.possible_gain)
 
-    partners = _align(matches, calls, highest, criterion, batches).partners
+    partners = _align(expected, calls, highest, batches).partners
     pairs = [None if partner is None else highest(row, partner) for row, partner in enumerate(partners)]
     return [
         ZERO if pair is None else pair.score
-        for match, pair in zip(matches, pairs, strict=True)
-        if not match.expected.optional
+        for rules, pair in zip(expected.wanted, pairs, strict=True)
+        if not rules.expected.optional
     ]
 
 
@@ -258,38 +283,43 @@ def _highest_scores(
 
 
 def _call_results(
-    matches: Sequence[CallMatch],
     turn: ExpectedTurn,
     calls: Sequence[ToolCall],
+    context: CallContext,
     aligned: _AlignedCalls,
     unseen: Reason | None,
 ) -> tuple[list[CallResult], list[ScoreBounds]]:
     """Return the results of the expected calls, and the score bounds of the required ones."""
     results: list[CallResult] = []
     bounds: list[ScoreBounds] = []
-    near_misses = _near_misses(matches, calls, aligned.partners)
-    renamed = _renamed(matches, calls, aligned.partners, near_misses, {call.expected.name for call in turn.calls})
-    for row, (match, partner, place) in enumerate(zip(matches, aligned.partners, turn.places, strict=True)):
-        expected = match.expected
+    partners, scores = aligned.partners, aligned.scores
+    near_misses: Mapping[int, int] = {}
+    renamed: Mapping[int, int] = {}
+    if None in partners:
+        near_misses = _near_misses(turn, calls, context, partners)
+        renamed = _renamed(turn, calls, context, partners, near_misses)
+    for row, (rules, partner) in enumerate(zip(turn.wanted, partners, strict=True)):
+        expected = rules.expected
         if partner is not None:
             call = calls[partner]
-            score = aligned.scores.get(row) or match.compare(call)
+            known = row < len(scores) and partner == row
+            score = scores[row] if known else rules.compare(call, context)
             result = CallResult(
                 score.verdict,
                 expected,
-                place,
+                rules.place,
                 call,
                 partner,
                 score.arguments,
                 score.extra,
                 aligned=True,
-                extra_arguments_count=match.extra_arguments_count,
+                extra_arguments_count=rules.extra_arguments_count,
             )
             score_bounds = score.bounds
         elif expected.optional:
             continue
         else:
-            result = _missing_result(match, place, calls, near_misses.get(row), unseen)
+            result = _missing_result(rules, calls, context, near_misses.get(row), unseen)
             if row in renamed:
                 index = renamed[row]
                 result = replace(result, same_arguments_index=index, same_arguments_tool=calls[index].name)
@@ -301,23 +331,22 @@ def _call_results(
 
 
 def _missing_result(
-    match: CallMatch, place: int, calls: Sequence[ToolCall], near_miss: int | None, unseen: Reason | None
+    rules: CallRules, calls: Sequence[ToolCall], context: CallContext, near_miss: int | None, unseen: Reason | None
 ) -> CallResult:
     verdict = FAILED if unseen is None else Verdict(None, Label.NOT_EVALUATED, unseen)
     if near_miss is None:
-        return CallResult(verdict, match.expected, place)
+        return CallResult(verdict, rules.expected, rules.place)
     call = calls[near_miss]
-    arguments, extra = match.compare(call).arguments, extra_arguments(match.expected, call)
     return CallResult(
         verdict,
-        match.expected,
-        place,
+        rules.expected,
+        rules.place,
         call,
         near_miss,
-        arguments,
-        extra,
-        out_of_order=match.pair(call) is not None,
-        extra_arguments_count=match.extra_arguments_count,
+        rules.compare(call, context).arguments,
+        extra_arguments(rules.expected, call),
+        out_of_order=rules.pair(call, context) is not None,
+        extra_arguments_count=rules.extra_arguments_count,
     )
 
 
@@ -331,21 +360,19 @@ def _unexpected_results(calls: Sequence[ToolCall], partners: Sequence[int | None
 
 
 def _near_misses(
-    matches: Sequence[CallMatch], calls: Sequence[ToolCall], partners: Sequence[int | None]
+    turn: ExpectedTurn, calls: Sequence[ToolCall], context: CallContext, partners: Sequence[int | None]
 ) -> dict[int, int]:
     """Find the most similar unaligned call of the same tool for each missing call."""
     taken = set(partners)
-    if None not in taken:
-        return {}
     unaligned: dict[str, list[int]] = {}
     for index, call in enumerate(calls):
         if index not in taken:
             unaligned.setdefault(call.name, []).append(index)
     likely = [
-        (match.likeness(calls[index]), -row, -index)
-        for row, (match, partner) in enumerate(zip(matches, partners, strict=True))
-        if partner is None and not match.expected.optional
-        for index in unaligned.get(match.expected.name, ())[:_NEAR_MISS_CANDIDATES]
+        (rules.likeness(calls[index], context), -row, -index)
+        for row, (rules, partner) in enumerate(zip(turn.wanted, partners, strict=True))
+        if partner is None and not rules.expected.optional
+        for index in unaligned.get(rules.expected.name, ())[:_NEAR_MISS_CANDIDATES]
     ]
     nearest: dict[int, int] = {}
     for _, row, index in sorted(likely, reverse=True):
@@ -356,24 +383,22 @@ def _near_misses(
 
 
 def _renamed(
-    matches: Sequence[CallMatch],
+    turn: ExpectedTurn,
     calls: Sequence[ToolCall],
+    context: CallContext,
     partners: Sequence[int | None],
     near_misses: Mapping[int, int],
-    names: Container[str],
 ) -> dict[int, int]:
-    """Find for each missing call without a near miss a call of an unknown tool with the same arguments.
-
-    `names` are those of the tools that the golden knows.
-    """
-    if None not in partners or ANY_TOOL in names:
+    """Find for each missing call without a near miss a call of a tool unknown to the golden with the same arguments."""
+    names = {rules.expected.name for rules in turn.calls}
+    if ANY_TOOL in names:
         return {}
     others = [index for index, call in enumerate(calls) if call.name not in names and not call.rejected]
     others = others[:_NEAR_MISS_CANDIDATES]
     renamed: dict[int, int] = {}
-    for row, match in enumerate(matches):
-        if partners[row] is None and row not in near_misses and not match.expected.optional:
-            found = next((index for index in others if match.has_same_arguments(calls[index])), None)
+    for row, rules in enumerate(turn.wanted):
+        if partners[row] is None and row not in near_misses and not rules.expected.optional:
+            found = next((index for index in others if rules.has_same_arguments(calls[index], context)), None)
             if found is not None:
                 others.remove(found)
                 renamed[row] = found
@@ -381,13 +406,6 @@ def _renamed(
 
 
 # The verdict on the expected calls.
-
-
-def mean(values: Sequence[Fraction], extra: int = 0) -> Fraction:
-    """Return the exact mean; `extra` is a number of additional zeros."""
-    if not extra and (len(values) == 1 or all(value is ONE for value in values)):
-        return values[0]
-    return sum(values, ZERO) / (len(values) + extra)
 
 
 def _aggregate(values: Sequence[Fraction], extra: int, how: str) -> Fraction:
@@ -400,7 +418,7 @@ def verdict_of(exact: Fraction, threshold: Fraction) -> Verdict:
     """Return the verdict on a score without unknown parts."""
     if exact == 1:
         return PASSED
-    return Verdict(exact, Label.PASS if exact >= threshold else Label.FAIL)
+    return Verdict(exact, _PASS if threshold is not ONE and exact >= threshold else _FAIL)
 
 
 def label_of(bounds: ScoreBounds, threshold: Fraction) -> Label:
@@ -419,11 +437,9 @@ def _verdict(
 ) -> tuple[Verdict, ScoreBounds]:
     """Return the verdict on a turn and the bounds of its score; `extra` unexpected calls are penalized."""
     how, threshold = criterion.turn_score, criterion.exact_threshold
-    if not extra and unseen is None and all(bound is ONE_EXACTLY for bound in bounds):
-        return PASSED, ONE_EXACTLY
     lowest = _aggregate([bound.lowest for bound in bounds], extra, how)
-    if unseen is None and all(bound.lowest is bound.highest for bound in bounds):
-        return verdict_of(lowest, threshold), ONE_EXACTLY if lowest == 1 else ScoreBounds(lowest, lowest)
+    if unseen is None and not [bound for bound in bounds if bound.lowest is not bound.highest]:
+        return verdict_of(lowest, threshold), ONE_EXACTLY if lowest is ONE else ScoreBounds(lowest, lowest)
     if unseen is not None and criterion.extra_calls == "penalize":
         lowest = ZERO
     total = ScoreBounds(lowest, _aggregate([bound.highest for bound in bounds], extra, how))
@@ -446,22 +462,23 @@ _VIOLATED = Verdict(None, Label.FAIL)
 
 
 def _check_forbidden(
-    forbidden: Sequence[CallMatch],
+    forbidden: Sequence[CallRules],
     calls: Sequence[CallResult],
     unexpected: Sequence[CallResult],
     unseen: Reason | None,
+    context: CallContext,
 ) -> tuple[list[CallResult], list[CallResult], Verdict]:
     """Mark the calls that violate a forbidden call, and return the verdict on all of them.
 
     `unseen` is the reason why calls may be missing from the recording.
     """
-    with_arguments = [match for match in forbidden if match.expected.args]
+    with_arguments = [rules for rules in forbidden if rules.expected.args]
     total = _NOT_VIOLATED if unseen is None else Verdict(None, Label.NOT_EVALUATED, unseen)
     marked: list[CallResult] = []
     for result in (*calls, *unexpected):
         call = result.actual if result.aligned or result.unexpected else None
-        matches = with_arguments if result.aligned else forbidden
-        violates, reason = (None, None) if call is None else _violation(matches, call)
+        judging = with_arguments if result.aligned else forbidden
+        violates, reason = (None, None) if call is None else _violation(judging, call, context)
         if call is not None and result.aligned:
             reason = reason or _why_unsure(forbidden, call)
         if violates is not None:
@@ -489,44 +506,42 @@ def with_forbidden(verdict: Verdict, forbidden: Verdict | None) -> Verdict:
     return verdict
 
 
-def combine_forbidden(verdicts: Iterable[Verdict | None]) -> Verdict | None:
+def combine_forbidden(verdicts: Sequence[Verdict]) -> Verdict | None:
     """Return the worst of the turns' verdicts on forbidden calls; None if no call is forbidden."""
-    return min(
-        (verdict for verdict in verdicts if verdict is not None),
-        key=lambda verdict: _WORST_TO_BEST.index(verdict.label),
-        default=None,
-    )
+    return min(verdicts, key=lambda verdict: _WORST_TO_BEST.index(verdict.label)) if verdicts else None
 
 
-def _violation(forbidden: Sequence[CallMatch], call: ToolCall) -> tuple[ExpectedCall | None, Reason | None]:
+def _violation(
+    forbidden: Sequence[CallRules], call: ToolCall, context: CallContext
+) -> tuple[ExpectedCall | None, Reason | None]:
     """Return the first forbidden call that a call violates, else the reason why this is unknown, if it is."""
     unknown: Reason | None = None
-    for match in forbidden:
-        if match.expected.name not in (ANY_TOOL, call.name):
+    for rules in forbidden:
+        if rules.expected.name not in (ANY_TOOL, call.name):
             continue
-        reason = _why_unknown(match, call)
-        if reason is None and match.may_match(call):
-            return match.expected, None
+        reason = _why_unknown(rules, call, context)
+        if reason is None and rules.may_match(call, context):
+            return rules.expected, None
         unknown = unknown or reason
     return None, unknown
 
 
-def _why_unsure(forbidden: Sequence[CallMatch], call: ToolCall) -> Reason | None:
+def _why_unsure(forbidden: Sequence[CallRules], call: ToolCall) -> Reason | None:
     """Return why an aligned call may turn out to be unexpected, if it would then violate a forbidden call."""
-    if not any(not match.expected.args and match.expected.name in (ANY_TOOL, call.name) for match in forbidden):
+    if not any(not rules.expected.args and rules.expected.name in (ANY_TOOL, call.name) for rules in forbidden):
         return None
     return why_hidden(call)
 
 
-def _why_unknown(match: CallMatch, call: ToolCall) -> Reason | None:
+def _why_unknown(rules: CallRules, call: ToolCall, context: CallContext) -> Reason | None:
     """Return why it is unknown whether a call has the forbidden arguments; None if it is known."""
-    expected = match.expected.args
+    expected = rules.expected.args
     if not expected:
         return None
     actual, captures = arguments_of(call), call.argument_captures
     if actual is None:
         return why_not_known(call)
     hidden = [name for name in expected if is_hidden(captures, name)]
-    if not hidden or not match.may_match(call):
+    if not hidden or not rules.may_match(call, context):
         return None
     return REASON_OF_CAPTURE[captures[hidden[0]]]

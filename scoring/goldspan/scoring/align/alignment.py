@@ -15,7 +15,8 @@ from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from itertools import islice
 from math import lcm
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from goldspan.scoring.align.assignment import Assignment, BestMatchings
 from goldspan.scoring.align.groups import align_batches, align_groups
@@ -25,7 +26,7 @@ _PORTION = 200
 _LARGEST_SCALE = 1 << 4096
 
 
-class Pair(NamedTuple):
+class Pair(Struct, frozen=True, gc=False):
     """The score of aligning an expected call with an actual call."""
 
     score: Fraction
@@ -45,7 +46,7 @@ class Pair(NamedTuple):
         return self.score == 1 and self.known and self.successful
 
 
-class Alignment(NamedTuple):
+class Alignment(Struct, frozen=True, gc=False):
     """For each expected call, the position of its actual call."""
 
     partners: tuple[int | None, ...]
@@ -65,13 +66,14 @@ def align(
     batches: Sequence[int] | None = None,
     groups: Sequence[int] | None = None,
     optional: Sequence[bool] | None = None,
+    perfect: int = 0,
 ) -> Alignment:
     """Align calls of the same name by the scores of their pairs.
 
     `batches` has a number for each actual call: calls with the same number may be in any order. 0 means no batch.
     `groups` has a number for each expected call: neighbours with the same number may be in any order. 0 means no group.
     Without `ordered`, all calls may be in any order. `optional` expected calls decide only between alignments that are
-    equally good for the required calls.
+    equally good for the required calls. `perfect`: so many calls in front are known to be perfect partners, in order.
     """
     names = set(expected)
     columns = [index for index, name in enumerate(actual) if name in names]
@@ -79,7 +81,12 @@ def align(
     table = _Table(expected, actual, pair_scorer, _starts(len(expected), groups if ordered else None), optional)
     partners: list[int | None] = [None] * len(expected)
     if len(expected) * len(columns) <= LIMIT:
-        exact = _align_exactly(table, range(len(expected)), columns, ranks, partners)
+        if perfect and isinstance(ranks, range) and isinstance(table.groups, range) and table.optional is None:
+            partners[:perfect] = range(perfect)  # without any choice of order nothing is better
+            columns = columns[perfect:]
+        else:
+            perfect = 0
+        exact = _align_exactly(table, range(perfect, len(expected)), columns, ranks, partners)
         return Alignment(tuple(partners), approximate=not exact)
     used, reached = set[int](), 0
     for first in range(0, len(expected), _PORTION):
@@ -109,23 +116,33 @@ class _Table:
         self.groups = groups
         """For each row, the first row of its group."""
         self.optional = optional if optional is not None and any(optional) else None
-        self._known: dict[tuple[int, int], Pair | None] = {}
+        self._known: list[dict[int, Pair | None]] = [{} for _ in expected]
 
     def pair(self, row: int, column: int) -> Pair | None:
-        if self.expected[row] != self.actual[column]:
-            return None
-        key = (row, column)
-        if key not in self._known:
-            self._known[key] = self._pair_scorer(row, column)
-        return self._known[key]
+        known = self._known[row]
+        if column not in known:
+            same = self.expected[row] == self.actual[column]
+            known[column] = self._pair_scorer(row, column) if same else None
+        return known[column]
+
+    def pairs(self, row: int, columns: Sequence[int]) -> list[Pair | None]:
+        known, name, actual, scorer = self._known[row], self.expected[row], self.actual, self._pair_scorer
+        for column in columns:
+            if column not in known:
+                known[column] = scorer(row, column) if actual[column] == name else None
+        return [known[column] for column in columns]
 
 
 def ranks_of(calls: int, batches: Sequence[int] | None) -> Sequence[int]:
-    """Return for each actual call the first call of its batch. A call without a batch is its own batch."""
+    """Return for each actual call the first call of its batch: a range if no two calls share one.
+
+    A call without a batch is its own batch.
+    """
     if batches is None:
         return range(calls)
     first: dict[int, int] = {}
-    return [first.setdefault(batch, call) if batch else call for call, batch in enumerate(batches)]
+    ranks = [first.setdefault(batch, call) if batch else call for call, batch in enumerate(batches)]
+    return ranks if any(rank != call for call, rank in enumerate(ranks)) else range(calls)
 
 
 def _starts(calls: int, groups: Sequence[int] | None) -> Sequence[int]:
@@ -158,7 +175,7 @@ def _align_exactly(
         partners[rows.start : rows.stop] = found
         return True
     optional = None if table.optional is None else [table.optional[row] for row in rows]
-    weights, exact = _weights([[table.pair(row, column) for column in columns] for row in rows], optional)
+    weights, exact = _weights([table.pairs(row, columns) for row in rows], optional)
     places = [ranks[column] for column in columns]
     groups = _numbered(table.groups[row] for row in rows)
     if 1 < len(groups) < len(rows) and len(set(places)) > 1:
@@ -246,22 +263,22 @@ def _weights(pairs: Sequence[Sequence[Pair | None]], optional: Sequence[bool] | 
 
     A weight combines the score with all tie-breakers: the better alignment has the greater sum. 0 means no pair.
     """
-    possible = [pair for row in pairs for pair in row if pair is not None]
-    scale = lcm(*{pair.score.denominator for pair in possible})
-    fine = lcm(*{part.denominator for pair in possible for part in (pair.argument_score, pair.possible_gain)})
+    possible = {id(pair): pair for row in pairs for pair in row if pair is not None}
+    """Most equal pairs are the same object, and fractions are slow to hash."""
+    scale = lcm(*[pair.score.denominator for pair in possible.values()])
+    fine = lcm(*[part.denominator for pair in possible.values() for part in (pair.argument_score, pair.possible_gain)])
     exact = scale < _LARGEST_SCALE and fine < _LARGEST_SCALE
     scale, fine = min(scale, _LARGEST_SCALE), min(fine, _LARGEST_SCALE)
     most = min(len(pairs), len(pairs[0])) + 1
-    base = most * fine * (most * fine if any(pair.possible_gain for pair in possible) else 1)
-    folded: dict[tuple[int, int, int, bool, bool], int] = {}
-    for pair in possible:
-        if _key(pair) not in folded:
-            score = pair.score.numerator * scale // pair.score.denominator
-            tie_breaker = pair.argument_score.numerator * fine // pair.argument_score.denominator
-            gain = pair.possible_gain.numerator * fine // pair.possible_gain.denominator
-            ranked = ((score * most + 1) * most + pair.known) * most + pair.successful
-            folded[_key(pair)] = ranked * base + gain * most * fine + tie_breaker
-    weights = [[0 if pair is None else folded[_key(pair)] for pair in row] for row in pairs]
+    base = most * fine * (most * fine if any(pair.possible_gain for pair in possible.values()) else 1)
+    folded = {id(None): 0}
+    for key, pair in possible.items():
+        score = pair.score.numerator * scale // pair.score.denominator
+        tie_breaker = pair.argument_score.numerator * fine // pair.argument_score.denominator
+        gain = pair.possible_gain.numerator * fine // pair.possible_gain.denominator
+        ranked = ((score * most + 1) * most + pair.known) * most + pair.successful
+        folded[key] = ranked * base + gain * most * fine + tie_breaker
+    weights = [[folded[id(pair)] for pair in row] for row in pairs]
     if optional is not None:
         beyond = max(folded.values(), default=0) * most + 1
         weights = [
@@ -269,11 +286,6 @@ def _weights(pairs: Sequence[Sequence[Pair | None]], optional: Sequence[bool] | 
             for row, is_optional in zip(weights, optional, strict=True)
         ]
     return weights, exact
-
-
-def _key(pair: Pair) -> tuple[int, int, int, bool, bool]:
-    """Identify equal pairs fast: fractions are slow to hash, and most equal fractions are the same object."""
-    return id(pair.score), id(pair.possible_gain), id(pair.argument_score), pair.known, pair.successful
 
 
 def align_in_order(weights: Sequence[Sequence[int]]) -> list[int | None]:

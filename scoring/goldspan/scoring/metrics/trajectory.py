@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from goldspan.scoring.align.alignment import Pair, align
 from goldspan.scoring.call_context import CallContext, CallHistory, DeclaredDefaults
-from goldspan.scoring.call_match import CallMatch, call_rules
+from goldspan.scoring.call_match import call_rules
 from goldspan.scoring.comparison import ONE, ZERO
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.goldens.golden import Golden
@@ -61,10 +61,9 @@ class TurnCalls:
         self.unknown = next(reasons, Reason.ARGUMENTS_NOT_CAPTURED)
         """Why a score is not known, where it depends on what is not known."""
         judging = override or _criterion_of(turn, golden)
-        around = CallContext(history, None if turn.turn is None else DeclaredDefaults(turn.turn.tool_definitions))
-        self._matches = [
-            CallMatch(call_rules(call, override or call.criterion or judging), around) for call in expected
-        ]
+        self._rules = [call_rules(call, override or call.criterion or judging) for call in expected]
+        defaults = None if turn.turn is None else DeclaredDefaults(turn.turn.tool_definitions)
+        self._context = CallContext(history, defaults)
         self._calls, batches = _calls_of(turn, session, judging)
         self._batches = batches if judging.parallel_calls == "any_order" else None
         self._same: dict[tuple[int, int], bool | None] = {}
@@ -75,21 +74,21 @@ class TurnCalls:
         """Count the calls and the most pairs that match, in order or in any: surely so, or perhaps if not `known`."""
         if (ordered, known) not in self._counts:
             alignment = align(
-                [match.expected.name for match in self._matches],
+                [rules.expected.name for rules in self._rules],
                 [call.name for call in self._calls],
                 lambda row, column: _PAIR if self._is_match(row, column, known=known) else None,
                 ordered=ordered,
                 batches=self._batches,
-                groups=[match.expected.group for match in self._matches],
+                groups=[rules.expected.group for rules in self._rules],
             )
             matched = sum(partner is not None for partner in alignment.partners)
-            self._counts[ordered, known] = Counts(len(self._matches), len(self._calls), matched)
+            self._counts[ordered, known] = Counts(len(self._rules), len(self._calls), matched)
         return self._counts[ordered, known]
 
     def _is_match(self, row: int, column: int, *, known: bool) -> bool:
         if (row, column) not in self._same:
-            lowest, highest = self._matches[row].compare(self._calls[column]).bounds
-            self._same[row, column] = True if lowest == 1 else None if highest == 1 else False
+            bounds = self._rules[row].compare(self._calls[column], self._context).bounds
+            self._same[row, column] = True if bounds.lowest == 1 else None if bounds.highest == 1 else False
         same = self._same[row, column]
         return same is True if known else same is not False
 
