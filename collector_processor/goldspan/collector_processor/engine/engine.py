@@ -189,9 +189,9 @@ class Engine:
         output = OutputBuilder()
         for trace in self._store.unsettled():
             self._complete_trace(trace, now, output, at_once=True, end_of_input=end_of_input)
-        for session in self._store.sessions():
-            if end_of_input or session.id in output.touched:
-                self._judge.judge(session.id, output, flushed=True, complete=end_of_input)
+        sessions = [session.id for session in self._store.sessions()] if end_of_input else output.touched
+        for session_id in sessions:
+            self._judge.judge(session_id, output, flushed=True, complete=end_of_input)
         output.released.update(self._held)
         return self._output(output)
 
@@ -328,6 +328,7 @@ class Engine:
         if self.settings.holds:
             output.release(ready)
         if len(ready) == len(fragments):
+            self._store.settle_trace(trace.trace_id)
             output.release_all(trace)
             reported = (
                 self.settings.report_unmatched and trace.ready
@@ -344,6 +345,7 @@ class Engine:
         if now < waits_until and not end_of_input:
             self._check_at(trace, waits_until)
             return
+        self._store.settle_trace(trace.trace_id)
         output.release_all(trace)
         if trace.recognised and not trace.counted:
             trace.counted = True

@@ -120,6 +120,7 @@ class MemoryStore:
     def __init__(self, max_tombstones: int = 100_000) -> None:
         """Keep at most the newest `max_tombstones` tombstones."""
         self._traces: OrderedDict[str, TraceState] = OrderedDict()
+        self._unsettled: OrderedDict[str, TraceState] = OrderedDict()
         self._sessions: dict[str, SessionState] = {}
         self._tombstones: OrderedDict[str, tuple[float, bytes]] = OrderedDict()
         self._tombstone_bytes = 0
@@ -136,16 +137,22 @@ class MemoryStore:
         self._traces[trace.trace_id] = trace
 
     def touch_trace(self, trace_id: str) -> None:
-        """Note that a new record came for a trace."""
+        """Note that a new record came for a trace: it is not settled."""
         self._traces.move_to_end(trace_id)
+        self._unsettled[trace_id] = self._traces[trace_id]
+        self._unsettled.move_to_end(trace_id)
+
+    def settle_trace(self, trace_id: str) -> None:
+        """Note that a trace is settled: without new records, a flush has nothing to do for it."""
+        self._unsettled.pop(trace_id, None)
 
     def traces(self) -> Iterator[TraceState]:
         """Return the open traces from the least recently active."""
         return iter(list(self._traces.values()))
 
     def unsettled(self) -> Iterator[TraceState]:
-        """Return the open traces, settled or not."""
-        return self.traces()
+        """Return the open traces that are not settled, from the least recently active."""
+        return iter(list(self._unsettled.values()))
 
     def add_plain(self, plain: PlainSpanFacts, now: float) -> None:
         """Keep plain spans of a trace that is not open; it may be opened later."""
@@ -192,7 +199,7 @@ class MemoryStore:
 
     def drop_trace(self, trace_id: str) -> None:
         """Drop a trace without results."""
-        trace = self._traces.pop(trace_id, None)
+        trace = self._take_trace(trace_id)
         if trace is not None:
             self.note_loss(trace_id, calls=trace.recognised > 0 or bool(trace.logs) or trace.lost_calls)
 
@@ -209,10 +216,14 @@ class MemoryStore:
     def drop_with_tombstones(self, trace_ids: Iterable[str], now: float) -> None:
         """Drop traces, each with a tombstone that keeps the ids of its spans and log records."""
         for trace_id in trace_ids:
-            trace = self._traces.pop(trace_id, None)
+            trace = self._take_trace(trace_id)
             if trace is not None:
                 plain = (span_id for group in trace.plain for span_id in group.ids())
                 self.keep_tombstone(trace_id, now, digests((*trace.spans, *trace.logs, *plain)))
+
+    def _take_trace(self, trace_id: str) -> TraceState | None:
+        self.settle_trace(trace_id)
+        return self._traces.pop(trace_id, None)
 
     def keep_tombstone(self, trace_id: str, at: float, known: bytes) -> None:
         """Keep a tombstone with the ids in `known`, and forget the oldest ones beyond a limit."""

@@ -114,10 +114,6 @@ class CompressedStore(MemoryStore):
                 yield trace
         yield from (trace for trace in super().traces() if trace.trace_id not in yielded)
 
-    def unsettled(self) -> Iterator[TraceState]:
-        """Return the open traces that are not compressed; all compressed ones are settled."""
-        return super().traces()
-
     def compress(self, now: float) -> list[str]:
         """Compress traces that are quiet and settled, with their sessions; return their trace ids."""
         done: list[TraceState] = []
