@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from typing import NamedTuple
 
 from goldspan.collector_processor.emit import names
-from goldspan.collector_processor.emit.evaluation import DetailDigest, Evaluation
+from goldspan.collector_processor.emit.evaluation import Evaluation
 from goldspan.mappers.span_facts import ResourceFacts
 from goldspan.scoring.json_values import pointer_name
-from goldspan.scoring.metric_results import MetricCall, MetricResult, MetricTurn
+from goldspan.scoring.metric_results import MetricCall, MetricTurn
 from goldspan.scoring.results import ArgumentOutcome, CallResult, SessionResult, TurnResult
 from goldspan.scoring.sessions import ToolCall, Turn
+from goldspan.scoring.verdict import Reason
 
 AttributeValue = str | bool | int | float | tuple[str, ...]
 Attributes = dict[str, AttributeValue]
@@ -47,51 +48,91 @@ def source_attributes(source: ResourceFacts) -> dict[str, str]:
     return {name: value for name, value in attributes.items() if value is not None}
 
 
+class EventRun(NamedTuple):
+    """What events of one metric and one run share."""
+
+    metric: str
+    session_id: str
+    run: str
+    criterion: str
+    golden: str
+    golden_set: str
+    preset: str | None
+
+
 def event_attributes(evaluation: Evaluation) -> Attributes:
     """Return the attributes of the event: semantic conventions, and goldspan's own under the metric's name."""
-    metric, verdict, detail = evaluation.metric, evaluation.verdict, evaluation.detail
-    attributes: Attributes = {
-        names.EVALUATION_NAME.name: metric,
-        names.CONVERSATION_ID.name: evaluation.session_id,
-        names.RESULT_ID.of(metric): evaluation.id,
-        names.LEVEL.of(metric): evaluation.level.value,
-        names.REVISION.of(metric): evaluation.revision,
-        names.RUN.of(metric): evaluation.run,
-        names.CRITERION.of(metric): evaluation.criterion,
-    }
-    reason = None if verdict.reason is None else verdict.reason.value
-    standard: dict[str, AttributeValue | None] = {
-        names.EVALUATION_LABEL.name: None if verdict.label is None else verdict.label.value,
-        names.EVALUATION_SCORE.name: verdict.score,
-        names.ERROR_TYPE.name: reason if reason == "evaluator_error" else None,
-        names.EVALUATION_EXPLANATION.name: evaluation.explanation or None,
-        names.AGENT_NAME.name: evaluation.agent,
-    }
-    own: tuple[tuple[names.Attribute, AttributeValue | None], ...] = (
-        (names.REASON, reason),
-        (names.GOLDEN, evaluation.golden or None),
-        (names.GOLDEN_SET, evaluation.golden_set or None),
-        (names.PRESET, evaluation.preset),
-        (names.TURN_INDEX, evaluation.turn_index),
-        (names.INCOMPLETE, evaluation.incomplete or None),
-        (names.WITHDRAWN, evaluation.withdrawn or None),
+    return run_attributes(run_of(evaluation)) | result_attributes(evaluation)
+
+
+def run_of(evaluation: Evaluation) -> EventRun:
+    """Return what an event shares with others."""
+    return EventRun(
+        evaluation.metric,
+        evaluation.session_id,
+        evaluation.run,
+        evaluation.criterion,
+        evaluation.golden,
+        evaluation.golden_set,
+        evaluation.preset,
     )
-    attributes |= _present(standard)
-    attributes |= {key.of(metric): value for key, value in own if value is not None}
-    match detail:
-        case CallResult():
-            call_id = None if detail.actual is None or detail.missing else detail.actual.call_id
-            attributes |= _call(evaluation, detail)
-            attributes |= _present({names.TOOL_NAME.name: tool_name(detail), names.TOOL_CALL_ID.name: call_id})
-        case TurnResult():
-            attributes |= _turn(metric, detail)
-        case SessionResult():
-            attributes |= _session(metric, detail)
-        case MetricCall(call=call):
-            attributes |= _failed(metric, detail)
-            attributes |= _present({names.TOOL_NAME.name: call.name, names.TOOL_CALL_ID.name: call.call_id})
-        case MetricTurn() | MetricResult() | DetailDigest():
-            pass
+
+
+def run_attributes(run: EventRun) -> Attributes:
+    """Return the attributes that events of one metric and one run share."""
+    key = names.names_of(run.metric)
+    attributes: Attributes = {
+        names.EVALUATION_NAME.name: run.metric,
+        names.CONVERSATION_ID.name: run.session_id,
+        key[names.RUN]: run.run,
+        key[names.CRITERION]: run.criterion,
+    }
+    if run.golden:
+        attributes[key[names.GOLDEN]] = run.golden
+    if run.golden_set:
+        attributes[key[names.GOLDEN_SET]] = run.golden_set
+    if run.preset is not None:
+        attributes[key[names.PRESET]] = run.preset
+    return attributes
+
+
+def result_attributes(evaluation: Evaluation) -> Attributes:
+    """Return the attributes of an event beside `run_attributes`."""
+    metric, verdict, detail = evaluation.metric, evaluation.verdict, evaluation.detail
+    key = names.names_of(metric)
+    attributes: Attributes = {
+        key[names.RESULT_ID]: evaluation.id,
+        key[names.LEVEL]: str(evaluation.level),
+        key[names.REVISION]: evaluation.revision,
+    }
+    if verdict.label is not None:
+        attributes[names.EVALUATION_LABEL.name] = str(verdict.label)
+    if (score := verdict.score) is not None:
+        attributes[names.EVALUATION_SCORE.name] = score
+    if verdict.reason is not None:
+        attributes[key[names.REASON]] = str(verdict.reason)
+        if verdict.reason is Reason.EVALUATOR_ERROR:
+            attributes[names.ERROR_TYPE.name] = "evaluator_error"
+    if evaluation.explanation:
+        attributes[names.EVALUATION_EXPLANATION.name] = evaluation.explanation
+    if evaluation.agent is not None:
+        attributes[names.AGENT_NAME.name] = evaluation.agent
+    if evaluation.turn_index is not None:
+        attributes[key[names.TURN_INDEX]] = evaluation.turn_index
+    if evaluation.incomplete:
+        attributes[key[names.INCOMPLETE]] = True
+    if evaluation.withdrawn:
+        attributes[key[names.WITHDRAWN]] = True
+    if isinstance(detail, MetricCall):
+        attributes |= _failed(metric, detail)
+        attributes |= _tool(detail.call.name, detail.call)
+    elif isinstance(detail, CallResult):
+        attributes |= _call(evaluation, detail)
+        attributes |= _tool(tool_name(detail), None if detail.missing else detail.actual)
+    elif isinstance(detail, TurnResult):
+        attributes |= _turn(metric, detail)
+    elif isinstance(detail, SessionResult):
+        attributes |= _session(metric, detail)
     return attributes
 
 
@@ -105,64 +146,79 @@ def tool_name(call: CallResult | MetricCall) -> str | None:
 
 
 def _verdict(evaluation: Evaluation, keys: tuple[names.Attribute, ...]) -> Attributes:
-    verdict = evaluation.verdict
+    verdict, key = evaluation.verdict, names.names_of(evaluation.metric)
     values: tuple[AttributeValue | None, ...] = (
         verdict.score,
-        None if verdict.label is None else verdict.label.value,
-        None if verdict.reason is None else verdict.reason.value,
+        None if verdict.label is None else str(verdict.label),
+        None if verdict.reason is None else str(verdict.reason),
         evaluation.golden or None,
         evaluation.golden_set or None,
         evaluation.preset,
         evaluation.revision,
     )
-    return {key.of(evaluation.metric): value for key, value in zip(keys, values, strict=True) if value is not None}
-
-
-def _present(values: Mapping[str, AttributeValue | None]) -> Attributes:
-    return {key: value for key, value in values.items() if value is not None}
+    return {key[one]: value for one, value in zip(keys, values, strict=True) if value is not None}
 
 
 def _call(evaluation: Evaluation, call: CallResult) -> Attributes:
-    metric = evaluation.metric
-    attributes: Attributes = {names.UNEXPECTED.of(metric): call.unexpected}
+    key = names.names_of(evaluation.metric)
+    attributes: Attributes = {key[names.UNEXPECTED]: call.unexpected}
     if call.expected_index is not None and evaluation.turn_index is not None:
-        attributes[names.EXPECTED_CALL.of(metric)] = f"{evaluation.turn_index}.{call.expected_index}"
-    lists = (
-        (names.MISMATCHED_ARGUMENTS, call.arguments_with(ArgumentOutcome.MISMATCHED)),
-        (names.MISSING_ARGUMENTS, call.arguments_with(ArgumentOutcome.MISSING)),
-        (names.EXTRA_ARGUMENTS, call.extra_arguments),
-    )
-    return attributes | {key.of(metric): listed for key, found in lists if (listed := tuple(found))}
+        attributes[key[names.EXPECTED_CALL]] = f"{evaluation.turn_index}.{call.expected_index}"
+    mismatched: list[str] = []
+    missing: list[str] = []
+    for argument in call.arguments:
+        if argument.outcome is ArgumentOutcome.MISMATCHED:
+            mismatched.append(argument.name)
+        elif argument.outcome is ArgumentOutcome.MISSING:
+            missing.append(argument.name)
+    if mismatched:
+        attributes[key[names.MISMATCHED_ARGUMENTS]] = tuple(mismatched)
+    if missing:
+        attributes[key[names.MISSING_ARGUMENTS]] = tuple(missing)
+    if call.extra_arguments:
+        attributes[key[names.EXTRA_ARGUMENTS]] = tuple(call.extra_arguments)
+    return attributes
+
+
+def _tool(name: str | None, call: ToolCall | None) -> Attributes:
+    attributes: Attributes = {}
+    if name is not None:
+        attributes[names.TOOL_NAME.name] = name
+    if call is not None and call.call_id is not None:
+        attributes[names.TOOL_CALL_ID.name] = call.call_id
+    return attributes
 
 
 def _failed(metric: str, call: MetricCall) -> Attributes:
+    if not (paths := [one.path for one in call.findings if one.failed]):
+        return {}
+    failed = dict.fromkeys(pointer_name(path) or names.WHOLE_CALL for path in paths)
     key = names.FAILED_ARGUMENTS_OF.get(metric, names.FAILED)
-    failed = dict.fromkeys(pointer_name(finding.path) or names.WHOLE_CALL for finding in call.failures)
-    return {key.of(metric): tuple(failed)[: names.ARGUMENT_LIMIT]} if failed else {}
+    return {names.names_of(metric)[key]: tuple(failed)[: names.ARGUMENT_LIMIT]}
 
 
 def _turn(metric: str, turn: TurnResult) -> Attributes:
+    key = names.names_of(metric)
     attributes: Attributes = {
-        names.TURN_EXPECTED_CALLS.of(metric): turn.calls_expected,
-        names.TURN_EVALUATED_CALLS.of(metric): turn.calls_evaluated,
-        names.TURN_ALIGNED_CALLS.of(metric): turn.calls_aligned,
-        names.TURN_RIGHT_CALLS.of(metric): turn.calls_right,
-        names.TURN_MISSING_CALLS.of(metric): turn.calls_missing,
-        names.TURN_UNEXPECTED_CALLS.of(metric): len(turn.unexpected_calls),
+        key[names.TURN_EXPECTED_CALLS]: turn.calls_expected,
+        key[names.TURN_EVALUATED_CALLS]: turn.calls_evaluated,
+        key[names.TURN_ALIGNED_CALLS]: turn.calls_aligned,
+        key[names.TURN_RIGHT_CALLS]: turn.calls_right,
+        key[names.TURN_MISSING_CALLS]: turn.calls_missing,
+        key[names.TURN_UNEXPECTED_CALLS]: len(turn.unexpected_calls),
     }
     lists = (
         (names.TURN_MISSING_TOOLS, [call.tool for call in turn.calls if call.missing]),
         (names.TURN_WRONG_TOOLS, [call.tool for call in turn.calls if call.has_wrong_arguments]),
     )
-    return attributes | {
-        key.of(metric): tuple(dict.fromkeys(tools))[: names.TOOL_LIMIT] for key, tools in lists if tools
-    }
+    return attributes | {key[one]: tuple(dict.fromkeys(tools))[: names.TOOL_LIMIT] for one, tools in lists if tools}
 
 
 def _session(metric: str, session: SessionResult) -> Attributes:
+    key = names.names_of(metric)
     return {
-        names.SESSION_EXPECTED_TURNS.of(metric): session.turns_expected,
-        names.SESSION_EVALUATED_TURNS.of(metric): session.turns_evaluated,
-        names.SESSION_EXPECTED_CALLS.of(metric): session.calls_expected,
-        names.SESSION_EVALUATED_CALLS.of(metric): session.calls_evaluated,
+        key[names.SESSION_EXPECTED_TURNS]: session.turns_expected,
+        key[names.SESSION_EVALUATED_TURNS]: session.turns_evaluated,
+        key[names.SESSION_EXPECTED_CALLS]: session.calls_expected,
+        key[names.SESSION_EVALUATED_CALLS]: session.calls_evaluated,
     }

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Literal
 
 METRIC = "tool_parameter_match"
@@ -33,7 +33,7 @@ class SemconvAttribute:
         return self.name
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Attribute:
     """An attribute of goldspan, after the name of a metric."""
 
@@ -296,6 +296,24 @@ def is_own(name: str, metrics: Collection[str]) -> bool:
 @cache
 def _stored_names(metric: str) -> frozenset[str]:
     return frozenset(f"{metric}.{own}".replace(".", "_") for own in _OWN)
+
+
+class MetricNames(dict[Attribute, str]):
+    """The names of attributes for one metric, each made once."""
+
+    def __init__(self, metric: str) -> None:
+        super().__init__()
+        self._metric = metric
+
+    def __missing__(self, attribute: Attribute) -> str:
+        name = self[attribute] = attribute.of(self._metric)
+        return name
+
+
+@lru_cache(maxsize=64)
+def names_of(metric: str) -> MetricNames:
+    """Return the names of attributes for `metric`."""
+    return MetricNames(metric)
 
 
 # Not emitted, but read: `session_scope` sets it on spans that start.

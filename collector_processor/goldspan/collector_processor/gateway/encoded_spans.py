@@ -10,16 +10,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from google.protobuf.message import DecodeError
-from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from goldspan.collector_processor.emit.names import is_own
+from goldspan.collector_processor.emit.otlp_encoding import SPAN_ATTRIBUTES, Value, encoded_attributes
 from goldspan.collector_processor.engine.store import SpanBuffer
 from goldspan.mappers.readers.otlp_messages import hex_bytes
 from goldspan.mappers.readers.otlp_protobuf import fields, message_class
 from goldspan.scoring.sessions import SpanRef
-
-Value = str | bool | int | float | Sequence[str]
-"""The attribute values that can be encoded."""
 
 _TRACE_ID = b"\n\x10"
 """The first bytes of a span whose trace id is its first field and has 16 bytes, as every writer encodes it."""
@@ -149,7 +146,7 @@ def with_scores(span: bytes, attributes: Mapping[str, Value], metrics: Collectio
         del message.attributes[:]
         message.attributes.extend(kept)
         span = message.SerializeToString()
-    return span + Span(attributes=key_values(attributes)).SerializeToString()
+    return span + encoded_attributes(attributes, SPAN_ATTRIBUTES)
 
 
 def has_scores(span: bytes, metrics: Collection[str]) -> bool:
@@ -188,25 +185,3 @@ class EncodedSpanBuffer(SpanBuffer[bytes, SpanGroup]):
         """Add spans of one envelope, by trace id."""
         size = sum(sum(map(len, encoded)) + _OVERHEAD * len(encoded) for encoded in spans.values())
         self.add({trace: (SpanGroup(envelope, encoded),) for trace, encoded in spans.items()}, size, now)
-
-
-def key_values(attributes: Mapping[str, Value]) -> list[Any]:
-    """Return attributes as a message takes its repeated field of `KeyValue`."""
-    return [{"key": _text(key), "value": _any_value(value)} for key, value in attributes.items()]
-
-
-def _any_value(value: Value) -> dict[str, Any]:
-    if isinstance(value, str):
-        return {"string_value": _text(value)}
-    if isinstance(value, bool):
-        return {"bool_value": value}
-    if isinstance(value, int):
-        return {"int_value": value}
-    if isinstance(value, float):
-        return {"double_value": value}
-    return {"array_value": {"values": [_any_value(item) for item in value]}}
-
-
-def _text(text: str) -> str | bytes:
-    """Return text that UTF-8 can encode: a lone surrogate is escaped."""
-    return text if text.isascii() else text.encode("utf-8", "backslashreplace")

@@ -14,11 +14,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from goldspan.collector_processor.emit.evaluation import Evaluation, Level
+from goldspan.collector_processor.emit.otlp_encoding import encoded_events
 from goldspan.collector_processor.engine.sessions_without_golden import JoinReport, SeenSession, SessionsWithoutGolden
 from goldspan.collector_processor.engine.store import SessionState
 from goldspan.collector_processor.gateway.attribute_key_scanner import KeyScanner
 from goldspan.collector_processor.gateway.background_judge import BackgroundJudge
-from goldspan.collector_processor.gateway.deliver.evaluation_requests import TenantMetrics, encoded_events
+from goldspan.collector_processor.gateway.deliver.evaluation_requests import TenantMetrics
 from goldspan.collector_processor.gateway.deliver.outbox import (
     AcceptedBody,
     DeadLetters,

@@ -27,11 +27,11 @@ import msgspec
 
 from goldspan.collector_processor.emit.attributes import Attributes, span_attributes
 from goldspan.collector_processor.emit.evaluation import Evaluation
+from goldspan.collector_processor.emit.otlp_encoding import encoded_events
 from goldspan.collector_processor.engine.evaluations import Judge, OutputBuilder
 from goldspan.collector_processor.engine.sessions_without_golden import SessionsWithoutGolden
 from goldspan.collector_processor.engine.settings import EngineStats
 from goldspan.collector_processor.engine.store import MemoryStore, SessionState, TraceState
-from goldspan.collector_processor.gateway.deliver.evaluation_requests import encoded_events
 from goldspan.collector_processor.gateway.encoded_spans import (
     SpanGroup,
     join_request,

@@ -1,65 +1,19 @@
-"""Evaluations as OTLP requests: events as log records, and metric points."""
+"""The metric points of evaluations as OTLP requests."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from opentelemetry.exporter.otlp.proto.common.metrics_encoder import encode_metrics
-from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
-from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, SeverityNumber
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.resources import Resource
 
 from goldspan.collector_processor.emit import names
-from goldspan.collector_processor.emit.attributes import event_attributes, source_attributes
-from goldspan.collector_processor.emit.emitters import SCOPE, MetricEmitter, scope_version
+from goldspan.collector_processor.emit.emitters import MetricEmitter
 from goldspan.collector_processor.emit.evaluation import Evaluation
-from goldspan.collector_processor.gateway.encoded_spans import key_values
-from goldspan.mappers.span_facts import ResourceFacts
-from goldspan.scoring.sessions import SpanRef
 
-_SCOPE = {"name": SCOPE, "version": scope_version()}
-"""Read at the start: later there may be no file descriptor left for it."""
-_SAMPLED = 1
 _SERVICE = "goldspan-gateway"
-_64_BITS = 0xFFFFFFFFFFFFFFFF
-
-
-def encoded_events(evaluations: Iterable[Evaluation], observed: int) -> bytes:
-    """Return an `ExportLogsServiceRequest` with one event for each evaluation.
-
-    An event has the resource and the span context of what was judged. `observed` is in nanoseconds since the epoch.
-    """
-    request = ExportLogsServiceRequest()
-    by_source: dict[ResourceFacts, Any] = {}
-    for evaluation in evaluations:
-        source = evaluation.resource
-        if (scope_logs := by_source.get(source)) is None:
-            resource = {"attributes": key_values(source_attributes(source))}
-            scope_logs = by_source[source] = request.resource_logs.add(resource=resource).scope_logs.add(scope=_SCOPE)
-        scope_logs.log_records.append(_record(evaluation, observed))
-    return request.SerializeToString()
-
-
-def _record(evaluation: Evaluation, observed: int) -> LogRecord:
-    return LogRecord(
-        time_unix_nano=evaluation.timestamp & _64_BITS,
-        observed_time_unix_nano=observed & _64_BITS,
-        severity_number=SeverityNumber.SEVERITY_NUMBER_INFO,
-        attributes=key_values(event_attributes(evaluation)),
-        event_name=names.EVALUATION_RESULT,
-        **_context(evaluation.target),
-    )
-
-
-def _context(target: SpanRef | None) -> dict[str, Any]:
-    try:
-        trace_id, span_id = (bytes.fromhex(part) for part in target or ())
-    except ValueError:
-        return {}
-    return {"flags": _SAMPLED, "trace_id": trace_id, "span_id": span_id}
 
 
 class TenantMetrics:
