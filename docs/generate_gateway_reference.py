@@ -16,6 +16,7 @@ from goldspan.collector_processor.gateway.settings.field_types import Secret, Se
 from goldspan.collector_processor.gateway.settings.loading import section_in, variables
 from goldspan.collector_processor.gateway.settings.sections import GatewaySettings
 from goldspan.collector_processor.stream.stream_settings import StreamSettings
+from goldspan.scoring.field_docstrings import field_docstrings
 
 REPEATED = {("export", "logs"), ("export", "metrics")}
 """Sections that are like one before them."""
@@ -71,6 +72,7 @@ def _section(
         yield from (f"## `{'.'.join(above)}`", "", f"As [`{first}`](#{first.replace('.', '')}).", "")
         return
     shown[section] = ".".join(above)
+    meanings = field_docstrings(section)
     rows: list[str] = []
     inner: list[tuple[type[Section], tuple[str, ...]]] = []
     for name, field in section.model_fields.items():
@@ -82,7 +84,7 @@ def _section(
             inner.append((below, where))
             continue
         default = "required" if field.is_required() else _default(field.get_default(call_default_factory=True))
-        rows.append(f"| `{name}` | {default} | {' '.join((field.description or '').split())} |")
+        rows.append(f"| `{name}` | {default} | {' '.join(meanings.get(name, '').split())} |")
     title = f"`{'.'.join(above)}`" if above else "At the top"
     if above == ("export", "traces"):
         title = "`export.traces`, and the same for `export.logs` and `export.metrics`"

@@ -12,7 +12,7 @@ from opentelemetry import trace
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExportResult
 
-from goldspan.collector_processor.in_process import span_exporter
+from goldspan.collector_processor.in_process import setup
 from in_process_rig import Inner, Rig, scores, until
 from scripted_agent import CONVERT, PARIS, ROME, golden, golden_set, run_turn
 
@@ -230,7 +230,7 @@ def test_many_threads_lose_nothing_and_never_meet_in_the_inner_exporter(make_rig
 
 
 def test_the_held_spans_of_an_evicted_session_leave_at_once(make_rig: MakeRig, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(span_exporter, "MAX_KNOWN_SPANS", 3)
+    monkeypatch.setattr(setup, "MAX_KNOWN_SPANS", 3)
     rig = make_rig(settle=3600, hold_timeout=3600)
     rig.turn()
     spans = rig.exported()
@@ -242,7 +242,7 @@ def test_the_held_spans_of_an_evicted_session_leave_at_once(make_rig: MakeRig, m
 def test_spans_of_a_dropped_session_are_counted_as_late_or_repeated_each_once(
     make_rig: MakeRig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(span_exporter, "MAX_KNOWN_SPANS", 3)
+    monkeypatch.setattr(setup, "MAX_KNOWN_SPANS", 3)
     rig = make_rig(settle=3600)
     rig.turn()
     rig.door.force_flush()

@@ -1,78 +1,136 @@
-"""What importing the in-process door costs an agent: nothing it does not need."""
+"""What starting costs: each import and each command loads nothing it does not need."""
 
 from __future__ import annotations
 
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-NOT_IN_THE_AGENT = (
-    "aiohttp",
-    "asyncio",
-    "click",
-    "fastapi",
-    "flask",
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+OTHER_DOORS = (
     "goldspan.collector_processor.cli",
     "goldspan.collector_processor.gateway",
     "goldspan.collector_processor.replay.replay",
     "goldspan.collector_processor.report",
+    "goldspan.collector_processor.stream",
+)
+SERVERS = (
+    "aiohttp",
+    "asyncio",
+    "fastapi",
+    "flask",
     "grpc",
     "http.server",
     "httptools",
-    "isal",
-    "numpy",
     "opentelemetry.exporter.otlp.proto.grpc",
-    "pandas",
     "prometheus_client",
-    "py4j",
-    "pyarrow",
-    "pyspark",
-    "pytest",
-    "rapidfuzz",
-    "re2",
-    "rich",
-    "ruamel",
-    "scipy",
     "socketserver",
     "starlette",
     "uvicorn",
     "uvloop",
     "wsgiref",
-    "yaml",
 )
-PROBE = "import sys, json; {statement}; print(json.dumps(sorted(sys.modules)))"
+DATA = ("isal", "numpy", "pandas", "py4j", "pyarrow", "pyspark", "rapidfuzz", "re2", "scipy", "zstandard")
+TERMINAL = ("click", "pytest", "rich")
+SDK = ("opentelemetry.sdk",)
+YAML = ("ruamel", "yaml")
+MODELS = ("goldspan.scoring.goldens.golden_file", "goldspan.scoring.presets.registry", "jsonschema_rs")
+ENGINE = ("goldspan.collector_processor.engine", "goldspan.mappers", "goldspan.scoring.run", "msgspec", "pydantic")
+FILES = ("goldspan.mappers.readers.files", "google.protobuf")
+REPORTS = ("goldspan.collector_processor.report", "rich")
+REPORT_PAGES = ("rich", *(f"{REPORTS[0]}.{page}" for page in ("html", "junit", "markdown", "model", "terminal")))
+
+AGENT = (*OTHER_DOORS, *SERVERS, *DATA, *TERMINAL, *YAML)
+PACKAGE = "from goldspan.collector_processor import"
+COMMAND = "from goldspan.collector_processor.cli import main; main({!r}, standalone_mode=False)"
+INNER = "from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter as Inner"
+MADE = f"{INNER}; {PACKAGE} ToolParameterMatchSpanProcessor as Door"
+
+NOT_LOADED = {
+    "import of the processor": (f"{PACKAGE} ToolParameterMatchSpanProcessor, session_scope", (*AGENT, *ENGINE)),
+    "import of the exporter": (f"{PACKAGE} ToolParameterMatchExporter", (*AGENT, *ENGINE)),
+    "import of the log record processor": (f"{PACKAGE} ToolParameterMatchLogRecordProcessor", (*AGENT, *ENGINE)),
+    "processor without goldens": (f"{MADE}; Door(Inner())", (*AGENT, *MODELS, "goldspan.mappers.readers.files")),
+    "import of scoring": ("import goldspan.scoring", (*AGENT, *ENGINE, *SDK)),
+    "import of mappers": ("import goldspan.mappers", (*AGENT, *SDK, *FILES, "msgspec", "pydantic")),
+    "import of what reads sessions": ("from goldspan.mappers import read_sessions", (*AGENT, *SDK, *MODELS)),
+    "goldspan --help": (COMMAND.format(["--help"]), (*SERVERS, *DATA, *REPORTS, *YAML, *ENGINE, *SDK)),
+    "goldspan serve --help": (COMMAND.format(["serve", "--help"]), (*SERVERS, *DATA, *REPORTS, *YAML, *SDK)),
+    "goldspan score --format json": (
+        COMMAND.format(["score", str(EXAMPLES / "traces"), "--format", "json"]),
+        (*SERVERS, *DATA, *REPORT_PAGES, *YAML, *SDK, "goldspan.scoring.presets.registry", "multiprocessing"),
+    ),
+    "goldspan inspect --format json": (
+        COMMAND.format(["inspect", str(EXAMPLES / "traces"), "--format", "json"]),
+        (*SERVERS, *DATA, *REPORT_PAGES, *YAML, *SDK, *MODELS),
+    ),
+}
+"""A program, and the modules that it must not have loaded when it ends."""
+
+PROBE = """
+import json, os, sys
+try:
+    {program}
+except SystemExit:
+    pass
+print("", *sorted(sys.modules), sep="\\n", file=sys.stderr, flush=True)
+os._exit(0)
+"""
 
 
-def loaded_by(statement: str) -> set[str]:
+def loaded_by(program: str) -> set[str]:
     ran = subprocess.run(
-        [sys.executable, "-I", "-c", PROBE.format(statement=statement)], check=True, capture_output=True, text=True
+        [sys.executable, "-I", "-c", PROBE.format(program=program)], check=True, capture_output=True, text=True
     )
-    return set(json.loads(ran.stdout))
+    return set(ran.stderr.splitlines())
 
 
-def unwanted(modules: set[str]) -> set[str]:
-    return {m for m in modules if any(m == name or m.startswith(f"{name}.") for name in NOT_IN_THE_AGENT)}
+def unwanted(modules: set[str], unneeded: tuple[str, ...]) -> set[str]:
+    return {m for m in modules if any(m == name or m.startswith(f"{name}.") for name in unneeded)}
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "from goldspan.collector_processor import ToolParameterMatchLogRecordProcessor, session_scope",
-        "from goldspan.collector_processor import ToolParameterMatchExporter, session_scope",
-    ],
-)
-def test_the_in_process_door_imports_only_what_it_needs(statement: str) -> None:
-    assert unwanted(loaded_by(statement)) == set()
+@pytest.mark.parametrize("case", NOT_LOADED)
+def test_nothing_is_loaded_that_is_not_needed(case: str) -> None:
+    program, unneeded = NOT_LOADED[case]
+    modules = loaded_by(program)
+    assert "goldspan" in modules
+    assert unwanted(modules, unneeded) == set()
 
 
-@pytest.mark.parametrize("statement", ["import goldspan.scoring", "import goldspan.mappers"])
-def test_the_inner_rooms_import_no_sdk(statement: str) -> None:
-    modules = loaded_by(statement)
-    assert unwanted(modules) == set()
-    assert not any(name.startswith("opentelemetry.sdk") for name in modules)
+TURN = """
+import json, sys
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from goldspan.collector_processor import ToolParameterMatchSpanProcessor
+
+provider = TracerProvider()
+door = ToolParameterMatchSpanProcessor(InMemorySpanExporter(), **json.loads(sys.argv[1]))
+provider.add_span_processor(door)
+tracer = provider.get_tracer("agent")
+before = set(sys.modules)
+with tracer.start_as_current_span("invoke_agent", attributes={"gen_ai.operation.name": "invoke_agent"}):
+    called = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "f", "gen_ai.tool.call.arguments": "{}"}
+    tracer.start_span("execute_tool f", attributes=called).end()
+ended = set(sys.modules) - before
+door.force_flush()
+print(json.dumps([sorted(ended), sorted(set(sys.modules) - before - ended)]))
+"""
+
+
+@pytest.mark.parametrize("options", [{}, {"goldens": str(EXAMPLES / "goldens.yaml")}], ids=["alone", "goldens"])
+def test_the_constructor_loads_what_scoring_takes(options: dict[str, str]) -> None:
+    """Neither the end of a span nor the first turn that is scored has to wait for modules of goldspan."""
+    ran = subprocess.run(
+        [sys.executable, "-I", "-c", TURN, json.dumps(options)], check=True, capture_output=True, text=True
+    )
+    ended, scored = json.loads(ran.stdout)
+    assert ended == []
+    assert [name for name in scored if name.startswith("goldspan")] == []
 
 
 def test_the_probe_sees_what_is_imported() -> None:
-    assert "http.server" in unwanted(loaded_by("import http.server"))
+    assert "http.server" in unwanted(loaded_by("import goldspan, http.server"), AGENT)

@@ -10,17 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from goldspan.collector_processor.replay.wording import (
-    ABSENT,
-    contrast,
-    counted,
-    differences,
-    listed,
-    one_line,
-    printable,
-    score_text,
-    shorten,
-)
+from goldspan.collector_processor.replay.wording import counted, listed, printable, score_text
+from goldspan.collector_processor.report.shown_values import ABSENT, contrast, differences, one_line, shorten
 from goldspan.collector_processor.report.terminal import Page
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8)

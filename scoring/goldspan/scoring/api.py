@@ -14,7 +14,6 @@ from goldspan.scoring.call_context import CallHistory
 from goldspan.scoring.criterion import DEFAULT, Criterion
 from goldspan.scoring.goldens.golden import ExpectedCall, Golden, GoldenSet, GoldenTurn
 from goldspan.scoring.goldens.golden_index import Ambiguous, GoldenIndex
-from goldspan.scoring.goldens.loading import load_goldens
 from goldspan.scoring.json_values import is_mapping, shown
 from goldspan.scoring.metrics.registry import WITHOUT_GOLDEN
 from goldspan.scoring.metrics.session_metrics import MetricSource
@@ -251,4 +250,6 @@ def _override(criterion: Criterion | Mapping[str, Any] | None) -> Criterion | No
 def _index(goldens: GoldenIndex | GoldenSource | Iterable[GoldenSource]) -> GoldenIndex:
     if isinstance(goldens, GoldenIndex):
         return goldens
+    from goldspan.scoring.goldens.loading import load_goldens  # noqa: PLC0415 - goldens made in code read no file
+
     return load_goldens(*([goldens] if isinstance(goldens, GoldenSet | str | Path) or is_mapping(goldens) else goldens))

@@ -29,6 +29,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, ErrorDetails
 
 from goldspan.scoring.comparison import Comparison, comparison
+from goldspan.scoring.field_docstrings import describe_fields
 from goldspan.scoring.json_values import Steps, is_mapping, shown, steps_of
 
 _T = TypeVar("_T")
@@ -83,7 +84,9 @@ Threshold = Annotated[
 """A decimal as written, from 0 to 1."""
 
 
-def _with_numbers_for_defaults(schema: dict[str, Any]) -> None:
+def _schema_of_block(schema: dict[str, Any], block: type[BaseModel]) -> None:
+    """Add the fields' descriptions, and write defaults as JSON numbers."""
+    describe_fields(schema, block)
     for field in schema.get("properties", {}).values():
         if field.get("type") == "number" and "default" in field:
             field["default"] = float(field["default"])
@@ -92,9 +95,7 @@ def _with_numbers_for_defaults(schema: dict[str, Any]) -> None:
 class Block(BaseModel):
     """Base class of frozen models whose fields may be in snake_case or camelCase; unknown fields are rejected."""
 
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", use_attribute_docstrings=True, json_schema_extra=_with_numbers_for_defaults
-    )
+    model_config = ConfigDict(frozen=True, extra="forbid", json_schema_extra=_schema_of_block)
 
     @model_validator(mode="before")
     @classmethod

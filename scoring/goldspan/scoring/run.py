@@ -33,7 +33,6 @@ from goldspan.scoring.metrics.registry import (
 )
 from goldspan.scoring.metrics.schema import ToolParameterSchema
 from goldspan.scoring.metrics.session_metrics import ChosenMetric, MetricSource, choose_metrics, score_metrics
-from goldspan.scoring.presets.registry import PRESETS
 from goldspan.scoring.presets.session_preset import ChosenPreset, choose_preset, score_by_preset
 from goldspan.scoring.results import (
     CALL_COLUMNS,
@@ -513,8 +512,11 @@ class Scorer:
         presets = {golden.preset.name for golden in goldens if golden.preset is not None}
         if self.preset is not None:
             presets = {self.preset.name}
-        if any(PRESETS[name].needs for name in presets & PRESETS.keys()):
-            return True
+        if presets:
+            from goldspan.scoring.presets.registry import PRESETS  # noqa: PLC0415 - see choose_preset
+
+            if any(PRESETS[name].needs for name in presets & PRESETS.keys()):
+                return True
         names = {choice.name for golden in goldens for choice in golden.metrics}
         names.update(choice.metric.name for choice in (*self.metrics, *self.later))
         if any(name not in BUILT_IN_METRICS or CONTEXT in needs_of(BUILT_IN_METRICS[name]) for name in names):

@@ -9,29 +9,38 @@ from importlib import import_module
 
 import click
 
-_MODULES = {
-    "score": "score",
-    "inspect": "inspect",
-    "doctor": "doctor",
-    "dialects": "dialects",
-    "goldens": "goldens",
-    "serve": "serve",
-    "stream": "stream",
+_COMMANDS = {
+    "score": "Score traces against goldens, and by metrics that need none.",
+    "inspect": "Show what goldspan finds in traces, what it does not recognise, and what to switch on.",
+    "doctor": "Say what keeps tool calls from being scored, and what to switch on.",
+    "dialects": "List the dialects that goldspan reads, and what to switch on in each.",
+    "goldens": "Make golden sets from traces, check them, compare them and keep them up to date.",
+    "serve": "Receive OTLP, score the tool calls in it, and send it on with the scores.",
+    "stream": "Score the tool calls in OTLP traces and logs that a Collector writes to Kafka.",
 }
-"""By subcommand, the module that holds it."""
+"""The subcommands, each in a module of its name, and the first sentence of their help."""
 
 
 class _Subcommands(click.Group):
     """Subcommands that are imported when they are called, since each needs libraries that others do not."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return [*_MODULES, *super().list_commands(ctx)]
+        return [*_COMMANDS, *super().list_commands(ctx)]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in _MODULES:
+        if cmd_name not in _COMMANDS:
             return super().get_command(ctx, cmd_name)
-        command: click.Command = getattr(import_module(f"{__name__}.{_MODULES[cmd_name]}"), cmd_name)
+        command: click.Command = getattr(import_module(f"{__name__}.{cmd_name}"), cmd_name)
         return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the subcommands without importing them."""
+        del ctx
+        limit = formatter.width - 6 - max(map(len, _COMMANDS))
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [(name, click.Command(name, help=text).get_short_help_str(limit)) for name, text in _COMMANDS.items()]
+            )
 
 
 @click.group(cls=_Subcommands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

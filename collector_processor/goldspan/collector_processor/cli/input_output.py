@@ -6,16 +6,17 @@ import contextlib
 import json
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import click
-from rich.console import Console
 
-from goldspan.collector_processor.replay.trace_files import TraceFiles
 from goldspan.collector_processor.replay.wording import printable
-from goldspan.collector_processor.report.terminal import Page, page_width, print_page
-from goldspan.mappers.spans import MarkedView, Markers, RecordView
 from goldspan.scoring.errors import FileError, GoldspanError
+
+if TYPE_CHECKING:
+    from goldspan.collector_processor.replay.trace_files import TraceFiles
+    from goldspan.collector_processor.report.terminal import Page
+    from goldspan.mappers.spans import MarkedView, Markers, RecordView
 
 UNUSABLE = 2
 """The exit code of wrong usage, and of a named file that yields no record."""
@@ -63,6 +64,11 @@ def end(complaints: Sequence[object], exit_code: int) -> None:
 
 def show(color: str, fill: Callable[[Page], None]) -> None:
     """Print a page on standard output, as wide and as colourful as this can be."""
+    # Imported where a page is shown: `--format json` and `serve` show none.
+    from rich.console import Console  # noqa: PLC0415
+
+    from goldspan.collector_processor.report.terminal import Page, page_width, print_page  # noqa: PLC0415 - as above
+
     console = Console(
         file=sys.stdout,
         highlight=False,
@@ -100,16 +106,19 @@ def read_with_progress(files: TraceFiles, markers: Markers | None = None) -> Gen
 @contextlib.contextmanager
 def progress_bar(files: TraceFiles) -> Generator[Callable[[int], object] | None]:
     """Show a progress bar where a person waits for a long input; give what takes the number of bytes just read."""
-    console = Console(stderr=True)
-    total = sum(path.stat().st_size for path in files.paths)
-    if not console.is_terminal or total < _WORTH_A_BAR:
+    if sum(path.stat().st_size for path in files.paths) < _WORTH_A_BAR:
         yield None
         return
     # Imported where it is shown: most runs are too short for it.
+    from rich.console import Console  # noqa: PLC0415
     from rich.progress import DownloadColumn, Progress  # noqa: PLC0415
 
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield None
+        return
     with Progress(*Progress.get_default_columns(), DownloadColumn(), console=console, transient=True) as progress:
-        task = progress.add_task("reading", total=total)
+        task = progress.add_task("reading", total=sum(path.stat().st_size for path in files.paths))
         read = 0
 
         def advance(count: int) -> None:

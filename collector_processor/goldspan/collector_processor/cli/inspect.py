@@ -18,15 +18,10 @@ from goldspan.collector_processor.cli.input_output import (
     show,
     write_json,
 )
-from goldspan.collector_processor.replay.argument_origins import origins_of
+from goldspan.collector_processor.replay.argument_origins import MOST_CALLS_EXPLAINED, origins_of
 from goldspan.collector_processor.replay.inspection import Inspection, inspect_spans
 from goldspan.collector_processor.replay.trace_files import trace_files
 from goldspan.collector_processor.replay.wording import listed, printable
-from goldspan.collector_processor.report.inspection_pages import (
-    MOST_CALLS_EXPLAINED,
-    inspect_page,
-    origins_page,
-)
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.scoring.tool_definitions import load_tools
 
@@ -70,10 +65,14 @@ def inspect(
         if as_format == "json":
             origins = {} if wanted is None else {"origins": [one.to_json() for one in calls]}
             write_json(found.to_json() | origins)
-        elif wanted is None:
-            show(color, lambda page: inspect_page(page, found, verbose=verbose))
         else:
-            show(color, lambda page: origins_page(page, calls, verbose=verbose))
+            # Imported where a page is shown, as rich is.
+            from goldspan.collector_processor.report.inspection_pages import inspect_page, origins_page  # noqa: PLC0415
+
+            if wanted is None:
+                show(color, lambda page: inspect_page(page, found, verbose=verbose))
+            else:
+                show(color, lambda page: origins_page(page, calls, verbose=verbose))
         end(files.mistakes, 0)
 
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,18 +32,10 @@ from goldspan.collector_processor.cli.input_output import (
 from goldspan.collector_processor.emit.enriched_traces import ScoreAttributes, write_enriched
 from goldspan.collector_processor.engine.result_table import arrow_schema, run_rows
 from goldspan.collector_processor.metric_threads import MetricWorkers
-from goldspan.collector_processor.replay.baseline import decide_against, load_baseline
-from goldspan.collector_processor.replay.hints import argument_advice
-from goldspan.collector_processor.replay.parallel import can_run_in_parallel, replay_in_parallel
 from goldspan.collector_processor.replay.replay import Consumer, Replay, replay
-from goldspan.collector_processor.replay.summary_and_exit_code import Coverage, decide_exit_code
+from goldspan.collector_processor.replay.summary_and_exit_code import Coverage, ExitDecision, decide_exit_code
 from goldspan.collector_processor.replay.trace_files import TraceFiles, trace_files
-from goldspan.collector_processor.report.html import html_report
-from goldspan.collector_processor.report.junit import junit_report
-from goldspan.collector_processor.report.markdown import markdown_report
-from goldspan.collector_processor.report.model import Report, build_report
 from goldspan.collector_processor.report.result_file import SUFFIXES, write_results
-from goldspan.collector_processor.report.terminal import report_page
 from goldspan.mappers.dialect_registry import JOIN_ATTRIBUTES, DialectRegistry
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.errors import CriterionError, FileError, Mistake
@@ -56,14 +49,10 @@ from goldspan.scoring.tool_definitions import load_tools
 
 if TYPE_CHECKING:
     from goldspan.collector_processor.judge.judging import Judge
+    from goldspan.collector_processor.report.model import Report
 
-_RENDERERS: dict[str, Callable[[Report], str]] = {
-    "junit": junit_report,
-    "html": html_report,
-    "markdown": markdown_report,
-}
-
-
+_REPORT_KINDS = ("junit", "html", "markdown")
+"""Each has a module in `report/`, with a function to render it."""
 _SINK_KINDS = ("phoenix", "mlflow", "langfuse")
 
 
@@ -87,8 +76,8 @@ def _share(written: str) -> float:
 def _report_file(written: str) -> tuple[str, Path]:
     """Read a kind of report and the file to write it to."""
     kind, _, name = written.partition("=")
-    if kind not in _RENDERERS:
-        kinds = ", ".join(_RENDERERS)
+    if kind not in _REPORT_KINDS:
+        kinds = ", ".join(_REPORT_KINDS)
         raise click.BadParameter(
             f"{written!r}: {kind!r} is not a kind of report; expected KIND=FILE with one of {kinds}"
         )
@@ -183,7 +172,7 @@ def _preset_option(written: str) -> tuple[str, Any]:
     type=_report_file,
     multiple=True,
     metavar="KIND=FILE",
-    help=f"Write a report: {', '.join(_RENDERERS)}; repeatable.",
+    help=f"Write a report: {', '.join(_REPORT_KINDS)}; repeatable.",
 )
 @click.option(
     "--output",
@@ -274,7 +263,7 @@ def score(
             scorer = scorer.with_tools(load_tools(tools_file))
         if scorer.scores_every_session:
             goldens = goldens.with_sample(sample)
-        baseline = None if baseline_file is None else load_baseline(Path(baseline_file))
+        decide = decide_exit_code if baseline_file is None else _decide_against(baseline_file)
         registry = DialectRegistry(
             join_attributes=(*JOIN_ATTRIBUTES, *goldens.join_attributes),
             definitions=True,
@@ -293,7 +282,6 @@ def score(
             found = _replay(files, goldens, registry, scorer, consumers, jobs)
         if judge is not None:
             complain([f"judge: {judge.usage}"])
-        decide = decide_exit_code if baseline is None else partial(decide_against, baseline)
         decision = decide(
             found.result,
             recognised=found.recognised,
@@ -304,9 +292,10 @@ def score(
             write_json(found.result.to_json())
             complain(f"regressed: {regression}" for regression in decision.regressions or ())
         if as_format == "table" or reports:
-            advice = argument_advice(registry, found.stacks)
-            report = build_report(found.result, decision, coverage=Coverage(coverage), advice=advice)
+            report = _report(found, decision, Coverage(coverage), registry)
             if as_format == "table":
+                from goldspan.collector_processor.report.terminal import report_page  # noqa: PLC0415 - see _report
+
                 show(color, lambda page: report_page(page, report, verbose=verbose))
             complaints += _write_reports(reports, report)
         if output is not None:
@@ -326,9 +315,20 @@ def _replay(
     consumers: Sequence[Consumer],
     jobs: int,
 ) -> Replay:
-    if jobs > 1 and can_run_in_parallel():
-        progress = partial(progress_bar, files)
-        return replay_in_parallel(files, goldens, registry, scorer, jobs=jobs, progress=progress, consumers=consumers)
+    if jobs > 1:
+        # Imported when asked for: one process needs no `multiprocessing`.
+        from goldspan.collector_processor.replay import parallel  # noqa: PLC0415
+
+        if parallel.can_run_in_parallel():
+            return parallel.replay_in_parallel(
+                files,
+                goldens,
+                registry,
+                scorer,
+                jobs=jobs,
+                progress=partial(progress_bar, files),
+                consumers=consumers,
+            )
     with read_with_progress(files, registry.markers) as views:
         return replay(views, goldens, registry, problems=files.problems, consumers=consumers, scorer=scorer)
 
@@ -371,6 +371,13 @@ def _scorer(
     return scorer if judge is None else replace(scorer, later=choose_metrics([judge]))
 
 
+def _decide_against(baseline_file: str) -> Callable[..., ExitDecision]:
+    # Imported when asked for: reading an earlier document takes models of its own.
+    from goldspan.collector_processor.replay.baseline import decide_against, load_baseline  # noqa: PLC0415
+
+    return partial(decide_against, load_baseline(Path(baseline_file)))
+
+
 def _judge(file: str, jobs: int) -> Judge:
     if jobs > 1:
         raise click.UsageError("--judge asks one model within one budget: use it without --jobs")
@@ -398,10 +405,19 @@ def _refuse_input_as_output(outputs: Iterable[tuple[str, Path | None]], files: T
             raise click.UsageError(f"{option} {output} is one of the traces that are read; name another file")
 
 
+def _report(found: Replay, decision: ExitDecision, coverage: Coverage, registry: DialectRegistry) -> Report:
+    # Imported where a report is made: `--format json` needs none.
+    from goldspan.collector_processor.replay.hints import argument_advice  # noqa: PLC0415
+    from goldspan.collector_processor.report.model import build_report  # noqa: PLC0415
+
+    return build_report(found.result, decision, coverage=coverage, advice=argument_advice(registry, found.stacks))
+
+
 def _write_reports(files: Iterable[tuple[str, Path]], report: Report) -> Iterator[Mistake]:
     """Write each report; yield a mistake for each that cannot be written, whatever becomes of the others."""
     for kind, path in files:
-        text = _RENDERERS[kind](report)
+        module = import_module(f"goldspan.collector_processor.report.{kind}")
+        text: str = getattr(module, f"{kind}_report")(report)
         try:
             # A lone surrogate has no place in UTF-8; whatever a sender wrote, the report is written.
             path.write_bytes(text.encode("utf-8", "backslashreplace"))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import Literal
+from typing import Literal, NamedTuple
 
 METRIC = "tool_parameter_match"
 """The metric that the names are shown with. Another metric has the same names after its own."""
@@ -19,8 +19,7 @@ AttributeType = Literal["string", "string[]", "double", "int", "boolean"]
 InstrumentKind = Literal["histogram", "counter", "updowncounter"]
 
 
-@dataclass(frozen=True, slots=True)
-class SemconvAttribute:
+class SemconvAttribute(NamedTuple):
     """An attribute of the semantic conventions."""
 
     name: str
@@ -51,8 +50,7 @@ class Attribute:
         return self.of(METRIC)
 
 
-@dataclass(frozen=True, slots=True)
-class Instrument:
+class Instrument(NamedTuple):
     """An OpenTelemetry metric. Its name begins with the evaluated metric's name, or with `goldspan.`."""
 
     name: str

@@ -29,7 +29,6 @@ from goldspan.mappers.assembly import (
     turns_of,
 )
 from goldspan.mappers.span_facts import ResourceFacts
-from goldspan.scoring.api import score_session
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.goldens.golden import Golden
 from goldspan.scoring.goldens.golden_index import GoldenIndex
@@ -37,6 +36,7 @@ from goldspan.scoring.metric_results import MetricCall, MetricResult, MetricTurn
 from goldspan.scoring.metrics.registry import OWN_NAMES
 from goldspan.scoring.metrics.session_metrics import ChosenMetric, score_metrics
 from goldspan.scoring.results import CallResult, SessionResult, TurnResult, explain
+from goldspan.scoring.session_score import score_run
 from goldspan.scoring.sessions import Session, SpanRef, ToolCall, Turn
 from goldspan.scoring.turn_join import split_runs
 from goldspan.scoring.verdict import Label, Reason, Verdict
@@ -127,9 +127,7 @@ class Judge:
             if golden is None and not every and not (complete and self.settings.report_unmatched):
                 continue
             is_complete = complete or run.run in state.complete_runs
-            is_complete = is_complete or (
-                flushed and golden is not None and _saw_every_turn(score_session(golden, run))
-            )
+            is_complete = is_complete or (flushed and golden is not None and _saw_every_turn(score_run(golden, run)))
             scorer = self.settings.scorer
             if golden is None and not every:  # it is reported, and not in the sample
                 scorer = scorer.without_metrics

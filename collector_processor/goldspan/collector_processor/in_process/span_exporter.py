@@ -7,42 +7,24 @@ import time
 import weakref
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from inspect import signature
-from pathlib import Path
-from typing import Literal, TypedDict, cast
+from typing import TYPE_CHECKING, Literal, TypedDict
 
-from opentelemetry._logs import LoggerProvider
-from opentelemetry.metrics import MeterProvider
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
 from goldspan.collector_processor.bounded_calls import BoundedCalls
-from goldspan.collector_processor.emit import names
-from goldspan.collector_processor.emit.emitters import EventEmitter, MetricEmitter, SelfTelemetry
-from goldspan.collector_processor.engine.settings import EngineSettings
-from goldspan.collector_processor.in_process.held_spans import HoldSettings
-from goldspan.collector_processor.in_process.span_pipeline import SpanPipeline
-from goldspan.collector_processor.in_process.trace_filter import TraceFilter
-from goldspan.collector_processor.metric_threads import MetricWorkers
-from goldspan.mappers.assembly.runs import AssemblySettings
-from goldspan.mappers.dialect_registry import JOIN_ATTRIBUTES, DialectRegistry
-from goldspan.scoring.criterion import Criterion
-from goldspan.scoring.errors import GoldspanError, SettingsError
-from goldspan.scoring.goldens import GoldenIndex, GoldenSet, load_goldens
-from goldspan.scoring.goldens.loading import Source
-from goldspan.scoring.metrics.registry import WITHOUT_GOLDEN
-from goldspan.scoring.metrics.session_metrics import MetricSource
-from goldspan.scoring.run import scorer_of
-from goldspan.scoring.tool_definitions import Definitions, load_tools
+from goldspan.scoring.errors import SettingsError
+
+if TYPE_CHECKING:
+    from opentelemetry._logs import LoggerProvider
+    from opentelemetry.metrics import MeterProvider
+
+    from goldspan.collector_processor.in_process.setup import Goldens
+    from goldspan.scoring.criterion import Criterion
+    from goldspan.scoring.metrics.session_metrics import MetricSource
+    from goldspan.scoring.tool_definitions import Definitions
 
 _logger = logging.getLogger("goldspan")
-
-Goldens = Source | Iterable[Source] | GoldenIndex
-"""One or several arguments of `load_goldens`, or its result."""
-
-MAX_KNOWN_SPANS = 100_000
-"""Spans whose facts are in memory at once, some tens of megabytes. Beyond it the oldest session is dropped."""
-MAX_KNOWN_CONTENT = 64 * 1024 * 1024
-"""Characters of messages, definitions of tools, results and answers, likewise."""
 
 SHUTDOWN_TIMEOUT = 30.0
 """Seconds that the end of a process waits for the inner exporter, as BatchSpanProcessor does."""
@@ -140,61 +122,44 @@ class ToolParameterMatchExporter(SpanExporter):
             max_held_bytes=max_held_bytes,
         )
         _check_share(sample)
-        if metrics is None:
-            metrics = WITHOUT_GOLDEN if goldens is None else ()
-        try:
-            scorer = scorer_of(preset=preset, metrics=metrics, run=MetricWorkers(metric_timeout))
-            scorer = scorer if tools is None else scorer.with_tools(load_tools(tools))
-        except GoldspanError as error:
-            raise SettingsError(str(error)) from None
-        if goldens is None and not scorer.scores_every_session:
-            _logger.warning("no goldens, and each metric chosen needs one, so nothing is scored")
-        self._telemetry = telemetry = SelfTelemetry(meter_provider)
-        settings = EngineSettings(
-            settle=settle,
-            hold_timeout=hold_timeout,
-            run_idle=run_idle,
-            max_spans=MAX_KNOWN_SPANS,
-            max_content=MAX_KNOWN_CONTENT,
-            remote_callers=False,
-            include_values=include_values,
-            scorer=scorer,
-            assembly=AssemblySettings(session_gap=session_gap, run_idle=run_idle),
-        )
+        # The engine is imported here: a program that makes no door need not load it, and no span has to wait for it.
+        from goldspan.collector_processor.in_process.setup import make_pipeline  # noqa: PLC0415
+
         self._inner = inner
         self._shut_down = False
+        nested = isinstance(inner, ToolParameterMatchExporter)
+        self._pipeline, self._telemetry = make_pipeline(
+            inner,
+            target=target(inner) or type(inner).__qualname__,
+            scores=not nested,
+            goldens=goldens,
+            criterion=criterion,
+            preset=preset,
+            metrics=metrics,
+            metric_timeout=metric_timeout,
+            sample=sample,
+            tools=tools,
+            hold=_is_on(hold),
+            hold_timeout=hold_timeout,
+            settle=settle,
+            run_idle=run_idle,
+            session_gap=session_gap,
+            max_held_spans=max_held_spans,
+            max_held_bytes=max_held_bytes,
+            include_values=include_values,
+            agent_names=agent_names,
+            logger_provider=logger_provider,
+            meter_provider=meter_provider,
+        )
         self._calls = BoundedCalls("goldspan-flush")
         weakref.finalize(self, self._calls.close)
-        index = None
-        if isinstance(inner, ToolParameterMatchExporter):
+        if nested:
             _logger.warning(
                 "a ToolParameterMatchExporter is wrapped in another one: the outer one only passes spans on. "
                 "Give ToolParameterMatchSpanProcessor the plain exporter."
             )
         else:
-            index = _usable(goldens, criterion, telemetry)
-            if index is not None and scorer.scores_every_session:
-                index = index.with_sample(sample)
             self._warn_of_same_target()
-        registry = DialectRegistry(
-            join_attributes=(*JOIN_ATTRIBUTES, *(index.join_attributes if index else ())),
-            definitions=index is not None and scorer.reads_definitions(index.goldens),
-            on_problem=lambda problem: telemetry.count(names.PROBLEMS, 1, problem.code),
-        )
-        self._pipeline = SpanPipeline(
-            inner,
-            target=target(inner) or type(inner).__qualname__,
-            may_tell=registry.may_tell,
-            new_filter=None
-            if index is None
-            else lambda: TraceFilter(
-                index, settings, registry, content=scorer.reads_content(index.goldens), on_failure=telemetry.failure
-            ),
-            hold=HoldSettings(_is_on(hold), hold_timeout, max_held_spans, max_held_bytes),
-            events=EventEmitter(logger_provider),
-            metrics=MetricEmitter(meter_provider, agent_names=agent_names),
-            telemetry=telemetry,
-        )
         _exporters.add(self)
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
@@ -311,21 +276,6 @@ def _is_on(hold: object) -> bool:
     if hold not in ("on", "off", True, False):
         raise SettingsError(f"hold: found {hold!r}, expected 'on' or 'off'")
     return hold in ("on", True)
-
-
-def _usable(goldens: Goldens | None, criterion: Criterion | None, telemetry: SelfTelemetry) -> GoldenIndex | None:
-    """Load the goldens. None if that fails: the agent starts without scores."""
-    try:
-        if goldens is None:
-            return GoldenIndex()
-        if isinstance(goldens, GoldenIndex):
-            return goldens
-        one = isinstance(goldens, (str, Path, Mapping, GoldenSet))
-        sources = cast("Iterable[Source]", (goldens,) if one else goldens)
-        return load_goldens(*sources, criterion=criterion)
-    except Exception as error:  # noqa: BLE001 - whatever is wrong with a file, the agent must start
-        telemetry.unusable_goldens(error)
-        return None
 
 
 # Exporters that send the same spans to the same place. Neither processors nor exporters have a public name for what

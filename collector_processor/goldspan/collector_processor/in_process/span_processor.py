@@ -8,7 +8,7 @@ import logging
 import time
 import weakref
 from collections.abc import Callable
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from opentelemetry.context import Context
 from opentelemetry.sdk.trace import Span
@@ -18,9 +18,11 @@ from goldspan.collector_processor.in_process.session_scope import session_scope,
 from goldspan.collector_processor.in_process.span_exporter import (
     SHUTDOWN_TIMEOUT,
     ExporterOptions,
-    Goldens,
     ToolParameterMatchExporter,
 )
+
+if TYPE_CHECKING:
+    from goldspan.collector_processor.in_process.setup import Goldens
 
 _logger = logging.getLogger("goldspan")
 

@@ -26,7 +26,6 @@ from opentelemetry.sdk.trace.export import SpanExporter
 from goldspan.collector_processor.in_process.session_scope import stamp_session
 from goldspan.collector_processor.in_process.span_exporter import SHUTDOWN_TIMEOUT, ToolParameterMatchExporter
 from goldspan.scoring.errors import GoldspanError, SettingsError
-from goldspan.scoring.goldens import load_criterion
 
 PREFIX = "GOLDSPAN_"
 SESSION_VARIABLE = "GOLDSPAN_SESSION"
@@ -121,6 +120,8 @@ class ZeroCodeExporter(ToolParameterMatchExporter):
         inner = _inner_exporter(name)
         try:
             if (criterion := chosen.get("criterion")) is not None:
+                from goldspan.scoring.goldens import load_criterion  # noqa: PLC0415 - only where there is one
+
                 chosen["criterion"] = load_criterion(criterion)
             super().__init__(inner, **chosen)
         except (GoldspanError, TypeError) as error:

@@ -40,7 +40,7 @@ def _url(value: str) -> str:
 
 
 class _Options(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class JudgeBudget(_Options):

@@ -12,6 +12,9 @@ from goldspan.scoring.metric_results import Finding
 from goldspan.scoring.metrics.grounding import why
 from goldspan.scoring.sessions import Session, ToolCall
 
+MOST_CALLS_EXPLAINED = 20
+"""Calls that are shown with the origins of their values, unless all are asked for."""
+
 
 class CallOrigins(Struct, frozen=True):
     """One call, with a finding for each value of its arguments."""

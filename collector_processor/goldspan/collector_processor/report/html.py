@@ -16,17 +16,7 @@ from html import escape
 from importlib import resources
 
 from goldspan.collector_processor.replay.hints import HELP
-from goldspan.collector_processor.replay.wording import (
-    ABSENT,
-    Absent,
-    arguments_text,
-    counted,
-    differences,
-    may_be_absent,
-    printable,
-    score_text,
-    shorten,
-)
+from goldspan.collector_processor.replay.wording import counted, printable, score_text
 from goldspan.collector_processor.report.model import (
     LABEL_WORDS,
     MARKS,
@@ -43,6 +33,14 @@ from goldspan.collector_processor.report.model import (
     Report,
     SessionReport,
     TurnReport,
+)
+from goldspan.collector_processor.report.shown_values import (
+    ABSENT,
+    Absent,
+    arguments_text,
+    differences,
+    may_be_absent,
+    shorten,
 )
 from goldspan.collector_processor.report.terminal import call_text
 from goldspan.scoring.json_values import is_dict, is_list, plain

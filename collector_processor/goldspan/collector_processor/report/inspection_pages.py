@@ -8,12 +8,13 @@ from typing import Any
 
 from rich.cells import cell_len
 
-from goldspan.collector_processor.replay.argument_origins import CallOrigins
+from goldspan.collector_processor.replay.argument_origins import MOST_CALLS_EXPLAINED, CallOrigins
 from goldspan.collector_processor.replay.hints import advice_of, advice_words
 from goldspan.collector_processor.replay.inspection import Inspection, user_text
 from goldspan.collector_processor.replay.summary_and_exit_code import kind_words
-from goldspan.collector_processor.replay.wording import counted, listed, printable, shorten
+from goldspan.collector_processor.replay.wording import counted, listed, printable
 from goldspan.collector_processor.report.model import INFORMS, RIGHT, UNKNOWN, WRONG, actual_call, problem_texts
+from goldspan.collector_processor.report.shown_values import shorten
 from goldspan.collector_processor.report.terminal import STYLES, Page, call_text, hint_rows, problem_rows
 from goldspan.mappers.assembly import DEFAULT_SESSION_KEYS
 from goldspan.mappers.dialect_registry import DialectRegistry
@@ -26,8 +27,6 @@ from goldspan.scoring.sessions import Capture, Session, ToolCall, Turn
 _MOST_SESSIONS = 20
 _MOST_CALLS = 30
 _MOST_SCOPES = 6
-MOST_CALLS_EXPLAINED = 20
-"""Calls that are shown with the origins of their values, unless all are asked for."""
 _LABEL = 16
 UNKNOWN_TOOLS = "unknown tools"
 """The label of spans that look like tool calls of an unknown dialect."""

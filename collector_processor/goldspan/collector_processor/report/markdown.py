@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from goldspan.collector_processor.replay.wording import counted, printable, score_text, shorten
+from goldspan.collector_processor.replay.wording import counted, printable, score_text
 from goldspan.collector_processor.report.model import MARKS, MetricRow, Report, SessionReport
+from goldspan.collector_processor.report.shown_values import shorten
 from goldspan.collector_processor.report.terminal import session_text
 from goldspan.scoring.verdict import Label
 

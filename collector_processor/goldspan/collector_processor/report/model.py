@@ -31,16 +31,8 @@ from goldspan.collector_processor.replay.summary_and_exit_code import (
     totals,
     unseen_goldens,
 )
-from goldspan.collector_processor.replay.wording import (
-    ABSENT,
-    Absent,
-    counted,
-    listed,
-    number_text,
-    printable,
-    score_text,
-    shorten,
-)
+from goldspan.collector_processor.replay.wording import counted, listed, number_text, printable, score_text
+from goldspan.collector_processor.report.shown_values import ABSENT, Absent, shorten
 from goldspan.scoring.differences import DifferenceKind, value_differences
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.goldens.golden import ExpectedCall

@@ -11,20 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from goldspan.collector_processor.replay.hints import Hint
-from goldspan.collector_processor.replay.wording import (
-    ABSENT,
-    NO_SCORE,
-    Difference,
-    arguments_text,
-    contrast,
-    counted,
-    differences,
-    listed,
-    one_line,
-    printable,
-    score_text,
-    shorten,
-)
+from goldspan.collector_processor.replay.wording import NO_SCORE, counted, listed, printable, score_text
 from goldspan.collector_processor.report.model import (
     INFORMS,
     LABEL_WORDS,
@@ -46,6 +33,15 @@ from goldspan.collector_processor.report.model import (
     Report,
     SessionReport,
     TurnReport,
+)
+from goldspan.collector_processor.report.shown_values import (
+    ABSENT,
+    Difference,
+    arguments_text,
+    contrast,
+    differences,
+    one_line,
+    shorten,
 )
 from goldspan.scoring.results import ArgumentOutcome
 from goldspan.scoring.verdict import Label

@@ -9,17 +9,21 @@ read into problems beside everything it can.
 
 from __future__ import annotations
 
-from goldspan.mappers.readers.decompression import OnBytes
-from goldspan.mappers.readers.files import (
-    RangeReading,
-    read_documents,
-    read_files,
-    read_marked,
-    reading_order,
-    trace_files_in,
-)
-from goldspan.mappers.readers.in_memory import views
-from goldspan.mappers.readers.sdk import SdkReader
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from goldspan.mappers.readers.decompression import OnBytes
+    from goldspan.mappers.readers.files import (
+        RangeReading,
+        read_documents,
+        read_files,
+        read_marked,
+        reading_order,
+        trace_files_in,
+    )
+    from goldspan.mappers.readers.in_memory import views
+    from goldspan.mappers.readers.sdk import SdkReader
 
 __all__ = [
     "OnBytes",
@@ -32,3 +36,12 @@ __all__ = [
     "trace_files_in",
     "views",
 ]
+
+_MODULES = {"OnBytes": "decompression", "SdkReader": "sdk", "views": "in_memory"}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used (PEP 562): an agent reads spans of the SDK, and no files."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_MODULES.get(name, 'files')}"), name)

@@ -5,16 +5,12 @@ A document is checked whole: each entry adds its own mistakes to those of pydant
 
 from __future__ import annotations
 
-import ast
 import hashlib
-import inspect
 import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from functools import cache
-from itertools import pairwise
 from math import prod
 from typing import Annotated, Any, ClassVar, NamedTuple, Self, cast
 
@@ -37,6 +33,7 @@ from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 
 from goldspan.scoring.criterion import MAIN_METRIC, Criterion
 from goldspan.scoring.errors import CriterionError, MetricError
+from goldspan.scoring.field_docstrings import describe_fields, field_docstrings
 from goldspan.scoring.goldens.criterion_inheritance import (
     CALL_LEVEL,
     GOLDEN_LEVEL,
@@ -113,7 +110,7 @@ def _message(error: ErrorDetails, entry: type[_Entry]) -> str:
         case "mistake":
             return str(error.get("ctx", {})["message"])
         case "missing":
-            return f"`{name}` is missing: {_descriptions(entry)[name]}"
+            return f"`{name}` is missing: {field_docstrings(entry)[name]}"
         case "extra_forbidden":
             near = nearest(name, list(entry.model_fields))
             own_first = sorted(entry.model_fields, key=lambda field: field not in entry.__annotations__)
@@ -352,26 +349,9 @@ def _criterion(level: CriterionLevel) -> WithJsonSchema:
 # Entries
 
 
-@cache
-def _descriptions(entry: type[_Entry]) -> Mapping[str, str]:
-    """Return the docstrings of an entry's fields. pydantic's own option reads the source of every model at import."""
-    found: dict[str, str] = {}
-    for one in reversed([one for one in entry.__mro__ if one.__module__ == __name__]):
-        [definition] = ast.parse(inspect.getsource(one)).body
-        for field, text in pairwise(cast("ast.ClassDef", definition).body):
-            match field, text:
-                case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(description))):
-                    found[name] = inspect.cleandoc(description)
-                case _:
-                    pass
-    return found
-
-
 def _entry_schema(schema: JsonSchema, entry: type[_Entry]) -> None:
     """Add to an entry's JSON Schema the rules that join its fields, and the fields' descriptions."""
-    for name, description in _descriptions(entry).items():
-        if name in schema["properties"]:
-            schema["properties"][name]["description"] = description
+    describe_fields(schema, entry)
     if entry.ONE_OF:
         schema["allOf"] = [{"oneOf": [{"required": [name]} for name in group]} for group in entry.ONE_OF]
     if entry.NEVER_BOTH:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 from pydantic.alias_generators import to_camel
@@ -20,10 +20,12 @@ from pydantic.alias_generators import to_camel
 from goldspan.scoring.goldens.golden import ExpectedCall, Golden
 from goldspan.scoring.json_values import is_list, is_mapping
 from goldspan.scoring.metric_results import PresetResult
-from goldspan.scoring.presets.registry import Preset, find_preset
 from goldspan.scoring.results import SessionResult, TurnResult
 from goldspan.scoring.sessions import JsonValue, Session, ToolCall, Turn, as_one_turn
 from goldspan.scoring.verdict import Label, Reason, Verdict
+
+if TYPE_CHECKING:
+    from goldspan.scoring.presets.registry import Preset
 
 # Tool definitions that a trace holds, in the form BFCL documents functions.
 
@@ -126,6 +128,9 @@ def choose_preset(name: str, options: Mapping[str, Any] | None = None) -> Chosen
 
     Raises CriterionError if there is no such preset, or an option is unknown or has a wrong value.
     """
+    # Imported where a preset is chosen, which few do: the registry holds every other system's scorer.
+    from goldspan.scoring.presets.registry import find_preset  # noqa: PLC0415
+
     preset, given = find_preset(name), dict(options or {})
     return ChosenPreset(preset, given, preset.check(given))
 

@@ -41,7 +41,7 @@ _NEVER_FORWARDED = re.compile(f"{_OF_ONE_CONNECTION.pattern}|cookie|user-agent")
 class Section(BaseModel):
     """A section of the settings: frozen, without unknown fields."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 @dataclass(frozen=True, slots=True)

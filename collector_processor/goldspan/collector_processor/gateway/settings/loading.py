@@ -15,6 +15,7 @@ from pydantic_core import ErrorDetails
 from goldspan.collector_processor.gateway.settings.field_types import Secret, Section
 from goldspan.collector_processor.gateway.settings.sections import GatewaySettings
 from goldspan.scoring.errors import FileError, Mistake
+from goldspan.scoring.field_docstrings import field_docstrings
 from goldspan.scoring.goldens.json_with_lines import (
     MistakeCollector,
     Unreadable,
@@ -176,7 +177,7 @@ def _describe(detail: ErrorDetails, document: object, top: type[Section]) -> tup
     if kind == "missing":
         name = str(detail["loc"][-1])
         section = _section_at(where, top)
-        meaning = section.model_fields[name].description if section is not None else None
+        meaning = None if section is None else field_docstrings(section).get(name)
         return where, f"`{name}` is missing{f': {meaning}' if meaning else ''}"
     if kind == "extra_forbidden":
         return where, _describe_unknown(str(where[-1]), _section_at(where[:-1], top), top)

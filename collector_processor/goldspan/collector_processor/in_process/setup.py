@@ -1,0 +1,134 @@
+"""What the constructor of the exporter makes: goldens, metrics and the pipeline with its engine."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from opentelemetry._logs import LoggerProvider
+from opentelemetry.metrics import MeterProvider
+from opentelemetry.sdk.trace.export import SpanExporter
+
+from goldspan.collector_processor.emit import names
+from goldspan.collector_processor.emit.emitters import EventEmitter, MetricEmitter, SelfTelemetry
+from goldspan.collector_processor.engine.settings import EngineSettings
+from goldspan.collector_processor.in_process.held_spans import HoldSettings
+from goldspan.collector_processor.in_process.span_pipeline import SpanPipeline
+from goldspan.collector_processor.in_process.trace_filter import TraceFilter
+from goldspan.collector_processor.metric_threads import MetricWorkers
+from goldspan.mappers.assembly.runs import AssemblySettings
+from goldspan.mappers.dialect_registry import JOIN_ATTRIBUTES, DialectRegistry
+from goldspan.scoring.criterion import Criterion
+from goldspan.scoring.errors import GoldspanError, SettingsError
+from goldspan.scoring.goldens import GoldenIndex, GoldenSet
+from goldspan.scoring.metrics.registry import WITHOUT_GOLDEN
+from goldspan.scoring.metrics.session_metrics import MetricSource
+from goldspan.scoring.run import scorer_of
+from goldspan.scoring.tool_definitions import Definitions, load_tools
+
+if TYPE_CHECKING:
+    from goldspan.scoring.goldens.loading import Source
+
+    Goldens = Source | Iterable[Source] | GoldenIndex
+    """One or several arguments of `load_goldens`, or its result."""
+
+_logger = logging.getLogger("goldspan")
+
+MAX_KNOWN_SPANS = 100_000
+"""Spans whose facts are in memory at once, some tens of megabytes. Beyond it the oldest session is dropped."""
+MAX_KNOWN_CONTENT = 64 * 1024 * 1024
+"""Characters of messages, definitions of tools, results and answers, likewise."""
+
+
+def make_pipeline(
+    inner: SpanExporter,
+    *,
+    target: str,
+    scores: bool,
+    goldens: Goldens | None,
+    criterion: Criterion | None,
+    preset: str | Mapping[str, object] | None,
+    metrics: Iterable[MetricSource] | None,
+    metric_timeout: float,
+    sample: float,
+    tools: Definitions | None,
+    hold: bool,
+    hold_timeout: float,
+    settle: float,
+    run_idle: float,
+    session_gap: float,
+    max_held_spans: int,
+    max_held_bytes: int,
+    include_values: bool,
+    agent_names: Collection[str],
+    logger_provider: LoggerProvider | None,
+    meter_provider: MeterProvider | None,
+) -> tuple[SpanPipeline, SelfTelemetry]:
+    """Make the pipeline of `ToolParameterMatchExporter`, whose options these are, and the telemetry about it.
+
+    Without `scores` it exports spans as they are. Raises `SettingsError` for a preset, metric or definition of a tool
+    that cannot be used. Goldens that cannot be used are logged, and nothing is scored.
+    """
+    if metrics is None:
+        metrics = WITHOUT_GOLDEN if goldens is None else ()
+    try:
+        scorer = scorer_of(preset=preset, metrics=metrics, run=MetricWorkers(metric_timeout))
+        scorer = scorer if tools is None else scorer.with_tools(load_tools(tools))
+    except GoldspanError as error:
+        raise SettingsError(str(error)) from None
+    if goldens is None and not scorer.scores_every_session:
+        _logger.warning("no goldens, and each metric chosen needs one, so nothing is scored")
+    telemetry = SelfTelemetry(meter_provider)
+    settings = EngineSettings(
+        settle=settle,
+        hold_timeout=hold_timeout,
+        run_idle=run_idle,
+        max_spans=MAX_KNOWN_SPANS,
+        max_content=MAX_KNOWN_CONTENT,
+        remote_callers=False,
+        include_values=include_values,
+        scorer=scorer,
+        assembly=AssemblySettings(session_gap=session_gap, run_idle=run_idle),
+    )
+    index = _usable(goldens, criterion, telemetry) if scores else None
+    if index is not None and scorer.scores_every_session:
+        index = index.with_sample(sample)
+    registry = DialectRegistry(
+        join_attributes=(*JOIN_ATTRIBUTES, *(index.join_attributes if index else ())),
+        definitions=index is not None and scorer.reads_definitions(index.goldens),
+        on_problem=lambda problem: telemetry.count(names.PROBLEMS, 1, problem.code),
+    )
+    pipeline = SpanPipeline(
+        inner,
+        target=target,
+        may_tell=registry.may_tell,
+        new_filter=None
+        if index is None
+        else lambda: TraceFilter(
+            index, settings, registry, content=scorer.reads_content(index.goldens), on_failure=telemetry.failure
+        ),
+        hold=HoldSettings(hold, hold_timeout, max_held_spans, max_held_bytes),
+        events=EventEmitter(logger_provider),
+        metrics=MetricEmitter(meter_provider, agent_names=agent_names),
+        telemetry=telemetry,
+    )
+    return pipeline, telemetry
+
+
+def _usable(goldens: Goldens | None, criterion: Criterion | None, telemetry: SelfTelemetry) -> GoldenIndex | None:
+    """Load the goldens. None if that fails: the agent starts without scores."""
+    try:
+        if goldens is None:
+            return GoldenIndex()
+        if isinstance(goldens, GoldenIndex):
+            return goldens
+        from goldspan.scoring.goldens.loading import load_goldens  # noqa: PLC0415 - what reads files, where there are any
+
+        one = isinstance(goldens, (str, Path, Mapping, GoldenSet))
+        sources = cast("Iterable[Source]", (goldens,) if one else goldens)
+        return load_goldens(*sources, criterion=criterion)
+    except Exception as error:  # noqa: BLE001 - whatever is wrong with a file, the agent must start
+        telemetry.unusable_goldens(error)
+        return None
