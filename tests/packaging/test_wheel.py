@@ -36,12 +36,13 @@ def test_the_namespace_stays_open(contents: list[str]) -> None:
     assert "goldspan/__init__.py" not in contents
 
 
-def test_the_command_is_declared(wheel: Path) -> None:
+def test_the_command_and_the_pytest_plugin_are_declared(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         (name,) = (entry for entry in archive.namelist() if entry.endswith(".dist-info/entry_points.txt"))
         declared = ConfigParser()
         declared.read_string(archive.read(name).decode())
     assert declared["console_scripts"]["goldspan"] == "goldspan.collector_processor.cli:main"
+    assert declared["pytest11"]["goldspan"] == "goldspan.collector_processor.pytest_plugin.plugin"
 
 
 def test_the_license_comes_with_it(contents: list[str]) -> None:

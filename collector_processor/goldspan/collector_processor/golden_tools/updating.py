@@ -163,21 +163,32 @@ class GoldenFile:
         if is_eval_set(self.document):
             raise FileError(Mistake(file, "", "is an eval set of ADK: record it anew with ADK's own tools"))
 
-    def accept(self, accepted: Sequence[AcceptableChange]) -> str:
-        """Return the text of the file with these changes.
+    def accept(self, accepted: Sequence[AcceptableChange], added: Sequence[JsonValue] = ()) -> str:
+        """Return the text of the file with these changes, and with these goldens behind the others.
 
         Raises:
             FileError: the file is written in a way that cannot be changed in place.
 
         """
         document, text = self.document, self.text
+        for edit, edited in self._edits(accepted, added):
+            document = edited
+            if self.suffix in {".yaml", ".yml"}:
+                text = self._edited(text, edit, document)
+        return text if self.suffix in {".yaml", ".yml"} else self._rewritten(document)
+
+    def _edits(
+        self, accepted: Sequence[AcceptableChange], added: Sequence[JsonValue]
+    ) -> Iterator[tuple[Edit, JsonValue]]:
+        document = self.document
         for position in dict.fromkeys(acceptable.golden for acceptable in accepted):
             changes = [acceptable.change for acceptable in accepted if acceptable.golden == position]
-            for edit, edited in edits_for(document, position, changes):
-                document = edited
-                if self.suffix in {".yaml", ".yml"}:
-                    text = self._edited(text, edit, document)
-        return text if self.suffix in {".yaml", ".yml"} else self._rewritten(document)
+            for edit, document in edits_for(document, position, changes):  # noqa: B020 - each step starts from the last
+                yield edit, document
+        for golden in added:
+            insertion = InsertItem(("goldens", len(_at(document, ("goldens",)))), golden)
+            document = edit_document(document, insertion)
+            yield insertion, document
 
     def _edited(self, text: str, edit: Edit, expected: JsonValue) -> str:
         notes = MistakeCollector(self.file)

@@ -125,18 +125,35 @@ def report_page(page: Page, report: Report, *, verbose: bool = False) -> None:
     for label in WORST_FIRST:
         _sessions(page, label, [one for one in report.sessions if one.label is label], verbose=verbose)
     _without_golden(page, report.without_golden, verbose=verbose)
+    _repeats(page, report)
+    _sums(page, report)
+    hint_rows(page, report.hints)
+    page.blank()
+    page.paragraph(report.because, label=f"{report.mark} {report.word}: ", style=STYLES[report.mark])
+
+
+def scoreboard(page: Page, report: Report, *, verbose: bool = False) -> None:
+    """Add a line for each session that did not pass, with `verbose` for each one, then the sums."""
+    for session in report.worst_first():
+        if verbose or session.failed or session.label is not Label.PASS:
+            _headline(page, session)
+    _repeats(page, report)
+    _sums(page, report)
+
+
+def _repeats(page: Page, report: Report) -> None:
     for repeat in report.repeats:
         mark = MARKS[repeat.label]
         page.line((f"{mark} {score_text(repeat.score)}", STYLES[mark]), f"  golden {repeat.golden}: {repeat.words}")
+
+
+def _sums(page: Page, report: Report) -> None:
     page.blank()
     for name, text in report.summary:
         page.paragraph(text, label=f"{name:<{_LABEL}}")
     metric_rows(page, report.metrics)
     problem_rows(page, report.problems, label=_LABEL)
     _regressions(page, report.regressions)
-    hint_rows(page, report.hints)
-    page.blank()
-    page.paragraph(report.because, label=f"{report.mark} {report.word}: ", style=STYLES[report.mark])
 
 
 def problem_rows(page: Page, problems: Sequence[tuple[str, str]], *, label: int) -> None:
