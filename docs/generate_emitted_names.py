@@ -82,6 +82,25 @@ def page() -> str:
             "|---|---|---|",
             *(_row(a) for a in _POINT_ATTRIBUTES),
             "",
+            "## Semantic conventions",
+            "",
+            "What is OpenTelemetry's among these names, and the release of its general conventions that first has it.",
+            "1.21.0 is the first release apart from the specification. Since 1.42.0 the names under `gen_ai.` are in",
+            "conventions of their own, which have no release yet. So the scope `goldspan` names the schema",
+            f"`{names.SCHEMA_URL}`.",
+            "",
+            "| name | of | since | status |",
+            "|---|---|---|---|",
+            f"| `{names.EVALUATION_RESULT}` | event | 1.38.0 | development |",
+            *(
+                f"| `{a.name}` | {' and '.join(_signals(a))} | {a.since} | {'stable' if a.stable else 'development'} |"
+                for a in (*names.EVENT_SEMCONV, names.SERVICE_NAME, names.SERVICE_VERSION, names.ENVIRONMENT)
+            ),
+            "",
+            "The event stands in the context of the evaluated span, as its convention asks. The conventions have no",
+            "name for a result that was not evaluated: the label is `not_evaluated` there, and no score is set. Nor do",
+            "they have a metric of evaluations, or a name for the reference that one compares with.",
+            "",
             "## About goldspan itself",
             "",
             *_instruments(names.SELF),
@@ -111,6 +130,12 @@ _POINT_ATTRIBUTES = (
 
 _EVERY_POINT = set.intersection(*(set(instrument.attributes) for instrument in names.METRICS))
 """Attributes that all points have."""
+
+
+def _signals(attribute: names.SemconvAttribute) -> list[str]:
+    of_points = {name for instrument in names.METRICS for name in instrument.attributes}
+    found = ["events"] if attribute in names.EVENT_SEMCONV else ["the events' resource"]
+    return [*found, "points"] if attribute.name in of_points else found
 
 
 def _attributes(declared: Iterable[Attribute]) -> list[str]:

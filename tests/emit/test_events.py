@@ -9,6 +9,7 @@ from opentelemetry.sdk._logs.export import InMemoryLogRecordExporter, SimpleLogR
 from opentelemetry.sdk.trace import TracerProvider
 
 import evaluation_examples as given
+from goldspan.collector_processor.emit import names
 from goldspan.collector_processor.emit.emitters import EventEmitter, suppressed_instrumentation
 from goldspan.scoring.sessions import SpanRef
 
@@ -34,6 +35,7 @@ def test_an_event_is_a_log_record_in_the_context_of_the_judged_span(emitted: Emi
     assert record.timestamp == given.END
     assert record.attributes is not None
     assert record.attributes["gen_ai.evaluation.score.label"] == "fail"
+    assert entry.instrumentation_scope.schema_url == names.SCHEMA_URL
 
 
 @pytest.mark.parametrize("target", [None, SpanRef("", ""), SpanRef("none", "at all")])

@@ -17,7 +17,7 @@ from opentelemetry.sdk.resources import Resource
 
 import evaluation_examples as given
 from conformance.recordings import FOLDER, files_of
-from goldspan.collector_processor.emit.attributes import source_attributes
+from goldspan.collector_processor.emit.attributes import event_attributes, source_attributes
 from goldspan.collector_processor.emit.emitters import EventEmitter
 from goldspan.collector_processor.emit.evaluation import Evaluation
 from goldspan.collector_processor.emit.otlp_encoding import (
@@ -31,6 +31,7 @@ from goldspan.collector_processor.replay.replay import replay
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.readers import read_files
 from goldspan.mappers.span_facts import ResourceFacts
+from goldspan.mappers.spans import SpanView
 from goldspan.scoring.goldens import GoldenIndex, load_goldens
 from goldspan.scoring.metrics.registry import WITHOUT_GOLDEN
 from goldspan.scoring.run import scorer_of
@@ -92,6 +93,23 @@ def test_encoded_events_are_those_of_the_sdk(recording: str) -> None:
         assert evaluations
         encoded = ExportLogsServiceRequest.FromString(encoded_events(evaluations, OBSERVED))
         assert encoded == observed_at_once(by_the_sdk(evaluations))
+
+
+@pytest.mark.parametrize("recording", ["raw-openai-otel-genai-responses", "vercel-ai-v5-stream"])
+def test_an_event_of_a_call_names_the_response_that_requested_it(recording: str) -> None:
+    requesting = {
+        str(view.attributes[key]): str(dict(view.attributes))
+        for view in read_files(files_of(recording), lambda _: None)
+        if isinstance(view, SpanView)
+        for key in ("gen_ai.response.id", "ai.response.id")
+        if key in view.attributes
+    }
+    events = [event_attributes(one) for one in evaluations_of(recording, goldens_of(recording))]
+    calls = [one for one in events if one.get("tool_parameter_match.level") == "call"]
+    assert calls
+    for call in calls:
+        assert str(call["gen_ai.tool.call.id"]) in requesting[str(call["gen_ai.response.id"])]
+    assert not any("gen_ai.response.id" in one for one in events if "gen_ai.tool.name" not in one)
 
 
 @pytest.mark.parametrize(

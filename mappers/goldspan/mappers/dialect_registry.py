@@ -121,6 +121,7 @@ def _merge_models(models: Sequence[ModelFacts]) -> ModelFacts | None:
         user_messages=next((model.user_messages for model in models if model.user_messages is not None), None),
         silent=all(model.silent for model in models),
         without_output=not requests and any(model.without_output for model in models),
+        response_id=next((model.response_id for model in models if model.response_id), None),
     )
 
 

@@ -85,6 +85,7 @@ class ModelFacts(Struct, frozen=True, gc=False, omit_defaults=True):
     """Nothing tells whether tools were requested: no output is recorded, and this model's finish reasons never say."""
     without_output: bool = False
     """The span never holds an answer: which tools the model requested, only their executions tell."""
+    response_id: str | None = None
 
     @property
     def may_have_asked(self) -> bool:

@@ -101,6 +101,8 @@ class ToolCall(Struct, frozen=True, gc=False, metaclass=_TakesArgs):
     agent: str | None = None
     result: Content = NO_CONTENT
     raw_arguments: Content = NO_CONTENT
+    response_id: str | None = None
+    """The id of the model's response that requested the call, where its span names one."""
 
     @property
     def args(self) -> Mapping[str, JsonValue] | None:

@@ -186,6 +186,8 @@ def _tool(name: str | None, call: ToolCall | None) -> Attributes:
         attributes[names.TOOL_NAME.name] = name
     if call is not None and call.call_id is not None:
         attributes[names.TOOL_CALL_ID.name] = call.call_id
+    if call is not None and call.response_id is not None:
+        attributes[names.RESPONSE_ID.name] = call.response_id
     return attributes
 
 

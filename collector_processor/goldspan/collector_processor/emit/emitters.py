@@ -73,7 +73,7 @@ class EventEmitter:
     """
 
     def __init__(self, logger_provider: LoggerProvider | None = None) -> None:
-        self._logger = get_logger(SCOPE, scope_version(), logger_provider)
+        self._logger = get_logger(SCOPE, scope_version(), logger_provider, names.SCHEMA_URL)
 
     def emit(self, evaluation: Evaluation) -> None:
         """Write one event. Raises what the provider's processors raise."""
@@ -114,7 +114,7 @@ class MetricEmitter:
         agent_names: Collection[str] = (),
         name_limit: int = names.NAME_LIMIT,
     ) -> None:
-        self._meter = get_meter(SCOPE, scope_version(), meter_provider)
+        self._meter = get_meter(SCOPE, scope_version(), meter_provider, names.SCHEMA_URL)
         self._agents = frozenset(agent_names)
         self._name_limit = name_limit
         self._tools = set[str]()
@@ -234,7 +234,7 @@ class SelfTelemetry:
     """
 
     def __init__(self, meter_provider: MeterProvider | None = None) -> None:
-        meter = get_meter(SCOPE, scope_version(), meter_provider)
+        meter = get_meter(SCOPE, scope_version(), meter_provider, names.SCHEMA_URL)
         held, size = names.HELD_SPANS, names.HELD_BYTES
         self._held = meter.create_up_down_counter(held.name, unit=held.unit, description=held.meaning)
         self._held_bytes = meter.create_up_down_counter(size.name, unit=size.unit, description=size.meaning)

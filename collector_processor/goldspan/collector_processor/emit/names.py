@@ -12,6 +12,9 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Literal, NamedTuple
 
+SCHEMA_URL = "https://opentelemetry.io/schemas/1.41.0"
+"""Of goldspan's scope: the last release of the general conventions that has those of `gen_ai`."""
+
 METRIC = "tool_parameter_match"
 """The metric that the names are shown with. Another metric has the same names after its own."""
 
@@ -25,6 +28,10 @@ class SemconvAttribute(NamedTuple):
     name: str
     type: AttributeType
     meaning: str
+    since: str = ""
+    """The release of the general conventions that first has it; empty for `goldspan.reason`, which no metric owns."""
+    stable: bool = False
+    """Its status there; if not stable, it is in development."""
 
     @property
     def shown(self) -> str:
@@ -148,20 +155,30 @@ TURN = (*TURN_VERDICT, *_EXPECTED, TURN_UNEXPECTED_CALLS, TURN_MISSING_TOOLS, TU
 
 EVALUATION_RESULT = "gen_ai.evaluation.result"
 
-EVALUATION_NAME = SemconvAttribute("gen_ai.evaluation.name", "string", "The metric: `tool_parameter_match`")
-EVALUATION_SCORE = SemconvAttribute("gen_ai.evaluation.score.value", "double", "The score; absent if not evaluated")
-EVALUATION_LABEL = SemconvAttribute("gen_ai.evaluation.score.label", "string", LABEL.meaning)
-EVALUATION_EXPLANATION = SemconvAttribute(
-    "gen_ai.evaluation.explanation", "string", "The difference, by names and counts; values only with `include_values`"
+EVALUATION_NAME = SemconvAttribute("gen_ai.evaluation.name", "string", "The metric: `tool_parameter_match`", "1.38.0")
+EVALUATION_SCORE = SemconvAttribute(
+    "gen_ai.evaluation.score.value", "double", "The score; absent if not evaluated", "1.38.0"
 )
-CONVERSATION_ID = SemconvAttribute("gen_ai.conversation.id", "string", "The session")
-AGENT_NAME = SemconvAttribute("gen_ai.agent.name", "string", "The evaluated agent, if known")
-TOOL_NAME = SemconvAttribute("gen_ai.tool.name", "string", "The tool of the evaluated call")
-TOOL_CALL_ID = SemconvAttribute("gen_ai.tool.call.id", "string", "The id of that call, if known")
-ERROR_TYPE = SemconvAttribute("error.type", "string", "`evaluator_error` if the evaluation itself failed")
+EVALUATION_LABEL = SemconvAttribute("gen_ai.evaluation.score.label", "string", LABEL.meaning, "1.38.0")
+EVALUATION_EXPLANATION = SemconvAttribute(
+    "gen_ai.evaluation.explanation",
+    "string",
+    "The difference, by names and counts; values only with `include_values`",
+    "1.38.0",
+)
+CONVERSATION_ID = SemconvAttribute("gen_ai.conversation.id", "string", "The session", "1.34.0")
+AGENT_NAME = SemconvAttribute("gen_ai.agent.name", "string", "The evaluated agent, if known", "1.31.0")
+TOOL_NAME = SemconvAttribute("gen_ai.tool.name", "string", "The tool of the evaluated call", "1.31.0")
+TOOL_CALL_ID = SemconvAttribute("gen_ai.tool.call.id", "string", "The id of that call, if known", "1.31.0")
+RESPONSE_ID = SemconvAttribute(
+    "gen_ai.response.id", "string", "The model's response that requested the call, if its span names one", "1.26.0"
+)
+ERROR_TYPE = SemconvAttribute(
+    "error.type", "string", "`evaluator_error` if the evaluation itself failed", "1.22.0", stable=True
+)
 
 _EVALUATION = (EVALUATION_NAME, EVALUATION_SCORE, EVALUATION_LABEL, EVALUATION_EXPLANATION)
-EVENT_SEMCONV = (*_EVALUATION, CONVERSATION_ID, AGENT_NAME, TOOL_NAME, TOOL_CALL_ID, ERROR_TYPE)
+EVENT_SEMCONV = (*_EVALUATION, CONVERSATION_ID, AGENT_NAME, TOOL_NAME, TOOL_CALL_ID, RESPONSE_ID, ERROR_TYPE)
 
 RESULT_ID = Attribute(
     "result_id", "string", "The same for every delivery and correction of one result: de-duplicate by it"
@@ -186,9 +203,11 @@ SESSION = (SESSION_EXPECTED_TURNS, SESSION_EVALUATED_TURNS, SESSION_EXPECTED_CAL
 
 # Metrics.
 
-SERVICE_NAME = SemconvAttribute("service.name", "string", "The agent's service")
-SERVICE_VERSION = SemconvAttribute("service.version", "string", "The agent's version")
-ENVIRONMENT = SemconvAttribute("deployment.environment.name", "string", "The agent's environment")
+SERVICE_NAME = SemconvAttribute("service.name", "string", "The agent's service", "1.21.0", stable=True)
+SERVICE_VERSION = SemconvAttribute("service.version", "string", "The agent's version", "1.21.0", stable=True)
+ENVIRONMENT = SemconvAttribute(
+    "deployment.environment.name", "string", "The agent's environment", "1.27.0", stable=True
+)
 GOLDEN_SET_NAME = Attribute("golden_set", "string", "Name of the golden set, without its version")
 ARGUMENT = Attribute("argument", "string", "Name of the argument; `_other` after the first 200")
 

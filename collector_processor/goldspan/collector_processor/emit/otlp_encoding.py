@@ -92,7 +92,7 @@ def encoded_event(evaluation: Evaluation, observed: int) -> bytes:
 def events_request(by_source: Mapping[ResourceFacts, Iterable[bytes]]) -> bytes:
     """Return an `ExportLogsServiceRequest` of encoded events, by the resource that was judged."""
     return b"".join(
-        _field(b"\x0a", _resource(source) + _field(b"\x12", _SCOPE + b"".join(events)))
+        _field(b"\x0a", _resource(source) + _field(b"\x12", _SCOPE + b"".join(events) + _SCHEMA_URL))
         for source, events in by_source.items()
     )
 
@@ -165,5 +165,6 @@ def _text(text: str) -> bytes:
 
 _ONE_BYTE = tuple(bytes([size]) for size in range(128))
 _EVENT_NAME = _field(b"\x62", names.EVALUATION_RESULT.encode())
+_SCHEMA_URL = _field(b"\x1a", names.SCHEMA_URL.encode())
 _SCOPE = _field(b"\x0a", _field(b"\x0a", SCOPE.encode()) + _field(b"\x12", scope_version().encode()))
 """Made at the start: later there may be no file descriptor left to read the version."""

@@ -90,6 +90,7 @@ def _model_with_logs(own: ModelFacts, records: Sequence[LogFacts], current: Sequ
         silent=own.silent and not told,
         user_messages=counts,
         without_output=own.without_output and not requests,
+        response_id=own.response_id,
     )
 
 

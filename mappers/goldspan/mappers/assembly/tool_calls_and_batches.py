@@ -162,6 +162,10 @@ class _ModelRequest(Struct, frozen=True, gc=False):
     until: int | None
     """Start of the next model call of the turn. Tools that this response requested started before it."""
 
+    @property
+    def response_id(self) -> str | None:
+        return None if self.model.model is None else self.model.model.response_id
+
 
 def calls_of(
     spans: Sequence[SpanFacts],
@@ -425,6 +429,7 @@ def _executed_call(execution: _Execution) -> ToolCall:
         agent=span.agent,
         result=first_captured(_tool(layer).result for layer in execution.layers),
         raw_arguments=arguments,
+        response_id=None if execution.asked is None else execution.asked.response_id,
     )
 
 
@@ -445,6 +450,7 @@ def _requested_call(ask: _ModelRequest, *, rejected: bool, error: str | None) ->
         dialect=ask.model.dialect,
         agent=ask.model.agent,
         raw_arguments=arguments,
+        response_id=ask.response_id,
     )
 
 

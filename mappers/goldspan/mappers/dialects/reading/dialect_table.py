@@ -251,6 +251,9 @@ def asked_for_tools(attributes: Attributes) -> bool:
     return False
 
 
+_RESPONSE_IDS = ("gen_ai.response.id", "ai.response.id")
+
+
 @dataclass(frozen=True, slots=True)
 class Affixes:
     """What a dialect adds to a tool's name."""
@@ -395,10 +398,16 @@ class DialectTable:
             else InputEnd(user_text=self._user_text_of(span, attributes, input_messages))
         )
         model = self._model(output, input_end) if role is Role.MODEL or rule.holds_model_output else None
-        if role is Role.MODEL and model is not None and not model.requests:
-            unseen = self._hides_requests(span, attributes)
+        if role is Role.MODEL and model is not None:
+            unseen = not model.requests and self._hides_requests(span, attributes)
             silent = rule.silent and output is None and not unseen
-            model = replace(model, unseen_requests=unseen, silent=silent, without_output=rule.without_output)
+            model = replace(
+                model,
+                unseen_requests=unseen,
+                silent=silent and not model.requests,
+                without_output=rule.without_output and not model.requests,
+                response_id=first_text(attributes, _RESPONSE_IDS),
+            )
         return Reading(
             role,
             agent,
