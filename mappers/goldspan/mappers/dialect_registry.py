@@ -15,7 +15,7 @@ from goldspan.mappers.dialects.reading.log_records import LogRegistry
 from goldspan.mappers.dialects.reading.protocol import Dialect, Reading
 from goldspan.mappers.dialects.reading.value_parsing import first_identifier, identifiers
 from goldspan.mappers.installed_dialects import built_in_dialects, default_dialects
-from goldspan.mappers.normalized_spans import with_original_names
+from goldspan.mappers.normalized_spans import RENAMING_KEYS, may_be_renamed, with_original_names
 from goldspan.mappers.span_facts import (
     NO_CONTEXT,
     NO_RESOURCE,
@@ -157,8 +157,11 @@ _BUILT_IN_TABLES = frozenset(id(one) for one in built_in_dialects() if type(one)
 
 
 class _Plan(NamedTuple):
-    """How to read all spans that have the same known attributes."""
+    """How to read all spans that have the same scope and the same of the keys that any table names."""
 
+    marked: bool
+    """One of the keys is a marker."""
+    may_be_renamed: bool
     readers: tuple[tuple[str, Callable[[SpanView], Reading | None]], ...]
     session_keys: tuple[str, ...]
     run_keys: tuple[str, ...]
@@ -217,6 +220,9 @@ class DialectRegistry:
         self._join_attributes = tuple(dict.fromkeys(join_attributes))
         known = {*self._session_keys, *self._join_attributes, *RUN_ID_KEYS, *_SCORED}
         self._keys = frozenset(known.union(*(dialect.markers for dialect in self.dialects)))
+        self._named_keys = self._keys.union(
+            RENAMING_KEYS, *(dialect.named_keys for dialect in self.dialects if isinstance(dialect, DialectTable))
+        )
         self._bare_scopes = frozenset[str]().union(*(_bare_scopes(dialect) for dialect in self.dialects))
         self.markers = Markers(self._keys, self._bare_scopes)
         """Attribute keys and scopes of spans in which `read` may find a role."""
@@ -242,32 +248,29 @@ class DialectRegistry:
         and scoring arguments needs none of them.
         """
         try:
-            view = with_original_names(view)
-            attributes = view.attributes
-            hits = self._keys.intersection(attributes)
-            if not hits and (attributes or view.scope_name not in self._bare_scopes):
+            view, plan = self._planned(view)
+            if not plan.marked:
                 return self._skeleton(view)
-            if not content and hits and isinstance(view, Encodable):
-                return self._lazy_facts(view, hits, view.encode)
-            return self._facts(view, hits, content=content)
+            if not content and plan.tables and isinstance(view, Encodable):
+                return self._lazy_facts(view, plan, view.encode)
+            return self._facts(view, plan, content=content)
         except Exception as error:  # noqa: BLE001 - a broken view must never reach the agent
             self._failed("reader", error, view)
             return SpanFacts("", "", "", 0, 0)
 
     def read_content(self, view: SpanView) -> SpanFacts:
         """Return the facts of a recognised span with its content."""
-        return self._facts(view, self._keys.intersection(view.attributes), content=False)
+        view, plan = self._planned(view)
+        return self._facts(view, plan, content=False)
 
     def outline(self, view: SpanView) -> Role | None:
         """Return a span's role. This costs far less than `read`."""
         try:
-            view = with_original_names(view)
-            hits = self._keys.intersection(view.attributes)
-            plan = self._plan(hits, view.scope_name)
+            view, plan = self._planned(view)
             if plan.tables:
                 outlines = (table.outline(view) for table in plan.tables)
                 return next((one.role for one in outlines if one is not None and one.role is not None), None)
-            return self._facts(view, hits, content=False).role
+            return self._facts(view, plan, content=False).role
         except Exception as error:  # noqa: BLE001 - as above
             self._failed("reader", error, view)
             return None
@@ -327,23 +330,13 @@ class DialectRegistry:
             resource=self.resource(view.resource),
         )
 
-    def _facts(self, view: SpanView, hits: frozenset[str], *, content: bool) -> SpanFacts:
-        attributes = view.attributes
-        plan = self._plan(hits, view.scope_name) if hits else self._bare_plan(view.scope_name)
-        if (
-            hits
-            and not plan.readers
-            and view.scope_name in self._bare_scopes
-            and all(map(_is_goldspan_key, attributes))
-        ):
-            # A session or a score that goldspan wrote on a bare span does not change how it is read.
-            plan = plan._replace(readers=self._bare_plan(view.scope_name).readers)
+    def _facts(self, view: SpanView, plan: _Plan, *, content: bool) -> SpanFacts:
         readings = [
             (name, reading) for name, read in plan.readers if (reading := self._reading(name, read, view)) is not None
         ]
         name, first, session_keys, turn_id = merge_readings(readings, content=content)
         if plan.session_keys:
-            session_keys = (*identifiers(attributes, plan.session_keys), *session_keys)
+            session_keys = (*identifiers(view.attributes, plan.session_keys), *session_keys)
         return SpanFacts(
             **self._common_fields(view, plan),
             role=first.role,
@@ -376,14 +369,13 @@ class DialectRegistry:
             "resource": self.resource(view.resource),
         }
 
-    def _lazy_facts(self, view: SpanView, hits: frozenset[str], encode: Callable[[], EncodedSpan | None]) -> SpanFacts:
+    def _lazy_facts(self, view: SpanView, plan: _Plan, encode: Callable[[], EncodedSpan | None]) -> SpanFacts:
         """Read what a span is, and defer its content to the first use, unless it is too large to keep."""
-        plan = self._plan(hits, view.scope_name)
         outlines = [outline for table in plan.tables if (outline := table.outline(view)) is not None]
         first = next((outline for outline in outlines if outline.role is not None), None)
         encoded = None if first is None or first.role is Role.AGENT else encode()  # an agent's span holds little
         if first is None or encoded is None:
-            return self._facts(view, hits, content=False)
+            return self._facts(view, plan, content=False)
         session_keys = dict.fromkeys(pair for outline in outlines for pair in outline.session_keys)
         return LazySpanFacts(
             **self._common_fields(view, plan),
@@ -394,33 +386,51 @@ class DialectRegistry:
             content=UnreadSpan(self, encoded),
         )
 
-    def _plan(self, hits: frozenset[str], scope: str) -> _Plan:
-        plan = self._plans.get((hits, scope))
-        if plan is not None:
-            return plan
-        knowing = [one for one in self.dialects if not one.markers.isdisjoint(hits)]
-        narrowed = [one.narrowed(hits, scope) if isinstance(one, DialectTable) else one for one in knowing]
+    def _planned(self, view: SpanView) -> tuple[SpanView, _Plan]:
+        """Return the span under the names that its instrumentation wrote, and how to read it."""
+        attributes, scope = view.attributes, view.scope_name
+        plan = self._plan(self._named_keys.intersection(attributes), scope)
+        if plan.may_be_renamed:
+            view = with_original_names(view)
+            attributes = view.attributes
+            plan = self._plan(self._named_keys.intersection(attributes), scope)
+        if (
+            not plan.readers
+            and scope in self._bare_scopes
+            and (plan.marked or not attributes)
+            and all(map(_is_goldspan_key, attributes))
+        ):
+            # A session or a score that goldspan wrote on a bare span does not change how it is read.
+            readers = tuple((one.name, one.read) for one in self.dialects if scope in _bare_scopes(one))
+            plan = plan._replace(marked=True, readers=readers)
+        return view, plan
+
+    def _plan(self, keys: frozenset[str], scope: str) -> _Plan:
+        plan = self._plans.get((keys, scope))
+        if plan is None:
+            if len(self._plans) >= _MAX_PLANS:
+                self._plans.clear()
+            plan = self._plans[keys, scope] = self._new_plan(keys, scope)
+        return plan
+
+    def _new_plan(self, keys: frozenset[str], scope: str) -> _Plan:
+        knowing = [one for one in self.dialects if not one.markers.isdisjoint(keys)]
+        known = [one for one in knowing if not isinstance(one, DialectTable) or one.knows(keys, scope)]
+        if len(self._scopes) < _MAX_PLANS:
+            self._scopes.update((one.name, scope) for one in known)
+        narrowed = [one.narrowed(keys, scope) if isinstance(one, DialectTable) else one for one in known]
         readers = [one for one in narrowed if one is not None]
-        plan = _Plan(
+        return _Plan(
+            not self._keys.isdisjoint(keys),
+            may_be_renamed(keys, scope),
             tuple((one.name, one.read) for one in readers),
-            tuple(key for key in self._session_keys if key in hits),
-            tuple(key for key in RUN_ID_KEYS if key in hits),
-            tuple(key for key in self._join_attributes if key in hits),
+            tuple(key for key in self._session_keys if key in keys),
+            tuple(key for key in RUN_ID_KEYS if key in keys),
+            tuple(key for key in self._join_attributes if key in keys),
             tuple(one for one in readers if isinstance(one, DialectTable))
             if _BUILT_IN_TABLES.issuperset(map(id, knowing))
             else (),
         )
-        if len(self._plans) >= _MAX_PLANS:
-            self._plans.clear()
-        self._plans[hits, scope] = plan
-        if len(self._scopes) < _MAX_PLANS:
-            self._scopes.update((one.name, scope) for one in readers)
-        return plan
-
-    def _bare_plan(self, scope: str) -> _Plan:
-        """Return the plan for a span without attributes: the dialects that know its scope."""
-        readers = tuple((one.name, one.read) for one in self.dialects if scope in _bare_scopes(one))
-        return _Plan(readers, (), (), ())
 
     def _reading(self, name: str, read: Callable[[SpanView], Reading | None], view: SpanView) -> Reading | None:
         try:

@@ -24,6 +24,14 @@ _AGENT_NAME, _AGENT_ID = "gen_ai.agent.name", "gen_ai.agent.id"
 _INPUT, _OUTPUT = "gen_ai.input.messages", "gen_ai.output.messages"
 
 
+def may_be_renamed(keys: frozenset[str], scope: str) -> bool:
+    """Say whether `with_original_names` may change a span with this scope that has, of `RENAMING_KEYS`, these keys."""
+    return not keys.isdisjoint((_OPERATION, _TOOL_NAME)) and (
+        not keys.isdisjoint(RENAMING_KEYS - {_OPERATION, _TOOL_NAME})
+        or scope.startswith((*_OPENINFERENCE_SCOPES, *_OPENLLMETRY_SCOPES))
+    )
+
+
 def with_original_names(span: SpanView) -> SpanView:
     """Return the span with the names that its instrumentation wrote; the span itself if nothing was renamed."""
     attributes = span.attributes
@@ -202,3 +210,12 @@ def _of_entity(attributes: Attributes, kind: str, operation: object) -> dict[str
         return None
     restored = {renamed.get(key, key): value for key, value in attributes.items()}
     return {**(_without(restored, _OPERATION) if by_processor else restored), _OPENLLMETRY_KIND: kind}
+
+
+RENAMING_KEYS = frozenset(
+    {
+        *(_OPERATION, _TOOL_NAME, _OPENINFERENCE_KIND, *_OPENINFERENCE_REST),
+        *(_OPENLLMETRY_KIND, _OPENLLMETRY_REST),
+    }
+)
+"""Attributes, and kinds of them, that tell whether names may have been changed."""

@@ -24,6 +24,7 @@ _KINDS = (
     *("span.type", "span.kind", "span_kind", "spanType", "operation.type", "gen_ai.span.kind"),
     *("agentops.span.kind", "lmnr.span.type", "langwatch.span.type"),
 )
+_KIND_KEYS = frozenset(_KINDS)
 _TOOL_WORDS = frozenset({"tool", "Tool", "TOOL", "tool_call", "function_call"})
 _AGENT_WORDS = frozenset({"agent", "Agent", "AGENT"})
 _NAMES = (
@@ -92,10 +93,13 @@ _SOURCES = (
 class _LooksLikeTool(Rule):
     """A tool span is recognised by a name in one attribute and an object in another."""
 
+    def may_hold(self, keys: frozenset[str], scope: str) -> bool:
+        return self.key in keys and not scope.startswith(_OTHER_SCOPES)
+
     def holds(self, span: SpanView, attributes: Attributes) -> bool:
         if self.key not in attributes:
             return False
-        words = [word for key in _KINDS if isinstance(word := attributes.get(key), str)]
+        words = [word for key in _KIND_KEYS.intersection(attributes) if isinstance(word := attributes[key], str)]
         has_tool_kind = not _TOOL_WORDS.isdisjoint(words)
         if not has_tool_kind and attributes.get(_OPERATION, "") not in ("", *_TOOL_WORDS):
             return False  # true of most spans, so checked before the look at every attribute
@@ -111,6 +115,9 @@ class _LooksLikeTool(Rule):
 
 @dataclass(frozen=True, slots=True)
 class _LooksLikeAgent(Rule):
+    def may_hold(self, keys: frozenset[str], scope: str) -> bool:
+        return self.key in keys and not scope.startswith(_OTHER_SCOPES)
+
     def holds(self, span: SpanView, attributes: Attributes) -> bool:
         return Rule.holds(self, span, attributes) and not _belongs_to_other_dialect(span, attributes)
 

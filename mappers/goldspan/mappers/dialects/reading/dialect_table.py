@@ -85,6 +85,14 @@ class Rule:
         """The attribute that a span must have for this rule to be looked at; `""` where it must have none."""
         return self.also[0] if self.also else self.key
 
+    def may_hold(self, keys: frozenset[str], scope: str) -> bool:
+        """Say whether this rule can hold for a span with this scope and, of the keys that it names, these."""
+        if self.marker not in keys or not scope.startswith(self.scope):
+            return False
+        if type(self).holds is not Rule.holds:
+            return True
+        return keys.issuperset(filter(None, (self.key, *self.also))) and keys.isdisjoint(self.without)
+
     def holds(self, span: SpanView, attributes: Attributes) -> bool:
         """Say whether this rule holds."""
         if self.key:
@@ -141,6 +149,10 @@ class Source:
         else:
             found = attributes.get(self.key)
         return found if found is None or self.take is None else self.take(found)
+
+    def may_have_value(self, keys: frozenset[str]) -> bool:
+        """Say whether there can be a value in a span that has, of the keys that tables name, these."""
+        return self.compute is not None or bool(self.event) or self.key in keys
 
     def _in_events(self, span: SpanView) -> Any:
         for event in reversed(span.events):
@@ -277,6 +289,13 @@ class Elision:
     witness: str
 
 
+_KEY_FIELDS = ("tool_name", "agent", "turn_id", "session_keys")
+_SOURCE_FIELDS = (
+    *("arguments", "call_id", "result", "output", "input", "user_text", "answer", "messages", "tool_definitions"),
+    *("turn_number", "sessions_inside"),
+)
+
+
 @dataclass(frozen=True, slots=True)
 class DialectTable:
     """A dialect as a table; it is a `Dialect`."""
@@ -342,6 +361,8 @@ class DialectTable:
     """Changes or completes the facts of a tool span."""
 
     markers: frozenset[str] = field(init=False)
+    named_keys: frozenset[str] = field(init=False)
+    """All attributes that it looks for by their whole key, the markers among them."""
     bare_scopes: frozenset[str] = field(init=False)
     """Scopes whose spans are read even if they have no attributes."""
     log_events: frozenset[str] = field(init=False)
@@ -350,17 +371,36 @@ class DialectTable:
         keys = {rule.marker for rule in self.rules}.union(self.turn_id, self.session_keys)
         inside = frozenset(source.key for source in self.sessions_inside)
         object.__setattr__(self, "markers", frozenset(keys - {""}) | self.extra_markers | inside)
+        named = {key for rule in self.rules for key in (rule.key, *rule.also, *rule.without)}
+        named.update(key for name in _KEY_FIELDS for key in getattr(self, name))
+        named.update(source.key for name in _SOURCE_FIELDS for source in getattr(self, name))
+        named.update(key for key, _ in self.error_flags)
+        object.__setattr__(self, "named_keys", self.markers.union(named) - {""})
         bare = {rule.scope for rule in self.rules if not (rule.key or rule.also) and isinstance(rule.scope, str)}
         object.__setattr__(self, "bare_scopes", frozenset(bare))
         messages = frozenset[str]() if self.log_scope is None else MESSAGE_EVENTS
         object.__setattr__(self, "log_events", messages | self.tool_log_events)
 
+    def knows(self, keys: frozenset[str], scope: str) -> bool:
+        """Say whether one of its rules is about spans with this scope and one of these keys, or a key names a turn."""
+        rules = (rule.marker in keys and scope.startswith(rule.scope) for rule in self.rules)
+        return any(rules) or not keys.isdisjoint(self.turn_id) or not keys.isdisjoint(self.session_keys)
+
     def narrowed(self, keys: frozenset[str], scope: str) -> DialectTable | None:
-        """Return this table with only the rules that can match this scope and these keys; None if none can."""
-        rules = tuple(rule for rule in self.rules if rule.marker in keys and scope.startswith(rule.scope))
-        if not rules and keys.isdisjoint(self.turn_id) and keys.isdisjoint(self.session_keys):
+        """Return this table without all that a span with this scope lacks, if of `named_keys` it has these.
+
+        None if nothing is left that recognises a span or a session.
+        """
+        rules = tuple(rule for rule in self.rules if rule.may_hold(keys, scope))
+        present = {name: tuple(filter(keys.__contains__, getattr(self, name))) for name in _KEY_FIELDS}
+        sources = {
+            name: tuple(source for source in getattr(self, name) if source.may_have_value(keys))
+            for name in _SOURCE_FIELDS
+        }
+        if not (rules or present["turn_id"] or present["session_keys"] or sources["sessions_inside"]):
             return None
-        return dataclasses.replace(self, rules=rules)
+        flags = tuple(flag for flag in self.error_flags if flag[0] in keys)
+        return dataclasses.replace(self, rules=rules, error_flags=flags, **present, **sources)
 
     def outline(self, span: SpanView) -> Reading | None:
         """Read what a span is, without its content."""
