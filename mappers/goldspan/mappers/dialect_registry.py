@@ -50,29 +50,22 @@ _NOTHING = Reading()
 SessionKeys = tuple[tuple[str, str], ...]
 
 
-def merge_readings(
-    readings: Sequence[tuple[str, Reading]], *, content: bool
-) -> tuple[str, Reading, SessionKeys, str | None]:
-    """Return the dialect's name, one reading made of all, every dialect's own session keys, and the turn id.
-
-    Without `content` results are left out.
-    """
+def merge_readings(readings: Sequence[tuple[str, Reading]]) -> tuple[str, Reading, SessionKeys, str | None]:
+    """Return the dialect's name, one reading made of all, every dialect's own session keys, and the turn id."""
     if len(readings) == 1:
         name, only = readings[0]
-        result = only if content else _without_result(only)
-        return (name if only.role is not None else ""), result, only.session_keys, only.turn_id
+        return (name if only.role is not None else ""), only, only.session_keys, only.turn_id
     session_keys = tuple(dict.fromkeys(pair for _, reading in readings for pair in reading.session_keys))
     turn_id = next((reading.turn_id for _, reading in readings if reading.turn_id), None)
     name, first = next((pair for pair in readings if pair[1].role is not None), ("", _NOTHING))
     same = [reading for _, reading in readings if reading.role is not None and reading.role is first.role]
     if len(same) < 2:
-        result = first if content else _without_result(first)
-        return name, result, session_keys, turn_id
+        return name, first, session_keys, turn_id
     user_text = first_captured([reading.user_text for reading in same])
     whole = Reading(
         first.role,
         next((reading.agent for reading in same if reading.agent), None),
-        _merge_tools([reading.tool for reading in same if reading.tool is not None], content=content),
+        _merge_tools([reading.tool for reading in same if reading.tool is not None]),
         _merge_models([reading.model for reading in same if reading.model is not None]),
         user_text,
         _merge_contexts([reading.context for reading in same if reading.context is not None], user_text),
@@ -83,14 +76,7 @@ def merge_readings(
     return name, whole, session_keys, turn_id
 
 
-def _without_result(reading: Reading) -> Reading:
-    if reading.tool is None:
-        return reading
-    tool = replace(reading.tool, result=NO_CONTENT)
-    return Reading(reading.role, reading.agent, tool, no_turn=reading.no_turn)
-
-
-def _merge_tools(tools: Sequence[ToolFacts], *, content: bool) -> ToolFacts | None:
+def _merge_tools(tools: Sequence[ToolFacts]) -> ToolFacts | None:
     if not tools:
         return None
     arguments = first_captured([tool.arguments for tool in tools])
@@ -99,7 +85,7 @@ def _merge_tools(tools: Sequence[ToolFacts], *, content: bool) -> ToolFacts | No
         arguments,
         next((tool.argument_captures for tool in tools if tool.arguments is arguments), None),
         next((tool.call_id for tool in tools if tool.call_id), None),
-        first_captured([tool.result for tool in tools]) if content else NO_CONTENT,
+        first_captured([tool.result for tool in tools]),
         next((tool.error for tool in tools if tool.error), None),
         any(tool.pseudo for tool in tools),
         any(tool.merged for tool in tools),
@@ -334,40 +320,44 @@ class DialectRegistry:
         readings = [
             (name, reading) for name, read in plan.readers if (reading := self._reading(name, read, view)) is not None
         ]
-        name, first, session_keys, turn_id = merge_readings(readings, content=content)
-        if plan.session_keys:
-            session_keys = (*identifiers(view.attributes, plan.session_keys), *session_keys)
+        dialect, first, session_keys, turn_id = merge_readings(readings)
+        tool, end = first.tool, view.end
+        if tool is not None and not content and tool.result is not NO_CONTENT:
+            tool = replace(tool, result=NO_CONTENT)
+        run_id, join_attributes, resource = self._surroundings(view, plan)
         return SpanFacts(
-            **self._common_fields(view, plan),
-            role=first.role,
-            dialect=name,
-            agent=first.agent,
-            tool=first.tool,
-            model=first.model,
-            context=self._context(name, first, view, content=content),
-            session_keys=session_keys,
-            turn_id=turn_id,
-            turn_number=first.turn_number,
-            no_turn=first.no_turn,
-            hides_calls=first.hides_calls,
-            notes=_notes(readings, view) if readings else (),
+            view.trace_id,
+            view.span_id,
+            view.parent_id,
+            view.start,
+            end,
+            (end, len(view.attributes), ""),
+            first.role,
+            dialect,
+            first.agent,
+            tool,
+            first.model,
+            self._context(dialect, first, view, content=content),
+            (*identifiers(view.attributes, plan.session_keys), *session_keys) if plan.session_keys else session_keys,
+            turn_id,
+            first.turn_number,
+            run_id,
+            join_attributes,
+            first.no_turn,
+            first.hides_calls,
+            view.parent_is_remote or view.kind in ENTRY_KINDS,
+            resource,
+            _notes(readings, view),
         )
 
-    def _common_fields(self, view: SpanView, plan: _Plan) -> dict[str, Any]:
-        """Return the fields of facts that need no dialect."""
-        attributes, end = view.attributes, view.end
-        return {
-            "trace_id": view.trace_id,
-            "span_id": view.span_id,
-            "parent_id": view.parent_id,
-            "start": view.start,
-            "end": end,
-            "version": (end, len(attributes), ""),
-            "run_id": first_identifier(attributes, plan.run_keys) if plan.run_keys else None,
-            "join_attributes": {key: attributes[key] for key in plan.join_keys} if plan.join_keys else None,
-            "entry": view.parent_is_remote or view.kind in ENTRY_KINDS,
-            "resource": self.resource(view.resource),
-        }
+    def _surroundings(self, view: SpanView, plan: _Plan) -> tuple[str | None, Mapping[str, Any] | None, ResourceFacts]:
+        """Return the declared run, the attributes that goldens may join on, and the resource."""
+        attributes = view.attributes
+        return (
+            first_identifier(attributes, plan.run_keys) if plan.run_keys else None,
+            {key: attributes[key] for key in plan.join_keys} if plan.join_keys else None,
+            self.resource(view.resource),
+        )
 
     def _lazy_facts(self, view: SpanView, plan: _Plan, encode: Callable[[], EncodedSpan | None]) -> SpanFacts:
         """Read what a span is, and defer its content to the first use, unless it is too large to keep."""
@@ -377,12 +367,23 @@ class DialectRegistry:
         if first is None or encoded is None:
             return self._facts(view, plan, content=False)
         session_keys = dict.fromkeys(pair for outline in outlines for pair in outline.session_keys)
+        run_id, join_attributes, resource = self._surroundings(view, plan)
+        end = view.end
         return LazySpanFacts(
-            **self._common_fields(view, plan),
-            role=first.role,
+            view.trace_id,
+            view.span_id,
+            view.parent_id,
+            view.start,
+            end,
+            (end, len(view.attributes), ""),
+            first.role,
             session_keys=(*identifiers(view.attributes, plan.session_keys), *session_keys),
             turn_id=next((outline.turn_id for outline in outlines if outline.turn_id), None),
+            run_id=run_id,
+            join_attributes=join_attributes,
             no_turn=first.no_turn,
+            entry=view.parent_is_remote or view.kind in ENTRY_KINDS,
+            resource=resource,
             content=UnreadSpan(self, encoded),
         )
 
@@ -477,8 +478,12 @@ class DialectRegistry:
 
 
 def _notes(readings: list[tuple[str, Reading]], view: SpanView) -> tuple[LogFacts, ...]:
-    notes = [note for _, reading in readings for note in reading.notes]
-    return tuple(replace(note, said_by=SpanRef(view.trace_id, view.span_id)) for note in notes)
+    notes: tuple[LogFacts, ...] = ()
+    for _, reading in readings:
+        if reading.notes:
+            ref = SpanRef(view.trace_id, view.span_id)
+            notes += tuple(replace(note, said_by=ref) for note in reading.notes)
+    return notes
 
 
 def _is_goldspan_key(key: object) -> bool:

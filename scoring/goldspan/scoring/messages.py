@@ -16,9 +16,24 @@ from msgspec import Struct
 from goldspan.scoring.json_values import is_mapping, is_sequence
 from goldspan.scoring.sessions import Capture, Content
 
-_ROLES = {"human": "user", "ai": "assistant", "model": "assistant", "developer": "system", "function": "tool"}
-_REQUEST_KEYS = ("toolUse", "function_call", "functionCall", "tool_call", "function", "toolRequest")
-_REQUEST_TYPES = ("tool_call", "tool_use", "function_call", "tool-call", "function")
+_ROLES = {
+    "user": "user",
+    "assistant": "assistant",
+    "tool": "tool",
+    "system": "system",
+    "human": "user",
+    "ai": "assistant",
+    "model": "assistant",
+    "developer": "system",
+    "function": "tool",
+}
+REQUEST_KEYS = ("toolUse", "function_call", "functionCall", "tool_call", "function", "toolRequest")
+"""Keys of a message's part, any of which holds a request for a tool."""
+REQUEST_TYPES = ("tool_call", "tool_use", "function_call", "tool-call", "function")
+"""Types of a part that is a request itself."""
+_ANSWER_KEYS = ("toolResult", "function_response", "functionResponse", "tool_call_result", "toolResponse")
+_ANSWER_TYPES = ("tool_call_response", "tool_result", "function_call_output", "tool-result")
+_ANSWER_KEY_SET = frozenset(_ANSWER_KEYS)
 
 
 class Message(Struct, frozen=True, gc=False):
@@ -76,10 +91,10 @@ def _requests(message: Mapping[str, Any]) -> Iterator[str]:
     for part in (*parts_of(message), *(calls if is_sequence(calls) else ())):
         if not is_mapping(part):
             continue
-        inner = next((found for key in _REQUEST_KEYS if is_mapping(found := part.get(key))), None)
+        inner = next((found for key in REQUEST_KEYS if is_mapping(found := part.get(key))), None)
         if inner is not None:
             yield _first_text(inner.get("toolUseId"), inner.get("ref"), inner.get("id"), part.get("id"))
-        elif part.get("type") in _REQUEST_TYPES or "toolName" in part:
+        elif part.get("type") in REQUEST_TYPES or "toolName" in part:
             yield _first_text(part.get("call_id"), part.get("toolCallId"), part.get("id"))
 
 
@@ -109,7 +124,9 @@ def as_text(value: object) -> str:
 
 def unwrapped(message: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the message inside one that only wraps it."""
-    inner = message.get("message")
+    if "message" not in message:
+        return message
+    inner = message["message"]
     return inner if is_mapping(inner) else message
 
 
@@ -125,10 +142,7 @@ def _parsed(value: object) -> object:
 def role_of(message: Mapping[str, Any]) -> str:
     """Return the role as user, assistant, tool or system; `""` if it is unknown."""
     role = message.get("role") or message.get("type")
-    if not isinstance(role, str):
-        return ""
-    role = role.lower()
-    return _ROLES.get(role, role if role in {"user", "assistant", "tool", "system"} else "")
+    return _ROLES.get(role.lower(), "") if isinstance(role, str) else ""
 
 
 def parts_of(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -142,7 +156,7 @@ def _parts(message: Mapping[str, Any], depth: int) -> list[Mapping[str, Any]]:
         if isinstance(parts, str):
             return [{"type": "text", "content": parts}]
         if is_sequence(parts):
-            return [part for part in parts if is_mapping(part)]
+            return [part for part in parts if isinstance(part, dict) or is_mapping(part)]
         if is_mapping(parts):
             return _parts(parts, depth - 1) if "parts" in parts and depth else [parts]
     return [message]
@@ -169,10 +183,11 @@ def answers_in(message: Mapping[str, Any], role: str) -> Iterator[tuple[str, Map
         yield named, message
         return
     for part in parts_of(message):
-        for key in ("toolResult", "function_response", "functionResponse", "tool_call_result", "toolResponse"):
-            if is_mapping(inner := part.get(key)):
-                yield _id(inner), inner
-        if part.get("type") in ("tool_call_response", "tool_result", "function_call_output", "tool-result"):
+        if not _ANSWER_KEY_SET.isdisjoint(part):
+            for key in _ANSWER_KEYS:
+                if is_mapping(inner := part.get(key)):
+                    yield _id(inner), inner
+        if part.get("type") in _ANSWER_TYPES:
             yield _id(part), part
 
 

@@ -8,8 +8,8 @@ dialect's attributes or scope are on it, even if that dialect passed it over, an
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 from goldspan.mappers.dialects.reading.advice import Advice
 from goldspan.mappers.dialects.reading.arguments import args_and_kwargs, is_redacted
@@ -24,8 +24,8 @@ _KINDS = (
     *("span.type", "span.kind", "span_kind", "spanType", "operation.type", "gen_ai.span.kind"),
     *("agentops.span.kind", "lmnr.span.type", "langwatch.span.type"),
 )
-_KIND_KEYS = frozenset(_KINDS)
 _TOOL_WORDS = frozenset({"tool", "Tool", "TOOL", "tool_call", "function_call"})
+_NO_OTHER_OPERATION = ("", *_TOOL_WORDS)
 _AGENT_WORDS = frozenset({"agent", "Agent", "AGENT"})
 _NAMES = (
     *("tool.name", "tool_name", "toolName", "tool_call.name", "tool.call.name", "gen_ai.tool.name"),
@@ -93,15 +93,20 @@ _SOURCES = (
 class _LooksLikeTool(Rule):
     """A tool span is recognised by a name in one attribute and an object in another."""
 
-    def may_hold(self, keys: frozenset[str], scope: str) -> bool:
-        return self.key in keys and not scope.startswith(_OTHER_SCOPES)
+    kinds: tuple[str, ...] = _KINDS
+    """Attributes that may say so, too."""
+
+    def narrowed(self, keys: frozenset[str], scope: str) -> Self | None:
+        if self.key not in keys or scope.startswith(_OTHER_SCOPES):
+            return None
+        return replace(self, key="", kinds=tuple(filter(keys.__contains__, self.kinds)))
 
     def holds(self, span: SpanView, attributes: Attributes) -> bool:
-        if self.key not in attributes:
+        if self.key and self.key not in attributes:
             return False
-        words = [word for key in _KIND_KEYS.intersection(attributes) if isinstance(word := attributes[key], str)]
+        words = [word for key in self.kinds if isinstance(word := attributes.get(key), str)]
         has_tool_kind = not _TOOL_WORDS.isdisjoint(words)
-        if not has_tool_kind and attributes.get(_OPERATION, "") not in ("", *_TOOL_WORDS):
+        if not has_tool_kind and attributes.get(_OPERATION, "") not in _NO_OTHER_OPERATION:
             return False  # true of most spans, so checked before the look at every attribute
         if _belongs_to_other_dialect(span, attributes):
             return False
@@ -115,8 +120,8 @@ class _LooksLikeTool(Rule):
 
 @dataclass(frozen=True, slots=True)
 class _LooksLikeAgent(Rule):
-    def may_hold(self, keys: frozenset[str], scope: str) -> bool:
-        return self.key in keys and not scope.startswith(_OTHER_SCOPES)
+    def narrowed(self, keys: frozenset[str], scope: str) -> Self | None:
+        return None if self.key not in keys or scope.startswith(_OTHER_SCOPES) else self
 
     def holds(self, span: SpanView, attributes: Attributes) -> bool:
         return Rule.holds(self, span, attributes) and not _belongs_to_other_dialect(span, attributes)

@@ -6,7 +6,7 @@ Absent, elided, redacted, cut off and unparsable are different facts, and none o
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from goldspan.mappers.dialects.reading.value_parsing import literal, loads
@@ -32,6 +32,7 @@ _SCRUBBED = "[Scrubbed due to"
 """How Logfire begins what it hides."""
 _CUT_MARKS = ("...", "\N{HORIZONTAL ELLIPSIS}", "[truncated]", "<truncated>", "(truncated)", "[TRUNCATED]")
 _LITERALS = ("true", "false", "null", "NaN", "Infinity", "-Infinity")
+_SCALARS = frozenset({str, int, float, bool, type(None), bytes})
 _MAX_SEARCH_DEPTH = 100
 """How deeply values are searched for what is hidden."""
 
@@ -43,21 +44,21 @@ def is_redacted(text: str, tokens: frozenset[str] = REDACTION_TOKENS) -> bool:
 
 def hidden_arguments(arguments: Mapping[str, Any], tokens: frozenset[str]) -> Mapping[str, Capture] | None:
     """Return the arguments that are hidden, by name; none where all are there."""
-    hidden: dict[str, Capture] = {}
-    for name, value in arguments.items():
-        if _holds_token(value, tokens):
-            hidden[name] = Capture.REDACTED
-    return hidden or None
+    if not _any_hidden(arguments.values(), tokens):
+        return None
+    return {name: Capture.REDACTED for name, value in arguments.items() if _any_hidden((value,), tokens)}
 
 
-def _holds_token(value: Any, tokens: frozenset[str], depth: int = 0) -> bool:
-    if isinstance(value, str):
-        return is_redacted(value, tokens)
-    if depth > _MAX_SEARCH_DEPTH:
-        return False
-    if is_dict(value):
-        return any(_holds_token(inner, tokens, depth + 1) for inner in value.values())
-    return is_list(value) and any(_holds_token(inner, tokens, depth + 1) for inner in value)
+def _any_hidden(values: Iterable[Any], tokens: frozenset[str], depth: int = 0) -> bool:
+    for value in values:
+        if isinstance(value, str):
+            if value in tokens or value.startswith(_SCRUBBED):
+                return True
+        elif is_dict(value) or is_list(value):
+            inside: Iterable[Any] = value.values() if is_dict(value) else value
+            if depth <= _MAX_SEARCH_DEPTH and _any_hidden(inside, tokens, depth + 1):
+                return True
+    return False
 
 
 def why_unparsable(written: str, text: str, error: Exception, beside: Mapping[str, Any]) -> Capture:
@@ -187,10 +188,16 @@ def read_content(raw: object, tokens: frozenset[str] = REDACTION_TOKENS) -> Cont
 
 def plain(value: Any, depth: int = 0) -> Any:
     """Turn the SDK's tuples and mappings into lists and dicts."""
+    below = depth + 1
     if is_mapping(value):
-        return {str(key): plain(inner, depth + 1) for key, inner in value.items()} if depth < _MAX_DEPTH else None
+        if depth >= _MAX_DEPTH:
+            return None
+        items = value.items()
+        return {str(key): inner if type(inner) in _SCALARS else plain(inner, below) for key, inner in items}
     if is_sequence(value):
-        return [plain(inner, depth + 1) for inner in value] if depth < _MAX_DEPTH else None
+        if depth >= _MAX_DEPTH:
+            return None
+        return [inner if type(inner) in _SCALARS else plain(inner, below) for inner in value]
     return value
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 from msgspec.structs import replace
 
@@ -85,13 +85,19 @@ class Rule:
         """The attribute that a span must have for this rule to be looked at; `""` where it must have none."""
         return self.also[0] if self.also else self.key
 
-    def may_hold(self, keys: frozenset[str], scope: str) -> bool:
-        """Say whether this rule can hold for a span with this scope and, of the keys that it names, these."""
+    def narrowed(self, keys: frozenset[str], scope: str) -> Self | None:
+        """Return what is still to be asked of a span with this scope and, of the keys that tables name, these.
+
+        None if this rule cannot hold for it. Rules with a `holds` of their own have a `narrowed` of their own, too.
+        """
         if self.marker not in keys or not scope.startswith(self.scope):
-            return False
+            return None
         if type(self).holds is not Rule.holds:
-            return True
-        return keys.issuperset(filter(None, (self.key, *self.also))) and keys.isdisjoint(self.without)
+            return self
+        known = not self.key or self.key in keys
+        if not known or not keys.issuperset(self.also) or not keys.isdisjoint(self.without):
+            return None
+        return dataclasses.replace(self, also=(), without=(), scope="")
 
     def holds(self, span: SpanView, attributes: Attributes) -> bool:
         """Say whether this rule holds."""
@@ -391,16 +397,14 @@ class DialectTable:
 
         None if nothing is left that recognises a span or a session.
         """
-        rules = tuple(rule for rule in self.rules if rule.may_hold(keys, scope))
-        present = {name: tuple(filter(keys.__contains__, getattr(self, name))) for name in _KEY_FIELDS}
-        sources = {
-            name: tuple(source for source in getattr(self, name) if source.may_have_value(keys))
-            for name in _SOURCE_FIELDS
-        }
-        if not (rules or present["turn_id"] or present["session_keys"] or sources["sessions_inside"]):
+        rules = tuple(dict.fromkeys(rule for one in self.rules if (rule := one.narrowed(keys, scope)) is not None))
+        left: dict[str, Any] = {name: tuple(filter(keys.__contains__, getattr(self, name))) for name in _KEY_FIELDS}
+        for name in _SOURCE_FIELDS:
+            left[name] = tuple(source for source in getattr(self, name) if source.may_have_value(keys))
+        if not (rules or left["turn_id"] or left["session_keys"] or left["sessions_inside"]):
             return None
-        flags = tuple(flag for flag in self.error_flags if flag[0] in keys)
-        return dataclasses.replace(self, rules=rules, error_flags=flags, **present, **sources)
+        left["error_flags"] = tuple(flag for flag in self.error_flags if flag[0] in keys)
+        return dataclasses.replace(self, rules=rules, **left)
 
     def outline(self, span: SpanView) -> Reading | None:
         """Read what a span is, without its content."""
@@ -412,7 +416,11 @@ class DialectTable:
     def _recognised(
         self, span: SpanView, attributes: Attributes
     ) -> tuple[Rule | None, str | None, tuple[tuple[str, str], ...]]:
-        rule = next((rule for rule in self.rules if rule.holds(span, attributes)), None)
+        rule = None
+        for one in self.rules:
+            if one.holds(span, attributes):
+                rule = one
+                break
         turn_id = first_text(attributes, self.turn_id) if self.turn_id else None
         sessions = self._sessions(attributes) if self.session_keys else ()
         if self.sessions_inside:
@@ -456,7 +464,7 @@ class DialectTable:
             context=lambda: self._context(span, attributes, output, input_messages, input_end.user_text),
             session_keys=session_keys,
             turn_id=turn_id,
-            turn_number=positive_number(first_value(self.turn_number, span, attributes)),
+            turn_number=positive_number(first_value(self.turn_number, span, attributes)) if self.turn_number else None,
             no_turn=rule.no_turn,
             hides_calls=rule.hides_calls and not (model is not None and model.requests),
         )

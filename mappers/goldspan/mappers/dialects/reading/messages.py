@@ -7,7 +7,6 @@ one reader serves every dialect that carries them.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
@@ -16,17 +15,25 @@ from goldspan.mappers.dialects.reading.arguments import REDACTION_TOKENS, read_a
 from goldspan.mappers.dialects.reading.value_parsing import loads
 from goldspan.mappers.span_facts import Request
 from goldspan.scoring.json_values import is_dict, is_mapping, is_sequence
-from goldspan.scoring.messages import answers_in, parts_of, role_of, text_of, unwrapped
+from goldspan.scoring.messages import (
+    REQUEST_KEYS,
+    REQUEST_TYPES,
+    answers_in,
+    parts_of,
+    role_of,
+    text_of,
+    unwrapped,
+)
 from goldspan.scoring.sessions import NO_CONTENT, Capture, Content, UserMessages
 
 _REQUEST_MARKS = (
     *("tool_call", "toolUse", "tool_use", "function_call", "functionCall", "tool-call", "toolName", "toolRequest"),
 )
+_REQUEST_KEYS = frozenset(REQUEST_KEYS)
 _OPENING = re.compile(r'\[\s*(\{"\w+")')
 """How the first message begins; one writer begins them all alike."""
 _LONGEST_COUNTED = 1 << 20
 """Characters of a history whose user messages are counted: it is parsed once for each turn."""
-_decode = json.JSONDecoder().raw_decode
 
 
 class InputEnd(NamedTuple):
@@ -44,8 +51,10 @@ class InputEnd(NamedTuple):
 
 def parsed_if_asking(output: object) -> object:
     """Parse JSON text of output that may ask for tools; other text stays text, and is cheap."""
-    if isinstance(output, str) and any(mark in output for mark in _REQUEST_MARKS):
-        return _parsed(output)
+    if isinstance(output, str):
+        for mark in _REQUEST_MARKS:
+            if mark in output:
+                return _parsed(output)
     return output
 
 
@@ -58,8 +67,8 @@ def requests_in(output: object) -> tuple[Request, ...]:
     found: list[Request] = []
     for message in _messages(output):
         if role_of(message) in {"assistant", ""}:
-            asked = map(_request, (*parts_of(message), *_tool_calls(message)))
-            found.extend(request for request in asked if request is not None)
+            parts = (*parts_of(message), *_tool_calls(message))
+            found += [request for part in parts if (request := _request(part)) is not None]
     return tuple(found)
 
 
@@ -131,13 +140,10 @@ def newest_first(messages: object) -> Iterator[Mapping[str, Any]]:
         stop = len(text) - 1
         opening = _OPENING.match(text)
         while opening is not None and (start := text.rfind(opening[1], 0, stop)) >= 0:
-            try:
-                message, end = _decode(text, start)
-            except (ValueError, RecursionError):
-                break
             # It is an element of the outermost array only if a comma or the last bracket follows.
-            follows = text[end : stop + (count == 0)].strip()
-            if follows != ("," if count else "]") or not is_dict(message):
+            element = text[start : stop + (count == 0)].rstrip()
+            message = _parsed(element[:-1]) if element[-1:] == ("," if count else "]") else None
+            if not is_dict(message):
                 break
             yield unwrapped(message)
             count += 1
@@ -184,12 +190,12 @@ def _tool_calls(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 def _request(part: Mapping[str, Any]) -> Request | None:
     """Read one request in any known format. The key that names the tool tells the format."""
-    for key in ("toolUse", "function_call", "functionCall", "tool_call", "function", "toolRequest"):
-        inner = part.get(key)
-        if is_mapping(inner):
-            call_id = inner.get("toolUseId") or inner.get("ref") or inner.get("id") or part.get("id")
-            return _build_request(inner.get("name") or inner.get("tool_name"), inner, call_id)
-    if part.get("type") in ("tool_call", "tool_use", "function_call", "tool-call", "function") or "toolName" in part:
+    if not _REQUEST_KEYS.isdisjoint(part):
+        for key in REQUEST_KEYS:
+            if is_mapping(inner := part.get(key)):
+                call_id = inner.get("toolUseId") or inner.get("ref") or inner.get("id") or part.get("id")
+                return _build_request(inner.get("name") or inner.get("tool_name"), inner, call_id)
+    if part.get("type") in REQUEST_TYPES or "toolName" in part:
         call_id = part.get("call_id") or part.get("toolCallId") or part.get("id")
         return _build_request(part.get("name") or part.get("toolName") or part.get("tool_name"), part, call_id)
     if "arguments" in part:
@@ -200,14 +206,16 @@ def _request(part: Mapping[str, Any]) -> Request | None:
 def _build_request(name: object, holder: Mapping[str, Any], call_id: object) -> Request | None:
     if not isinstance(name, str) or not name or name in REDACTION_TOKENS:
         return None
-    raw = next((holder[key] for key in ("arguments", "input", "args") if holder.get(key) is not None), None)
-    arguments = read_arguments(raw, {})
-    named = call_id if isinstance(call_id, str) and call_id else None
-    return Request(name, arguments.content, named, arguments.captures)
+    raw = None
+    for key in ("arguments", "input", "args"):
+        if (raw := holder.get(key)) is not None:
+            break
+    content, captures = read_arguments(raw, {})
+    return Request(name, content, call_id if isinstance(call_id, str) and call_id else None, captures)
 
 
 def _failed(answer: Mapping[str, Any]) -> bool:
-    if any(answer.get(key) is True for key in ("is_error", "isError", "error")):
+    if answer.get("is_error") is True or answer.get("isError") is True or answer.get("error") is True:
         return True
     output = answer.get("output")
     kind = output.get("type") if is_mapping(output) else None
