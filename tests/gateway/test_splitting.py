@@ -99,7 +99,7 @@ def test_a_session_id_is_found_where_it_stands_and_only_if_it_is_wanted(ids: lis
         places = SCANNER.of_interest(body, wanted.__eq__)
         assert places == sorted(places)
         assert len(places) == [str(one) for one in ids].count(wanted)
-        assert {next(SCANNER.session_ids(body[place:])) for place in places} <= {wanted}
+        assert {next(SCANNER.sessions(body[place:]))[0] for place in places} <= {wanted}
 
 
 def test_what_nobody_knows_yet_stays_around_the_spans() -> None:
@@ -167,7 +167,7 @@ def test_the_scanner_finds_every_span_that_a_dialect_reads_and_every_session(rec
                 assert (
                     facts.role is None or SCANNER.marked(span) or SCANNER.reads_without_attributes(group.envelope.scope)
                 )
-                read, scanned = {value for _, value in facts.session_keys}, set(SCANNER.session_ids(span))
+                read, scanned = {value for _, value in facts.session_keys}, {one for one, _ in SCANNER.sessions(span)}
                 assert read == scanned or (SCANNER.opaque(span) and scanned < read)  # the others stand inside a value
 
 
@@ -179,11 +179,11 @@ def test_session_ids_of_any_length_are_found(value: str | int) -> None:
         attribute.value.int_value = value
     else:
         attribute.value.string_value = value
-    assert list(SCANNER.session_ids(span.SerializeToString())) == [str(value)]
+    assert list(SCANNER.sessions(span.SerializeToString())) == [(str(value), b"session.id")]
 
 
 @pytest.mark.parametrize("text", ["session.id", "\nsession.id\x12", "\n\nsession.id", "gen_ai.operation.name"])
 def test_text_that_speaks_of_sessions_is_no_session(text: str) -> None:
     span = Span(trace_id=b"1" * 16, span_id=b"2" * 8, name=text)
     span.attributes.add(key="text").value.string_value = text
-    assert list(SCANNER.session_ids(span.SerializeToString())) == []
+    assert list(SCANNER.sessions(span.SerializeToString())) == []

@@ -55,18 +55,12 @@ class KeyScanner:
         """Tell whether encoded log records may hold content or the session of a span."""
         return self._log_events.search(logs) is not None or self._log_sessions(logs) is not None
 
-    def session_ids(self, encoded: bytes) -> Iterator[str]:
-        """Yield every session id in an encoded span or resource."""
+    def sessions(self, encoded: bytes) -> Iterator[tuple[str, bytes]]:
+        """Yield every session id in an encoded span or resource, each with the attribute that holds it."""
         for found in self._session.finditer(encoded):
-            if (session_id := _session_id(encoded, found.end())) is not None:
-                yield session_id
-
-    def session_key(self, encoded: bytes, session_id: str) -> str | None:
-        """Return the attribute of an encoded span or resource that holds this session id; None if none does."""
-        for found in self._session.finditer(encoded):
-            if _session_id(encoded, found.end()) == session_id:
-                return str(encoded[found.start() + 2 : found.end() - 1], "utf-8", "replace")
-        return None
+            start, end = found.span()
+            if (session_id := _session_id(encoded, end)) is not None:
+                yield session_id, encoded[start + 2 : end - 1]
 
     def of_interest(self, encoded: bytes, wants: Callable[[str], bool]) -> list[int]:
         """Return the byte offsets of wanted session ids and of opaque markers, in one pass over a request."""

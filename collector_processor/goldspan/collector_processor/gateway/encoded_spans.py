@@ -84,18 +84,24 @@ def by_trace(spans: Iterable[bytes]) -> dict[bytes, list[bytes]]:
     starts: dict[bytes, list[bytes]] = {}
     for span in spans:
         start = span[:18]
-        if start in starts:
-            starts[start].append(span)
-        else:
-            starts[start] = [span]
+        if (some := starts.get(start)) is None:
+            some = starts[start] = []
+        some.append(span)
     traces: dict[bytes, list[bytes]] = {}
     for start, some in starts.items():
         if start.startswith(_TRACE_ID):
-            traces.setdefault(start[2:], []).extend(some)
+            trace = start[2:]
+            traces[trace] = traces[trace] + some if trace in traces else some
         else:
             for span in some:
                 traces.setdefault(trace_id_of(span), []).append(span)
     return traces
+
+
+def trace_ids(groups: Iterable[SpanGroup]) -> list[bytes] | None:
+    """Return the trace ids of these spans; None if a span has none where every writer puts it."""
+    starts = {span[:18] for group in groups for span in group.spans}
+    return [start[2:] for start in starts] if all(start.startswith(_TRACE_ID) for start in starts) else None
 
 
 def traces_at(body: bytes, groups: Iterable[SpanGroup], offsets: Sequence[int]) -> set[bytes] | None:

@@ -18,6 +18,7 @@ from goldspan.collector_processor.gateway.encoded_spans import (
     SpanGroup,
     by_trace,
     join_request,
+    trace_ids,
     traces_at,
 )
 from goldspan.mappers.dialect_registry import DialectRegistry
@@ -28,6 +29,8 @@ from goldspan.scoring.errors import Problem
 from goldspan.scoring.goldens import GoldenIndex
 
 _MAX_RESOURCES = _MAX_SCOPES = 256
+_Session = tuple[str, bytes]
+"""The id of a session, and the attribute that holds it."""
 
 
 class TraceSelection:
@@ -66,7 +69,7 @@ class TraceSelection:
         self._on_unmatched = on_unmatched
         self._on_problem = on_problem
         self._reader = ProtobufReader(on_problem)
-        self._resources: dict[bytes, tuple[str, ...]] = {}
+        self._resources: dict[bytes, tuple[_Session, ...]] = {}
         self._agent_scopes: set[bytes] = set()
         self.use_goldens(goldens, registry, scanner, content=content)
 
@@ -81,6 +84,8 @@ class TraceSelection:
         """Return the spans of a request that are read, by trace; all others are kept in the span buffer."""
         self.unread.expire(now)
         bare = [self._scanner.reads_without_attributes(group.envelope.scope) for group in groups]
+        if not self._goldens.wants_any and self._lets_pass(body, groups, bare):
+            return []
         by_group = [by_trace(group.spans) for group in groups]
         if any(bare) or self._scanner.marked(body) is not None:
             chosen = self._marked(body, groups, by_group, bare)
@@ -91,6 +96,19 @@ class TraceSelection:
             if left:
                 self.unread.put(group.envelope, left, now)
         return list(chosen.items())
+
+    def _lets_pass(self, body: bytes, groups: Sequence[SpanGroup], bare: Sequence[bool]) -> bool:
+        """Keep nothing of these spans, as no session is wanted; False, with nothing done, if some have to be read.
+
+        It is noted which traces they belong to: goldens that are loaded later may want these.
+        """
+        traces = trace_ids(groups)
+        if traces is None or any(map(self._is_open, traces)):
+            return False
+        calls = any(bare) or self._scanner.marked(body) is not None
+        for trace in traces:
+            self.unread.note_loss(trace, calls=calls)
+        return True
 
     def _marked(
         self,
@@ -161,7 +179,7 @@ class TraceSelection:
         if not goldens.wants_any:
             return ()
         for resource in {group.envelope.resource for group in groups}:
-            if any(map(goldens.wants, self._session_ids_of(resource))):
+            if any(goldens.wants(session_id) for session_id, _ in self._sessions_of(resource)):
                 return None
         return traces_at(body, groups, self._scanner.of_interest(body, goldens.wants))
 
@@ -173,64 +191,58 @@ class TraceSelection:
         """
         if self._is_open(trace) or not trace:
             return True
-        scanner, unwanted = self._scanner, trace in self.unread.unwanted
-        wants_any = self._goldens.wants_any
-        if wants_any and of_interest and any(any(map(scanner.opaque, group.spans)) for group, _ in mine):
+        scanner, goldens = self._scanner, self._goldens
+        if of_interest and goldens.wants_any and any(any(map(scanner.opaque, group.spans)) for group, _ in mine):
             return True
-        if unwanted and not of_interest:
-            return False
-        if not unwanted and not any(bare or any(map(scanner.marked, group.spans)) for group, bare in mine):
+        if unwanted := trace in self.unread.unwanted:
+            if not of_interest:
+                return False
+        elif not any(bare or any(map(scanner.marked, group.spans)) for group, bare in mine):
             return False
         groups = [group for group, _ in mine]
-        ids = self._session_ids(groups)
-        found = list(ids if of_interest else islice(ids, 1))
-        if not unwanted:
-            groups += (buffered := self.unread.records(trace))
-            found += self._session_ids(buffered)
-        if wants_any and any(map(self._goldens.wants, (*found, trace.hex()))):
+        sessions = self._sessions(groups)
+        found = list(sessions if of_interest else islice(sessions, 1))
+        if not unwanted and (buffered := self.unread.records(trace)):
+            groups += buffered
+            found += self._sessions(buffered)
+        wants = goldens.wants
+        if wants(trace.hex()) or any(wants(session_id) for session_id, _ in found):
             return True
         if not unwanted:
             if not found:
-                return wants_any  # a later span may name its session
+                return goldens.wants_any  # a later span may name its session
             self.unread.unwanted.add(trace)
-            self._count_without_golden(found[0], groups)
+            self._count_without_golden(*found[0], groups)
         return False
 
-    def _session_ids(self, groups: Iterable[SpanGroup]) -> Iterator[str]:
+    def _sessions(self, groups: Iterable[SpanGroup]) -> Iterator[_Session]:
         for group in groups:
-            yield from self._session_ids_of(group.envelope.resource)
+            yield from self._sessions_of(group.envelope.resource)
             for span in group.spans:
-                yield from self._scanner.session_ids(span)
+                yield from self._scanner.sessions(span)
 
-    def _session_ids_of(self, resource: bytes) -> tuple[str, ...]:
-        ids = self._resources.get(resource)
-        if ids is None:
+    def _sessions_of(self, resource: bytes) -> tuple[_Session, ...]:
+        sessions = self._resources.get(resource)
+        if sessions is None:
             if len(self._resources) >= _MAX_RESOURCES:
                 self._resources.clear()
-            ids = self._resources[resource] = tuple(self._scanner.session_ids(resource))
-        return ids
+            sessions = self._resources[resource] = tuple(self._scanner.sessions(resource))
+        return sessions
 
-    def _count_without_golden(self, session_id: str, groups: Iterable[SpanGroup]) -> None:
+    def _count_without_golden(self, session_id: str, key: bytes, groups: Iterable[SpanGroup]) -> None:
         """Tell of a session that no golden wants, once, if one of these spans is an agent's, a model's or a tool's."""
         if session_id in self._without_golden:
             return
-        groups = list(groups)
         for group in groups:
             for span in group.spans:
                 if self._scanner.marked(span) is None:
                     continue
-                seen_before = group.envelope.scope in self._agent_scopes
-                if seen_before or any(
+                if group.envelope.scope in self._agent_scopes or any(
                     fact is not None and fact.role is not None for fact in self.facts(SpanGroup(group.envelope, [span]))
                 ):
                     self._remember_scope(group.envelope.scope)
-                    self._on_unmatched(session_id, self._source_of(session_id, groups))
+                    self._on_unmatched(session_id, str(key, "utf-8", "replace"))
                     return
-
-    def _source_of(self, session_id: str, groups: Iterable[SpanGroup]) -> str:
-        """Return the attribute that names this session."""
-        encoded = (one for group in groups for one in (group.envelope.resource, *group.spans))
-        return next(filter(None, (self._scanner.session_key(one, session_id) for one in encoded)), "a span")
 
     def _remember_scope(self, scope: bytes) -> None:
         """Note that an agent writes spans of this scope: further sessions are counted without reading their spans."""
