@@ -26,9 +26,11 @@ import urllib3
 from urllib3.connection import HTTPConnection, HTTPSConnection
 
 MAX_BODY = 64 << 10
-"""Bytes of a response body that are read. A longer body is cut."""
-_MAX_RECEIVED = 1 << 20
-"""Bytes that one attempt may receive: headers, body, TLS and chunk framing."""
+"""Bytes of a response body that are read, if a client does not say otherwise. A longer body is cut."""
+_MAX_FRAMING = 1 << 20
+"""Bytes that one attempt may receive beside a body and a quarter of it: headers, TLS and chunk framing."""
+RETRYABLE_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
+"""Answers after which the same request may go through later."""
 _MAX_RETRY_AFTER = 100
 """Characters of a Retry-After that are read; a date has 29."""
 
@@ -48,12 +50,20 @@ class HttpResponse:
 class HttpClient:
     """Sends requests to one server over kept-alive connections. Never retries, follows no redirect, is thread-safe."""
 
-    def __init__(self, base: str, *, connections: int = 1, ssl_context: ssl.SSLContext | None = None) -> None:
+    def __init__(
+        self,
+        base: str,
+        *,
+        connections: int = 1,
+        ssl_context: ssl.SSLContext | None = None,
+        max_body: int = MAX_BODY,
+    ) -> None:
         """Take the URL that paths are added to, and how many connections may be open at once.
 
-        `ssl_context` None: servers are verified by the CAs of the system.
+        `ssl_context` None: servers are verified by the CAs of the system. A body is cut after `max_body` bytes.
         """
         self._base = base.rstrip("/")
+        self._max_body = max_body
         context = None
         if self._base.lower().startswith("https:"):
             context = ssl_context or ssl.create_default_context()
@@ -71,7 +81,8 @@ class HttpClient:
             urllib3.exceptions.HTTPError, OSError, ValueError: there is no response.
 
         """
-        attempt = _Attempt(min(time.monotonic() + seconds, _END.get()), _MAX_RECEIVED)
+        received = self._max_body + self._max_body // 4 + _MAX_FRAMING
+        attempt = _Attempt(min(time.monotonic() + seconds, _END.get()), received)
         token = _ATTEMPT.set(attempt)
         try:
             left = attempt.seconds_left()
@@ -86,7 +97,7 @@ class HttpClient:
                 pool_timeout=left,
             )
             try:
-                content, unread = _beginning(response), ""
+                content, unread = _beginning(response, self._max_body), ""
             except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
                 response.close()
                 content, unread = b"", describe(error)
@@ -138,9 +149,9 @@ def parse_retry_after(value: str | None, now: datetime) -> float | None:
         return None
 
 
-def _beginning(response: urllib3.BaseHTTPResponse) -> bytes:
+def _beginning(response: urllib3.BaseHTTPResponse, most: int) -> bytes:
     """Return the beginning of the body; the connection is kept only if that is all of it."""
-    content = response.read(MAX_BODY, decode_content=False)
+    content = response.read(most, decode_content=False)
     if response.read(1, decode_content=False):
         response.close()
     return content
@@ -161,7 +172,7 @@ class _Attempt:
     def count(self, received: int) -> int:
         self.bytes_left -= received
         if self.bytes_left < 0:
-            raise OSError(f"the response has more than {_MAX_RECEIVED:,} bytes")
+            raise OSError("the response has more bytes than may be received")
         return received
 
 

@@ -9,7 +9,6 @@ import click
 from goldspan.collector_processor.cli.input_output import (
     COLOR,
     FORMAT,
-    TRACES,
     complain,
     end,
     file_errors,
@@ -17,10 +16,10 @@ from goldspan.collector_processor.cli.input_output import (
     show,
     write_json,
 )
+from goldspan.collector_processor.cli.trace_sources import TRACES, Traces, open_traces
 from goldspan.collector_processor.golden_tools.writing import write_text
 from goldspan.collector_processor.replay.dialect_proposals import is_dialect_name, proposal
 from goldspan.collector_processor.replay.inspection import inspect_spans
-from goldspan.collector_processor.replay.trace_files import trace_files
 from goldspan.collector_processor.report.inspection_pages import dialects_json, dialects_page
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.scoring.errors import FileError, Mistake
@@ -46,15 +45,16 @@ def dialects(context: click.Context, *, as_format: str, color: str) -> None:
 @TRACES
 @click.option("--name", metavar="NAME", help="Name the dialect; else it is named after its attributes.")
 @click.option("-o", "--output", metavar="FOLDER", help="Write a package into this folder, for `pip install FOLDER`.")
-def propose(traces: tuple[str, ...], *, name: str | None, output: str | None) -> None:
+def propose(traces: Traces, *, name: str | None, output: str | None) -> None:
     """Write a dialect for spans that look like tool calls and that no dialect reads.
 
-    TRACES are trace files, directories of them, or - for standard input. The dialect is Python, as another package
-    adds it. Exit code 1 if no span looks like an unknown tool call.
+    TRACES are trace files, directories of them, - for standard input, or stored traces such as
+    phoenix://PROJECT. The dialect is Python, as another package adds it. Exit code 1 if no span looks like an unknown
+    tool call.
     """
     if name is not None and not is_dialect_name(name):
         raise click.BadParameter(f"found {name!r}, expected lower-case letters, digits and _", param_hint="--name")
-    with file_errors(), trace_files(traces) as files:
+    with file_errors(), open_traces(traces) as files:
         registry = DialectRegistry(on_problem=files.problems.append)
         with read_with_progress(files) as views:
             found = inspect_spans(views, registry, files.problems).unknown_tools

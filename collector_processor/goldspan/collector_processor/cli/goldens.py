@@ -13,13 +13,13 @@ import click
 
 from goldspan.collector_processor.cli.input_output import (
     COLOR,
-    TRACES,
     complain,
     end,
     file_errors,
     read_with_progress,
     write_json,
 )
+from goldspan.collector_processor.cli.trace_sources import TRACES, Traces, open_traces
 from goldspan.collector_processor.golden_tools.checking import check_goldens
 from goldspan.collector_processor.golden_tools.differences import (
     Line,
@@ -85,7 +85,7 @@ def goldens() -> None:
 )
 @click.option("--force", is_flag=True, help="Replace the file if it is there.")
 def record(
-    traces: tuple[str, ...],
+    traces: Traces,
     *,
     output: str | None,
     name: str | None,
@@ -99,8 +99,8 @@ def record(
 ) -> None:
     """Record a golden set from traces whose calls were right.
 
-    TRACES are trace files, directories of them, or - for standard input. Standard error says which values were left
-    out, and where several runs of one session disagree.
+    TRACES are trace files, directories of them, - for standard input, or stored traces such as
+    phoenix://PROJECT. Standard error says which values were left out, and where several runs of one session disagree.
 
     Exit codes: 0 written; 1 no tool call was found; 2 wrong usage, or a named file holds no record.
     """
@@ -111,12 +111,12 @@ def record(
         raise click.UsageError(
             "--from-passing finds goldens by the user's first message: leave out --pattern and --no-user-text"
         )
-    with file_errors(), trace_files(traces) as files:
+    with file_errors(), open_traces(traces) as files:
         globs = (*only, *([pattern] if pattern else ()))
         sessions = [
             session for session in _sessions(files) if not globs or any(fnmatchcase(session.id, glob) for glob in globs)
         ]
-        set_name = name or name_of(output or traces[0])
+        set_name = name or name_of(output or traces.names[0])
         if from_passing:
             recorded, left = propose(sessions, set_name, redact=redact)
             complain(f"left out: {counted(number, 'session')}: {why}" for why, number in sorted(left.items()))
@@ -216,7 +216,7 @@ def diff(golden_files: str, others: tuple[str, ...], *, as_format: str, color: s
 @COLOR
 def update(
     golden_file: str,
-    traces: tuple[str, ...],
+    traces: Traces,
     *,
     yes: bool,
     extra_calls: bool,
@@ -233,7 +233,7 @@ def update(
     Exit codes: 0 the file expects everything that a score depends on; 1 such differences are left; 2 wrong usage, or a
     file cannot be read or changed.
     """
-    with file_errors(), trace_files(traces) as files:
+    with file_errors(), open_traces(traces) as files:
         index, target = load_goldens(golden_file), GoldenFile(golden_file)
         difference = trace_difference(index, _sessions(files))
         possible = acceptable_changes(index, difference, extra_calls=extra_calls, pattern_goldens=pattern_goldens)

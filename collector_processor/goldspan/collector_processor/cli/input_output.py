@@ -24,7 +24,6 @@ _WORTH_A_BAR = 4_000_000
 """Bytes of input from which a progress bar is shown."""
 _STEP = 250_000
 
-TRACES = click.argument("traces", nargs=-1, required=True, metavar="TRACES...")
 FORMAT = click.option(
     "--format", "as_format", type=click.Choice(["table", "json"]), default="table", help="Table (default) or JSON."
 )

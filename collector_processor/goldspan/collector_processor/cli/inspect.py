@@ -10,7 +10,6 @@ import click
 from goldspan.collector_processor.cli.input_output import (
     COLOR,
     FORMAT,
-    TRACES,
     VERBOSE,
     end,
     file_errors,
@@ -18,9 +17,9 @@ from goldspan.collector_processor.cli.input_output import (
     show,
     write_json,
 )
+from goldspan.collector_processor.cli.trace_sources import TRACES, Traces, open_traces
 from goldspan.collector_processor.replay.argument_origins import MOST_CALLS_EXPLAINED, origins_of
 from goldspan.collector_processor.replay.inspection import Inspection, inspect_spans
-from goldspan.collector_processor.replay.trace_files import trace_files
 from goldspan.collector_processor.replay.wording import listed, printable
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.scoring.tool_definitions import load_tools
@@ -44,15 +43,16 @@ from goldspan.scoring.tool_definitions import load_tools
 @VERBOSE
 @COLOR
 def inspect(
-    traces: tuple[str, ...], *, as_format: str, wanted: str | None, tools_file: str | None, verbose: bool, color: str
+    traces: Traces, *, as_format: str, wanted: str | None, tools_file: str | None, verbose: bool, color: str
 ) -> None:
     """Show what goldspan finds in traces, what it does not recognise, and what to switch on.
 
-    TRACES are trace files, directories of them, or - for standard input.
+    TRACES are trace files, directories of them, - for standard input, or stored traces such as
+    phoenix://PROJECT.
     """
     if tools_file is not None and wanted is None:
         raise click.UsageError("--tools is for --why CALL")
-    with file_errors(), trace_files(traces) as files:
+    with file_errors(), open_traces(traces) as files:
         tools = None if tools_file is None else load_tools(tools_file)
         explains = wanted is not None
         registry = DialectRegistry(definitions=explains, on_problem=files.problems.append)

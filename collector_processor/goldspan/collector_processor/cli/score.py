@@ -19,7 +19,6 @@ import click
 from goldspan.collector_processor.cli.input_output import (
     COLOR,
     FORMAT,
-    TRACES,
     VERBOSE,
     complain,
     end,
@@ -29,12 +28,13 @@ from goldspan.collector_processor.cli.input_output import (
     show,
     write_json,
 )
+from goldspan.collector_processor.cli.trace_sources import TRACES, Traces, open_traces, sinks_of
 from goldspan.collector_processor.emit.enriched_traces import ScoreAttributes, write_enriched
 from goldspan.collector_processor.engine.result_table import arrow_schema, run_rows
 from goldspan.collector_processor.metric_threads import MetricWorkers
 from goldspan.collector_processor.replay.replay import Consumer, Replay, replay
 from goldspan.collector_processor.replay.summary_and_exit_code import Coverage, ExitDecision, decide_exit_code
-from goldspan.collector_processor.replay.trace_files import TraceFiles, trace_files
+from goldspan.collector_processor.replay.trace_files import TraceFiles
 from goldspan.collector_processor.report.result_file import SUFFIXES, write_results
 from goldspan.mappers.dialect_registry import JOIN_ATTRIBUTES, DialectRegistry
 from goldspan.scoring.criterion import Criterion
@@ -193,6 +193,7 @@ def _preset_option(written: str) -> tuple[str, Any]:
     metavar="KIND=URL",
     help="Send scores to Phoenix, MLflow or Langfuse, as in phoenix=http://localhost:6006; repeatable.",
 )
+@click.option("--write-back", is_flag=True, help="Put scores on the stored traces that TRACES names.")
 @click.option(
     "--jobs",
     type=click.IntRange(min=1),
@@ -216,7 +217,7 @@ def _preset_option(written: str) -> tuple[str, Any]:
 @VERBOSE
 @COLOR
 def score(
-    traces: tuple[str, ...],
+    traces: Traces,
     *,
     golden_files: tuple[str, ...],
     criterion_file: str | None,
@@ -234,6 +235,7 @@ def score(
     otlp_endpoint: str | None,
     otlp_metrics: bool,
     sinks: tuple[tuple[str, str], ...],
+    write_back: bool,
     jobs: int,
     fail_under: Decimal | None,
     coverage: str,
@@ -243,20 +245,21 @@ def score(
 ) -> None:
     """Score traces against goldens, and by metrics that need none.
 
-    TRACES are trace files, directories of them, or - for standard input.
+    TRACES are trace files, directories of them, - for standard input, or what a platform stores:
+    phoenix://PROJECT, langfuse://, mlflow://EXPERIMENT, tempo://[SERVICE], jaeger://SERVICE.
 
     Exit codes: 0 all passed; 1 a session failed, something could not be evaluated, a golden was never seen, or nothing
     was recognised; 2 wrong usage, or a named file holds no record.
     """
     _refuse_contradictions(preset_name, preset_options, criterion_file, threshold)
     _refuse_endpoint(otlp_endpoint, otlp_metrics=otlp_metrics)
-    with file_errors(), trace_files(traces) as files:
+    sinks = (*sinks, *sinks_of(traces, write_back=write_back))
+    with file_errors(), open_traces(traces) as files:
         criterion = None if criterion_file is None else load_criterion(criterion_file)
         goldens = load_goldens(*golden_files, criterion=criterion)
         if threshold is not None:
             goldens = goldens.with_threshold(threshold)
-        if not golden_files and not metrics:
-            metrics = tuple(metric.name for metric in WITHOUT_GOLDEN)
+        metrics = metrics or (() if golden_files else tuple(metric.name for metric in WITHOUT_GOLDEN))
         judge = None if judge_file is None else _judge(judge_file, jobs)
         scorer = _scorer(preset_name, preset_options, metrics, criterion_file, judge)
         if tools_file is not None:

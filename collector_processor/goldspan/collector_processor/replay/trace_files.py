@@ -1,11 +1,12 @@
-"""The traces a user names on a command line: files, directories of files, and standard input."""
+"""The traces a user names on a command line: files, directories of files, standard input, and what platforms store."""
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -17,6 +18,8 @@ from goldspan.mappers.spans import MarkedView, Markers
 from goldspan.scoring.errors import Mistake, Problem, TraceFileError
 
 STDIN = "-"
+STORED = re.compile(r"(phoenix|langfuse|mlflow|tempo|jaeger)://")
+"""How the name of traces begins that a platform stores."""
 
 RangeFindings = tuple[Sequence[Problem], int, str]
 """The problems of a range, its number of lines, and why it has no records; empty if it has any."""
@@ -31,7 +34,8 @@ class TraceFiles:
     mistakes: list[Mistake] = field(default_factory=list[Mistake])
     """Named files that yielded no record, known once everything was read."""
     _found: frozenset[Path] = frozenset()
-    _stdin: Path | None = None
+    _names: Mapping[str, str] = field(default_factory=dict[str, str])
+    """What files are called that the user did not name: by the beginning of their path."""
 
     def spans(self, on_bytes: OnBytes | None = None, markers: Markers | None = None) -> Iterator[MarkedView]:
         """Read every span, those without any of the `markers` perhaps together.
@@ -95,27 +99,36 @@ class TraceFiles:
         self.problems.append(replace(problem, source=self._name(problem.source)))
 
     def _name(self, source: str) -> str:
-        return source if self._stdin is None else source.replace(str(self._stdin), "standard input")
+        for path, name in self._names.items():
+            source = source.replace(path, name)
+        return source
 
 
 @contextmanager
-def trace_files(names: Sequence[str], stdin: IO[bytes] | None = None) -> Generator[TraceFiles]:
+def trace_files(
+    names: Sequence[str], stdin: IO[bytes] | None = None, download: Callable[[str, Path], Path] | None = None
+) -> Generator[TraceFiles]:
     """Find the files behind these names; standard input is kept in a temporary file, since it may be read twice.
 
-    A directory stands for every trace file under it. Raises `TraceFileError`, naming everything that is not there at
-    once.
+    A directory stands for every trace file under it. `download` reads the traces behind a URL into a folder, given a
+    temporary one; without it a URL is a file's name. Raises `TraceFileError`, naming everything that is not there at
+    once, before anything is downloaded.
     """
     paths: list[Path] = []
     found: set[Path] = set()
     missing: list[Mistake] = []
+    downloads: dict[str, Callable[[str, Path], Path]] = {}
+    called: dict[str, str] = {}
     with tempfile.TemporaryDirectory(prefix="goldspan-") as folder:
-        spooled: Path | None = None
         for name in dict.fromkeys(names):
             path = Path(name)
-            if name == STDIN:
+            if download is not None and STORED.match(name):
+                downloads[name] = download
+            elif name == STDIN:
                 spooled = Path(folder) / "stdin"
                 with spooled.open("wb") as copy:
                     shutil.copyfileobj(stdin or sys.stdin.buffer, copy)
+                called[str(spooled)] = "standard input"
                 paths.append(spooled)
             elif path.is_dir():
                 inside = trace_files_in(path)
@@ -130,4 +143,10 @@ def trace_files(names: Sequence[str], stdin: IO[bytes] | None = None) -> Generat
                 missing.append(Mistake(name, "", message))
         if missing:
             raise TraceFileError(*missing)
-        yield TraceFiles(tuple(dict.fromkeys(paths)), _found=frozenset(found), _stdin=spooled)
+        for name, read in downloads.items():
+            downloaded = read(name, Path(folder))
+            called[f"{downloaded}/"] = f"{name} "
+            inside = trace_files_in(downloaded)
+            found.update(inside)
+            paths += inside
+        yield TraceFiles(tuple(dict.fromkeys(paths)), _found=frozenset(found), _names=called)

@@ -9,9 +9,9 @@ from typing import Any
 
 from urllib3.util import make_headers
 
+from goldspan.collector_processor.http_client import RETRYABLE_STATUS
 from goldspan.collector_processor.sinks.score_exporter import (
     CALL,
-    RETRYABLE_STATUS,
     SESSION,
     JsonApi,
     Response,
@@ -45,20 +45,28 @@ class LangfuseScores(ScoreExporter):
         """Send to Langfuse.
 
         Args:
-            host: Address of the server; None: `LANGFUSE_HOST`, else the European cloud.
+            host: Address of the server; None: `LANGFUSE_BASE_URL` or `LANGFUSE_HOST`, else the European cloud.
             public_key: None: `LANGFUSE_PUBLIC_KEY`.
             secret_key: None: `LANGFUSE_SECRET_KEY`.
             patience: Seconds to retry while Langfuse is unavailable.
             max_waiting: Scores that are queued at most.
 
         """
-        host = host or os.environ.get("LANGFUSE_HOST") or os.environ.get("LANGFUSE_BASE_URL") or _CLOUD
-        public = public_key or os.environ.get("LANGFUSE_PUBLIC_KEY", "")
-        secret = secret_key or os.environ.get("LANGFUSE_SECRET_KEY", "")
-        headers: Mapping[str, str] = make_headers(basic_auth=f"{public}:{secret}")
-        super().__init__(
-            LangfuseBackend(JsonApi(host, headers)), address=host, patience=patience, max_waiting=max_waiting
-        )
+        host = host or langfuse_address()
+        backend = LangfuseBackend(JsonApi(host, langfuse_headers(public_key, secret_key)))
+        super().__init__(backend, address=host, patience=patience, max_waiting=max_waiting)
+
+
+def langfuse_address() -> str:
+    """Return the server's address by `LANGFUSE_BASE_URL` or `LANGFUSE_HOST`, else the European cloud's."""
+    return os.environ.get("LANGFUSE_BASE_URL") or os.environ.get("LANGFUSE_HOST") or _CLOUD
+
+
+def langfuse_headers(public_key: str | None = None, secret_key: str | None = None) -> dict[str, str]:
+    """Return the headers of requests, by `LANGFUSE_PUBLIC_KEY` and `LANGFUSE_SECRET_KEY` where a key is None."""
+    public = public_key or os.environ.get("LANGFUSE_PUBLIC_KEY", "")
+    secret = secret_key or os.environ.get("LANGFUSE_SECRET_KEY", "")
+    return make_headers(basic_auth=f"{public}:{secret}")
 
 
 class LangfuseBackend:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
+from urllib.parse import unquote
 
+from goldspan.collector_processor.http_client import RETRYABLE_STATUS
 from goldspan.collector_processor.sinks.score_exporter import (
     CALL,
-    RETRYABLE_STATUS,
     SESSION,
     TURN,
     JsonApi,
@@ -41,18 +43,42 @@ class PhoenixScores(ScoreExporter):
         """Send to Phoenix.
 
         Args:
-            endpoint: Address of the server; None: `PHOENIX_COLLECTOR_ENDPOINT`, else `http://localhost:6006`.
-            api_key: None: `PHOENIX_API_KEY`, if any.
+            endpoint: Address of the server; None: as `phoenix_address` says.
+            api_key: None: `PHOENIX_API_KEY`, if any. Headers in `PHOENIX_CLIENT_HEADERS` are sent too.
             patience: Seconds to retry while Phoenix is unavailable or does not know a span yet.
             max_waiting: Scores that are queued at most.
 
         """
-        endpoint = endpoint or os.environ.get("PHOENIX_COLLECTOR_ENDPOINT") or "http://localhost:6006"
-        key = api_key or os.environ.get("PHOENIX_API_KEY")
-        headers = {"Authorization": f"Bearer {key}"} if key else {}
-        super().__init__(
-            PhoenixBackend(JsonApi(endpoint, headers)), address=endpoint, patience=patience, max_waiting=max_waiting
-        )
+        endpoint = endpoint or phoenix_address()
+        backend = PhoenixBackend(JsonApi(endpoint, phoenix_headers(api_key)))
+        super().__init__(backend, address=endpoint, patience=patience, max_waiting=max_waiting)
+
+
+def phoenix_address() -> str:
+    """Return the server's address by the variables of Phoenix's client, the first that is set.
+
+    `PHOENIX_ENDPOINT`, `PHOENIX_COLLECTOR_ENDPOINT`, `PHOENIX_HOST` with `PHOENIX_PORT`, else `http://localhost:6006`.
+    """
+    environ = os.environ
+    if address := environ.get("PHOENIX_ENDPOINT") or environ.get("PHOENIX_COLLECTOR_ENDPOINT"):
+        return re.sub("/+v1/traces/*$", "", address.rstrip("/"))
+    host = environ.get("PHOENIX_HOST") or "localhost"
+    if host.startswith(("http://", "https://")):
+        return host.rstrip("/")
+    # On the server this is the address that it listens on.
+    host = "localhost" if host == "0.0.0.0" else host
+    return f"http://{host}" if ":" in host else f"http://{host}:{environ.get('PHOENIX_PORT') or 6006}"
+
+
+def phoenix_headers(api_key: str | None = None) -> dict[str, str]:
+    """Return the headers of requests: those of `PHOENIX_CLIENT_HEADERS` (`NAME=VALUE,...`), and the key."""
+    pairs = (one.partition("=") for one in os.environ.get("PHOENIX_CLIENT_HEADERS", "").split(","))
+    headers = {unquote(name.strip()): unquote(value.strip()) for name, _, value in pairs if name.strip()}
+    key = api_key or os.environ.get("PHOENIX_API_KEY")
+    if key and (api_key or "authorization" not in map(str.lower, headers)):
+        headers = {name: value for name, value in headers.items() if name.lower() != "authorization"}
+        headers["Authorization"] = f"Bearer {key}"
+    return headers
 
 
 class PhoenixBackend:

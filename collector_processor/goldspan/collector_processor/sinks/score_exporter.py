@@ -29,7 +29,7 @@ from goldspan.collector_processor.emit.attributes import event_attributes
 from goldspan.collector_processor.emit.emitters import suppressed_instrumentation
 from goldspan.collector_processor.emit.evaluation import Evaluation, Level
 from goldspan.collector_processor.export_outage import ExportOutage
-from goldspan.collector_processor.http_client import HttpClient, describe, requests_end_by
+from goldspan.collector_processor.http_client import RETRYABLE_STATUS, HttpClient, describe, requests_end_by
 from goldspan.collector_processor.timer import Timer
 
 CALL, TURN, SESSION = Level.CALL.value, Level.TURN.value, Level.SESSION.value
@@ -105,7 +105,6 @@ _logger = logging.getLogger("goldspan")
 
 TIMEOUT = 20.0
 """Seconds for one request, with everything."""
-RETRYABLE_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
 MAX_BATCH = 100
 """Scores in one request at most."""
 MIN_BACKOFF, MAX_BACKOFF = 1.0, 60.0
@@ -113,6 +112,8 @@ MIN_BACKOFF, MAX_BACKOFF = 1.0, 60.0
 _MAX_REASONS = 20
 """Reasons that are logged at most."""
 _MAX_REASON_LENGTH = 60
+_MAX_BODY = 1 << 20
+"""Bytes of a response that are read: MLflow's has all assessments of a trace."""
 _MAX_TEXT = 200
 """Characters of a response that are logged."""
 
@@ -188,11 +189,12 @@ class JsonApi:
 
     def __init__(self, endpoint: str, headers: Mapping[str, str]) -> None:
         self._headers = {**headers, "User-Agent": "goldspan", "Content-Type": "application/json"}
-        self._client = HttpClient(endpoint)
+        self._client = HttpClient(endpoint, max_body=_MAX_BODY)
 
-    def request(self, method: str, path: str, body: object) -> Response:
+    def request(self, method: str, path: str, body: object = None) -> Response:
         """Send one request. Raises `urllib3.exceptions.HTTPError` or `OSError` if there is no response."""
-        response = self._client.request(method, path, json.dumps(body).encode(), self._headers, seconds=TIMEOUT)
+        content = b"" if body is None else json.dumps(body).encode()
+        response = self._client.request(method, path, content, self._headers, seconds=TIMEOUT)
         text = response.body.decode("utf-8", "replace")
         decoded: Any = text
         with contextlib.suppress(ValueError, RecursionError):

@@ -1,11 +1,13 @@
-"""Spans that Phoenix and Langfuse give back, turned into OTLP/JSON: answers of their APIs and files of their exports.
+"""Spans that Phoenix, Langfuse and MLflow give back, turned into OTLP/JSON: answers of their APIs, and exports.
 
     Phoenix   {"data": [{"context": {"trace_id", "span_id"}, "span_kind", "attributes": {...}, ...}], "next_cursor"}
               the same with OTLP's spans in it (`/spans/otlpv1`), and a table's rows (`to_json` of a dataframe)
     Langfuse  {"data": [{"id", "traceId", "type", "input", "output", ...}], "meta"}, a trace with its `observations`
+    MLflow    {"traces": [{"trace_info": {...}, "spans": [OTLP's spans]}]} (`/traces/batchGet`), {"trace": ...}
+              (`/traces/get`), and one trace
 
-Each also as one span, a list, or one a line. Phoenix keeps the attributes, Langfuse most of them in `metadata`; neither
-keeps everything of the resource and the scope.
+Each also as one span, a list, or one a line. Phoenix and MLflow keep the attributes, Langfuse most of them in
+`metadata`; none keeps everything of the resource and the scope.
 https://arize.com/docs/phoenix/sdk-api-reference/rest-api/api-reference/spans , https://api.reference.langfuse.com
 """
 
@@ -34,6 +36,8 @@ def otlp_from_export(item: Mapping[str, Any]) -> dict[str, Any] | None:
     """
     if _is_span(item):
         return _request([item])
+    if (traces := _traces_of_mlflow(item)) is not None:
+        return _request([span for trace in traces for span in _from_mlflow(trace)])
     data = item.get("data")
     if is_list(data) and (any(is_dict(one) and _is_span(one) for one in data) or _PAGE.issuperset(item)):
         return _request(data)
@@ -194,6 +198,58 @@ def _object(value: object) -> dict[str, Any]:
         except (ValueError, RecursionError):
             return {}
     return value if is_dict(value) else {}
+
+
+# MLflow.
+
+_SESSION = "mlflow.trace.session"
+_BY_SDK = "mlflow.trace_schema.version"
+"""In the metadata of traces that MLflow's SDK wrote, and not of those that came by OTLP."""
+_OWN = "mlflow."
+"""How the attributes begin that the SDK writes, and that the server adds to what came by OTLP."""
+
+
+def _traces_of_mlflow(item: Mapping[str, Any]) -> list[dict[str, Any]] | None:
+    """Return MLflow's traces in an answer; None if it is none."""
+    traces = item.get("traces", [item.get("trace", item)])
+    if not is_list(traces):
+        return None
+    found = [one for one in traces if is_dict(one) and is_dict(one.get("trace_info")) and is_list(one.get("spans"))]
+    return found or None
+
+
+def _from_mlflow(trace: Mapping[str, Any]) -> Iterator[Any]:
+    """Yield the spans of a trace with its session, which MLflow keeps beside them, and as their SDK wrote them."""
+    found = trace["trace_info"].get("trace_metadata")
+    metadata = found if is_dict(found) else {}
+    for span in trace["spans"]:
+        attributes = span.get("attributes") if is_dict(span) else None
+        if not is_dict(span) or not is_list(attributes):
+            yield span
+            continue
+        others = [one for one in attributes if not is_dict(one) or not str(one.get("key")).startswith(_OWN)]
+        kept = attributes if _BY_SDK in metadata else others or attributes
+        written = [_as_written(one) if is_dict(one) else one for one in kept]
+        yield {**span, "attributes": written + _pairs({_SESSION: metadata.get(_SESSION)})}
+
+
+def _as_written(attribute: dict[str, Any]) -> dict[str, Any]:
+    """Return an attribute with objects as text: MLflow parses every text that is JSON, and no instrumentation does."""
+    value = attribute.get("value")
+    plain = _plain(value) if is_dict(value) else None
+    structured = is_dict(plain) or (is_list(plain) and any(is_dict(one) or is_list(one) for one in plain))
+    return {**attribute, "value": {"stringValue": json.dumps(plain)}} if structured else attribute
+
+
+def _plain(value: Mapping[str, Any], depth: int = 0) -> Any:
+    """Return a value of OTLP/JSON, with field names as MLflow writes them, as JSON."""
+    kind, inner = next(iter(value.items()), ("", None))
+    values = inner.get("values", []) if is_dict(inner) else None
+    if not is_list(values) or depth >= _MAX_DEPTH:
+        return int(inner) if kind in ("int_value", "intValue") and isinstance(inner, str) else inner
+    if kind in ("array_value", "arrayValue"):
+        return [_plain(one, depth + 1) for one in values if is_dict(one)]
+    return {str(one.get("key")): _plain(one.get("value") or {}, depth + 1) for one in values if is_dict(one)}
 
 
 # Values.
