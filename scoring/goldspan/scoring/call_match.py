@@ -24,7 +24,7 @@ from goldspan.scoring.goldens.golden import ExpectedCall
 from goldspan.scoring.matchers.kinds.presence import Absent, Ignore, Present
 from goldspan.scoring.matchers.matcher import ABSENT, Absence, Expected, holds_matchers
 from goldspan.scoring.matchers.value_score import differing, has_parts, lacks, score_of
-from goldspan.scoring.results import ArgumentOutcome, ArgumentResult
+from goldspan.scoring.results import ArgumentOutcome, ArgumentResult, CallResult
 from goldspan.scoring.sessions import JsonValue, ToolCall
 from goldspan.scoring.verdict import REASON_OF_CAPTURE, Label, Reason, Verdict, arguments_of, is_hidden, why_not_known
 
@@ -52,15 +52,6 @@ ONE_EXACTLY = ScoreBounds(ONE, ONE)
 ZERO_EXACTLY = ScoreBounds(ZERO, ZERO)
 
 
-class CallScore(Struct, frozen=True, gc=False):
-    """The result of comparing an expected call with an actual call."""
-
-    verdict: Verdict
-    bounds: ScoreBounds
-    arguments: tuple[ArgumentResult, ...]
-    extra: tuple[str, ...]
-
-
 class ExpectedArgument(Struct, frozen=True, gc=False):
     """An expected argument that is scored."""
 
@@ -72,7 +63,8 @@ class ExpectedArgument(Struct, frozen=True, gc=False):
     special: bool
     """The value has matchers or parts with rules, so one comparison of plain JSON is not enough."""
     kind: type | None
-    """A value of this type is right if it is equal; None: the rule decides."""
+    """Only an equal value of this type is right, if the actual value is a string, an integer, a boolean or null; None:
+    the rule decides."""
     matched: ArgumentResult
     """The result for every right value of this type."""
 
@@ -97,11 +89,11 @@ class CallRules(Struct, frozen=True, gc=False):
     how: Literal["mean", "all"]
     """With `all`, one wrong argument makes the score 0."""
 
-    def is_perfect(self, call: ToolCall, score: CallScore) -> bool:
+    def is_perfect(self, result: CallResult, call: ToolCall) -> bool:
         """Whether no other call of the same name can be a better partner."""
-        return (
-            score.verdict is PASSED and call.error is None and not (call.rejected or (score.extra and self.by_values))
-        )
+        if result.verdict is not PASSED or call.error is not None or call.rejected:
+            return False
+        return not (self.by_values and result.extra_arguments)
 
     def pair(self, call: ToolCall, context: CallContext) -> Pair | None:
         """Return the score of the pair with a call of the same name; None if the two may not be aligned."""
@@ -110,39 +102,38 @@ class CallRules(Struct, frozen=True, gc=False):
             criterion = self.criterion
             if criterion.rejected_requests == "report" if call.rejected else criterion.failed_calls == "ignore":
                 return None
-        actual = arguments_of(call)
+        actual, hidden, by_values = arguments_of(call), call.argument_captures, self.by_values
         if actual is None:
-            matters = bool(self.arguments) or self.extra_arguments_count
-            pair = _UNKNOWN if matters else _PERFECT
+            pair = _UNKNOWN if self.arguments or self.extra_arguments_count else _PERFECT
             return pair if successful else replace(pair, successful=False)
         points: Fraction | int = 0
         unknown: Fraction | int = 0
-        score: Fraction | Absence | None
-        hidden = call.argument_captures
         for argument in self.arguments:
             found = actual.get(argument.name, ABSENT)
-            if type(found) is argument.kind and not hidden:
-                score = ONE if found == argument.value else ZERO
-            else:
-                rule = argument.rule
-                if self.by_keys and rule.needed and _lacks_part(argument, found):
+            kind = type(found)
+            if argument.kind is not None and kind in _SHARED and not hidden:
+                if kind is argument.kind and found == argument.value:
+                    points += argument.points
+                elif by_values:
                     return None
-                score = self._score(argument, found, call, context)
-                if score is MISSING:
-                    if self.by_values or (self.by_keys and rule.required):
-                        return None
-                    continue
-                if score is None:
-                    unknown += argument.points
-                    continue
-            if score is ONE:
+                continue
+            rule = argument.rule
+            if self.by_keys and rule.needed and _lacks_part(argument, found):
+                return None
+            score = self._score(argument, found, call, context)
+            if score is MISSING:
+                if by_values or (self.by_keys and rule.required):
+                    return None
+            elif score is None:
+                unknown += argument.points
+            elif score is ONE:
                 points += argument.points
-            elif self.by_values:
+            elif by_values:
                 return None
             elif score is not ZERO:
                 points += argument.points * score
         extra = len(extra_arguments(self.expected, call)) if self.extra_arguments_count else 0
-        if extra and self.by_values:
+        if extra and by_values:
             return None
         total = self.total + extra
         if not unknown:
@@ -150,8 +141,7 @@ class CallRules(Struct, frozen=True, gc=False):
             return pair if successful else replace(pair, successful=False)
         share = _share(points, total)
         bounds = _bounds(share, _share(points + unknown, total), self.how)
-        gain = bounds.highest - bounds.lowest
-        return Pair(bounds.lowest, known=False, successful=successful, possible_gain=gain, argument_score=share)
+        return Pair(bounds.lowest, False, successful, bounds.highest - bounds.lowest, share)  # noqa: FBT003
 
     def likeness(self, call: ToolCall, context: CallContext) -> tuple[Fraction, int]:
         """Return the share of the expected arguments that are right, and how many were passed, right or wrong."""
@@ -181,21 +171,21 @@ class CallRules(Struct, frozen=True, gc=False):
                 return False
         return True
 
-    def compare(self, call: ToolCall, context: CallContext) -> CallScore:
-        """Compare a call argument by argument."""
+    def compare(self, call: ToolCall, index: int, context: CallContext) -> CallResult:
+        """Compare a call argument by argument; `index` is its position among the turn's calls."""
         actual = arguments_of(call)
         if actual is None:
-            return self._compare_unknown(call)
+            return self._compare_unknown(call, index)
         results: list[ArgumentResult] = []
         points: Fraction | int = 0
-        unknown: Fraction | int = 0
         score: Fraction | Absence | None
         absent, reason, hidden = 0, None, call.argument_captures
         for argument in self.arguments:
             name, value = argument.name, argument.value
             found = actual.get(name, ABSENT)
-            if type(found) is argument.kind and not hidden:
-                if found == value:
+            kind = type(found)
+            if argument.kind is not None and kind in _SHARED and not hidden:
+                if kind is argument.kind and found == value:
                     points += argument.points
                     results.append(argument.matched)
                     continue
@@ -214,7 +204,6 @@ class CallRules(Struct, frozen=True, gc=False):
                 outcome, score, found = ArgumentOutcome.MISSING, ZERO, None
             elif score is None:
                 outcome, found = ArgumentOutcome.UNKNOWN, None
-                unknown += argument.points
                 reason = reason or (
                     REASON_OF_CAPTURE[hidden[name]] if is_hidden(hidden, name) else Reason.INPUT_MISSING
                 )
@@ -227,27 +216,63 @@ class CallRules(Struct, frozen=True, gc=False):
                 value = self._as_written(name, value)
             results.append(ArgumentResult(name, outcome, score, rule.strategy, value, found, rule.weight, parts))
         extra = () if len(actual) == len(results) - absent else extra_arguments(self.expected, call)
-        total = self.total
-        if extra and self.criterion.extra_arguments == "penalize":
-            total += len(extra)
-        arguments = self._with_ignored(results, actual)
-        if reason is None:
-            verdict, bounds = _known_score(points, total, self.how)
-            return CallScore(verdict, bounds, arguments, extra)
-        bounds = _bounds(_share(points, total), _share(points + unknown, total), self.how)
-        return CallScore(Verdict(None, Label.NOT_EVALUATED, reason), bounds, arguments, extra)
+        if reason is not None:
+            verdict = Verdict(None, Label.NOT_EVALUATED, reason)
+        else:
+            verdict = _known_verdict(points, self._total(extra), self.how)
+        return self._result(verdict, call, index, results, actual, extra)
 
-    def _compare_unknown(self, call: ToolCall) -> CallScore:
+    def _compare_unknown(self, call: ToolCall, index: int) -> CallResult:
         """Compare a call with unknown arguments: it is not evaluated unless no argument matters."""
         unknown: list[ArgumentResult] = []
         for argument in self.arguments:
             name, rule = argument.name, argument.rule
             value = self._as_written(name, argument.value)
             unknown.append(ArgumentResult(name, ArgumentOutcome.UNKNOWN, None, rule.strategy, value, None, rule.weight))
-        results = self._with_ignored(unknown, {})
-        if not self.arguments and not self.extra_arguments_count:
-            return CallScore(PASSED, ONE_EXACTLY, results, ())
-        return CallScore(Verdict(None, Label.NOT_EVALUATED, why_not_known(call)), UNBOUNDED, results, ())
+        matters = bool(unknown) or self.extra_arguments_count
+        verdict = Verdict(None, Label.NOT_EVALUATED, why_not_known(call)) if matters else PASSED
+        return self._result(verdict, call, index, unknown, {}, ())
+
+    def _result(
+        self,
+        verdict: Verdict,
+        call: ToolCall,
+        index: int,
+        arguments: list[ArgumentResult],
+        actual: Mapping[str, JsonValue],
+        extra: tuple[str, ...],
+    ) -> CallResult:
+        expected = self.expected
+        return CallResult(
+            verdict,
+            expected,
+            self.place,
+            call,
+            index,
+            tuple(arguments) if len(arguments) == len(expected.args) else self._with_ignored(arguments, actual),
+            extra,
+            True,  # noqa: FBT003 - aligned; positions are faster than names
+            None,
+            False,  # noqa: FBT003
+            self.extra_arguments_count,
+        )
+
+    def bounds(self, result: CallResult) -> ScoreBounds:
+        """Return the bounds of the score of a call that was compared."""
+        exact = result.verdict.exact
+        if exact is not None:
+            return ScoreBounds(exact, exact)
+        arguments = result.arguments
+        unknown = sum(one.weight for one in arguments if one.outcome is ArgumentOutcome.UNKNOWN)
+        if not unknown:
+            return UNBOUNDED
+        points = sum(one.weight * one.exact for one in arguments if one.exact is not None)
+        total = self._total(result.extra_arguments)
+        return _bounds(_share(points, total), _share(points + unknown, total), self.how)
+
+    def _total(self, extra: tuple[str, ...]) -> int | Fraction:
+        penalized = extra and self.criterion.extra_arguments == "penalize"
+        return self.total + len(extra) if penalized else self.total
 
     def _score(
         self, argument: ExpectedArgument, found: JsonValue, call: ToolCall, context: CallContext
@@ -257,11 +282,9 @@ class CallRules(Struct, frozen=True, gc=False):
         if call.argument_captures and is_hidden(call.argument_captures, argument.name):
             return ONE if isinstance(expected, Present) else ZERO if isinstance(expected, Absent) else None
         if found is not ABSENT:
-            return (
-                _score_value(argument, found, call, context)
-                if argument.special
-                else argument.rule.compare(expected, found)
-            )
+            if argument.special:
+                return _score_value(argument, found, call, context)
+            return argument.rule.compare(expected, found)
         if argument.special and (score := _score_value(argument, ABSENT, call, context)) != 0:
             return score
         default = ABSENT if isinstance(expected, Present) else self._default(argument.name, ABSENT, context)
@@ -280,8 +303,6 @@ class CallRules(Struct, frozen=True, gc=False):
         self, results: list[ArgumentResult], actual: Mapping[str, JsonValue]
     ) -> tuple[ArgumentResult, ...]:
         """Add the ignored arguments, in the golden's order."""
-        if len(results) == len(self.expected.args):
-            return tuple(results)
         by_name = {result.name: result for result in results}
         rules = self.criterion.rules(self.expected.name)
         return tuple(
@@ -358,13 +379,10 @@ def _share(points: Fraction | int, total: Fraction | int) -> Fraction:
 
 
 @lru_cache(maxsize=4096)
-def _known_score(points: Fraction | int, total: Fraction | int, how: str) -> tuple[Verdict, ScoreBounds]:
-    """Return the verdict on a call and the bounds of its score, if every argument is known."""
+def _known_verdict(points: Fraction | int, total: Fraction | int, how: str) -> Verdict:
+    """Return the verdict on a call whose arguments are known."""
     share = _share(points, total)
-    if share is ONE:
-        return PASSED, ONE_EXACTLY
-    bounds = _bounds(share, share, how)
-    return Verdict(bounds.lowest, Label.FAIL), bounds
+    return PASSED if share is ONE else Verdict(ZERO if how == "all" else share, Label.FAIL)
 
 
 @lru_cache(maxsize=4096)

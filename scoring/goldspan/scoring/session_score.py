@@ -122,15 +122,23 @@ def score_run(
         turns = [_score_as_one_turn(expected, run)] if final else []
     else:
         turns = _score_turns(expected, run, final=final)
-    counted = [turn for turn in turns if turn.counts]
+    counted: list[TurnScore] = []
+    forbidden: list[Verdict] = []
+    evaluated = 0
+    for turn in turns:
+        if turn.counts:
+            counted.append(turn)
+            evaluated += turn.result.verdict.exact is not None
+        if turn.forbidden is not None:
+            forbidden.append(turn.forbidden)
     verdict = _verdict(counted, expected.criterion, final=final)
     return SessionResult(
-        with_forbidden(verdict, combine_forbidden([turn.forbidden for turn in turns if turn.forbidden is not None])),
+        with_forbidden(verdict, combine_forbidden(forbidden)) if forbidden else verdict,
         run,
         golden,
         tuple([turn.result for turn in turns]),
-        turns_expected=len(counted),
-        turns_evaluated=len([turn for turn in counted if turn.result.verdict.exact is not None]),
+        len(counted),
+        evaluated,
         criterion=expected.digest,
     )
 
@@ -141,9 +149,9 @@ def _score_turns(expected: ExpectedSession, session: Session, *, final: bool) ->
     joined = join_turns(expected.turns, turns, expected.criterion.turn_join)
     taken = set(joined.partners)
     why_left = {index: Reason.TURN_NOT_EXPECTED for index in range(len(turns)) if index not in taken}
-    history = _history(expected, session)
+    history = _history(expected, session) if expected.uses_history else None
     unseen = Reason.INCOMPLETE if session.incomplete else None
-    scores: dict[int, TurnScore] = {}
+    scores: list[TurnScore | None] = []
     complete = joined.complete
     for index, partner in enumerate(joined.partners):
         score = None
@@ -151,19 +159,16 @@ def _score_turns(expected: ExpectedSession, session: Session, *, final: bool) ->
             score = _score_turn(expected, index, turns[partner], partner, unseen, history)
             if index in joined.unsure and _may_be_another(expected, index, turns[partner], score):
                 why_left[partner], complete, score = Reason.SESSION_AMBIGUOUS, False, None
-        if score is not None:
-            scores[index] = score
+        scores.append(score)
         if history is not None:
             history.record(index, {} if score is None else score.result.aligned_calls())
-    if final:
-        for index in range(len(expected.turns)):
-            if index not in scores:
+    if final and None in scores:
+        for index, score in enumerate(scores):
+            if score is None:
                 why = _why_missing(expected.criterion, session, known=index not in joined.unknown, complete=complete)
                 scores[index] = _score_turn(expected, index, None, None, why, history)
-    return [
-        *[scores[index] for index in sorted(scores)],
-        *[TurnScore(_left_turn(turns[index], index, why_left[index]), counts=False) for index in sorted(why_left)],
-    ]
+    left = [TurnScore(_left_turn(turns[index], index, why_left[index]), counts=False) for index in sorted(why_left)]
+    return [score for score in scores if score is not None] + left
 
 
 def _score_turn(
@@ -174,12 +179,10 @@ def _score_turn(
     unseen: Reason | None,
     history: CallHistory | None,
 ) -> TurnScore:
-    return best_alternative(
-        [
-            score_calls(calls, turn, turn_index=turn_index, unseen=unseen, history=history)
-            for calls in expected.alternatives[index]
-        ]
-    )
+    alternatives = expected.alternatives[index]
+    if len(alternatives) == 1:
+        return score_calls(alternatives[0], turn, turn_index, unseen, None, history)
+    return best_alternative([score_calls(calls, turn, turn_index, unseen, None, history) for calls in alternatives])
 
 
 _NEAR = 20
@@ -207,7 +210,7 @@ def _score_as_one_turn(expected: ExpectedSession, session: Session) -> TurnScore
         unseen = _why_missing(expected.criterion, session, known=True, complete=True)
     elif unseen is None and expected.criterion.turn_join != "index" and _left_out_turns(session):
         unseen = Reason.SESSION_AMBIGUOUS
-    history = None if turn is None else _history(expected, session)
+    history = _history(expected, session) if turn is not None and expected.uses_history else None
     batches = None if turn is None else batches_of(session.turns)
     return best_alternative(
         [score_calls(calls, turn, unseen=unseen, batches=batches, history=history) for calls in alternatives]
@@ -219,9 +222,7 @@ def _left_out_turns(session: Session) -> bool:
     return any(place not in (None, number) for number, place in enumerate(places_of(session.turns), start=1))
 
 
-def _history(expected: ExpectedSession, session: Session) -> CallHistory | None:
-    if not expected.uses_history:
-        return None
+def _history(expected: ExpectedSession, session: Session) -> CallHistory:
     return CallHistory(session.turns, [turn.calls for turn in expected.turns], complete=not session.incomplete)
 
 
@@ -257,11 +258,13 @@ def _verdict(turns: Sequence[TurnScore], criterion: Criterion, *, final: bool) -
     if not turns:
         return Verdict(None, Label.NOT_EVALUATED, Reason.NOTHING_EXPECTED if final else Reason.INCOMPLETE)
     threshold = criterion.exact_threshold
-    bounds = [turn.bounds for turn in turns]
-    lowest = mean([bound.lowest for bound in bounds])
-    if not [turn for turn in turns if not turn.bounds.highest is turn.result.verdict.exact is turn.bounds.lowest]:
+    lowest = mean([turn.bounds.lowest for turn in turns])
+    for turn in turns:
+        if not turn.bounds.highest is turn.result.verdict.exact is turn.bounds.lowest:
+            break
+    else:
         return verdict_of(lowest, threshold)
-    label = label_of(ScoreBounds(lowest, mean([bound.highest for bound in bounds])), threshold)
+    label = label_of(ScoreBounds(lowest, mean([turn.bounds.highest for turn in turns])), threshold)
     reason = None
     if label is Label.NOT_EVALUATED:
         reasons = [call.verdict.reason for turn in turns for call in turn.result.calls]

@@ -109,10 +109,14 @@ def join_turns(
 
 def _are_in_line(golden: Sequence[GoldenTurn], turns: Sequence[Turn]) -> bool:
     """Whether there is a turn for each turn of the golden, and nothing but its position to join it by."""
-    if len(golden) != len(turns) or [turn for turn in golden if turn.has_key]:
+    if len(golden) != len(turns):
         return False
-    places = places_of(turns) if len(turns) > 1 else [None]
-    return places in ([None] * len(turns), [*range(1, len(turns) + 1)])
+    for turn in golden:
+        if turn.user is not None or turn.turn_id is not None:
+            return False
+    if len(turns) == 1:
+        return True
+    return places_of(turns) in ([None] * len(turns), [*range(1, len(turns) + 1)])
 
 
 def _places_in(golden: Sequence[GoldenTurn], turns: Sequence[Turn]) -> list[int | None]:

@@ -12,15 +12,12 @@ from goldspan.scoring.align.alignment import Alignment, Pair, PairScorer, align
 from goldspan.scoring.call_context import CallContext, CallHistory, DeclaredDefaults
 from goldspan.scoring.call_match import (
     FAILED,
-    ONE_EXACTLY,
     PASSED,
     UNBOUNDED,
     ZERO_EXACTLY,
     CallRules,
-    CallScore,
     ScoreBounds,
     call_rules,
-    extra_arguments,
     mean,
 )
 from goldspan.scoring.comparison import ONE, ZERO
@@ -107,7 +104,6 @@ class TurnScore(Struct, frozen=True, gc=False):
 def score_calls(
     expected: ExpectedTurn,
     turn: Turn | None,
-    *,
     turn_index: int | None = None,
     unseen: Reason | None = None,
     batches: Sequence[int] | None = None,
@@ -127,35 +123,45 @@ def score_calls(
         if turn.tool_definitions.capture is _CAPTURED:
             context = CallContext(history, DeclaredDefaults(turn.tool_definitions))
     criterion = expected.criterion
-    aligned = _align_known(expected, calls, context, batches)
-    results, bounds_of = _call_results(expected, calls, context, aligned, unseen)
-    unexpected = _unexpected_results(calls, aligned.partners)
+    results, partners, approximate = _call_results(expected, calls, context, batches, unseen)
+    unexpected: list[CallResult] = []
+    rejected: list[ToolCall] = []
+    taken = set(partners)
+    for index, call in enumerate(calls):
+        if call.rejected:
+            rejected.append(call)
+        elif index not in taken:
+            unexpected.append(CallResult(NOT_EXPECTED, None, None, call, index))
     counted = results if expected.optional is None else [result for result in results if not result.optional]
     verdict, bounds, forbidden = NOT_EXPECTED, UNBOUNDED, None
     if counted:
         penalized = len(unexpected) if criterion.extra_calls == "penalize" else 0
-        verdict, bounds = _verdict(counted, bounds_of, criterion, penalized, unseen)
+        verdict, bounds = _verdict(counted, expected, penalized, unseen)
         if bounds.highest != 1 and (reason := _first_unknown(expected, calls)) is not None:
             highest = _highest_scores(expected, calls, context, batches)
             bounds = ScoreBounds(bounds.lowest, max(bounds.highest, _aggregate(highest, 0, criterion.turn_score)))
-            if verdict.label is Label.FAIL and bounds.highest >= criterion.exact_threshold:
+            if verdict.label is _FAIL and bounds.highest >= criterion.exact_threshold:
                 verdict = Verdict(verdict.exact, Label.NOT_EVALUATED, reason)
     if len(expected.wanted) < len(expected.calls):
         rules = [rules for rules in expected.calls if rules.expected.forbidden]
         results, unexpected, forbidden = _check_forbidden(rules, results, unexpected, unseen, context)
         verdict = with_forbidden(verdict, forbidden)
+    evaluated = aligned = 0
+    for one in counted:
+        evaluated += one.verdict.exact is not None
+        aligned += one.aligned
     result = TurnResult(
         verdict,
         tuple(results),
         tuple(unexpected),
-        tuple([call for call in calls if call.rejected]),
+        tuple(rejected),
         turn,
         turn_index,
         expected.index,
-        calls_expected=len(counted),
-        calls_evaluated=len([result for result in counted if result.verdict.exact is not None]),
-        calls_aligned=len([result for result in counted if result.aligned]),
-        approximate=aligned.approximate,
+        len(counted),
+        evaluated,
+        aligned,
+        approximate,
         extra_calls_count=criterion.extra_calls == "penalize",
     )
     return TurnScore(result, bounds, forbidden, bool(counted))
@@ -194,35 +200,6 @@ def _rank(score: TurnScore) -> tuple[float | Fraction, ...]:
 
 
 # Align the calls.
-
-
-class _AlignedCalls(Struct, gc=False):
-    """The partner of each expected call."""
-
-    partners: Sequence[int | None]
-    scores: Sequence[CallScore]
-    """Of the first expected calls, which match perfectly in order."""
-    approximate: bool = False
-
-
-def _align_known(
-    expected: ExpectedTurn, calls: Sequence[ToolCall], context: CallContext, batches: Sequence[int] | None
-) -> _AlignedCalls:
-    """Align calls by their known arguments. Calls that match perfectly in order need no search."""
-    wanted, scores = expected.wanted, list[CallScore]()
-    for name, rules, call in zip(expected.names, wanted, calls, strict=False):
-        if name != call.name:
-            break
-        score = rules.compare(call, context)
-        if not rules.is_perfect(call, score):
-            break
-        scores.append(score)
-    if len(scores) == len(wanted):
-        return _AlignedCalls(range(len(wanted)), scores)
-    alignment = _align(
-        expected, calls, lambda row, column: wanted[row].pair(calls[column], context), batches, len(scores)
-    )
-    return _AlignedCalls(alignment.partners, scores, alignment.approximate)
 
 
 def _align(
@@ -286,48 +263,45 @@ def _call_results(
     turn: ExpectedTurn,
     calls: Sequence[ToolCall],
     context: CallContext,
-    aligned: _AlignedCalls,
+    batches: Sequence[int] | None,
     unseen: Reason | None,
-) -> tuple[list[CallResult], list[ScoreBounds]]:
-    """Return the results of the expected calls, and the score bounds of the required ones."""
-    results: list[CallResult] = []
-    bounds: list[ScoreBounds] = []
-    partners, scores = aligned.partners, aligned.scores
-    near_misses: Mapping[int, int] = {}
-    renamed: Mapping[int, int] = {}
+) -> tuple[list[CallResult], Sequence[int | None], bool]:
+    """Return the results of the expected calls, their partners, and whether the alignment is approximate.
+
+    Calls are aligned by their known arguments. Calls that match perfectly in order need no search.
+    """
+    wanted, perfect = turn.wanted, 0
+    compared: list[CallResult] = []
+    for rules, call in zip(wanted, calls):  # noqa: B905 - a keyword costs as much as a comparison
+        if rules.expected.name != call.name:
+            break
+        result = rules.compare(call, perfect, context)
+        compared.append(result)
+        if not rules.is_perfect(result, call):
+            break
+        perfect += 1
+    if perfect == len(wanted):
+        return compared, range(perfect), False
+    alignment = _align(turn, calls, lambda row, column: wanted[row].pair(calls[column], context), batches, perfect)
+    partners = alignment.partners
+    near_misses: dict[int, int] = {}
+    renamed: dict[int, int] = {}
     if None in partners:
         near_misses = _near_misses(turn, calls, context, partners)
         renamed = _renamed(turn, calls, context, partners, near_misses)
-    for row, (rules, partner) in enumerate(zip(turn.wanted, partners, strict=True)):
-        expected = rules.expected
+    results: list[CallResult] = []
+    for row, partner in enumerate(partners):
+        rules = wanted[row]
         if partner is not None:
-            call = calls[partner]
-            known = row < len(scores) and partner == row
-            score = scores[row] if known else rules.compare(call, context)
-            result = CallResult(
-                score.verdict,
-                expected,
-                rules.place,
-                call,
-                partner,
-                score.arguments,
-                score.extra,
-                aligned=True,
-                extra_arguments_count=rules.extra_arguments_count,
-            )
-            score_bounds = score.bounds
-        elif expected.optional:
-            continue
-        else:
+            known = partner == row < len(compared)
+            results.append(compared[row] if known else rules.compare(calls[partner], partner, context))
+        elif not rules.expected.optional:
             result = _missing_result(rules, calls, context, near_misses.get(row), unseen)
             if row in renamed:
                 index = renamed[row]
                 result = replace(result, same_arguments_index=index, same_arguments_tool=calls[index].name)
-            score_bounds = ZERO_EXACTLY if unseen is None else UNBOUNDED
-        results.append(result)
-        if not expected.optional:
-            bounds.append(score_bounds)
-    return results, bounds
+            results.append(result)
+    return results, partners, alignment.approximate
 
 
 def _missing_result(
@@ -337,26 +311,9 @@ def _missing_result(
     if near_miss is None:
         return CallResult(verdict, rules.expected, rules.place)
     call = calls[near_miss]
-    return CallResult(
-        verdict,
-        rules.expected,
-        rules.place,
-        call,
-        near_miss,
-        rules.compare(call, context).arguments,
-        extra_arguments(rules.expected, call),
-        out_of_order=rules.pair(call, context) is not None,
-        extra_arguments_count=rules.extra_arguments_count,
-    )
-
-
-def _unexpected_results(calls: Sequence[ToolCall], partners: Sequence[int | None]) -> list[CallResult]:
-    taken = set(partners)
-    return [
-        CallResult(NOT_EXPECTED, actual=call, actual_index=index)
-        for index, call in enumerate(calls)
-        if index not in taken and not call.rejected
-    ]
+    compared = rules.compare(call, near_miss, context)
+    out_of_order = rules.pair(call, context) is not None
+    return replace(compared, verdict=verdict, aligned=False, out_of_order=out_of_order)
 
 
 def _near_misses(
@@ -429,26 +386,32 @@ def label_of(bounds: ScoreBounds, threshold: Fraction) -> Label:
 
 
 def _verdict(
-    results: Sequence[CallResult],
-    bounds: Sequence[ScoreBounds],
-    criterion: Criterion,
-    extra: int,
-    unseen: Reason | None,
+    results: Sequence[CallResult], turn: ExpectedTurn, extra: int, unseen: Reason | None
 ) -> tuple[Verdict, ScoreBounds]:
     """Return the verdict on a turn and the bounds of its score; `extra` unexpected calls are penalized."""
+    criterion = turn.criterion
     how, threshold = criterion.turn_score, criterion.exact_threshold
-    lowest = _aggregate([bound.lowest for bound in bounds], extra, how)
+    scores = [exact for result in results if (exact := result.verdict.exact) is not None]
+    bounds: list[ScoreBounds] = []
+    if unseen is not None or len(scores) < len(results):
+        bounds = [_bounds_of(result, turn, unseen) for result in results]
+    lowest = _aggregate([bound.lowest for bound in bounds] if bounds else scores, extra, how)
     if unseen is None and not [bound for bound in bounds if bound.lowest is not bound.highest]:
-        return verdict_of(lowest, threshold), ONE_EXACTLY if lowest is ONE else ScoreBounds(lowest, lowest)
+        return verdict_of(lowest, threshold), ScoreBounds(lowest, lowest)
     if unseen is not None and criterion.extra_calls == "penalize":
         lowest = ZERO
     total = ScoreBounds(lowest, _aggregate([bound.highest for bound in bounds], extra, how))
-    scores = [result.verdict.exact for result in results if result.verdict.exact is not None]
     label, reason = label_of(total, threshold), None
     if label is Label.NOT_EVALUATED:
         reasons = (result.verdict.reason for result in results)
         reason = next((reason for reason in reasons if reason is not None), unseen)
     return Verdict(_aggregate(scores, extra, how) if scores else None, label, reason), total
+
+
+def _bounds_of(result: CallResult, turn: ExpectedTurn, unseen: Reason | None) -> ScoreBounds:
+    if result.aligned and result.expected_index is not None:
+        return turn.calls[result.expected_index].bounds(result)
+    return ZERO_EXACTLY if unseen is None else UNBOUNDED
 
 
 # Forbidden calls.

@@ -20,6 +20,7 @@ from msgspec import Struct
 
 from goldspan.scoring.align.assignment import Assignment, BestMatchings
 from goldspan.scoring.align.groups import align_batches, align_groups
+from goldspan.scoring.comparison import ZERO
 
 LIMIT = 200 * 200
 _PORTION = 200
@@ -34,16 +35,16 @@ class Pair(Struct, frozen=True, gc=False):
     """The values of all expected arguments are known."""
     successful: bool = True
     """The actual call did not fail."""
-    possible_gain: Fraction = Fraction(0)
+    possible_gain: Fraction = ZERO
     """How much higher the score is if everything unknown is right."""
-    argument_score: Fraction = Fraction(0)
+    argument_score: Fraction = ZERO
     """The share of right arguments, where `score` does not show it. Breaks ties; the same for all perfect pairs of a
     call."""
 
     @property
     def perfect(self) -> bool:
         """Whether no other pair can be better."""
-        return self.score == 1 and self.known and self.successful
+        return self.known and self.successful and self.score == 1
 
 
 class Alignment(Struct, frozen=True, gc=False):
@@ -78,17 +79,20 @@ def align(
     names = set(expected)
     columns = [index for index, name in enumerate(actual) if name in names]
     ranks = ranks_of(len(actual), batches if ordered else [1] * len(actual))
-    table = _Table(expected, actual, pair_scorer, _starts(len(expected), groups if ordered else None), optional)
+    starts = _starts(len(expected), groups if ordered else None)
+    table = _Table(expected, actual, pair_scorer, starts, optional)
     partners: list[int | None] = [None] * len(expected)
     if len(expected) * len(columns) <= LIMIT:
-        if perfect and isinstance(ranks, range) and isinstance(table.groups, range) and table.optional is None:
-            partners[:perfect] = range(perfect)  # without any choice of order nothing is better
-            columns = columns[perfect:]
-        else:
-            perfect = 0
-        exact = _align_exactly(table, range(perfect, len(expected)), columns, ranks, partners)
-        return Alignment(tuple(partners), approximate=not exact)
-    used, reached = set[int](), 0
+        rows = range(len(expected))
+        if type(ranks) is range and type(starts) is range and not (optional and any(optional)):
+            if len(rows) == len(columns) and _is_best_in_line(table, columns, perfect):
+                return Alignment(tuple(columns))
+            partners[:perfect] = rows[:perfect]  # without any choice of order nothing is better
+            rows, columns = rows[perfect:], columns[perfect:]
+        exact = _align_exactly(table, rows, columns, ranks, partners)
+        return Alignment(tuple(partners), not exact)
+    used: set[int] = set()
+    reached = 0
     for first in range(0, len(expected), _PORTION):
         rows = range(first, min(first + _PORTION, len(expected)))
         wanted = {expected[row] for row in rows}
@@ -127,10 +131,10 @@ class _Table:
 
     def pairs(self, row: int, columns: Sequence[int]) -> list[Pair | None]:
         known, name, actual, scorer = self._known[row], self.expected[row], self.actual, self._pair_scorer
-        for column in columns:
-            if column not in known:
-                known[column] = scorer(row, column) if actual[column] == name else None
-        return [known[column] for column in columns]
+        return [
+            None if actual[column] != name else known[column] if column in known else scorer(row, column)
+            for column in columns
+        ]
 
 
 def ranks_of(calls: int, batches: Sequence[int] | None) -> Sequence[int]:
@@ -142,7 +146,7 @@ def ranks_of(calls: int, batches: Sequence[int] | None) -> Sequence[int]:
         return range(calls)
     first: dict[int, int] = {}
     ranks = [first.setdefault(batch, call) if batch else call for call, batch in enumerate(batches)]
-    return ranks if any(rank != call for call, rank in enumerate(ranks)) else range(calls)
+    return range(calls) if ranks == [*range(calls)] else ranks
 
 
 def _starts(calls: int, groups: Sequence[int] | None) -> Sequence[int]:
@@ -176,6 +180,10 @@ def _align_exactly(
         return True
     optional = None if table.optional is None else [table.optional[row] for row in rows]
     weights, exact = _weights([table.pairs(row, columns) for row in rows], optional)
+    if type(ranks) is range and type(table.groups) is range and len(rows) > 1:
+        found = align_in_order(weights)
+        partners[rows.start : rows.stop] = [None if position is None else columns[position] for position in found]
+        return exact
     places = [ranks[column] for column in columns]
     groups = _numbered(table.groups[row] for row in rows)
     if 1 < len(groups) < len(rows) and len(set(places)) > 1:
@@ -214,6 +222,22 @@ def _numbered(ranks: Iterable[int]) -> list[list[int]]:
     for position, rank in enumerate(ranks):
         places.setdefault(rank, []).append(position)
     return [places[rank] for rank in sorted(places)]
+
+
+def _is_best_in_line(table: _Table, columns: Sequence[int], perfect: int) -> bool:
+    """Whether pairing each row with the column at its position is best: others have a pair less, and a lower score."""
+    total = float(perfect)
+    for row in range(perfect, len(columns)):
+        pair = table.pair(row, columns[row])
+        if pair is None:
+            return False
+        numerator, denominator = pair.score.as_integer_ratio()
+        total += numerator / denominator
+    return total > len(columns) - 1 + _ROUNDING
+
+
+_ROUNDING = 1e-6
+"""More than the error of a sum of so many floats."""
 
 
 def _without_rivals(
@@ -265,20 +289,27 @@ def _weights(pairs: Sequence[Sequence[Pair | None]], optional: Sequence[bool] | 
     """
     possible = {id(pair): pair for row in pairs for pair in row if pair is not None}
     """Most equal pairs are the same object, and fractions are slow to hash."""
-    scale = lcm(*[pair.score.denominator for pair in possible.values()])
-    fine = lcm(*[part.denominator for pair in possible.values() for part in (pair.argument_score, pair.possible_gain)])
+    scale = fine = 1
+    gains = False
+    for pair in possible.values():
+        scale = lcm(scale, pair.score.denominator)
+        if pair.argument_score is not ZERO or pair.possible_gain is not ZERO:
+            fine = lcm(fine, pair.argument_score.denominator, pair.possible_gain.denominator)
+            gains = gains or bool(pair.possible_gain)
     exact = scale < _LARGEST_SCALE and fine < _LARGEST_SCALE
     scale, fine = min(scale, _LARGEST_SCALE), min(fine, _LARGEST_SCALE)
     most = min(len(pairs), len(pairs[0])) + 1
-    base = most * fine * (most * fine if any(pair.possible_gain for pair in possible.values()) else 1)
-    folded = {id(None): 0}
+    base = most * fine * (most * fine if gains else 1)
+    folded: dict[int, int] = {}
     for key, pair in possible.items():
-        score = pair.score.numerator * scale // pair.score.denominator
-        tie_breaker = pair.argument_score.numerator * fine // pair.argument_score.denominator
-        gain = pair.possible_gain.numerator * fine // pair.possible_gain.denominator
-        ranked = ((score * most + 1) * most + pair.known) * most + pair.successful
-        folded[key] = ranked * base + gain * most * fine + tie_breaker
-    weights = [[folded[id(pair)] for pair in row] for row in pairs]
+        numerator, denominator = pair.score.as_integer_ratio()
+        ranked = ((numerator * scale // denominator * most + 1) * most + pair.known) * most + pair.successful
+        folded[key] = ranked * base
+        if pair.argument_score is not ZERO or pair.possible_gain is not ZERO:
+            tie_breaker = pair.argument_score.numerator * fine // pair.argument_score.denominator
+            gain = pair.possible_gain.numerator * fine // pair.possible_gain.denominator
+            folded[key] += gain * most * fine + tie_breaker
+    weights = [[0 if pair is None else folded[id(pair)] for pair in row] for row in pairs]
     if optional is not None:
         beyond = max(folded.values(), default=0) * most + 1
         weights = [

@@ -87,7 +87,8 @@ class TurnCalls:
 
     def _is_match(self, row: int, column: int, *, known: bool) -> bool:
         if (row, column) not in self._same:
-            bounds = self._rules[row].compare(self._calls[column], self._context).bounds
+            rules = self._rules[row]
+            bounds = rules.bounds(rules.compare(self._calls[column], column, self._context))
             self._same[row, column] = True if bounds.lowest == 1 else None if bounds.highest == 1 else False
         same = self._same[row, column]
         return same is True if known else same is not False
