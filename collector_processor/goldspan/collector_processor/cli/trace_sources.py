@@ -60,7 +60,7 @@ def TRACES(command: Callable[..., None]) -> Callable[..., None]:  # noqa: N802 -
         named = Traces(traces, since or "7d", until or "", download)
         if not named.stored and any(one is not None for one in (since, until, download)):
             raise click.UsageError("--since, --until and --download are for stored traces, such as phoenix://default")
-        command(named, **options)
+        command(traces=named, **options)
 
     wrapped: Callable[..., None] = with_traces
     for option in reversed(_OF_TRACES):
