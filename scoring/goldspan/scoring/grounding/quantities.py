@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
+from itertools import combinations_with_replacement
 from math import isfinite
 from typing import NamedTuple
 
@@ -217,21 +219,40 @@ class Computed:
     """What follows from known numbers: sums, differences, products and quotients of two, and of two and a third."""
 
     def __init__(self, numbers: Sequence[float]) -> None:
-        self._numbers = numbers
-        self._sums = {_digits(sign * one + other) for one in numbers for other in numbers for sign in (1, -1)}
-        self._products = {_digits(one * other) for one in numbers for other in numbers}
-        self._quotients = {_digits(one / other) for one in numbers for other in numbers if other}
+        self._numbers = sorted(numbers)
+        pairs = list(combinations_with_replacement(numbers, 2))
+        gaps = [one - other for one, other in pairs]
+        self._sums = sorted([*(one + other for one, other in pairs), *gaps, *(-gap for gap in gaps)])
+        self._products = sorted(one * other for one, other in pairs)
 
     def __contains__(self, value: float) -> bool:
         """Whether a number is one of them, up to nine digits."""
-        key = _digits(value)
-        if key in self._sums or key in self._products or key in self._quotients:
+        sums, products = self._sums, self._products
+        if _holds(sums, value) or _holds(products, value) or self._has_quotient(value):
             return True
         for third in self._numbers:
-            rest = _digits(value - third)
-            if rest in self._sums or rest in self._products or (third and _digits(value / third) in self._sums):
+            rest = value - third
+            if _holds(sums, rest) or _holds(products, rest) or (third and _holds(sums, value / third)):
                 return True
         return False
+
+    def _has_quotient(self, value: float) -> bool:
+        numbers, key = self._numbers, _digits(value)
+        return any(_digits(one / other) == key for other in numbers if other for one in _near(numbers, value * other))
+
+
+def _holds(ordered: Sequence[float], value: float) -> bool:
+    near = _near(ordered, value)
+    return bool(near) and _digits(value) in map(_digits, near)
+
+
+def _near(ordered: Sequence[float], value: float) -> Sequence[float]:
+    """Return the numbers that may have the same nine digits."""
+    reach = abs(value) * 2e-8
+    start = bisect_left(ordered, value - reach)
+    if start == len(ordered) or ordered[start] > value + reach:
+        return ()
+    return ordered[start : bisect_right(ordered, value + reach, start)]
 
 
 def _digits(value: float) -> str:
