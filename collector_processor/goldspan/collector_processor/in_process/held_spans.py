@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from types import MappingProxyType
 from typing import cast
 
@@ -48,14 +49,21 @@ class HeldSpan:
     @property
     def overwrites(self) -> bool:
         """Whether the agent wrote attributes itself that only goldspan should write."""
-        return bool(self.attributes) and any(is_own(key, self.metrics) for key in attributes_of(self.span))
+        metrics = frozenset(self.metrics)
+        return bool(self.attributes) and any(_is_own(key, metrics) for key in attributes_of(self.span))
 
     def to_export(self) -> ReadableSpan:
         """Return a copy with the attributes in place of any of these names; the span itself if there are none."""
         if not self.attributes:
             return self.span
-        own = {key: value for key, value in (self.span.attributes or {}).items() if not is_own(key, self.metrics)}
-        return ScoredSpan(self.span, {**own, **self.attributes})
+        metrics = frozenset(self.metrics)
+        attributes = {key: value for key, value in attributes_of(self.span).items() if not _is_own(key, metrics)}
+        attributes.update(self.attributes)
+        return ScoredSpan(self.span, attributes)
+
+
+_is_own = lru_cache(maxsize=4096)(is_own)
+"""The instrumentations of an agent write few different names."""
 
 
 class HeldSpans:

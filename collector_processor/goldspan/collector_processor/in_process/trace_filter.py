@@ -189,8 +189,8 @@ class TraceFilter:
         to_hold: list[tuple[SpanRef, ReadableSpan]] = []
         for trace, of_trace in traces.items():
             trace_id = format(trace, "032x")
+            scan = self._scan(of_trace)
             if not self._is_known(trace_id):
-                scan = self._scan(of_trace)
                 decision = self._decide(trace, trace_id, scan)
                 if decision is _Decision.LEAVE_UNREAD:
                     self._buffer_spans(trace, scan.plain, scan.marked, now)
@@ -199,9 +199,10 @@ class TraceFilter:
                     to_hold += self._wait_for_session(trace, trace_id, of_trace, scan, now)
                     continue
                 self._read_buffered(trace, trace_id, now)
-            plain, others = self._split(of_trace)
-            self._feed_unread(trace_id, map(plain_span, plain), now)
-            to_read += others
+            # Of a span without marker that is no root, ids and times are enough.
+            self._feed_unread(trace_id, [plain_span(span) for span in scan.plain if not is_root(span)], now)
+            to_read += scan.marked
+            to_read += filter(is_root, scan.plain)
         self._buffer.expire(now)
         return to_read, to_hold
 
@@ -363,30 +364,18 @@ class TraceFilter:
         is_opaque = False
         for span in spans:
             attributes = attributes_of(span)
-            hits = keys.intersection(attributes)
-            if not hits and (attributes or scope_of(span) not in bare_scopes):
+            if keys.isdisjoint(attributes) and (attributes or scope_of(span) not in bare_scopes):
                 plain.append(span)
                 continue
             marked.append(span)
-            if not session_keys.isdisjoint(hits):
+            if not session_keys.isdisjoint(attributes):
                 session_ids.update(self._session_ids(attributes))
             if span.resource is not resource:
                 resource = span.resource
                 of_resource = registry.resource(self._reader.resource(resource)).session_keys
                 session_ids.update((session_id, key) for key, session_id in of_resource)
-            is_opaque = is_opaque or not opaque.isdisjoint(hits)
+            is_opaque = is_opaque or not opaque.isdisjoint(attributes)
         return ScannedSpans(plain, marked, session_ids, is_opaque)
-
-    def _split(self, spans: Iterable[ReadableSpan]) -> tuple[list[ReadableSpan], list[ReadableSpan]]:
-        """Split spans into those without markers that are no root, of which ids and times are enough, and others."""
-        keys, bare_scopes = self._registry.markers
-        plain: list[ReadableSpan] = []
-        others: list[ReadableSpan] = []
-        for span in spans:
-            attributes: Mapping[str, Any] = attributes_of(span)
-            unmarked = keys.isdisjoint(attributes) and (attributes or scope_of(span) not in bare_scopes)
-            (plain if unmarked and not is_root(span) else others).append(span)
-        return plain, others
 
     def _session_ids(self, attributes: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         for key in self._registry.session_keys.intersection(attributes):
