@@ -46,7 +46,7 @@ def emitter(measured: Measured) -> MetricEmitter:
 def test_a_score_is_a_point_of_a_histogram_with_an_exemplar_of_the_judged_span(
     measured: Measured, emitter: MetricEmitter
 ) -> None:
-    emitter.record(given.evaluation(given.ALIGNED))
+    emitter.record([given.evaluation(given.ALIGNED)])
     [point] = measured.points("tool_parameter_match.score")
     assert point.explicit_bounds == (0, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 1)
     assert dict(point.attributes) == {
@@ -64,13 +64,13 @@ def test_a_score_is_a_point_of_a_histogram_with_an_exemplar_of_the_judged_span(
 def test_exactly_one_and_exactly_zero_have_buckets_of_their_own(
     measured: Measured, emitter: MetricEmitter, verdict: Any, bucket: int
 ) -> None:
-    emitter.record(given.evaluation(replace(given.ALIGNED, verdict=verdict)))
+    emitter.record([given.evaluation(replace(given.ALIGNED, verdict=verdict))])
     [point] = measured.points("tool_parameter_match.score")
     assert [index for index, count in enumerate(point.bucket_counts) if count] == [bucket]
 
 
 def test_what_has_no_score_is_counted_with_its_reason(measured: Measured, emitter: MetricEmitter) -> None:
-    emitter.record(given.evaluation(replace(given.ALIGNED, verdict=given.UNKNOWN)))
+    emitter.record([given.evaluation(replace(given.ALIGNED, verdict=given.UNKNOWN))])
     assert measured.points("tool_parameter_match.score") == []
     [point] = measured.points("tool_parameter_match.not_evaluated")
     assert point.value == 1
@@ -85,7 +85,7 @@ def test_what_has_no_score_is_counted_with_its_reason(measured: Measured, emitte
 def test_wrong_and_missing_arguments_of_aligned_calls_are_counted_by_name(
     measured: Measured, emitter: MetricEmitter
 ) -> None:
-    emitter.record(given.evaluation(given.ALIGNED))
+    emitter.record([given.evaluation(given.ALIGNED)])
     points = measured.points("tool_parameter_match.argument_mismatches")
     found = {point.attributes["tool_parameter_match.argument"]: point.value for point in points}
     assert found == {"unit": 1, "days": 1}
@@ -94,14 +94,14 @@ def test_wrong_and_missing_arguments_of_aligned_calls_are_counted_by_name(
 def test_a_missing_call_is_counted_and_its_near_miss_s_arguments_are_not(
     measured: Measured, emitter: MetricEmitter
 ) -> None:
-    emitter.record(given.evaluation(given.MISSING))
+    emitter.record([given.evaluation(given.MISSING)])
     [point] = measured.points("tool_parameter_match.missing")
     assert (point.value, dict(point.attributes)) == (1, {**SOURCE, **TOOL})
     assert measured.points("tool_parameter_match.argument_mismatches") == []
 
 
 def test_an_unexpected_call_is_counted_once_and_not_as_unevaluated(measured: Measured, emitter: MetricEmitter) -> None:
-    emitter.record(given.evaluation(given.UNEXPECTED))
+    emitter.record([given.evaluation(given.UNEXPECTED)])
     [point] = measured.points("tool_parameter_match.unexpected")
     assert (point.value, dict(point.attributes)) == (1, {**SOURCE, **TOOL})
     assert measured.points("tool_parameter_match.not_evaluated") == []
@@ -109,14 +109,14 @@ def test_an_unexpected_call_is_counted_once_and_not_as_unevaluated(measured: Mea
 
 @pytest.mark.parametrize("change", [{"revision": 2}, {"withdrawn": True}])
 def test_corrections_are_not_counted(measured: Measured, emitter: MetricEmitter, change: dict[str, Any]) -> None:
-    emitter.record(given.evaluation(given.ALIGNED, **change))
+    emitter.record([given.evaluation(given.ALIGNED, **change)])
     assert measured.reader.get_metrics_data() is None
 
 
 def test_only_allowed_agents_are_named(measured: Measured) -> None:
     emitter = MetricEmitter(measured.provider, agent_names=["weather_agent"])
-    emitter.record(given.evaluation(given.TURN))
-    emitter.record(given.evaluation(given.TURN, agent="made-up-by-a-model"))
+    emitter.record([given.evaluation(given.TURN)])
+    emitter.record([given.evaluation(given.TURN, agent="made-up-by-a-model")])
     points = measured.points("tool_parameter_match.score")
     assert {point.attributes.get("gen_ai.agent.name") for point in points} == {"weather_agent", None}
 
@@ -124,7 +124,7 @@ def test_only_allowed_agents_are_named(measured: Measured) -> None:
 def test_tools_beyond_the_limit_are_other(measured: Measured) -> None:
     emitter = MetricEmitter(measured.provider, name_limit=2)
     for tool in ("a", "b", "c", "d", "a"):
-        emitter.record(given.evaluation(replace(given.MISSING, expected=ExpectedCall(tool))))
+        emitter.record([given.evaluation(replace(given.MISSING, expected=ExpectedCall(tool)))])
     points = measured.points("tool_parameter_match.missing")
     assert {point.attributes["gen_ai.tool.name"]: point.value for point in points} == {"a": 2, "b": 1, "_other": 2}
 
@@ -132,7 +132,7 @@ def test_tools_beyond_the_limit_are_other(measured: Measured) -> None:
 def test_arguments_beyond_the_limit_are_other(measured: Measured) -> None:
     emitter = MetricEmitter(measured.provider, name_limit=2)
     wrong = tuple(given.argument(name, ArgumentOutcome.MISMATCHED) for name in "abcd")
-    emitter.record(given.evaluation(replace(given.ALIGNED, arguments=wrong)))
+    emitter.record([given.evaluation(replace(given.ALIGNED, arguments=wrong))])
     points = measured.points("tool_parameter_match.argument_mismatches")
     found = {point.attributes["tool_parameter_match.argument"]: point.value for point in points}
     assert found == {"a": 1, "b": 1, "_other": 2}
@@ -144,7 +144,7 @@ def test_arguments_beyond_the_limit_are_other(measured: Measured) -> None:
 def test_the_golden_set_is_named_without_its_version(
     measured: Measured, emitter: MetricEmitter, golden_set: str, name: str
 ) -> None:
-    emitter.record(given.evaluation(given.TURN, golden_set=golden_set, resource=ResourceFacts()))
+    emitter.record([given.evaluation(given.TURN, golden_set=golden_set, resource=ResourceFacts())])
     [point] = measured.points("tool_parameter_match.score")
     assert dict(point.attributes) == {
         "tool_parameter_match.golden_set": name,
@@ -155,7 +155,7 @@ def test_the_golden_set_is_named_without_its_version(
 
 def test_scores_of_two_versions_of_a_service_are_two_series(measured: Measured, emitter: MetricEmitter) -> None:
     for version in ("1.4.0", "1.5.0"):
-        emitter.record(given.evaluation(given.TURN, resource=ResourceFacts("shop", service_version=version)))
+        emitter.record([given.evaluation(given.TURN, resource=ResourceFacts("shop", service_version=version))])
     points = measured.points("tool_parameter_match.score")
     assert [dict(point.attributes)["service.version"] for point in points] == ["1.4.0", "1.5.0"]
 
@@ -171,7 +171,7 @@ def test_sessions_without_a_golden_are_one_counter(measured: Measured, emitter: 
 
 def test_points_use_declared_names_only(measured: Measured, emitter: MetricEmitter) -> None:
     for detail in (given.ALIGNED, given.MISSING, given.UNEXPECTED, replace(given.TURN, verdict=given.UNKNOWN)):
-        emitter.record(given.evaluation(detail))
+        emitter.record([given.evaluation(detail)])
     for instrument in names.METRICS:
         points = measured.points(instrument.shown)
         assert points, instrument.shown

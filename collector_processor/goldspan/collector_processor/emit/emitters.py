@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Collection, Generator, Sequence
-from functools import cache
+from collections.abc import Collection, Generator, Iterable, Sequence
+from functools import cache, lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from math import isfinite
 
@@ -18,6 +18,7 @@ from opentelemetry.trace import INVALID_SPAN, NonRecordingSpan, SpanContext, Tra
 from goldspan.collector_processor.emit import names
 from goldspan.collector_processor.emit.attributes import event_attributes, source_attributes, tool_name
 from goldspan.collector_processor.emit.evaluation import SHARE, Evaluation, Level
+from goldspan.mappers.span_facts import ResourceFacts
 from goldspan.scoring.errors import GoldspanError
 from goldspan.scoring.json_values import pointer_name
 from goldspan.scoring.metric_results import MetricCall, Range
@@ -39,6 +40,7 @@ def scope_version() -> str:
         return ""
 
 
+@lru_cache(maxsize=256)
 def evaluated_span(target: SpanRef | None) -> Context:
     """Return a context whose current span is the evaluated one, which has ended.
 
@@ -95,6 +97,8 @@ class EventEmitter:
 _logger = logging.getLogger("goldspan")
 
 PointAttributes = dict[str, str]
+_Counts = dict[tuple[Counter, tuple[tuple[str, str], ...]], tuple[int, Context]]
+"""What is to be counted, by attributes, with the context of the first: adding 3 once costs less than 1 three times."""
 
 _MAX_LOGGED = 100
 """Kinds of failures that are logged at most. Others are only counted."""
@@ -121,69 +125,69 @@ class MetricEmitter:
         self._arguments = set[str]()
         self._instruments: dict[str, _Instruments] = {}
 
-    def record(self, evaluation: Evaluation) -> None:
-        """Record one evaluation. Corrections are not recorded."""
-        if evaluation.revision != 1 or evaluation.withdrawn:
-            return
-        metric = evaluation.metric
+    def record(self, evaluations: Iterable[Evaluation]) -> None:
+        """Record evaluations. Corrections are not recorded. What is counted is added up by attributes first.
+
+        If the meter provider raises, the other evaluations are recorded, and then the first exception is raised.
+        """
+        counts: _Counts = {}
+        raised: list[Exception] = []
+        for evaluation in evaluations:
+            if evaluation.revision == 1 and not evaluation.withdrawn:
+                try:
+                    self._record(evaluation, counts)
+                except Exception as error:  # noqa: BLE001 - the meter provider is the user's
+                    raised.append(error)
+        for (counter, point), (count, context) in counts.items():
+            try:
+                counter.add(count, dict(point), context)
+            except Exception as error:  # noqa: BLE001 - as above
+                raised.append(error)
+        if raised:
+            raise raised[0]
+
+    def _record(self, evaluation: Evaluation, counts: _Counts) -> None:
+        metric, detail, verdict = evaluation.metric, evaluation.detail, evaluation.verdict
         instruments = self._instruments_of(metric, evaluation.range)
         context = evaluated_span(evaluation.target)
-        common = self._common_attributes(evaluation)
-        level = {names.LEVEL.of(metric): evaluation.level.value}
-        detail = evaluation.detail
-        unexpected = isinstance(detail, CallResult) and detail.unexpected
-        if (score := evaluation.verdict.score) is not None:
-            label = evaluation.verdict.label
-            labelled = {} if label is None else {names.LABEL.of(metric): label.value}
-            instruments.scores.record(score, common | level | labelled, context)
-        elif not unexpected and evaluation.verdict.reason is not None:
-            reason = {names.REASON.of(metric): evaluation.verdict.reason.value}
-            instruments.not_evaluated.add(1, common | level | reason, context)
+        key = names.names_of(metric)
+        tool = tool_name(detail) if isinstance(detail, CallResult | MetricCall) else None
+        tool = None if tool is None else _shown(tool, self._tools, self._name_limit, tool)
+        agent = evaluation.agent if evaluation.agent in self._agents else None
+        common = _common_attributes(metric, evaluation.golden_set, evaluation.resource, evaluation.preset, tool, agent)
+        if (score := verdict.score) is not None:
+            point = {**common, key[names.LEVEL]: str(evaluation.level)}
+            if verdict.label is not None:
+                point[key[names.LABEL]] = str(verdict.label)
+            instruments.scores.record(score, point, context)
+        elif verdict.reason is not None and not (isinstance(detail, CallResult) and detail.unexpected):
+            point = {**common, key[names.LEVEL]: str(evaluation.level), key[names.REASON]: str(verdict.reason)}
+            _count(counts, instruments.not_evaluated, point, context)
         if isinstance(detail, CallResult):
-            self._count_call(instruments, metric, detail, common, context)
+            if detail.missing:
+                _count(counts, instruments.missing, common, context)
+            elif detail.unexpected:
+                _count(counts, instruments.unexpected, common, context)
+            else:
+                for argument in detail.arguments:
+                    if argument.outcome in (ArgumentOutcome.MISMATCHED, ArgumentOutcome.MISSING):
+                        point = {**common, key[names.ARGUMENT]: self._argument(tool, argument.name)}
+                        _count(counts, instruments.argument_mismatches, point, context)
         elif isinstance(detail, MetricCall):
-            tool = common.get(names.TOOL_NAME.name, "")
-            for finding in detail.failures:
-                argument = pointer_name("/".join(finding.path.split("/")[:2])) or names.WHOLE_CALL
-                shown = _shown(f"{tool}\n{argument}", self._arguments, self._name_limit, argument)
-                found = {names.ARGUMENT.of(metric): shown, names.FINDING.of(metric): finding.kind}
-                instruments.failed_arguments.add(1, common | found, context)
+            for finding in detail.findings:
+                if finding.failed:
+                    argument_name = pointer_name("/".join(finding.path.split("/")[:2])) or names.WHOLE_CALL
+                    shown = self._argument(tool, argument_name)
+                    point = {**common, key[names.ARGUMENT]: shown, key[names.FINDING]: finding.kind}
+                    _count(counts, instruments.failed_arguments, point, context)
+
+    def _argument(self, tool: str | None, argument: str) -> str:
+        return _shown(f"{tool or ''}\n{argument}", self._arguments, self._name_limit, argument)
 
     def record_no_golden(self, sessions: int, metric: str = names.METRIC) -> None:
         """Count sessions without a golden. Nothing else is emitted for them."""
         reason = {names.REASON.of(metric): Reason.NO_GOLDEN.value, names.LEVEL.of(metric): Level.SESSION.value}
         self._instruments_of(metric).not_evaluated.add(sessions, reason, NO_SPAN)
-
-    def _count_call(
-        self, instruments: _Instruments, metric: str, call: CallResult, common: PointAttributes, context: Context
-    ) -> None:
-        if call.missing:
-            instruments.missing.add(1, common, context)
-        elif call.unexpected:
-            instruments.unexpected.add(1, common, context)
-        else:
-            tool = common.get(names.TOOL_NAME.name, "")
-            for outcome in (ArgumentOutcome.MISMATCHED, ArgumentOutcome.MISSING):
-                for argument in call.arguments_with(outcome):
-                    shown = _shown(f"{tool}\n{argument}", self._arguments, self._name_limit, argument)
-                    instruments.argument_mismatches.add(1, common | {names.ARGUMENT.of(metric): shown}, context)
-
-    def _common_attributes(self, evaluation: Evaluation) -> PointAttributes:
-        set_name, at, _ = evaluation.golden_set.rpartition("@")
-        attributes: PointAttributes = {}
-        if evaluation.golden_set:
-            attributes[names.GOLDEN_SET_NAME.of(evaluation.metric)] = set_name if at else evaluation.golden_set
-        attributes.update(source_attributes(evaluation.resource))
-        if evaluation.preset is not None:
-            attributes[names.PRESET.of(evaluation.metric)] = evaluation.preset
-        if (
-            isinstance(evaluation.detail, CallResult | MetricCall)
-            and (tool := tool_name(evaluation.detail)) is not None
-        ):
-            attributes[names.TOOL_NAME.name] = _shown(tool, self._tools, self._name_limit, tool)
-        if evaluation.agent is not None and evaluation.agent in self._agents:
-            attributes[names.AGENT_NAME.name] = evaluation.agent
-        return attributes
 
     def _instruments_of(self, metric: str, scores: Range = SHARE) -> _Instruments:
         if metric not in self._instruments:
@@ -208,8 +212,34 @@ class _Instruments:
         self.unexpected = _counter(meter, names.UNEXPECTED_CALLS, metric)
 
 
+def _count(counts: _Counts, counter: Counter, attributes: PointAttributes, context: Context) -> None:
+    point = (counter, tuple(attributes.items()))
+    count, first = counts.get(point, (0, context))
+    counts[point] = (count + 1, first)
+
+
 def _counter(meter: Meter, instrument: names.Instrument, metric: str = names.METRIC) -> Counter:
     return meter.create_counter(instrument.of(metric), unit=instrument.unit, description=instrument.meaning)
+
+
+@lru_cache(maxsize=1024)
+def _common_attributes(
+    metric: str, golden_set: str, source: ResourceFacts, preset: str | None, tool: str | None, agent: str | None
+) -> PointAttributes:
+    """Return the attributes of every point of such an evaluation. Not to be changed: they are kept."""
+    key = names.names_of(metric)
+    set_name, at, _ = golden_set.rpartition("@")
+    attributes: PointAttributes = {}
+    if golden_set:
+        attributes[key[names.GOLDEN_SET_NAME]] = set_name if at else golden_set
+    attributes |= source_attributes(source)
+    if preset is not None:
+        attributes[key[names.PRESET]] = preset
+    if tool is not None:
+        attributes[names.TOOL_NAME.name] = tool
+    if agent is not None:
+        attributes[names.AGENT_NAME.name] = agent
+    return attributes
 
 
 def _boundaries(scores: Range) -> Sequence[float] | None:

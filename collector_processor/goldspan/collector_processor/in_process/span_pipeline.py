@@ -278,10 +278,10 @@ class SpanPipeline:
                 self._events.emit(evaluation)
             except Exception as error:  # noqa: BLE001 - log record processors are the user's
                 self._telemetry.failure("events", error)
-            try:
-                self._metrics.record(evaluation)
-            except Exception as error:  # noqa: BLE001 - so are meter providers
-                self._telemetry.failure("metrics", error)
+        try:
+            self._metrics.record(output.evaluations)
+        except Exception as error:  # noqa: BLE001 - so are meter providers
+            self._telemetry.failure("metrics", error)
         released = self._held.release(output.released)
         overdue = time.monotonic() - self._hold_settings.timeout
         self._telemetry.count(

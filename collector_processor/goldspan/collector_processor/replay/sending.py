@@ -119,7 +119,7 @@ class _OtlpResults:
         """Send one evaluation, some time before `close` returns."""
         self._emitter(evaluation.resource).emit(evaluation)
         if self._points is not None:
-            self._points.record(evaluation)
+            self._points.record((evaluation,))
         self._waiting += 1
         if self._waiting >= _BATCH:
             self._processor.force_flush()

@@ -31,8 +31,7 @@ class TenantMetrics:
 
     def record(self, evaluations: Iterable[Evaluation]) -> None:
         """Count evaluations."""
-        for evaluation in evaluations:
-            self._emitter.record(evaluation)
+        self._emitter.record(evaluations)
 
     def record_without_golden(self, sessions: int) -> None:
         """Count sessions that no golden wants."""
