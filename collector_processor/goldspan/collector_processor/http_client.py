@@ -253,19 +253,21 @@ _lookups_lock = threading.Lock()
 def _addresses(host: str, port: int, seconds: float) -> Any:
     """Return what `getaddrinfo` returns. Raises OSError, and TimeoutError after `seconds`.
 
-    `getaddrinfo` has no timeout. It runs in a thread, one for each name at most, which is left alone if it hangs.
+    `getaddrinfo` has no timeout. It runs in a thread, one for each name at most, which is left alone if it hangs; where
+    none can be started, in the caller's.
     """
     host, key = host.strip("[]"), (os.getpid(), host, port)
     with _lookups_lock:
-        future = _lookups.get(key)
+        future, here = _lookups.get(key), False
         if future is None:
             future = _lookups[key] = Future()
             thread = threading.Thread(target=_look_up, args=(key, host, port, future), name="goldspan-dns", daemon=True)
             try:
                 thread.start()
-            except RuntimeError as error:
-                del _lookups[key]
-                raise OSError(str(error)) from None
+            except RuntimeError:  # no more threads, or the process ends
+                here = True
+    if here:
+        _look_up(key, host, port, future)
     try:
         return future.result(seconds)
     except TimeoutError:

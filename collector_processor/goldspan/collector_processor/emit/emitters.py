@@ -93,6 +93,13 @@ class EventEmitter:
         finally:
             otel.detach(token)
 
+    def flush(self, seconds: float) -> bool:
+        """Do nothing: the logger provider's owner flushes it."""
+        del seconds
+        return True
+
+    close = flush
+
 
 _logger = logging.getLogger("goldspan")
 
@@ -268,7 +275,7 @@ class SelfTelemetry:
         held, size = names.HELD_SPANS, names.HELD_BYTES
         self._held = meter.create_up_down_counter(held.name, unit=held.unit, description=held.meaning)
         self._held_bytes = meter.create_up_down_counter(size.name, unit=size.unit, description=size.meaning)
-        counted = (names.RELEASED_EARLY, names.DROPPED_SPANS, names.PROBLEMS, names.FAILURES)
+        counted = (names.RELEASED_EARLY, names.DROPPED_SPANS, names.DROPPED_EVENTS, names.PROBLEMS, names.FAILURES)
         self._counters = {instrument.name: _counter(meter, instrument) for instrument in counted}
         self._logged: set[tuple[str, str]] = set()
 
@@ -278,7 +285,7 @@ class SelfTelemetry:
         self._add(self._held_bytes, size)
 
     def count(self, what: names.Instrument, amount: int, reason: str) -> None:
-        """Count spans that were released early or dropped, unusable telemetry, or failures."""
+        """Count spans that were released early or dropped, dropped events, unusable telemetry, or failures."""
         self._add(self._counters[what.name], amount, reason)
 
     def failure(self, where: str, error: BaseException) -> None:

@@ -280,6 +280,11 @@ RELEASED_EARLY = _self_counter(
 DROPPED_SPANS = _self_counter(
     "spans.dropped", "span", "Spans that were not exported: `export_failed`, `export_timeout`, `failure`, `shutdown`"
 )
+DROPPED_EVENTS = _self_counter(
+    "events.dropped",
+    "event",
+    "Events that goldspan could not deliver itself: `queue_full`, `refused`, `shutdown`",
+)
 PROBLEMS = _self_counter(
     "problems",
     "problem",
@@ -291,7 +296,7 @@ FAILURES = _self_counter(
     "Contained exceptions: `read`, `engine`, `export`, `events`, `metrics`, `goldens`, `goldspan`",
 )
 
-SELF = (HELD_SPANS, HELD_BYTES, RELEASED_EARLY, DROPPED_SPANS, PROBLEMS, FAILURES)
+SELF = (HELD_SPANS, HELD_BYTES, RELEASED_EARLY, DROPPED_SPANS, DROPPED_EVENTS, PROBLEMS, FAILURES)
 
 _OWN = frozenset(
     one.name for one in (*CALL, *TURN, *EVENT, *SESSION, *METRICS, *METRICS_WITHOUT_GOLDEN, FAILED, UNGROUNDED, INVALID)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -29,6 +30,7 @@ from goldspan.scoring.run import scorer_of
 from goldspan.scoring.tool_definitions import Definitions, load_tools
 
 if TYPE_CHECKING:
+    from goldspan.collector_processor.in_process.otlp_events import OtlpEvents
     from goldspan.scoring.goldens.loading import Source
 
     Goldens = Source | Iterable[Source] | GoldenIndex
@@ -63,13 +65,14 @@ def make_pipeline(
     max_held_bytes: int,
     include_values: bool,
     agent_names: Collection[str],
+    events: str,
     logger_provider: LoggerProvider | None,
     meter_provider: MeterProvider | None,
 ) -> tuple[SpanPipeline, SelfTelemetry]:
     """Make the pipeline of `ToolParameterMatchExporter`, whose options these are, and the telemetry about it.
 
-    Without `scores` it exports spans as they are. Raises `SettingsError` for a preset, metric or definition of a tool
-    that cannot be used. Goldens that cannot be used are logged, and nothing is scored.
+    Without `scores` it exports spans as they are. Raises `SettingsError` for a preset, metric, definition of a tool or
+    receiver of events that cannot be used. Goldens that cannot be used are logged, and nothing is scored.
     """
     if metrics is None:
         metrics = WITHOUT_GOLDEN if goldens is None else ()
@@ -110,11 +113,24 @@ def make_pipeline(
             index, settings, registry, content=scorer.reads_content(index.goldens), on_failure=telemetry.failure
         ),
         hold=HoldSettings(hold, hold_timeout, max_held_spans, max_held_bytes),
-        events=EventEmitter(logger_provider),
+        events=EventEmitter(logger_provider) if events == "provider" else _otlp_events(events, telemetry),
         metrics=MetricEmitter(meter_provider, agent_names=agent_names),
         telemetry=telemetry,
     )
     return pipeline, telemetry
+
+
+def _otlp_events(events: str, telemetry: SelfTelemetry) -> OtlpEvents:
+    try:
+        # Imported when asked for: a door with a logger provider sends nothing itself.
+        from goldspan.collector_processor.in_process.otlp_events import OtlpEvents, OtlpReceiver  # noqa: PLC0415
+    except ImportError as error:
+        raise SettingsError(f"events: {events!r} needs urllib3 ({error}): pip install 'goldspan[sinks]'") from None
+
+    def on_dropped(count: int, reason: str) -> None:
+        telemetry.count(names.DROPPED_EVENTS, count, reason)
+
+    return OtlpEvents(OtlpReceiver.of(events, os.environ), on_dropped)
 
 
 def _usable(goldens: Goldens | None, criterion: Criterion | None, telemetry: SelfTelemetry) -> GoldenIndex | None:

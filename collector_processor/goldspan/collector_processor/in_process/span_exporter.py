@@ -50,6 +50,7 @@ class ExporterOptions(TypedDict, total=False):
     max_held_bytes: int
     include_values: bool
     agent_names: Collection[str]
+    events: str
     logger_provider: LoggerProvider | None
     meter_provider: MeterProvider | None
 
@@ -82,6 +83,7 @@ class ToolParameterMatchExporter(SpanExporter):
         max_held_bytes: int = 64 * 1024 * 1024,
         include_values: bool = False,
         agent_names: Collection[str] = (),
+        events: str = "provider",
         logger_provider: LoggerProvider | None = None,
         meter_provider: MeterProvider | None = None,
     ) -> None:
@@ -108,6 +110,9 @@ class ToolParameterMatchExporter(SpanExporter):
             max_held_bytes: The same for their estimated memory.
             include_values: Explanations have the values of arguments, not only their names.
             agent_names: Agents whose names become metric attributes.
+            events: `provider`: events are log records of the logger provider. `otlp`: goldspan sends them itself by
+                OTLP/HTTP, at a fifth of the cost, as the `OTEL_EXPORTER_OTLP_*` variables say. Or the URL of the
+                receiver, such as `http://localhost:4318`.
             logger_provider: Gets the events. None: the global one.
             meter_provider: Gets the metric points. None: the global one.
 
@@ -148,6 +153,7 @@ class ToolParameterMatchExporter(SpanExporter):
             max_held_bytes=max_held_bytes,
             include_values=include_values,
             agent_names=agent_names,
+            events=events,
             logger_provider=logger_provider,
             meter_provider=meter_provider,
         )
@@ -208,11 +214,13 @@ class ToolParameterMatchExporter(SpanExporter):
         # The calls' thread may hang in an export, which this ends.
         ending = BoundedCalls("goldspan-shutdown")
         ending.run(lambda: self._shut_inner_down(end), max(_GRACE, end - time.monotonic()))
+        ending.run(lambda: self._pipeline.close_events(end - time.monotonic()), max(_GRACE, end - time.monotonic()))
         ending.close()
 
     def _flush(self, end: float, since: float) -> bool:
         flushed = self._pipeline.flush(max(0.0, end - time.monotonic()), exits_from=since)
         try:
+            flushed = self._pipeline.flush_events(end - time.monotonic()) and flushed
             inner_flushed = self._inner.force_flush(max(0, int((end - time.monotonic()) * 1000)))
         except Exception as error:  # noqa: BLE001 - the inner exporter is the user's
             self._telemetry.failure("export", error)

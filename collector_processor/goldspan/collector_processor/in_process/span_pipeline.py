@@ -30,7 +30,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from math import inf
-from typing import Any
+from typing import Any, Protocol
 
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
@@ -38,11 +38,11 @@ from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from goldspan.collector_processor.emit import names
 from goldspan.collector_processor.emit.attributes import span_attributes
 from goldspan.collector_processor.emit.emitters import (
-    EventEmitter,
     MetricEmitter,
     SelfTelemetry,
     suppressed_instrumentation,
 )
+from goldspan.collector_processor.emit.evaluation import Evaluation
 from goldspan.collector_processor.engine.engine import EngineOutput
 from goldspan.collector_processor.engine.sessions_without_golden import JoinReport
 from goldspan.collector_processor.engine.settings import EngineStats
@@ -69,6 +69,22 @@ _GRACE = 1.0
 """Seconds after `hold_timeout` after which a span is released even if the engine has not released it."""
 
 
+class Events(Protocol):
+    """Takes events."""
+
+    def emit(self, evaluation: Evaluation) -> None:
+        """Write one event. May raise."""
+        ...
+
+    def flush(self, seconds: float) -> bool:
+        """Send what waits. False if some still does after so many seconds."""
+        ...
+
+    def close(self, seconds: float) -> bool:
+        """Send what waits, and drop what was not sent within so many seconds. False if that was some."""
+        ...
+
+
 class SpanPipeline:
     """Reads spans, holds those that may get a score, and exports all of them by the inner exporter.
 
@@ -86,7 +102,7 @@ class SpanPipeline:
         may_tell: Callable[[str, Mapping[str, Any]], bool],
         new_filter: Callable[[], TraceFilter] | None,
         hold: HoldSettings,
-        events: EventEmitter,
+        events: Events,
         metrics: MetricEmitter,
         telemetry: SelfTelemetry,
     ) -> None:
@@ -187,6 +203,14 @@ class SpanPipeline:
                 len(self._held),
                 self._target,
             )
+
+    def flush_events(self, seconds: float) -> bool:
+        """Send the events that wait, without the lock. False if some still do after so many seconds."""
+        return self._events.flush(max(0.0, seconds))
+
+    def close_events(self, seconds: float) -> bool:
+        """Send the events that wait for so long at most. False if some were dropped."""
+        return self._events.close(max(0.0, seconds))
 
     @property
     def is_entered(self) -> bool:

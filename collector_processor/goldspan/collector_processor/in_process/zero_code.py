@@ -69,6 +69,7 @@ OPTIONS: Mapping[str, Option] = {
     "max_held_bytes": Option(int, "a number of bytes"),
     "include_values": Option(_switch, "on or off"),
     "agent_names": Option(_names, "names of agents, with commas between them"),
+    "events": Option(str, "provider, otlp or the URL of an OTLP/HTTP receiver"),
 }
 """Every option that a variable or a configuration file can set. The others are Python objects."""
 
