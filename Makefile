@@ -13,6 +13,9 @@ COVERAGE := $(VENV)/.coverage-measured
 
 GOLDSPAN := --editable .
 
+# Each process that a test starts would compile all of goldspan anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 # Processes that tests run in. One that has nothing left to do takes tests from another.
 JOBS ?= 2
 PYTEST := python -m pytest -rs -n $(JOBS) --dist worksteal
@@ -39,7 +42,7 @@ endef
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-all test-sdk test-adk test-adapters test-zero-code test-spark test-javascript test-java test-go test-servers check coverage \
 	conformance docs bench \
-	bench-peers bench-rotel bench-kafka grounding soak faults scenarios collector record try try-kafka test-kafka wheel clean
+	lint mypy pyright bench-peers bench-rotel bench-kafka grounding soak faults scenarios collector record try try-kafka test-kafka wheel clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -53,11 +56,14 @@ test: $(TEST) ## the tests to run while working: one recording a dialect, few ex
 test-all: $(TEST) ## every test, with every recording and many examples; ARGS= goes to pytest
 	$(BIN)/$(PYTEST) --all $(ARGS)
 
-check: $(CHECK) ## lint, format, types
+check: lint mypy pyright ## lint, format, types; with -j2 on two cores
+
+lint: $(CHECK)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
-	$(BIN)/pyright
+
+mypy pyright: $(CHECK)
+	$(BIN)/$@
 
 coverage: $(COVERAGE) ## branches that the tests of `make test` take; fails below the floor in pyproject.toml
 	$(BIN)/$(PYTEST) --cov --cov-report=term:skip-covered $(ARGS)

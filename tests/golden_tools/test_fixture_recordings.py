@@ -7,9 +7,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 from click.testing import CliRunner, Result
+from jsonschema import Draft202012Validator
 
 from conformance import recordings
 from conformance.known_gaps import or_known_gap
@@ -21,6 +21,8 @@ from goldspan.scoring.goldens.schema import golden_set_schema
 from goldspan.scoring.goldens.yaml_text import read_yaml
 
 CAPTURED = [name for name in recordings.NAMES if recordings.TRUTH["files"][name]["arguments"].startswith("captured")]
+VALIDATOR = Draft202012Validator(golden_set_schema())
+"""Made once: `jsonschema.validate` would check the schema itself each time, which takes longer than all the rest."""
 
 
 def goldspan(*arguments: object) -> Result:
@@ -36,7 +38,7 @@ def recorded(name: str, folder: Path) -> Path:
 @pytest.mark.parametrize("name", or_known_gap(CAPTURED))
 def test_a_recording_is_right_by_its_own_golden(name: str, tmp_path: Path) -> None:
     goldens = recorded(name, tmp_path)
-    jsonschema.validate(read_yaml(goldens.read_text("utf-8"), MistakeCollector("")), golden_set_schema())
+    VALIDATOR.validate(read_yaml(goldens.read_text("utf-8"), MistakeCollector("")))
     result = goldspan("score", *files_of(name), "--goldens", goldens, "--format", "json")
     assert (result.exit_code, result.stderr) == (0, "")
     document = json.loads(result.stdout)

@@ -6,16 +6,16 @@ import json
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 from click.testing import CliRunner, Result
+from jsonschema import Draft202012Validator
 
 from goldspan.collector_processor.cli import main
 
 ROOT = Path(__file__).resolve().parents[2]
 TRACE = ROOT / "examples" / "traces" / "strands.otlp.json"
 GOLDENS = ROOT / "examples" / "goldens.yaml"
-SCHEMA = json.loads((ROOT / "config" / "score.schema.json").read_text("utf-8"))
+SCHEMA = Draft202012Validator(json.loads((ROOT / "config" / "score.schema.json").read_text("utf-8")))
 NEVER_MIND = ("--coverage", "lenient")
 PASSING = (*NEVER_MIND, "--threshold", "0.8")
 
@@ -28,7 +28,7 @@ def score(*options: object, goldens: Path = GOLDENS) -> Result:
 def document(*options: object) -> dict[str, Any]:
     ran = score("--format", "json", *options)
     found: dict[str, Any] = json.loads(ran.stdout)
-    jsonschema.validate(found, SCHEMA)
+    SCHEMA.validate(found)
     return found
 
 
