@@ -136,7 +136,9 @@ def test_options_are_those_of_the_api(project: pytest.Pytester) -> None:
 
 
 WEATHER = "def test_weather(goldspan, agent):\n    agent({calls}, said='Weather?')\n    goldspan.assert_matches()\n"
-OTHER = "\n\n@pytest.mark.parametrize('call', [PARIS, ROME], ids=['a', 'b'])\ndef test_both(goldspan, agent, call):\n"
+OTHER = (
+    "\n\n@pytest.mark.parametrize('call', [PARIS, ROME], ids=['a', 'b::c.d'])\ndef test_both(goldspan, agent, call):\n"
+)
 OTHER += "    agent(call)\n    goldspan.assert_matches()\n"
 
 
@@ -163,7 +165,7 @@ def test_an_update_writes_what_is_missing_and_changes_what_differs(project: pyte
     result = project.runpytest_inprocess("--goldspan-update")
     result.assert_outcomes(passed=3)
     result.stdout.fnmatch_lines(
-        [f"new *{file}: test_both[[]a[]], test_both[[]b[]]", f"changed *{file}: test_weather"], consecutive=True
+        [f"new *{file}: test_both[[]a[]], test_both[[]b::c.d[]]", f"changed *{file}: test_weather"], consecutive=True
     )
     project.runpytest_inprocess().assert_outcomes(passed=3)
     assert "Paris" in path.read_text("utf-8")
@@ -353,7 +355,7 @@ def test_goldens_that_no_test_uses_are_named(project: pytest.Pytester) -> None:
     write_tests(project, WEATHER.format(calls="PARIS") + OTHER)
     project.runpytest_inprocess("--goldspan-update").assert_outcomes(passed=3)
     write_tests(project, WEATHER.format(calls="PARIS"))
-    line = "unused *test_agent.yaml: test_both[[]a[]], test_both[[]b[]]"
+    line = "unused *test_agent.yaml: test_both[[]a[]], test_both[[]b::c.d[]]"
     project.runpytest_inprocess().stdout.fnmatch_lines([line])
     project.runpytest_inprocess("test_agent.py::test_weather").stdout.no_fnmatch_line("unused*")
     write_tests(project, WEATHER.format(calls="PARIS") + OTHER)

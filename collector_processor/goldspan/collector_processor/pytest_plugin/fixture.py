@@ -15,7 +15,7 @@ import pytest
 from msgspec.structs import replace
 
 from goldspan.collector_processor.golden_tools.writing import name_of
-from goldspan.collector_processor.pytest_plugin.pytest_run import PytestRun
+from goldspan.collector_processor.pytest_plugin.pytest_run import PytestRun, golden_name
 from goldspan.collector_processor.pytest_plugin.recorded_spans import RecordedSpans
 from goldspan.collector_processor.pytest_plugin.snapshots import Seen, updated
 from goldspan.collector_processor.replay.hints import reason_words
@@ -104,7 +104,7 @@ class GoldspanFixture:
         self._node = node
         self._pytest_run = run
         self._mark = golden_mark(node)
-        self._name = node.nodeid.partition("::")[2].replace("::", ".") or node.name
+        self._name = golden_name(node)
         self._attempts = [_Attempt(spans)]
         self._repeat: Repeat | None = None
 

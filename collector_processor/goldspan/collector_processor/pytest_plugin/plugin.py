@@ -39,7 +39,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Register the marker, and refuse a report that cannot be written."""
     config.addinivalue_line("markers", _MARKER)
-    for option in config.getoption("--goldspan-report"):
+    for option in config.getoption("--goldspan-report") or ():
         kind, equals, file = option.partition("=")
         if kind not in {"html", "json", "junit", "markdown"} or not equals or not file:
             raise pytest.UsageError(

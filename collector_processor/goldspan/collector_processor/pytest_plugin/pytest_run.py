@@ -50,12 +50,18 @@ def _place(node: pytest.Item) -> _Place:
     return _Place(node.location[0], node.location[1] or 0, node.nodeid)
 
 
+def golden_name(test: pytest.Item) -> str:
+    """Return the name of a test's golden: `TestTrips.test_book[paris]`."""
+    name, bracket, parameters = test.nodeid.partition("::")[2].partition("[")
+    return (name.replace("::", ".") + bracket + parameters) or test.name
+
+
 class PytestRun:
     """Everything that goldspan knows of one run of pytest."""
 
     def __init__(self, config: pytest.Config) -> None:
         self.recorder = Recorder()
-        self.update: bool = config.getoption("--goldspan-update")
+        self.update = bool(config.getoption("--goldspan-update"))
         self.tests: Iterable[pytest.Item] = ()
         """Those collected, and those deselected: set at the end."""
         self._config = config
@@ -118,7 +124,7 @@ class PytestRun:
 
     def _golden_names(self) -> set[str]:
         marked = (marker.kwargs.get("session") for test in self.tests for marker in test.iter_markers("golden"))
-        return {test.nodeid.partition("::")[2].replace("::", ".") for test in self.tests} | {*filter(None, marked)}
+        return {*map(golden_name, self.tests), *filter(None, marked)}
 
     def finish(self) -> bool:
         """Write golden files and reports; return whether all could be written."""
@@ -171,10 +177,11 @@ class PytestRun:
     def _report(self) -> Report:
         result = self.result
         decision = decide_exit_code(result, recognised=len(result.sessions), coverage=Coverage.STRICT)
-        return build_report(result, decision)
+        report = build_report(result, decision)
+        return replace(report, summary=tuple(row for row in report.summary if row[0] != "goldens"))  # all were seen
 
     def _write_reports(self) -> Iterable[bool]:
-        for option in self._config.getoption("--goldspan-report"):
+        for option in self._config.getoption("--goldspan-report") or ():
             kind, _, file = option.partition("=")
             if kind == "json":
                 text = json.dumps(self.result.to_json(), ensure_ascii=False, indent=2, allow_nan=False) + "\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -93,7 +93,7 @@ class Recorder(SpanProcessor, LogRecordProcessor):
         self._providers: list[weakref.ref[Any]] = []
 
     @contextmanager
-    def recording(self) -> Iterator[RecordedSpans]:
+    def recording(self) -> Generator[RecordedSpans]:
         """Record what starts in this block, and in no block inside it."""
         outer, self._into = self._into, RecordedSpans()
         try:
@@ -131,7 +131,8 @@ class Recorder(SpanProcessor, LogRecordProcessor):
         """Note which test the span belongs to."""
         if self._into is not None:
             stamp_session(span, parent_context)
-            self._started[span.context.trace_id, span.context.span_id] = self._into
+            context = span.get_span_context()
+            self._started[context.trace_id, context.span_id] = self._into
 
     def on_end(self, span: ReadableSpan) -> None:
         """Keep the span."""
