@@ -54,7 +54,7 @@ goldens:
 @pytest.fixture
 def project(pytester: pytest.Pytester) -> pytest.Pytester:
     pytester.makeconftest(CONFTEST)
-    pytester.makeini("[pytest]\naddopts = --strict-markers -p no:cacheprovider -p no:randomly\n")
+    pytester.makeini("[pytest]\naddopts = --strict-markers -p no:cacheprovider -p no:asyncio\n")
     return pytester
 
 
@@ -142,7 +142,7 @@ OTHER = (
 OTHER += "    agent(call)\n    goldspan.assert_matches()\n"
 
 
-@pytest.mark.parametrize("file", ["__goldens__/test_agent.yaml", "mine/goldens.json", "goldens.jsonl"])
+@pytest.mark.parametrize("file", ["__goldens__/test_agent.yaml", "mine/goldens.jsonl"])
 def test_an_update_writes_what_is_missing_and_changes_what_differs(project: pytest.Pytester, file: str) -> None:
     marker = "" if file.startswith("__") else f"pytestmark = pytest.mark.golden({file!r})\n\n"
     path = project.path / file
@@ -258,6 +258,7 @@ def test_the_golden_says_how_often_to_run_and_a_test_that_does_not_run_fails(pro
 def test_async_tests_and_runs(project: pytest.Pytester, plugin: str) -> None:
     if plugin == "asyncio":
         pytest.importorskip("pytest_asyncio", reason="pytest-asyncio is not installed")
+        project.makeini("[pytest]\nasyncio_default_fixture_loop_scope = function\n")
     write_tests(
         project,
         "@pytest.fixture\ndef anyio_backend():\n    return 'asyncio'\n\n"
@@ -266,7 +267,7 @@ def test_async_tests_and_runs(project: pytest.Pytester, plugin: str) -> None:
         "    assert await goldspan.arun(ask) == [1, 1]\n"
         "    goldspan.assert_matches([{'name': 'get_weather', 'args': {'city': 'Paris'}}])\n",
     )
-    project.runpytest_inprocess("-W", "ignore").assert_outcomes(passed=1)
+    project.runpytest_inprocess().assert_outcomes(passed=1)
 
 
 def test_spans_belong_to_the_test_in_which_they_start(project: pytest.Pytester) -> None:
@@ -415,7 +416,7 @@ def test_the_global_provider_is_set_up_and_others_may_be_given(
         "    attempt = goldspan._attempts[0].spans\n"
         "    assert (len(attempt.spans), len(attempt.logs)) == (1, 1)\n"
     )
-    pytester.runpytest_subprocess("-p", "no:cacheprovider").assert_outcomes(passed=2)
+    pytester.runpytest_subprocess("-p", "no:cacheprovider", "-p", "no:asyncio").assert_outcomes(passed=2)
 
 
 def test_pytest_loads_the_plugin_and_nothing_else_of_goldspan() -> None:
