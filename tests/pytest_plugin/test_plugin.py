@@ -185,6 +185,17 @@ def test_an_update_keeps_what_a_person_wrote(project: pytest.Pytester) -> None:
     assert path.read_text("utf-8") == GOLDENS.replace("city: Paris", "city: Rome")
 
 
+def test_an_update_minds_what_the_assertion_minds(project: pytest.Pytester) -> None:
+    body = "def test_x(goldspan, agent):\n    agent({})\n    goldspan.assert_matches(criterion=STRICT)\n"
+    body = f"STRICT = {{{{'extra_calls': 'penalize'}}}}\n\n{body}"
+    for calls in ("PARIS", "PARIS, ROME"):
+        write_tests(project, body.format(calls))
+        project.runpytest_inprocess("--goldspan-update").assert_outcomes(passed=1)
+        project.runpytest_inprocess().assert_outcomes(passed=1)
+    path = project.path / "__goldens__" / "test_agent.yaml"
+    assert len(load_goldens(path).goldens[0].turns[0].calls) == 2
+
+
 def test_an_update_refuses_what_it_cannot_record(project: pytest.Pytester) -> None:
     (project.path / "goldens.yaml").write_text(
         "golden_set: w\ngoldens:\n- session: s\n  calls: [{name: get_weather, forbidden: true}]\n", "utf-8"
@@ -209,6 +220,7 @@ def test_runs(goldspan, agent):
     def ask():
         call = next(following)
         if call is None:
+            agent(PARIS)
             raise ConnectionError("the model is down")
         agent(call)
         return call[1]["city"]
@@ -313,29 +325,39 @@ def test_metrics_without_goldens_are_assertions(project: pytest.Pytester, body: 
         assert "fixture.py" not in the_output(result)
 
 
+# Each group runs in one worker, whatever their order: results come together in another order than that of the tests.
+GROUPS = """
+def in_group(name):
+    return pytest.mark.xdist_group(name)
+
+@in_group("a")
+def test_weather(goldspan, agent):
+    agent(PARIS)
+    goldspan.assert_matches()
+
+@pytest.mark.parametrize("call", [pytest.param(PARIS, marks=in_group("b")), pytest.param(ROME, marks=in_group("a"))])
+def test_both(goldspan, agent, call):
+    agent(call)
+    goldspan.assert_matches()
+
+@in_group("b")
+def test_other(goldspan, agent):
+    agent(ROME)
+    goldspan.assert_matches("x")
+"""
+
+
 def test_a_process_or_several_give_the_same_reports_and_goldens(project: pytest.Pytester) -> None:
-    write_tests(project, WEATHER.format(calls="PARIS") + OTHER)
-    write_tests(
-        project, "def test_bad(goldspan, agent):\n    agent(ROME)\n    goldspan.assert_matches('x')\n", "test_b"
-    )
+    write_tests(project, GROUPS)
     found: list[tuple[object, ...]] = []
     for processes in ("0", "2"):
-        (project.path / "__goldens__" / "test_b.yaml").unlink(missing_ok=True)
         (project.path / "__goldens__" / "test_agent.yaml").unlink(missing_ok=True)
-        options = (
-            "-p",
-            "xdist",
-            "-n",
-            processes,
-            "--goldspan-report",
-            "json=r.json",
-            "--goldspan-report",
-            "html=r.html",
-        )
-        result = project.runpytest_inprocess(*options, "--goldspan-update", "--junitxml", "junit.xml")
+        reports = ["--goldspan-report", "json=r.json", "--goldspan-report", "html=r.html", "--junitxml", "junit.xml"]
+        workers = ("-n", processes, "--dist", "loadgroup")
+        result = project.runpytest_inprocess(*workers, *reports, "--goldspan-update")
         result.assert_outcomes(passed=4)
         cases = {
-            case.get("name"): {one.get("name"): one.get("value") for one in case.iter("property")}
+            case.get("name", "").partition("@")[0]: {one.get("name"): one.get("value") for one in case.iter("property")}
             for case in parse(project.path / "junit.xml").iter("testcase")
         }
         results = json.loads((project.path / "r.json").read_text("utf-8"))

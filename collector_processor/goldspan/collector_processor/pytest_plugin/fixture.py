@@ -15,7 +15,7 @@ import pytest
 from msgspec.structs import replace
 
 from goldspan.collector_processor.golden_tools.writing import name_of
-from goldspan.collector_processor.pytest_plugin.pytest_run import PytestRun, golden_name
+from goldspan.collector_processor.pytest_plugin.pytest_run import PytestRun, golden_name, node_id
 from goldspan.collector_processor.pytest_plugin.recorded_spans import RecordedSpans
 from goldspan.collector_processor.pytest_plugin.snapshots import Seen, updated
 from goldspan.collector_processor.replay.hints import reason_words
@@ -327,7 +327,7 @@ class GoldspanFixture:
         )
 
     def _command(self) -> str:
-        return f"pytest {shlex.quote(self._node.nodeid)} --goldspan-update"
+        return f"pytest {shlex.quote(node_id(self._node))} --goldspan-update"
 
     def _nothing(self, runs: Sequence[Sequence[Session]]) -> list[str]:
         """Say that nothing was recognised, if so."""

@@ -47,13 +47,21 @@ class _Place(NamedTuple):
 
 
 def _place(node: pytest.Item) -> _Place:
-    return _Place(node.location[0], node.location[1] or 0, node.nodeid)
+    return _Place(node.location[0], node.location[1] or 0, node_id(node))
+
+
+def _names(test: pytest.Item) -> list[str]:
+    return [one.name for one in test.listchain() if isinstance(one, pytest.Class | pytest.Item)]
+
+
+def node_id(test: pytest.Item) -> str:
+    """Return the id of a test, without the group that pytest-xdist may put behind it."""
+    return "::".join([test.nodeid.partition("::")[0], *_names(test)])
 
 
 def golden_name(test: pytest.Item) -> str:
     """Return the name of a test's golden: `TestTrips.test_book[paris]`."""
-    name, bracket, parameters = test.nodeid.partition("::")[2].partition("[")
-    return (name.replace("::", ".") + bracket + parameters) or test.name
+    return ".".join(_names(test))
 
 
 class PytestRun:
