@@ -29,9 +29,9 @@ def test_plain_spans_that_come_after_their_session_was_dropped_are_repeated_or_l
     engine, trace = Engine(GOLDENS, EngineSettings(settle=1, run_idle=60, retention=300)), "1" * 32
     known = [(f"{number:016x}", "root", 0, 1, False) for number in range(3)]
     engine.feed(agent(trace, "root", session="s"), 0.0)
-    engine.feed_plain(PlainSpanFacts(trace, known, lambda span: span), 0.0)
+    engine.feed_plain([PlainSpanFacts(trace, known, lambda span: span)], 0.0)
     engine.poll(100.0)
     engine.poll(10_000.0)
     late = [("f" * 16, "root", 0, 1, False)]
-    engine.feed_plain(PlainSpanFacts(trace, [*known, *late], lambda span: span), 10_000.0)
+    engine.feed_plain([PlainSpanFacts(trace, [*known, *late], lambda span: span)], 10_000.0)
     assert (engine.stats.repeated, engine.stats.late) == (3, 1)

@@ -15,6 +15,7 @@ are counted as late, since there is nothing left to correct.
 from __future__ import annotations
 
 import heapq
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from goldspan.collector_processor.emit.evaluation import Evaluation
@@ -122,22 +123,25 @@ class Engine:
         self._evict_excess(now)
         return hold
 
-    def feed_plain(self, plain: PlainSpanFacts, now: float) -> None:
-        """Feed plain spans of one trace; all of them have ids."""
+    def feed_plain(self, groups: Iterable[PlainSpanFacts], now: float) -> None:
+        """Feed plain spans, each group of one trace; all of them have ids."""
         now = self._tick(now)
-        self.stats.spans += len(plain)
-        trace = self._store.trace(plain.trace_id)
-        if trace is not None:
-            trace.plain.append(plain)
-            self._changed(trace, now)
-        elif self._store.tombstone_has(plain.trace_id, "") is None:
-            self._store.add_plain(plain, now)
-        else:
-            repeated = sum(self._store.tombstone_has(plain.trace_id, span_id) is True for span_id in plain.ids())
-            self.stats.repeated += repeated
-            self.stats.late += len(plain) - repeated
-            return
-        self._records += len(plain)
+        store = self._store
+        for plain in groups:
+            count = len(plain.undecoded)
+            self.stats.spans += count
+            trace = store.trace(plain.trace_id)
+            if trace is not None:
+                trace.plain.append(plain)
+                self._changed(trace, now)
+            elif store.tombstone_has(plain.trace_id, "") is None:
+                store.add_plain(plain, now)
+            else:
+                repeated = sum(store.tombstone_has(plain.trace_id, span_id) is True for span_id in plain.ids())
+                self.stats.repeated += repeated
+                self.stats.late += count - repeated
+                continue
+            self._records += count
         self._evict_excess(now)
 
     # Time.

@@ -330,8 +330,7 @@ class TraceFilter:
         for resource, of_resource in plain.values():
             spans = PlainSpans({trace_id: of_resource}, skeleton, self._reader.resource(resource))
             try:
-                for skeletons in self._registry.skeletons(spans):
-                    self.engine.feed_plain(skeletons, now)
+                self.engine.feed_plain(self._registry.skeletons(spans), now)
             except Exception as error:  # noqa: BLE001 - the other spans may be good
                 self._on_failure("engine", error)
         return to_hold

@@ -487,7 +487,7 @@ def _records(work: _Work, number: int, share: int) -> Iterator[tuple[int, Replay
             found += facts
             for position, read, source, undecoded in all_plain:
                 plain = PlainSpanFacts(trace_id, undecoded, sources[source][0], resources[source])
-                found.append((position, read, plain))
+                found.append((position, read, (plain,)))
             for one in all_unread:
                 decode, resource = sources[one.source]
                 span = EncodedSpan(one.encoded, decode, one.scope_name, resource)

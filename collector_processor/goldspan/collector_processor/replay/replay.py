@@ -41,7 +41,7 @@ Consumer = Callable[[Evaluation], object]
 """Takes each evaluation, to send it on or write it down."""
 
 
-ReplayRecord = SpanFacts | LogFacts | PlainSpanFacts
+ReplayRecord = SpanFacts | LogFacts | Sequence[PlainSpanFacts]
 """What is read of a view."""
 
 
@@ -106,8 +106,7 @@ def read_records(
                 yield read, log
         elif isinstance(view, PlainSpans):
             read += len(view)
-            for plain in registry.skeletons(view):
-                yield read, plain
+            yield read, list(registry.skeletons(view))
         else:
             read += 1
             yield read, registry.read(view, content=content)
@@ -136,12 +135,12 @@ class RecordScoring:
         """Feed a record; `read` is the number of spans that were read until then, never less than before."""
         self.advance(read)
         now = read / SPANS_A_SECOND
-        if isinstance(record, PlainSpanFacts):
-            self._engine.feed_plain(record, now)
+        if isinstance(record, SpanFacts):
+            self._engine.feed(record, now)
         elif isinstance(record, LogFacts):
             self._engine.feed_log(record, now)
         else:
-            self._engine.feed(record, now)
+            self._engine.feed_plain(record, now)
 
     def advance(self, read: int) -> None:
         """Note that so many spans were read.
