@@ -227,17 +227,18 @@ class DialectRegistry:
         """By identity; the view is kept too, so that its identity stays its own."""
         self._logs = LogRegistry(self.dialects, self._session_keys, self._failed)
 
-    def read(self, view: SpanView, *, content: bool = True) -> SpanFacts:
+    def read(self, view: SpanView, *, content: bool = True, defer: bool = True) -> SpanFacts:
         """Return the facts of a span; only ids and times if no dialect recognises it.
 
         Without `content`, results, answers, messages and tool definitions are left out: they are what costs memory,
-        and scoring arguments needs none of them.
+        and scoring arguments needs none of them. What is left may be read when it is first used: `defer` says that
+        most of it never is.
         """
         try:
             view, plan = self._planned(view)
             if not plan.marked:
                 return self._skeleton(view)
-            if not content and plan.tables and isinstance(view, Encodable):
+            if defer and not content and plan.tables and isinstance(view, Encodable):
                 return self._lazy_facts(view, plan, view.encode)
             return self._facts(view, plan, content=content)
         except Exception as error:  # noqa: BLE001 - a broken view must never reach the agent

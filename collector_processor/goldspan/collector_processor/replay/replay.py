@@ -80,7 +80,7 @@ def replay(
     recognised = 0
     with later:
         scoring.on_session = later.put
-        for read, record in read_records(views, registry, content=content):
+        for read, record in _read_records(views, registry, goldens, content=content):
             recognised += isinstance(record, SpanFacts) and record.role is not None
             scoring.feed(record, read)
         scoring.end()
@@ -95,11 +95,14 @@ def replay(
     )
 
 
-def read_records(
-    views: Iterable[MarkedView], registry: DialectRegistry, *, content: bool
+def _read_records(
+    views: Iterable[MarkedView], registry: DialectRegistry, goldens: GoldenIndex, *, content: bool
 ) -> Iterator[tuple[int, ReplayRecord]]:
-    """Yield what the views hold for the engine, each with the number of spans read until then."""
-    read = 0
+    """Yield what the views hold for the engine, each with the number of spans read until then.
+
+    Content is read at once where most spans that name a session name one that a golden wants.
+    """
+    read = named = wanted = 0
     for view in views:
         if isinstance(view, LogView):
             if (log := registry.read_log(view, content=content)) is not None:
@@ -109,7 +112,11 @@ def read_records(
             yield read, list(registry.skeletons(view))
         else:
             read += 1
-            yield read, registry.read(view, content=content)
+            fact = registry.read(view, content=content, defer=2 * wanted <= named)
+            if fact.session_keys:
+                named += 1
+                wanted += goldens.wants(fact.session_keys[0][1])
+            yield read, fact
 
 
 class RecordScoring:
