@@ -155,6 +155,23 @@ def test_jaeger_tags_say_how_it_ended(tags: dict[str, Any], status: tuple[int, s
     assert (view.status_code, view.status_message) == status
 
 
+@pytest.mark.parametrize("api", ["v3", "of the page"])
+def test_events_of_jaeger_are_in_the_order_of_time(api: str) -> None:
+    names = ["system.message", "user.message", "assistant.message", "choice"]
+    times = {name: 10_000 + number for number, name in enumerate(names)}
+    if api == "v3":
+        events = [{"name": name, "timeUnixNano": f"{times[name]}000"} for name in sorted(names)]
+        span = {"traceId": "a1" * 16, "spanId": "b2" * 8, "name": "f", "startTimeUnixNano": "5", "events": events}
+        [view] = views({"result": {"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]}}, pytest.fail)
+    else:
+        logs = [
+            {"timestamp": times[name], "fields": [{"key": "event", "type": "string", "value": name}]}
+            for name in sorted(names)
+        ]
+        [view] = views(jaeger_span(logs=logs), pytest.fail)
+    assert [event.name for event in view.events] == names  # type: ignore[union-attr]
+
+
 def test_an_empty_search_result_of_jaeger_is_no_record(tmp_path: Path) -> None:
     path = tmp_path / "found.json"
     path.write_text('{"data": [], "total": 0, "limit": 0, "offset": 0, "errors": null}')

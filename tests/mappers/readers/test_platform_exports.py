@@ -1,7 +1,7 @@
-"""What Phoenix and Langfuse give back of recordings is read like the recordings themselves.
+"""What Phoenix, MLflow and Langfuse give back of recordings is read like the recordings themselves.
 
-The files of Phoenix were downloaded from a Phoenix server (20.26) that was sent the recordings. Those of Langfuse are
-made here, by the schema of its API.
+The files of Phoenix and MLflow were downloaded from servers (20.26 and 3.17) that were sent the recordings. Those of
+Langfuse are made here, by the schema of its API.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ from goldspan.scoring.sessions import Session
 from otlp_containers import RECORDINGS, requests_of
 
 PHOENIX = sorted((Path(__file__).parents[2] / "fixtures" / "phoenix").glob("*.json"))
-IDS = [path.name for path in PHOENIX]
+MLFLOW = sorted((Path(__file__).parents[2] / "fixtures" / "mlflow").glob("*.json"))
+DOWNLOADS = [*PHOENIX, *MLFLOW]
+IDS = [path.name for path in DOWNLOADS]
 
 
 def conversation(sessions: list[Session]) -> Any:
@@ -44,10 +46,55 @@ def recorded(name: str) -> Any:
     return conversation(read_sessions(RECORDINGS / f"{name}.otlp.json"))
 
 
-@pytest.mark.parametrize("path", PHOENIX, ids=IDS)
-def test_a_download_from_phoenix(path: Path) -> None:
+@pytest.mark.parametrize("path", DOWNLOADS, ids=IDS)
+def test_a_download(path: Path) -> None:
     name = path.name.partition(".")[0]
     assert conversation(read_sessions(path, on_problem=pytest.fail)) == recorded(name)
+
+
+@pytest.mark.parametrize("path", MLFLOW, ids=lambda path: path.name)
+def test_traces_of_mlflow_by_themselves(path: Path, tmp_path: Path) -> None:
+    file = tmp_path / "traces"
+    traces = json.loads(path.read_text())["traces"]
+    file.write_text("\n".join([json.dumps({"trace": traces[0]}), *map(json.dumps, traces[1:])]))
+    assert conversation(read_sessions(file, on_problem=pytest.fail)) == recorded(path.name.partition(".")[0])
+
+
+def mlflow_trace(metadata: dict[str, str], *spans: dict[str, Any]) -> dict[str, Any]:
+    """A trace as MLflow gives it, of spans with these attributes and nothing between them."""
+    return {
+        "trace_info": {"trace_metadata": metadata},
+        "spans": [
+            {
+                "trace_id": "JErK+1lfG/G/Iy5aMbBIkw==",
+                "span_id": f"AAAAAAAAAA{number}=",
+                "name": "execute_tool get_weather",
+                "start_time_unix_nano": 10 + number,
+                "end_time_unix_nano": 20,
+                "attributes": [{"key": key, "value": value} for key, value in attributes.items()],
+            }
+            for number, attributes in enumerate(spans, 1)
+        ],
+    }
+
+
+@pytest.mark.parametrize(("own", "session"), [({"session.id": {"string_value": "a"}}, "a"), ({}, "b")])
+def test_mlflow_s_session_is_that_of_a_trace_whose_spans_name_none(
+    tmp_path: Path, own: dict[str, Any], session: str
+) -> None:
+    tool = {"gen_ai.operation.name": {"string_value": "execute_tool"}, "gen_ai.tool.name": {"string_value": "f"}}
+    file = tmp_path / "trace"
+    file.write_text(json.dumps(mlflow_trace({"mlflow.trace.session": "b"}, tool, tool | own)))
+    assert [one.id for one in read_sessions(file)] == [session]
+
+
+def test_spans_of_mlflow_s_sdk_keep_what_it_wrote_beside_a_user_s_attributes(tmp_path: Path) -> None:
+    inputs = {"kvlist_value": {"values": [{"key": "city", "value": {"string_value": "Paris"}}, {"key": "note"}]}}
+    span = {"mlflow.spanType": {"string_value": "TOOL"}, "mlflow.spanInputs": inputs, "mine": {"int_value": 1}}
+    file = tmp_path / "trace"
+    file.write_text(json.dumps(mlflow_trace({"mlflow.trace_schema.version": "3"}, span)))
+    [session] = read_sessions(file)
+    assert session.turns[0].calls[0].arguments == {"city": "Paris", "note": None}
 
 
 def spans_of(path: Path) -> list[dict[str, Any]]:

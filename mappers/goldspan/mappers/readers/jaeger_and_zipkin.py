@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from goldspan.mappers.readers.otlp_json import SPAN_KINDS, STATUS_CODES, integer
@@ -187,7 +187,8 @@ def _references(span: Mapping[str, Any], trace_id: object) -> tuple[str, list[di
 
 
 def _jaeger_events(logs: object) -> Iterator[dict[str, Any]]:
-    for log in logs if is_list(logs) else ():
+    # Jaeger orders them by their fields.
+    for log in sorted(logs, key=_time_of_log) if is_list(logs) else ():
         if is_dict(log):
             name = ""
             attributes: list[dict[str, Any]] = []
@@ -197,6 +198,36 @@ def _jaeger_events(logs: object) -> Iterator[dict[str, Any]]:
                 else:
                     attributes.append(pair)
             yield {"name": name, "timeUnixNano": str(_nanos(log.get("timestamp"))), "attributes": attributes}
+
+
+def _time_of_log(log: object) -> int:
+    return _nanos(log.get("timestamp")) if is_dict(log) else 0
+
+
+def events_by_time(request: dict[str, Any]) -> dict[str, Any]:
+    """Return a trace request of Jaeger's API v3 with the events of each span in the order of time.
+
+    Jaeger orders them by their names.
+    """
+
+    def ordered(key: str, inner: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        def copy(one: Any) -> Any:
+            found = one.get(key) if is_dict(one) else None
+            return {**one, key: list(map(inner, found))} if is_list(found) else one
+
+        return copy
+
+    def span(one: Any) -> Any:
+        events = one.get("events") if is_dict(one) else None
+        return {**one, "events": sorted(events, key=_time_of_event)} if is_list(events) else one
+
+    by_time: dict[str, Any] = ordered("resourceSpans", ordered("scopeSpans", ordered("spans", span)))(request)
+    return by_time
+
+
+def _time_of_event(event: object) -> int:
+    time = integer(event.get("timeUnixNano")) if is_dict(event) else 0
+    return time if isinstance(time, int) else 0
 
 
 def _tags(tags: object) -> Iterator[tuple[dict[str, Any], object]]:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import IO, Any, cast
 
 from goldspan.mappers.readers.jaeger_and_zipkin import (
+    events_by_time,
     is_jaeger_span,
     is_zipkin_span,
     otlp_from_jaeger,
@@ -236,7 +237,8 @@ def _reason(error: Exception) -> str:
 # Parsed JSON of any format that holds spans, turned into what the reader of OTLP/JSON reads.
 
 _OTLP = frozenset({"resourceSpans", "resource_spans", "batches", "scopeSpans"})
-_WRAPPERS = ("trace", "result")
+_OF_JAEGER = "result"
+_WRAPPERS = ("trace", _OF_JAEGER)
 """What Tempo's API (v2) and Jaeger's (v3) put around a trace request; Tempo's v1 has `batches` for `resourceSpans`."""
 
 
@@ -255,7 +257,7 @@ def _from_object(item: dict[str, Any]) -> object:
         return item
     for name in _WRAPPERS:
         if is_dict(inner := item.get(name)) and not _OTLP.isdisjoint(inner):
-            return inner
+            return events_by_time(inner) if name == _OF_JAEGER else inner
     if is_zipkin_span(item):
         return otlp_from_zipkin([item])
     if is_strands_session(item):

@@ -219,7 +219,10 @@ def _traces_of_mlflow(item: Mapping[str, Any]) -> list[dict[str, Any]] | None:
 
 
 def _from_mlflow(trace: Mapping[str, Any]) -> Iterator[Any]:
-    """Yield the spans of a trace with its session, which MLflow keeps beside them, and as their SDK wrote them."""
+    """Yield the spans of a trace as their SDK wrote them.
+
+    MLflow keeps one session for the trace, of those that its spans name. It goes to the resource: the spans come first.
+    """
     found = trace["trace_info"].get("trace_metadata")
     metadata = found if is_dict(found) else {}
     for span in trace["spans"]:
@@ -230,7 +233,8 @@ def _from_mlflow(trace: Mapping[str, Any]) -> Iterator[Any]:
         others = [one for one in attributes if not is_dict(one) or not str(one.get("key")).startswith(_OWN)]
         kept = attributes if _BY_SDK in metadata else others or attributes
         written = [_as_written(one) if is_dict(one) else one for one in kept]
-        yield {**span, "attributes": written + _pairs({_SESSION: metadata.get(_SESSION)})}
+        resource = {"attributes": _pairs({_SESSION: metadata.get(_SESSION)})}
+        yield {**span, "attributes": written, "resource": resource}
 
 
 def _as_written(attribute: dict[str, Any]) -> dict[str, Any]:
