@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from goldspan.mappers import DialectRegistry, assemble
+from goldspan.mappers.assembly import assemble
+from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.readers import read_files
 from goldspan.mappers.readers.span_tables import SpanTableReader, attributes_of, is_span_table
 from goldspan.mappers.spans import SpanView
