@@ -431,12 +431,13 @@ def test_the_global_provider_is_set_up_and_others_may_be_given(
         "    run_turn(trace.get_tracer('a'), None, [PARIS])\n"
         "    run_turn(mine.get_tracer('b'), None, [ROME])\n"
         "    goldspan.assert_matches([[{'name': n, 'args': a}] for n, a in (PARIS, ROME)])\n"
-        "def test_a_record_in_a_log(goldspan):\n"
-        "    with trace.get_tracer('a').start_as_current_span('x', attributes={\n"
-        "        'gen_ai.operation.name': 'execute_tool', 'gen_ai.tool.name': 't', 'gen_ai.tool.call.id': 'c'}):\n"
-        "        _logs.get_logger('a').emit(body='said', event_name='e')\n"
-        "    attempt = goldspan._attempts[0].spans\n"
-        "    assert (len(attempt.spans), len(attempt.logs)) == (1, 1)\n"
+        "CALL = {'id': 'c', 'type': 'function', 'function': {'name': 'f', 'arguments': '{\"x\": 1}'}}\n"
+        "def test_calls_in_a_log_record(goldspan):\n"
+        "    chat = {'gen_ai.operation.name': 'chat', 'gen_ai.system': 'openai'}\n"
+        "    with trace.get_tracer('a').start_as_current_span('chat', attributes=chat):\n"
+        "        body = {'index': 0, 'finish_reason': 'tool_calls', 'message': {'tool_calls': [CALL]}}\n"
+        "        _logs.get_logger('a').emit(body=body, event_name='gen_ai.choice')\n"
+        "    goldspan.assert_matches([{'name': 'f', 'args': {'x': 1}}])\n"
     )
     pytester.runpytest_subprocess("-p", "no:cacheprovider", "-p", "no:asyncio").assert_outcomes(passed=2)
 

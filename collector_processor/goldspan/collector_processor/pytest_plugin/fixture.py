@@ -36,6 +36,7 @@ from goldspan.scoring.verdict import Label, Verdict
 
 _T = TypeVar("_T")
 _SUFFIXES = (".yaml", ".yml", ".json", ".jsonl")
+_OF_SETS = {"golden_set", "goldens", "eval_cases"}
 Expected = GivenGolden | GoldenSet | Mapping[str, Any] | str | Path | None
 """A golden, a golden set, their mappings, a list of expected calls or turns; a golden's name; a file; None: the marker
 says it."""
@@ -257,7 +258,7 @@ class GoldspanFixture:
             path = folder / file if file else folder / "__goldens__" / f"{self._node.path.stem}.yaml"
             return self._source_file(path, expected or name, by_id=expected is None and self._mark.session is None)
         label = self._set_name(None)
-        if isinstance(expected, GoldenSet) or (is_mapping(expected) and "goldens" in expected):
+        if isinstance(expected, GoldenSet) or (is_mapping(expected) and expected.keys() & _OF_SETS):
             return _Source(load_goldens(expected), name)
         if is_mapping(expected):
             index = load_goldens({"golden_set": label, "goldens": [{"session": name, **expected}]})

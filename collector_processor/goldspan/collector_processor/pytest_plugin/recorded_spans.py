@@ -7,6 +7,7 @@ import weakref
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import pytest
@@ -21,6 +22,8 @@ from goldspan.collector_processor.in_process.session_scope import stamp_session
 from goldspan.mappers import read_sessions
 from goldspan.mappers.assembly import DEFAULT_SESSION_KEYS
 from goldspan.mappers.dialect_registry import JOIN_ATTRIBUTES, DialectRegistry
+from goldspan.mappers.dialects.reading.protocol import Dialect
+from goldspan.mappers.installed_dialects import default_dialects
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.sessions import Session
 
@@ -56,8 +59,13 @@ class RecordedSpans:
 
     def sessions(self, name: str, join_attributes: Sequence[str], problems: list[Problem]) -> list[Session]:
         """Rebuild the sessions; spans that name none belong to the session `name`."""
+        dialects, registered_wrongly = _dialects()
+        problems += registered_wrongly
         registry = DialectRegistry(
-            join_attributes=(*JOIN_ATTRIBUTES, *join_attributes), definitions=True, on_problem=problems.append
+            dialects,
+            join_attributes=(*JOIN_ATTRIBUTES, *join_attributes),
+            definitions=True,
+            on_problem=problems.append,
         )
         resources: dict[int, Resource] = {}
         for span in self.spans:
@@ -69,6 +77,13 @@ class RecordedSpans:
     def scopes(self) -> list[str]:
         """The instrumentation scopes of the spans, sorted."""
         return sorted({span.instrumentation_scope.name for span in self.spans if span.instrumentation_scope})
+
+
+@cache
+def _dialects() -> tuple[tuple[Dialect, ...], list[Problem]]:
+    """Return the installed dialects, and what is wrong with others: finding them takes longer than reading a test."""
+    problems: list[Problem] = []
+    return default_dialects(problems.append), problems
 
 
 def _naming(resource: Resource, session: str) -> Resource:
