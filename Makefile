@@ -40,7 +40,7 @@ define set_up
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-sdk test-adk test-adapters test-zero-code test-spark test-javascript test-java test-go test-servers check coverage \
+.PHONY: help demo test test-all test-sdk test-adk test-adapters test-integrations test-zero-code test-spark test-javascript test-java test-go test-servers check coverage \
 	conformance docs bench \
 	lint mypy pyright bench-peers bench-rotel bench-kafka grounding soak faults scenarios collector record try try-kafka test-kafka wheel clean
 
@@ -105,6 +105,9 @@ test-adk: $(SDK_VENVS)/adk/.ready ## run the adapter for Google ADK with the rea
 test-adapters: $(SDK_VENVS)/evaluators/.ready ## run the evaluators for Strands Evals and UiPath with their real packages
 	$(SDK_VENVS)/evaluators/bin/python -m pytest -rs tests/adapters $(ARGS)
 
+test-integrations: test-adk test-adapters test-servers $(SDK_VENVS)/integrations/.ready ## every integration with its real package: these three, agentevals and MLflow
+	$(SDK_VENVS)/integrations/bin/python -m pytest -rs tests/adapters/test_agentevals.py tests/adapters/test_mlflow.py $(ARGS)
+
 test-zero-code: $(SDK_VENVS)/zero-code/.ready ## run agents under opentelemetry-instrument, set up by variables and files alone
 	$(SDK_VENVS)/zero-code/bin/python -m pytest -rs tests/zero_code $(ARGS)
 
@@ -167,6 +170,9 @@ $(SDK_VENVS)/docs/.ready: pyproject.toml
 
 $(SDK_VENVS)/adk/.ready: pyproject.toml
 	$(call set_up,$(SDK_VENVS)/adk,$(GOLDSPAN) --group test 'google-adk[eval]>=2.10')
+
+$(SDK_VENVS)/integrations/.ready: pyproject.toml
+	$(call set_up,$(SDK_VENVS)/integrations,$(GOLDSPAN) --group test agentevals-cli==0.11.0 mlflow==3.17.2)
 
 $(SDK_VENVS)/evaluators/.ready: pyproject.toml
 	$(call set_up,$(SDK_VENVS)/evaluators,$(GOLDSPAN) --group test strands-agents-evals==1.7.0 uipath==2.14.44)
