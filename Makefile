@@ -42,7 +42,7 @@ endef
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-all test-sdk test-adk test-adapters test-integrations test-zero-code test-spark test-javascript test-java test-go test-servers check coverage \
 	conformance docs bench \
-	lint mypy pyright bench-peers bench-rotel bench-kafka grounding soak faults scenarios collector record try try-kafka test-kafka wheel clean
+	lint mypy pyright bench-peers bench-rotel bench-kafka grounding soak faults scenarios collector jaeger record try try-kafka test-kafka wheel clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -123,7 +123,7 @@ test-java: $(TEST) $(SDK_VENVS)/java/.ready ## the same for Java; needs Java 17 
 test-go: $(TEST) $(SDK_VENVS)/go/.ready ## the same for Go; needs go
 	$(BIN)/python -m pytest -rs tests/gateway/test_languages.py $(ARGS)
 
-test-servers: $(TEST) $(SDK_VENVS)/servers/.ready ## scores in a real Phoenix and a real MLflow; both are large
+test-servers: $(TEST) $(SDK_VENVS)/servers/.ready ## scores and traces in a real Phoenix and MLflow, which are large, and in Jaeger after `make jaeger`
 	$(BIN)/python -m pytest -rs tests/sinks/test_real_servers.py $(ARGS)
 
 test-kafka: $(SDK_VENVS)/kafka/.ready .kafka/.ready ## workers on a real Kafka, with faults: about 15 minutes; needs Java 17 and Maven
@@ -137,6 +137,8 @@ bench-kafka: $(SDK_VENVS)/kafka/.ready .kafka/.ready ## what a span costs in a w
 
 scenarios: $(TEST) ## what arrives from real processes, with and without goldspan; ARGS= names some
 	PYTHONPATH=tests $(BIN)/python tests/scenarios/measuring.py $(ARGS)
+
+jaeger: .collector/jaeger ## build the Jaeger that test-servers reads traces from; needs Go
 
 collector: .collector/otelcol-goldspan ## build the OpenTelemetry Collector that the tests of config/collector use; needs Go
 
@@ -221,6 +223,11 @@ $(SDK_VENVS)/servers/.ready:
 	"$(PYTHON)" -m venv $(SDK_VENVS)/servers
 	$(SDK_VENVS)/servers/bin/python -m pip install --quiet arize-phoenix==20.26.1 mlflow==3.17.2
 	@touch $@
+
+# Jaeger's own module is built, since its go.mod replaces modules.
+.collector/jaeger:
+	go build -C "$$(go mod download -json github.com/jaegertracing/jaeger@v1.76.0 | sed -n 's/.*"Dir": "\(.*\)",/\1/p')" \
+		-o $(CURDIR)/$@ ./cmd/all-in-one
 
 .collector/otelcol-goldspan: tests/collector/builder.yaml
 	go run go.opentelemetry.io/collector/cmd/builder@v0.161.0 --config $<

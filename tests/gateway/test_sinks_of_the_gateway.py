@@ -62,6 +62,9 @@ class Slow:
         self.sent += scores
         return SendResult()
 
+    def close(self) -> None:
+        """Nothing is open."""
+
 
 def test_every_back_end_gets_the_scores_of_a_running_gateway(tmp_path: Path) -> None:
     (tmp_path / "goldens.yaml").write_text(

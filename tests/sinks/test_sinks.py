@@ -198,6 +198,9 @@ class Scripted:
         self.sent.append(list(scores))
         return self._answer(scores)
 
+    def close(self) -> None:
+        """Nothing is open."""
+
 
 def test_a_back_end_that_is_away_delays_nobody_and_is_given_up_in_the_end() -> None:
     backend = Scripted(lambda scores: SendResult(retry=scores, reason="away"))

@@ -77,6 +77,10 @@ class LangfuseBackend:
     def __init__(self, api: JsonApi) -> None:
         self._api = api
 
+    def close(self) -> None:
+        """Close the connections."""
+        self._api.close()
+
     def send(self, scores: Sequence[Score]) -> SendResult:
         """Send all scores in one request. Langfuse accepts scores before it knows their trace."""
         sent = {f"{number}-{score.id}": score for number, score in enumerate(scores)}

@@ -89,6 +89,10 @@ class MLflowBackend:
         self._known: OrderedDict[str, str] = OrderedDict()
         self._read: OrderedDict[str, None] = OrderedDict()
 
+    def close(self) -> None:
+        """Close the connections."""
+        self._api.close()
+
     def send(self, scores: Sequence[Score]) -> SendResult:
         """Send the scores one by one, so that each is retried alone."""
         return joined(self._write(score).result([score], _RETRYABLE) for score in scores)

@@ -89,6 +89,10 @@ class PhoenixBackend:
     def __init__(self, api: JsonApi) -> None:
         self._api = api
 
+    def close(self) -> None:
+        """Close the connections."""
+        self._api.close()
+
     def send(self, scores: Sequence[Score]) -> SendResult:
         """Send the scores of each level to its own path.
 

@@ -152,6 +152,10 @@ class Backend(Protocol):
         """Send scores once. May raise `urllib3.exceptions.HTTPError` or `OSError`: then all are sent again."""
         ...
 
+    def close(self) -> None:
+        """Close connections; nothing is sent any more."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Response:
@@ -200,6 +204,10 @@ class JsonApi:
         with contextlib.suppress(ValueError, RecursionError):
             decoded = json.loads(text)
         return Response(response.status, decoded, " ".join(text[:_MAX_TEXT].split()))
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,6 +301,7 @@ class ScoreExporter(LogRecordExporter):
             left = [queued.score for queued in self._queue.values()]
             self._queue.clear()
         self._drop(left, "the process ended")
+        self._backend.close()
 
     def _on_timer(self) -> None:
         with self._sending:
