@@ -281,9 +281,9 @@ def _without_markers(spans: Sequence[_Span], keys: frozenset[str]) -> Sequence[_
 def _holds_none(attributes: bytes, search: _Search) -> bool:
     """Tell whether this is a list without any of the keys. What has escapes may spell them in any way."""
     return (
-        (attributes.startswith(b"[") or attributes == b"null")
+        search(attributes) is None
         and b"\\u" not in attributes
-        and search(attributes) is None
+        and (attributes.startswith(b"[") or attributes == b"null")
     )
 
 
