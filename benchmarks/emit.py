@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator, Sequence
 
 from opentelemetry.exporter.otlp.proto.common._log_encoder import encode_logs
 from opentelemetry.metrics import Histogram
+from opentelemetry.metrics import MeterProvider as AnyMeterProvider
 from opentelemetry.sdk._logs import LoggerProvider, LogRecordProcessor, ReadableLogRecord, ReadWriteLogRecord
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
@@ -15,6 +17,7 @@ from benchmarks.harness import THREAD_CPU, Comparison, Subject, compare, pin, pr
 from benchmarks.in_process import RESOURCE
 from benchmarks.traffic import golden_set, otlp_json_lines, plan_sessions
 from goldspan.collector_processor.emit.emitters import EventEmitter, MetricEmitter, evaluated_span
+from goldspan.collector_processor.emit.encoded_points import EncodedPoints
 from goldspan.collector_processor.emit.evaluation import Evaluation
 from goldspan.collector_processor.emit.otlp_encoding import encoded_events
 from goldspan.collector_processor.replay.replay import replay
@@ -121,11 +124,14 @@ def points(results: Sequence[Evaluation]) -> Comparison:
 
         return record
 
-    emitter = MetricEmitter(meter_provider())
+    def recording(provider: AnyMeterProvider) -> Callable[[], object]:
+        emitter = MetricEmitter(provider)
 
-    def record() -> None:
-        for start in range(0, len(results), BATCH):
-            emitter.record(results[start : start + BATCH])
+        def record() -> None:
+            for start in range(0, len(results), BATCH):
+                emitter.record(results[start : start + BATCH])
+
+        return record
 
     name = "Histogram.record of the SDK, attributes ready"
     return compare(
@@ -134,7 +140,10 @@ def points(results: Sequence[Evaluation]) -> Comparison:
         items=len(results),
         reference=Subject(name, histogram()),
         control=Subject(name, histogram()),
-        candidates=[Subject("every point of a result", record)],
+        candidates=[
+            Subject("every point of a result, by the SDK", recording(meter_provider())),
+            Subject("the same, of the gateway", recording(EncodedPoints({}, time.time_ns))),
+        ],
         clock=THREAD_CPU,
     )
 

@@ -16,7 +16,7 @@ from opentelemetry.sdk._logs.export import InMemoryLogRecordExporter, SimpleLogR
 from opentelemetry.sdk.resources import Resource
 
 import evaluation_examples as given
-from conformance.recordings import FOLDER, files_of
+from conformance.recordings import files_of
 from goldspan.collector_processor.emit.attributes import event_attributes, source_attributes
 from goldspan.collector_processor.emit.emitters import EventEmitter
 from goldspan.collector_processor.emit.evaluation import Evaluation
@@ -27,37 +27,14 @@ from goldspan.collector_processor.emit.otlp_encoding import (
     encoded_events,
     events_request,
 )
-from goldspan.collector_processor.replay.replay import replay
-from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.readers import read_files
 from goldspan.mappers.span_facts import ResourceFacts
 from goldspan.mappers.spans import SpanView
-from goldspan.scoring.goldens import GoldenIndex, load_goldens
-from goldspan.scoring.metrics.registry import WITHOUT_GOLDEN
-from goldspan.scoring.run import scorer_of
 from goldspan.scoring.sessions import SpanRef
+from recorded_evaluations import NAMES, WRONG, evaluations_of
 from recorded_goldens import goldens_of
 
-NAMES = sorted(path.name.removesuffix(".otlp.json") for path in FOLDER.glob("*.otlp.json"))
-WRONG = load_goldens(
-    {
-        "format": 1,
-        "golden_set": "wrong",
-        "goldens": [
-            {"session_pattern": "*", "turns": [{"calls": [{"name": "get_weather", "args": {"city": "Paris", "x": 2}}]}]}
-        ],
-    }
-)
 OBSERVED = 1_800_000_000_000_000_000
-
-
-def evaluations_of(recording: str, goldens: GoldenIndex) -> list[Evaluation]:
-    found: list[Evaluation] = []
-    registry = DialectRegistry(join_attributes=goldens.join_attributes, definitions=True)
-    scorer = scorer_of(metrics=WITHOUT_GOLDEN)
-    views = read_files(files_of(recording), lambda _: None)
-    replay(views, goldens, registry, problems=[], consumers=[found.append], scorer=scorer)
-    return found
 
 
 def by_the_sdk(evaluations: Sequence[Evaluation]) -> ExportLogsServiceRequest:

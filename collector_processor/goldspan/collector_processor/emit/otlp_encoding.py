@@ -73,7 +73,7 @@ def encoded_events(evaluations: Iterable[Evaluation], observed: int) -> bytes:
 
 def encoded_event(evaluation: Evaluation, observed: int) -> bytes:
     """Return one event as a field of a `ScopeLogs`."""
-    return _field(
+    return encoded_field(
         b"\x12",
         b"".join(
             (
@@ -92,7 +92,9 @@ def encoded_event(evaluation: Evaluation, observed: int) -> bytes:
 def events_request(by_source: Mapping[ResourceFacts, Iterable[bytes]]) -> bytes:
     """Return an `ExportLogsServiceRequest` of encoded events, by the resource that was judged."""
     return b"".join(
-        _field(b"\x0a", _resource(source) + _field(b"\x12", _SCOPE + b"".join(events) + _SCHEMA_URL))
+        encoded_field(
+            b"\x0a", _resource(source) + encoded_field(b"\x12", SCOPE_FIELD + b"".join(events) + SCHEMA_URL_FIELD)
+        )
         for source, events in by_source.items()
     )
 
@@ -104,7 +106,7 @@ def _context(target: SpanRef | None) -> bytes:
         return b""
     if not (trace_id and span_id):
         return b""
-    return _SAMPLED + _field(b"\x4a", trace_id) + _field(b"\x52", span_id)
+    return _SAMPLED + encoded_field(b"\x4a", trace_id) + encoded_field(b"\x52", span_id)
 
 
 @lru_cache(maxsize=64)
@@ -114,13 +116,13 @@ def _run_attributes(run: EventRun) -> bytes:
 
 @lru_cache(maxsize=64)
 def _resource(source: ResourceFacts) -> bytes:
-    return _field(b"\x0a", encoded_attributes(source_attributes(source), _RESOURCE_ATTRIBUTES))
+    return encoded_field(b"\x0a", encoded_attributes(source_attributes(source), _RESOURCE_ATTRIBUTES))
 
 
 @lru_cache(_KEPT)
 def _before(tag: bytes, key: str, size: int) -> bytes:
     """Return what comes before an `AnyValue` in a `KeyValue` with this tag."""
-    start = _field(b"\x0a", _text(key)) + b"\x12" + _varint(size)
+    start = encoded_field(b"\x0a", _text(key)) + b"\x12" + _varint(size)
     return tag + _varint(len(start) + size) + start
 
 
@@ -139,11 +141,11 @@ def _any_value(value: Value) -> bytes:
     if isinstance(value, float):
         return _DOUBLE.pack(0x21, value)
     if isinstance(value, str):
-        return _field(b"\x0a", _text(value))
-    return _field(b"\x2a", b"".join(_field(b"\x0a", _any_value(item)) for item in value))
+        return encoded_field(b"\x0a", _text(value))
+    return encoded_field(b"\x2a", b"".join(encoded_field(b"\x0a", _any_value(item)) for item in value))
 
 
-def _field(tag: bytes, content: bytes) -> bytes:
+def encoded_field(tag: bytes, content: bytes) -> bytes:
     """Return a field with a length."""
     return tag + _varint(len(content)) + content
 
@@ -164,7 +166,9 @@ def _text(text: str) -> bytes:
 
 
 _ONE_BYTE = tuple(bytes([size]) for size in range(128))
-_EVENT_NAME = _field(b"\x62", names.EVALUATION_RESULT.encode())
-_SCHEMA_URL = _field(b"\x1a", names.SCHEMA_URL.encode())
-_SCOPE = _field(b"\x0a", _field(b"\x0a", SCOPE.encode()) + _field(b"\x12", scope_version().encode()))
+_EVENT_NAME = encoded_field(b"\x62", names.EVALUATION_RESULT.encode())
+SCHEMA_URL_FIELD = encoded_field(b"\x1a", names.SCHEMA_URL.encode())
+SCOPE_FIELD = encoded_field(
+    b"\x0a", encoded_field(b"\x0a", SCOPE.encode()) + encoded_field(b"\x12", scope_version().encode())
+)
 """Made at the start: later there may be no file descriptor left to read the version."""

@@ -364,7 +364,6 @@ class Worker:
             state.tenant.texts.release(trace.trace_id)
         for session_id in state.journaled:
             self.outbox.changes.sessions[state.name, session_id] = None
-        state.metrics.close()
 
     def _is_open(self, tenant: str, trace_id: str) -> bool:
         state = self.tenants.named(tenant)

@@ -245,7 +245,6 @@ class StreamWorker(BaseSink):
                 for one in self._assigned.values():
                     self._keep_counts(one)
                 self._assigned.clear()
-            self._metrics.close()
 
     def stop(self) -> None:
         """Commit, leave the group, and return from `run`. Any thread may call it."""
