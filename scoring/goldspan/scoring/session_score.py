@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from goldspan.scoring.call_context import CallHistory
 from goldspan.scoring.call_match import CallRules, ScoreBounds, mean
-from goldspan.scoring.criterion import Criterion
+from goldspan.scoring.criterion import MAIN_METRIC, Criterion
 from goldspan.scoring.goldens.golden import MOST_ALTERNATIVES, Golden, GoldenTurn
 from goldspan.scoring.goldens.golden_index import Ambiguous, with_golden_tool_names
 from goldspan.scoring.results import CallResult, SessionResult, TurnResult
@@ -116,7 +116,7 @@ def score_run(
         if golden is None and session.ambiguous:
             reason = Reason.SESSION_AMBIGUOUS
         return SessionResult(Verdict(None, Label.NOT_EVALUATED, reason), session, None)
-    run = with_golden_tool_names(session, golden)
+    run = with_golden_tool_names(session, golden) if golden.aliases else session
     expected = expected_session(golden, criterion)
     if expected.as_one:
         turns = [_score_as_one_turn(expected, run)] if final else []
@@ -139,7 +139,8 @@ def score_run(
         tuple([turn.result for turn in turns]),
         len(counted),
         evaluated,
-        criterion=expected.digest,
+        MAIN_METRIC,
+        expected.digest,
     )
 
 

@@ -392,11 +392,12 @@ def _verdict(
     criterion = turn.criterion
     how, threshold = criterion.turn_score, criterion.exact_threshold
     scores = [exact for result in results if (exact := result.verdict.exact) is not None]
-    bounds: list[ScoreBounds] = []
-    if unseen is not None or len(scores) < len(results):
-        bounds = [_bounds_of(result, turn, unseen) for result in results]
-    lowest = _aggregate([bound.lowest for bound in bounds] if bounds else scores, extra, how)
-    if unseen is None and not [bound for bound in bounds if bound.lowest is not bound.highest]:
+    if unseen is None and len(scores) == len(results):
+        exact = _aggregate(scores, extra, how)
+        return verdict_of(exact, threshold), ScoreBounds(exact, exact)
+    bounds = [_bounds_of(result, turn, unseen) for result in results]
+    lowest = _aggregate([bound.lowest for bound in bounds], extra, how)
+    if unseen is None and all(bound.lowest is bound.highest for bound in bounds):
         return verdict_of(lowest, threshold), ScoreBounds(lowest, lowest)
     if unseen is not None and criterion.extra_calls == "penalize":
         lowest = ZERO

@@ -78,6 +78,8 @@ def align(
     """
     names = set(expected)
     columns = [index for index, name in enumerate(actual) if name in names]
+    if len(expected) == len(columns) == 1:
+        return Alignment((None if pair_scorer(0, columns[0]) is None else columns[0],))
     ranks = ranks_of(len(actual), batches if ordered else [1] * len(actual))
     starts = _starts(len(expected), groups if ordered else None)
     table = _Table(expected, actual, pair_scorer, starts, optional)
@@ -129,13 +131,6 @@ class _Table:
             known[column] = self._pair_scorer(row, column) if same else None
         return known[column]
 
-    def pairs(self, row: int, columns: Sequence[int]) -> list[Pair | None]:
-        known, name, actual, scorer = self._known[row], self.expected[row], self.actual, self._pair_scorer
-        return [
-            None if actual[column] != name else known[column] if column in known else scorer(row, column)
-            for column in columns
-        ]
-
 
 def ranks_of(calls: int, batches: Sequence[int] | None) -> Sequence[int]:
     """Return for each actual call the first call of its batch: a range if no two calls share one.
@@ -179,7 +174,18 @@ def _align_exactly(
         partners[rows.start : rows.stop] = found
         return True
     optional = None if table.optional is None else [table.optional[row] for row in rows]
-    weights, exact = _weights([table.pairs(row, columns) for row in rows], optional)
+    positions: dict[str, list[int]] = {}
+    for position, column in enumerate(columns):
+        positions.setdefault(table.actual[column], []).append(position)
+    pairs = [
+        [
+            (at, pair)
+            for at in positions.get(table.expected[row], ())
+            if (pair := table.pair(row, columns[at])) is not None
+        ]
+        for row in rows
+    ]
+    weights, exact = _weights(pairs, len(columns), optional)
     if type(ranks) is range and type(table.groups) is range and len(rows) > 1:
         found = align_in_order(weights)
         partners[rows.start : rows.stop] = [None if position is None else columns[position] for position in found]
@@ -282,12 +288,14 @@ def _first_perfect(table: _Table, rows: range, columns: Sequence[int], ranks: Se
     return found
 
 
-def _weights(pairs: Sequence[Sequence[Pair | None]], optional: Sequence[bool] | None) -> tuple[list[list[int]], bool]:
-    """Return an integer weight for each pair, and whether the weights are exact.
+def _weights(
+    pairs: Sequence[Sequence[tuple[int, Pair]]], columns: int, optional: Sequence[bool] | None
+) -> tuple[list[list[int]], bool]:
+    """Return an integer weight for each pair, and whether the weights are exact; `pairs` has those of each row.
 
     A weight combines the score with all tie-breakers: the better alignment has the greater sum. 0 means no pair.
     """
-    possible = {id(pair): pair for row in pairs for pair in row if pair is not None}
+    possible = {id(pair): pair for row in pairs for _, pair in row}
     """Most equal pairs are the same object, and fractions are slow to hash."""
     scale = fine = 1
     gains = False
@@ -298,7 +306,7 @@ def _weights(pairs: Sequence[Sequence[Pair | None]], optional: Sequence[bool] | 
             gains = gains or bool(pair.possible_gain)
     exact = scale < _LARGEST_SCALE and fine < _LARGEST_SCALE
     scale, fine = min(scale, _LARGEST_SCALE), min(fine, _LARGEST_SCALE)
-    most = min(len(pairs), len(pairs[0])) + 1
+    most = min(len(pairs), columns) + 1
     base = most * fine * (most * fine if gains else 1)
     folded: dict[int, int] = {}
     for key, pair in possible.items():
@@ -309,7 +317,10 @@ def _weights(pairs: Sequence[Sequence[Pair | None]], optional: Sequence[bool] | 
             tie_breaker = pair.argument_score.numerator * fine // pair.argument_score.denominator
             gain = pair.possible_gain.numerator * fine // pair.possible_gain.denominator
             folded[key] += gain * most * fine + tie_breaker
-    weights = [[0 if pair is None else folded[id(pair)] for pair in row] for row in pairs]
+    weights = [[0] * columns for _ in pairs]
+    for row, weighted in zip(pairs, weights, strict=True):
+        for position, pair in row:
+            weighted[position] = folded[id(pair)]
     if optional is not None:
         beyond = max(folded.values(), default=0) * most + 1
         weights = [
