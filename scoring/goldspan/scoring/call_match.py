@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from goldspan.scoring.align.alignment import Pair
 from goldspan.scoring.argument_rules import Rule
 from goldspan.scoring.call_context import CallContext, EarlierCalls
-from goldspan.scoring.comparison import ONE, SCALARS, ZERO, exact
+from goldspan.scoring.comparison import ONE, SCALARS, ZERO, exact, share
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.goldens.golden import ExpectedCall
 from goldspan.scoring.matchers.kinds.presence import Absent, Ignore, Present
@@ -139,9 +139,9 @@ class CallRules(Struct, frozen=True, gc=False):
         if not unknown:
             pair = _known_pair(points, total, self.how)
             return pair if successful else replace(pair, successful=False)
-        share = _share(points, total)
-        bounds = _bounds(share, _share(points + unknown, total), self.how)
-        return Pair(bounds.lowest, False, successful, bounds.highest - bounds.lowest, share)  # noqa: FBT003
+        right = share(points, total)
+        bounds = _bounds(right, share(points + unknown, total), self.how)
+        return Pair(bounds.lowest, False, successful, bounds.highest - bounds.lowest, right)  # noqa: FBT003
 
     def likeness(self, call: ToolCall, context: CallContext) -> tuple[Fraction, int]:
         """Return the share of the expected arguments that are right, and how many were passed, right or wrong."""
@@ -156,7 +156,7 @@ class CallRules(Struct, frozen=True, gc=False):
                 points += argument.points
             elif score is not None and score is not MISSING and score is not ZERO:
                 points += argument.points * score
-        return _share(points, self.total), passed
+        return share(points, self.total), passed
 
     def has_same_arguments(self, call: ToolCall, context: CallContext) -> bool:
         """Whether a call, perhaps of another tool, has the expected arguments and no others."""
@@ -268,7 +268,7 @@ class CallRules(Struct, frozen=True, gc=False):
             return UNBOUNDED
         points = sum(one.weight * one.exact for one in arguments if one.exact is not None)
         total = self._total(result.extra_arguments)
-        return _bounds(_share(points, total), _share(points + unknown, total), self.how)
+        return _bounds(share(points, total), share(points + unknown, total), self.how)
 
     def _total(self, extra: tuple[str, ...]) -> int | Fraction:
         penalized = extra and self.criterion.extra_arguments == "penalize"
@@ -371,27 +371,19 @@ def _lacks_part(argument: ExpectedArgument, found: JsonValue) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def _share(points: Fraction | int, total: Fraction | int) -> Fraction:
-    """Return points / total; 1 if there are no expected arguments."""
-    if points == total:
-        return ONE
-    return Fraction(points, total) if points else ZERO
-
-
-@lru_cache(maxsize=4096)
 def _known_verdict(points: Fraction | int, total: Fraction | int, how: str) -> Verdict:
     """Return the verdict on a call whose arguments are known."""
-    share = _share(points, total)
-    return PASSED if share is ONE else Verdict(ZERO if how == "all" else share, Label.FAIL)
+    right = share(points, total)
+    return PASSED if right is ONE else Verdict(ZERO if how == "all" else right, Label.FAIL)
 
 
 @lru_cache(maxsize=4096)
 def _known_pair(points: Fraction | int, total: Fraction | int, how: str) -> Pair:
     """Return the pair of an expected call and an actual one whose arguments are known."""
-    share = _share(points, total)
+    right = share(points, total)
     if how == "all":
-        return Pair(ONE if share is ONE else ZERO, argument_score=share)
-    return Pair(share)
+        return Pair(ONE if right is ONE else ZERO, argument_score=right)
+    return Pair(right)
 
 
 def _bounds(lowest: Fraction, highest: Fraction, how: str) -> ScoreBounds:
@@ -410,4 +402,4 @@ def mean(values: Sequence[Fraction], extra: int = 0) -> Fraction:
     ratios = [value.as_integer_ratio() for value in values]
     scale = lcm(*[denominator for _, denominator in ratios])
     points = sum([numerator * (scale // denominator) for numerator, denominator in ratios])
-    return _share(points, scale * (len(values) + extra))
+    return share(points, scale * (len(values) + extra))

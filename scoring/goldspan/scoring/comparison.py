@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from fractions import Fraction
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from importlib import import_module
 from importlib.util import find_spec
 from math import isfinite
@@ -34,6 +34,14 @@ SCALARS = frozenset({str, int, float, bool, type(None)})
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE]([+-]?[0-9]+))?", re.ASCII)
 _LONGEST_NUMBER = 400
 _LARGEST_EXPONENT = 1_000
+
+
+@lru_cache(maxsize=4096)
+def share(points: Fraction | int, total: Fraction | int) -> Fraction:
+    """Return points / total, made once where it is common; 1 if there is nothing to be right."""
+    if points == total:
+        return ONE
+    return Fraction(points, total) if points else ZERO
 
 
 def exact(expected: JsonValue, actual: JsonValue) -> Fraction:

@@ -207,7 +207,7 @@ class TurnResult(Scored, frozen=True, gc=False):
     @property
     def calls_right(self) -> int:
         """Number of expected calls in the mean that have the score 1."""
-        return sum(call.verdict.exact == 1 for call in self.calls if not call.optional)
+        return len([call for call in self.calls if call.verdict.exact == 1 and not call.optional])
 
     @property
     def calls_missing(self) -> int:
@@ -360,6 +360,7 @@ def _turn_differences(turn: TurnResult) -> Iterator[Difference]:
 
 
 _MAX_NAMES = 10
+_MATCHED, _PASS = ArgumentOutcome.MATCHED, Label.PASS
 
 
 def explain(detail: CallResult | TurnResult | SessionResult, *, include_values: bool = False) -> str:
@@ -389,7 +390,8 @@ def explain_call(call: CallResult, *, include_values: bool = False) -> str:
         parts.append(_matched(call))
     elif not parts:
         parts.append("no arguments are expected")
-    parts += _differences(call, include_values=include_values)
+    if call.verdict.exact != 1 or call.extra_arguments:
+        parts += _differences(call, include_values=include_values)
     if call.violates is not None:
         parts.append("forbidden")
     if call.optional:
@@ -408,6 +410,9 @@ def explain_turn(turn: TurnResult) -> str:
     """Explain the result of a turn, with the names of its tools."""
     if turn.answer is not None:
         return _of_preset(turn.answer)
+    right = turn.calls_right
+    if right == len(turn.calls) and right and turn.verdict.label is _PASS and not _has_remarks(turn):
+        return f"{right} of {right} calls right"
     violations = turn.violations
     others = [call for call in turn.unexpected_calls if call.violates is None]
     wrong = [call for call in turn.calls if call.aligned and _is_wrong(call)]
@@ -417,7 +422,6 @@ def explain_turn(turn: TurnResult) -> str:
     wrong += [call for call in required if call.missing and call.has_wrong_arguments and _is_wrong(call)]
     missing = [call for call in required if call.missing and _is_wrong(call) and call not in wrong]
     if required:
-        right = sum(call.verdict.exact == 1 for call in required)
         parts = [f"{right} of {turn.calls_expected} calls right"]
         if turn.alternative is not None:
             parts.append(f"by alternative {turn.alternative + 1}")
@@ -440,6 +444,11 @@ def explain_turn(turn: TurnResult) -> str:
     if first is not None and first.lowers_score and first.kind not in _SAID_ANYWAY:
         parts.insert(0, first.text())
     return "; ".join(parts)
+
+
+def _has_remarks(turn: TurnResult) -> bool:
+    """Whether there is more to say of a turn than how many of its calls are right."""
+    return bool(turn.unexpected_calls or turn.rejected or turn.approximate or turn.alternative is not None)
 
 
 def explain_session(session: SessionResult) -> str:
@@ -493,7 +502,8 @@ def _of_missing(call: CallResult, *, include_values: bool) -> str:
 
 
 def _matched(call: CallResult) -> str:
-    return f"{len(call.arguments_with(ArgumentOutcome.MATCHED))} of {len(call.arguments)} arguments match"
+    matched = [argument for argument in call.arguments if argument.outcome is _MATCHED]
+    return f"{len(matched)} of {len(call.arguments)} arguments match"
 
 
 def _differences(call: CallResult, *, include_values: bool) -> list[str]:

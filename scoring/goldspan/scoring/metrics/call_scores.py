@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from fractions import Fraction
+from collections.abc import Sequence
 
 from msgspec import Struct
 
+from goldspan.scoring.comparison import share
 from goldspan.scoring.json_values import counted, pointer_name
 from goldspan.scoring.metric_results import Finding, MetricScore
 from goldspan.scoring.sessions import ToolCall
@@ -44,7 +44,7 @@ def _with_calls(turn: MetricScore, calls: Sequence[MetricScore]) -> MetricScore:
 
 
 def _score(calls: Sequence[CallScore], unit: str) -> MetricScore:
-    right, judged = sum(call.right for call in calls), sum(call.judged for call in calls)
+    right, judged = sum([call.right for call in calls]), sum([call.judged for call in calls])
     findings = calls[0].findings if len(calls) == 1 else ()
     if not judged:
         reasons = [call.reason for call in calls if call.reason is not None]
@@ -52,19 +52,16 @@ def _score(calls: Sequence[CallScore], unit: str) -> MetricScore:
         words = REASON_TEXT[reason] if reasons and reason is not Reason.NOTHING_EXPECTED else ""
         return MetricScore(None, words, reason, findings=findings)
     head = f"{right} of {counted(judged, unit)}"
-    words, detailed = (_explained(head, calls, include_values) for include_values in (False, True))
-    return MetricScore(Fraction(right, judged), words, findings=findings, detailed=detailed)
+    wrong = [(call.call, finding) for call in calls for finding in call.findings if finding.failed]
+    words = _explained(head, wrong, include_values=False) if wrong else head
+    detailed = _explained(head, wrong, include_values=True) if wrong else head
+    return MetricScore(share(right, judged), words, findings=findings, detailed=detailed)
 
 
-def _explained(head: str, calls: Iterable[CallScore], include_values: bool) -> str:  # noqa: FBT001
-    wrong = [
-        f"{_place(call.call, finding)}: {finding.words(include_values=include_values)}"
-        for call in calls
-        for finding in call.findings
-        if finding.failed
-    ]
+def _explained(head: str, wrong: Sequence[tuple[ToolCall, Finding]], *, include_values: bool) -> str:
+    first = [f"{_place(call, one)}: {one.words(include_values=include_values)}" for call, one in wrong[:_SHOWN]]
     more = f"; and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else ""
-    return f"{head}; {'; '.join(wrong[:_SHOWN])}{more}" if wrong else head
+    return f"{head}; {'; '.join(first)}{more}"
 
 
 def _place(call: ToolCall, finding: Finding) -> str:

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 
-from msgspec.structs import replace
-
 from goldspan.scoring.criterion import MAIN_METRIC, Criterion
 from goldspan.scoring.errors import MetricError
 from goldspan.scoring.goldens.golden import Golden, MetricChoice
@@ -215,7 +213,9 @@ def _calls(score: MetricScore, metric: Metric, threshold: Fraction | None, turn:
 def _read(answer: object) -> MetricScore:
     """Read what a metric returned. Raises TypeError for anything but a score."""
     if isinstance(answer, MetricScore):
-        return answer if answer.score is None else replace(answer, score=_number(answer.score))
+        if answer.score is not None:
+            _number(answer.score)
+        return answer
     if isinstance(answer, SessionResult):
         verdict = answer.verdict
         return MetricScore(verdict.exact, explain(answer), verdict.reason)
@@ -230,16 +230,25 @@ def _number(answer: object) -> float | Fraction:
     raise TypeError(f"found a {type(answer).__name__}, expected a number, a MetricScore or None")
 
 
+_UNIT = Range(0.0, 1.0)
+
+
 def _verdict(score: MetricScore, metric: Metric, threshold: Fraction | None) -> MetricVerdict:
     """Label a score. Raises ValueError for one outside the metric's range."""
     words, detailed = str(score.explanation), str(score.detailed)
     if score.score is None:
         return MetricVerdict(None, Label.NOT_EVALUATED, score.reason or Reason.NOTHING_EXPECTED, words, detailed)
-    if not math.isfinite(score.score) or not metric.range.least <= score.score <= metric.range.most:
+    if isinstance(score.score, Fraction) and metric.range == _UNIT:
+        exact = score.score  # compared as integers: a comparison of a fraction with a float takes microseconds
+        within = 0 <= exact.numerator <= exact.denominator
+    else:
+        within = math.isfinite(score.score) and metric.range.least <= score.score <= metric.range.most
+        # A float is read as the decimal it prints as: 0.7 passes a threshold of 0.7.
+        read = Decimal(repr(score.score)) if isinstance(score.score, float) and within else score.score
+        exact = Fraction(read) if within else Fraction(0)
+    if not within:
         least, most = metric.range
         raise ValueError(f"found the score {score.score}, expected {least:g} to {most:g}")
-    # A float is read as the decimal it prints as: 0.7 passes a threshold of 0.7.
-    exact = Fraction(Decimal(repr(score.score))) if isinstance(score.score, float) else Fraction(score.score)
     label = None if threshold is None else Label.PASS if exact >= threshold else Label.FAIL
     return MetricVerdict(exact, label, None, words, detailed)
 
