@@ -12,7 +12,7 @@ from goldspan.mappers.assembly.session_id import DEFAULT_SESSION_KEYS
 from goldspan.mappers.assembly.tool_calls_and_batches import PSEUDO_TOOLS, calls_of
 from goldspan.mappers.assembly.trace_tree import TraceTree, time_order
 from goldspan.mappers.assembly.turn_fragments import Fragment
-from goldspan.mappers.span_facts import ModelFacts, Role, SpanFacts, first_captured
+from goldspan.mappers.span_facts import NO_CONTEXT, ModelFacts, Role, SpanFacts, first_captured
 from goldspan.scoring.sessions import Session, ToolCall, Turn, UserMessages
 from goldspan.scoring.turn_join import DEFAULT_RUN_IDLE
 
@@ -141,16 +141,16 @@ def outline_turn(fragments: TurnFragments) -> Turn:
 
 def build_turn(fragments: TurnFragments, settings: AssemblySettings) -> Turn:
     """Make the turn of these fragments."""
-    spans = sorted((span for fragment in fragments for span in fragment.spans), key=time_order)
-    if not fragments[0].root.trace_id:
-        spans = list(fragments[0].spans)
+    spans: Sequence[SpanFacts] = fragments[0].spans
+    if len(fragments) > 1 and fragments[0].root.trace_id:
+        spans = sorted((span for fragment in fragments for span in fragment.spans), key=time_order)
     trees = {fragment.root.trace_id: fragment.tree for fragment in fragments}
 
     def tree_of(span: SpanFacts) -> TraceTree:
         return trees[span.trace_id]
 
     roots = [fragment.root_span for fragment in fragments if fragment.root_span is not None]
-    context = [span.context for span in [*roots, *spans]]
+    context = [span.context for span in [*roots, *spans] if span.context is not NO_CONTEXT]
     calls = calls_of(spans, tree_of, settings.pseudo_tools)
     hidden = any(span.hides_calls for span in [*roots, *spans]) or _unseen(spans, tree_of) or _unnamed(calls, spans)
     return replace(

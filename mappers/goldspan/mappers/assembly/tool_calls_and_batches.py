@@ -107,13 +107,14 @@ PSEUDO_TOOLS: frozenset[str] = frozenset(
 """Tools that frameworks make for themselves, by name; spans that a dialect marks as such need no entry (R5)."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Execution:
     """One execution of a tool, read from the outermost span and from those nested in it."""
 
-    span: SpanFacts
-    layers: list[SpanFacts]
+    layers: Sequence[SpanFacts]
     """Outermost first."""
+    tool: ToolFacts
+    """What all layers say together; `name` is that of the outermost, unless it is only the name of the tool's class."""
     batch: int | SpanRef | None = None
     """The model response that requested it, by position among the turn's model calls; or a span that repeats it."""
     position: int = 0
@@ -121,35 +122,35 @@ class _Execution:
     asked: _ModelRequest | None = None
 
     @property
-    def tool(self) -> ToolFacts:
-        return _tool(self.span)
+    def span(self) -> SpanFacts:
+        """The outermost span."""
+        return self.layers[0]
 
     @property
     def name(self) -> str:
         """The tool's name, from its request if no span has it."""
-        named = next((_tool(layer).name for layer in self.layers if _tool(layer).named), None)
-        return named or (self.asked.request.name if self.asked is not None else self.tool.name)
+        return self.tool.name if self.tool.named or self.asked is None else self.asked.request.name
 
-    @property
-    def named(self) -> bool:
-        """A span has the tool's name."""
-        return any(_tool(layer).named for layer in self.layers)
 
-    @property
-    def call_id(self) -> str | None:
-        return next((_tool(layer).call_id for layer in self.layers if _tool(layer).call_id), None)
-
-    @property
-    def arguments(self) -> Content:
-        return first_captured(_tool(layer).arguments for layer in self.layers)
-
-    @property
-    def error(self) -> str | None:
-        return next((_tool(layer).error for layer in self.layers if _tool(layer).error), None)
-
-    @property
-    def executed(self) -> bool:
-        return all(_tool(layer).executed for layer in self.layers)
+def _execution(layers: Sequence[SpanFacts]) -> _Execution:
+    tools = [_tool(layer) for layer in layers]
+    first = tools[0]
+    if len(tools) == 1:
+        return _Execution(layers, first)
+    named = next((tool for tool in tools if tool.named), first)
+    whole = replace(
+        first,
+        name=named.name,
+        named=named.named,
+        arguments=first_captured(tool.arguments for tool in tools),
+        argument_captures=next((tool.argument_captures for tool in tools if tool.argument_captures), None),
+        call_id=next((tool.call_id for tool in tools if tool.call_id), None),
+        result=first_captured(tool.result for tool in tools),
+        error=next((tool.error for tool in tools if tool.error), None),
+        executed=all(tool.executed for tool in tools),
+        evidence=tuple(ref for tool in tools for ref in tool.evidence),
+    )
+    return _Execution(layers, whole)
 
 
 class _ModelRequest(Struct, frozen=True, gc=False):
@@ -180,13 +181,16 @@ def calls_of(
     asked = _requests(spans, tree_of)
     unmatched = _match_requests(executions, asked)
     answered = _answered_calls(spans)
-    executed_names = {execution.name for execution in executions if execution.executed}
+    executed_names = {execution.name for execution in executions if execution.tool.executed}
 
     batches = Batches()
-    _join_repeated(executions, spans)
-    unasked = [one.span for one in executions if one.batch is None]
-    asked_by = after_unseen_requests(unasked, spans, tree_of) if unasked else {}
-    overlapping = overlapping_siblings((span for span in unasked if span.ref not in asked_by), tree_of)
+    asked_by: dict[SpanRef, SpanRef] = {}
+    overlapping: dict[SpanRef, SpanRef] = {}
+    if any(execution.batch is None for execution in executions):
+        _join_repeated(executions, spans)
+        unasked = [one.span for one in executions if one.batch is None]
+        asked_by = after_unseen_requests(unasked, spans, tree_of)
+        overlapping = overlapping_siblings((span for span in unasked if span.ref not in asked_by), tree_of)
     for execution in executions:
         if execution.tool.pseudo or execution.name in pseudo_tools:
             continue
@@ -194,7 +198,7 @@ def calls_of(
         if key is None:
             key = asked_by.get(execution.span.ref) or overlapping[execution.span.ref]
         call = _executed_call(execution)
-        if not execution.executed:
+        if not execution.tool.executed:
             counts = call.name not in executed_names or call.error is not None or (call.call_id or "") in answered
             call = replace(
                 call, requested=True, rejected=not counts, error=call.error or answered.get(call.call_id or "")
@@ -220,11 +224,13 @@ def _tool(span: SpanFacts) -> ToolFacts:
 def _executions(spans: Sequence[SpanFacts], tree_of: Callable[[SpanFacts], TraceTree]) -> list[_Execution]:
     """Collapse nested spans of one execution along a direct chain, one descendant for each wrapper (R4)."""
     tools = [span for span in spans if span.tool is not None and not span.tool.merged]
+    outer_of = [(span, outer) for span in tools if (outer := _tool_directly_above(span, tree_of(span))) is not None]
+    if not outer_of:
+        return [_execution((span,)) for span in tools]
     by_ref = {span.ref: span for span in tools}
     inner_of: dict[SpanRef, list[SpanFacts]] = {}
-    for span in tools:
-        outer = _tool_directly_above(span, tree_of(span))
-        if outer is not None and outer.ref in by_ref:
+    for span, outer in outer_of:
+        if outer.ref in by_ref:
             inner_of.setdefault(outer.ref, []).append(span)
     inside: set[SpanRef] = set()
     for outer_ref, inner in inner_of.items():
@@ -237,7 +243,7 @@ def _executions(spans: Sequence[SpanFacts], tree_of: Callable[[SpanFacts], Trace
         layers = [span]
         while (nested := inner_of.get(layers[-1].ref)) and nested[0].ref in inside:
             layers.append(nested[0])
-        executions.append(_Execution(span, layers))
+        executions.append(_execution(layers))
     return executions
 
 
@@ -246,14 +252,14 @@ def _without_superseded_attempts(executions: list[_Execution]) -> list[_Executio
 
     They match by call id, or else by the tool's name and equal arguments.
     """
-    kept = [one for one in executions if one.executed]
+    kept = [one for one in executions if one.tool.executed]
     free = list(kept)
-    for attempt in sorted((one for one in executions if not one.executed), key=lambda one: -one.span.start):
+    for attempt in sorted((one for one in executions if not one.tool.executed), key=lambda one: -one.span.start):
         later = next((one for one in free if _is_superseded_by(attempt, one)), None)
         if later is None:
             kept.append(attempt)
             free.append(attempt)
-        elif attempt.call_id is None:
+        elif not attempt.tool.call_id:
             free.remove(later)
     return sorted(kept, key=lambda one: time_order(one.span))
 
@@ -261,10 +267,11 @@ def _without_superseded_attempts(executions: list[_Execution]) -> list[_Executio
 def _is_superseded_by(attempt: _Execution, later: _Execution) -> bool:
     if later.span.start < attempt.span.end:
         return False
-    if attempt.call_id and later.call_id:
-        return attempt.call_id == later.call_id
-    equal = attempt.arguments.capture is Capture.CAPTURED and attempt.arguments.raw == later.arguments.raw
-    return equal and _same_tool(attempt.tool.name, later.tool.name)
+    mine, theirs = attempt.tool, later.tool
+    if mine.call_id and theirs.call_id:
+        return mine.call_id == theirs.call_id
+    equal = mine.arguments.capture is Capture.CAPTURED and mine.arguments.raw == theirs.arguments.raw
+    return equal and _same_tool(_tool(attempt.span).name, _tool(later.span).name)
 
 
 def _tool_directly_above(span: SpanFacts, tree: TraceTree) -> SpanFacts | None:
@@ -333,32 +340,38 @@ def _inside_speaking_model(span: SpanFacts, tree: TraceTree) -> bool:
 
 def _match_requests(executions: list[_Execution], asked: list[_ModelRequest]) -> list[_ModelRequest]:
     """Match requests to executions by call id, else by name, arguments and order. Return the unmatched requests."""
-    free = list(executions)
+    free = dict.fromkeys(executions)
+
+    def match(ask: _ModelRequest, run: _Execution) -> None:
+        run.batch, run.position, run.asked = ask.response, ask.position, ask
+        del free[run]
 
     def match_in_order(
         asks: list[_ModelRequest], fits: Callable[[_ModelRequest, _Execution], bool]
     ) -> list[_ModelRequest]:
         unmatched: list[_ModelRequest] = []
         for ask in asks:
-            for execution in free:
-                if fits(ask, execution):
-                    execution.batch, execution.position = ask.response, ask.position
-                    execution.asked = ask
-                    free.remove(execution)
-                    break
+            if (run := next((run for run in free if fits(ask, run)), None)) is not None:
+                match(ask, run)
             else:
                 unmatched.append(ask)
         return unmatched
 
-    unmatched = match_in_order(
-        asked, lambda ask, run: ask.request.call_id is not None and ask.request.call_id == run.call_id
-    )
+    by_call_id: dict[str | None, list[_Execution]] = {}
+    for run in executions:
+        by_call_id.setdefault(run.tool.call_id, []).append(run)
+    unmatched: list[_ModelRequest] = []
+    for ask in asked:
+        if ask.request.call_id and (runs := by_call_id.get(ask.request.call_id)):
+            match(ask, runs.pop(0))
+        else:
+            unmatched.append(ask)
     unmatched = match_in_order(unmatched, lambda ask, run: _can_match(ask, run) and _equal_arguments(ask, run))
     return match_in_order(
         unmatched,
         lambda ask, run: (
             _can_match(ask, run)
-            and (run.named or run.arguments.capture is not Capture.CAPTURED)
+            and (run.tool.named or run.tool.arguments.capture is not Capture.CAPTURED)
             and (ask.until is None or run.span.start < ask.until)
         ),
     )
@@ -373,17 +386,17 @@ def _join_repeated(executions: list[_Execution], spans: Sequence[SpanFacts]) -> 
         for position, call_id in enumerate(span.tool.repeats)
     }
     for execution in executions:
-        if execution.batch is None and execution.call_id in places:
-            execution.batch, execution.position = places[execution.call_id]
+        if execution.batch is None and execution.tool.call_id and execution.tool.call_id in places:
+            execution.batch, execution.position = places[execution.tool.call_id]
 
 
 def _can_match(ask: _ModelRequest, run: _Execution) -> bool:
-    fits = not run.named or _same_tool(ask.request.name, run.name)
+    fits = not run.tool.named or _same_tool(ask.request.name, run.name)
     return fits and run.span.start >= ask.model.start
 
 
 def _equal_arguments(ask: _ModelRequest, run: _Execution) -> bool:
-    mine, theirs = ask.request.arguments, run.arguments
+    mine, theirs = ask.request.arguments, run.tool.arguments
     both = mine.capture is Capture.CAPTURED and theirs.capture is Capture.CAPTURED
     return both and mine.raw == theirs.raw
 
@@ -399,11 +412,9 @@ def _answered_calls(spans: Iterable[SpanFacts]) -> dict[str, str | None]:
 
 
 def _executed_call(execution: _Execution) -> ToolCall:
-    span, arguments, call_id = execution.span, execution.arguments, execution.call_id
-    evidence = [layer.ref for layer in execution.layers]
-    evidence += [ref for layer in execution.layers for ref in _tool(layer).evidence]
-    captures = (_tool(layer).argument_captures for layer in execution.layers)
-    hidden = next((one for one in captures if one), None)
+    span, tool = execution.span, execution.tool
+    arguments, hidden, call_id = tool.arguments, tool.argument_captures, tool.call_id or None
+    evidence = [*(layer.ref for layer in execution.layers), *tool.evidence]
     if execution.asked is not None:
         model, request = execution.asked.model, execution.asked.request
         uses_requested = (
@@ -422,12 +433,12 @@ def _executed_call(execution: _Execution) -> ToolCall:
         call_id=call_id,
         start=span.start,
         end=span.end,
-        error=execution.error,
-        span=span.ref,
+        error=tool.error or None,
+        span=evidence[0],
         evidence=tuple(dict.fromkeys(evidence)),
         dialect=span.dialect,
         agent=span.agent,
-        result=first_captured(_tool(layer).result for layer in execution.layers),
+        result=tool.result,
         raw_arguments=arguments,
         response_id=None if execution.asked is None else execution.asked.response_id,
     )

@@ -6,15 +6,14 @@ earliest span. Nothing here recurses, so that a chain of ten thousand spans is o
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
 
 from goldspan.mappers.assembly.duplicate_spans import newest_versions
 from goldspan.mappers.span_facts import PlainSpanFacts, Role, SpanFacts
 
-
-def time_order(span: SpanFacts) -> tuple[int, int, str]:
-    """Return the key that puts spans in the order of start, end, span id (R8)."""
-    return (span.start, span.end, span.span_id)
+time_order: Callable[[SpanFacts], tuple[int, int, str]] = attrgetter("start", "end", "span_id")
+"""The key that puts spans in the order of start, end, span id (R8)."""
 
 
 class TraceTree:
@@ -58,10 +57,10 @@ class TraceTree:
 
     def ancestors(self, span_id: str) -> Iterator[SpanFacts]:
         """Walk upwards from the parent to the local root."""
-        node = self.parent(span_id)
-        while node is not None:
+        spans, parents = self.spans, self._parents
+        while (node := spans.get(parents.get(span_id, ""))) is not None:
             yield node
-            node = self.parent(node.span_id)
+            span_id = node.span_id
 
     def top(self, span_id: str) -> str:
         """Return the id of the local root: the highest ancestor, seen or only named as a parent."""
