@@ -172,6 +172,7 @@ def observation(span: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "id": span["spanId"],
         "traceId": span["traceId"],
+        "projectId": "p-1",
         "parentObservationId": span.get("parentSpanId") or None,
         "type": "SPAN",
         "level": "DEFAULT",
@@ -215,6 +216,8 @@ def langfuse(platform: Stored, path: str, query: dict[str, str], body: Any) -> A
 
 def older_langfuse(platform: Stored, path: str, query: dict[str, str], _: Any) -> Answer:
     """Answer as servers before version 4: `GET /api/public/traces` and `/api/public/traces/{id}`."""
+    if path == "/api/public/v2/observations":
+        return 501, {"message": "v2 APIs are currently in beta", "error": "NotImplementedError"}
     if path == "/api/public/traces":
         bad = wrong(
             query,

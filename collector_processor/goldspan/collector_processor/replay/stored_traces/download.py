@@ -42,6 +42,7 @@ _MAX_ASKED_PAUSE = 600.0
 """Seconds of a Retry-After that are waited."""
 _MAX_REASON = 200
 _STATE = ".download.json"
+_MISSING = (404, 501)
 _HINTS = {
     401: "the platform does not know the sender",
     403: "the sender may not read this",
@@ -71,7 +72,7 @@ class Page:
     body: bytes = b""
     holds_spans: bool = True
     missing: bytes | None = None
-    """What is in the body of a 404 that is an answer too, an empty one; None: no 404 is."""
+    """What is in the body of a 404 or 501 that is an answer too, an empty one; None: neither is."""
     done: float = 0.0
     """Which part of the window was read before this page, from 0 to 1."""
 
@@ -228,7 +229,7 @@ class _Asking:
                 raise AnswerTooLargeError
             if response.status == 200 and not response.unread:
                 return response.body
-            if response.status == 404 and page.missing is not None and page.missing in response.body:
+            if response.status in _MISSING and page.missing is not None and page.missing in response.body:
                 return b""
             reason = response.unread if response.status == 200 else _reason(response)
             if response.status != 200 and response.status not in RETRYABLE_STATUS:
