@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given as for_all
@@ -144,5 +144,5 @@ def test_every_attribute_can_be_read_again(attributes: Mapping[str, Any]) -> Non
 def _readable(value: Any) -> Any:
     """Text with its lone surrogates escaped."""
     if isinstance(value, tuple):
-        return tuple(map(_readable, value))
+        return tuple(_readable(one) for one in cast("tuple[str, ...]", value))
     return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value

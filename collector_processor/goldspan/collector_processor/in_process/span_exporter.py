@@ -111,7 +111,7 @@ class ToolParameterMatchExporter(SpanExporter):
             include_values: Explanations have the values of arguments, not only their names.
             agent_names: Agents whose names become metric attributes.
             events: `provider`: events are log records of the logger provider. `otlp`: goldspan sends them itself by
-                OTLP/HTTP, at a fifth of the cost, as the `OTEL_EXPORTER_OTLP_*` variables say. Or the URL of the
+                OTLP/HTTP, at a seventh of the cost, as the `OTEL_EXPORTER_OTLP_*` variables say. Or the URL of the
                 receiver, such as `http://localhost:4318`.
             logger_provider: Gets the events. None: the global one.
             meter_provider: Gets the metric points. None: the global one.
