@@ -24,6 +24,8 @@ from goldspan.scoring.comparison import ZERO
 
 LIMIT = 200 * 200
 _PORTION = 200
+_FEW = 150
+"""So many pairs are scored at once, rather than looking for alignments that need fewer of them."""
 _LARGEST_SCALE = 1 << 4096
 
 
@@ -131,6 +133,17 @@ class _Table:
             known[column] = self._pair_scorer(row, column) if same else None
         return known[column]
 
+    def pairs(self, row: int, positions: Sequence[int], columns: Sequence[int]) -> list[tuple[int, Pair]]:
+        """Return the pairs of a row with the columns at some positions."""
+        known, scorer = self._known[row], self._pair_scorer
+        pairs: list[tuple[int, Pair]] = []
+        for position in positions:
+            column = columns[position]
+            pair = known[column] if column in known else scorer(row, column)
+            if pair is not None:
+                pairs.append((position, pair))
+        return pairs
+
 
 def ranks_of(calls: int, batches: Sequence[int] | None) -> Sequence[int]:
     """Return for each actual call the first call of its batch: a range if no two calls share one.
@@ -169,7 +182,10 @@ def _align_exactly(
     """Set the partners of some rows, and return whether they are exact."""
     if not rows or not columns:
         return True
-    found = _without_rivals(table, rows, columns, ranks) or _first_perfect(table, rows, columns, ranks)
+    in_line = type(ranks) is range and type(table.groups) is range and len(rows) > 1
+    found = None
+    if not in_line or len(rows) * len(columns) > _FEW:
+        found = _without_rivals(table, rows, columns, ranks) or _first_perfect(table, rows, columns, ranks)
     if found is not None:
         partners[rows.start : rows.stop] = found
         return True
@@ -177,16 +193,9 @@ def _align_exactly(
     positions: dict[str, list[int]] = {}
     for position, column in enumerate(columns):
         positions.setdefault(table.actual[column], []).append(position)
-    pairs = [
-        [
-            (at, pair)
-            for at in positions.get(table.expected[row], ())
-            if (pair := table.pair(row, columns[at])) is not None
-        ]
-        for row in rows
-    ]
+    pairs = [table.pairs(row, positions.get(table.expected[row], ()), columns) for row in rows]
     weights, exact = _weights(pairs, len(columns), optional)
-    if type(ranks) is range and type(table.groups) is range and len(rows) > 1:
+    if in_line:
         found = align_in_order(weights)
         partners[rows.start : rows.stop] = [None if position is None else columns[position] for position in found]
         return exact
