@@ -220,8 +220,8 @@ class LazyReader:
             plain: dict[str, list[_PlainSpan]] = {}
             for scope_spans in group.scope_spans or ():
                 scope_name = _name(scope_spans)
-                spans = scope_spans.spans or []
-                others = [] if scope_name in markers.scopes else _without_markers(spans, markers.keys)
+                spans: Sequence[_Span] = scope_spans.spans or ()
+                others = () if scope_name in markers.scopes else _without_markers(spans, markers.keys)
                 if len(others) < len(spans):
                     left_out = set(map(id, others))
                     for span in spans:
