@@ -1,6 +1,7 @@
-"""Print the JSON Schema of the gateway's settings, for editors.
+"""Print the JSON Schema of the settings of `goldspan serve`, or of `goldspan stream`, for editors.
 
 python docs/generate_gateway_schema.py > config/gateway/goldspan.schema.json
+python docs/generate_gateway_schema.py stream > config/stream.schema.json
 """
 
 from __future__ import annotations
@@ -11,23 +12,30 @@ from typing import Any
 
 from goldspan.collector_processor.gateway.settings.field_types import ListenAddress
 from goldspan.collector_processor.gateway.settings.sections import GatewaySettings
+from goldspan.collector_processor.stream.stream_settings import StreamSettings
 
-BY_VARIABLE = ("GatewaySettings", "Export")
+COMMANDS = {"serve": GatewaySettings, "stream": StreamSettings}
+BY_VARIABLE = ("GatewaySettings", "Export", "StreamSettings", "Kafka")
 """Sections whose required fields may come from variables instead, so that a file need not have them."""
 
 
-def page() -> str:
+def page(command: str = "serve") -> str:
     """Return the whole file."""
-    made = GatewaySettings.model_json_schema()
-    blocks = made["$defs"] | {"GatewaySettings": made}
+    settings = COMMANDS[command]
+    made = settings.model_json_schema()
+    blocks = made["$defs"] | {settings.__name__: made}
     for name, block in blocks.items():
         block.pop("title", None)
         if name in BY_VARIABLE:
             block.pop("required", None)
         for field in block["properties"].values():
             _shorten(field)
-    draft = "https://json-schema.org/draft/2020-12/schema"
-    return json.dumps({"$schema": draft, "title": "Settings of goldspan serve", **made}, indent=2) + "\n"
+    about = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": f"https://json.schemastore.org/goldspan-{command}.json",
+        "title": f"Settings of goldspan {command}",
+    }
+    return json.dumps({**about, **made}, indent=2) + "\n"
 
 
 def _shorten(field: dict[str, Any]) -> None:
@@ -41,4 +49,4 @@ def _shorten(field: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(page())
+    sys.stdout.write(page(*sys.argv[1:]))

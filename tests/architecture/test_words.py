@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 BINARY = {".gif", ".gz", ".ico", ".jpg", ".pb", ".png", ".svg", ".zst"}
-SPOKEN_OF = {"prometheus", "collector", "localhost", "otel-collector"}
+SPOKEN_OF = {"prometheus", "collector", "localhost", "otel-collector", "phoenix"}
 """Hosts of one word that an example may use."""
 ADDRESS = re.compile(r"[0-9.]+")
 ANYBODYS_ADDRESS = re.compile(r"127\.|0\.0\.0\.0$|192\.0\.2\.")

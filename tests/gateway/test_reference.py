@@ -24,7 +24,8 @@ from goldspan.scoring.goldens.yaml_text import read_yaml
 from markdown_pages import blocks
 
 ROOT = Path(__file__).resolve().parents[2]
-DOCS, FILES = ROOT / "docs", ROOT / "config" / "gateway"
+DOCS, CONFIG = ROOT / "docs", ROOT / "config"
+FILES = CONFIG / "gateway"
 
 
 @pytest.mark.parametrize(
@@ -84,11 +85,21 @@ def test_the_unit_to_copy_is_a_unit() -> None:
     assert service["StateDirectory"] == "goldspan"
 
 
-def test_the_schema_is_what_the_declarations_say() -> None:
-    made = runpy.run_path(str(DOCS / "generate_gateway_schema.py"))["page"]()
-    assert (FILES / "goldspan.schema.json").read_text("utf-8") == made, (
-        "run: python docs/generate_gateway_schema.py > config/gateway/goldspan.schema.json"
+@pytest.mark.parametrize(
+    ("command", "file"), [("serve", "gateway/goldspan.schema.json"), ("stream", "stream.schema.json")]
+)
+def test_the_schema_is_what_the_declarations_say(command: str, file: str) -> None:
+    made = runpy.run_path(str(DOCS / "generate_gateway_schema.py"))["page"](command)
+    assert (CONFIG / file).read_text("utf-8") == made, (
+        f"run: python docs/generate_gateway_schema.py {command} > config/{file}"
     )
+
+
+def test_each_published_schema_has_an_id_of_its_own() -> None:
+    schemas = [json.loads(path.read_text("utf-8")) for path in CONFIG.rglob("*.schema.json")]
+    assert {schema["$id"].rpartition("/")[2] for schema in schemas} == {
+        f"goldspan-{name}.json" for name in ("golden-set", "score", "inspect", "serve", "stream")
+    }
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,11 @@
-"""The image, compose.yaml and the Kubernetes manifests: their files are there; settings, ports and names fit."""
+"""The image, the files for Compose and the manifests for Kubernetes: their files are there; settings and ports fit."""
 
 from __future__ import annotations
 
 import asyncio
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,13 @@ from goldspan.collector_processor.gateway.admin import Admin
 from goldspan.collector_processor.gateway.prometheus import MetricsPage
 from goldspan.collector_processor.gateway.receive.request_handler import BearerTokens
 from goldspan.collector_processor.gateway.settings.loading import load_settings
+from goldspan.collector_processor.gateway.settings.sections import GatewaySettings
 from goldspan.collector_processor.stream.stream_settings import StreamSettings
 from goldspan.scoring import load_goldens
 
 ROOT = Path(__file__).parents[2]
 KUBERNETES = ROOT / "config" / "kubernetes"
-LABELS = {"app.kubernetes.io/name": "goldspan-stream"}
+WORKERS, GATEWAY = KUBERNETES / "stream", KUBERNETES / "gateway"
 
 
 def documents(path: Path) -> list[Any]:
@@ -35,30 +37,51 @@ def document(path: Path) -> Any:
     return only
 
 
-COMPOSE = document(ROOT / "compose.yaml")
-SERVICES: Mapping[str, Any] = COMPOSE["services"]
-MANIFESTS: Mapping[str, Any] = {
-    one["kind"]: one
-    for name in document(KUBERNETES / "kustomization.yaml")["resources"]
-    for one in documents(KUBERNETES / name)
-}
+@dataclass(frozen=True)
+class Compose:
+    """A file for Compose, and the files of this repository that it mounts."""
+
+    name: str
+
+    @property
+    def content(self) -> Any:
+        return document(ROOT / self.name)
+
+    @property
+    def services(self) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = self.content["services"]
+        return found
+
+    def mounts(self, service: str) -> Iterator[tuple[str, str]]:
+        """What a service mounts from this repository, and where."""
+        for volume in self.services[service].get("volumes", ()):
+            source, target, *_ = volume.split(":")
+            if source.startswith("."):
+                yield source, target
+            else:
+                assert source in self.content["volumes"]
+
+    def mounted(self, service: str, path: str) -> Path:
+        """The file of this repository that a container has at a path."""
+        [found] = [source for source, target in self.mounts(service) if target == path]
+        return ROOT / found
+
+
+SIMPLE, KAFKA = Compose("compose.yaml"), Compose("compose.kafka.yaml")
+SERVICES = [pytest.param(one, name, id=f"{one.name} {name}") for one in (SIMPLE, KAFKA) for name in one.services]
+
+
+def manifests(folder: Path) -> Mapping[str, Any]:
+    """What a kustomization applies, by kind."""
+    return {
+        one["kind"]: one
+        for name in document(folder / "kustomization.yaml")["resources"]
+        for one in documents(folder / name)
+    }
+
+
+MANIFESTS = manifests(WORKERS)
 DOCKERFILE = (ROOT / "Dockerfile").read_text("utf-8")
-
-
-def mounts(service: str) -> Iterator[tuple[str, str]]:
-    """What is mounted from this repository, and where."""
-    for volume in SERVICES[service].get("volumes", ()):
-        source, target, *_ = volume.split(":")
-        if source.startswith("."):
-            yield source, target
-        else:
-            assert source in COMPOSE["volumes"]
-
-
-def mounted(service: str, path: str) -> Path:
-    """The file of this repository that a container has at a path."""
-    [found] = [source for source, target in mounts(service) if target == path]
-    return ROOT / found
 
 
 def status_of(path: str) -> int:
@@ -103,57 +126,173 @@ class TestImage:
         assert context["fsGroup"] == context["runAsGroup"] == context["runAsUser"]
 
 
-class TestCompose:
-    @pytest.mark.parametrize("service", SERVICES)
-    def test_mounts_what_there_is(self, service: str) -> None:
-        assert [source for source, _ in mounts(service) if not (ROOT / source).exists()] == []
-        assert {one["source"] for one in SERVICES[service].get("configs", ())} <= set(COMPOSE["configs"])
-        assert set(SERVICES[service].get("depends_on", ())) <= set(SERVICES)
+@pytest.mark.parametrize(("compose", "service"), SERVICES)
+class TestServices:
+    def test_mounts_what_there_is(self, compose: Compose, service: str) -> None:
+        assert [source for source, _ in compose.mounts(service) if not (ROOT / source).exists()] == []
+        stated = compose.services[service]
+        assert {one["source"] for one in stated.get("configs", ())} <= set(compose.content["configs"])
+        assert set(stated.get("depends_on", ())) <= set(compose.services)
 
-    @pytest.mark.parametrize("service", SERVICES)
-    def test_listens_on_this_machine_only(self, service: str) -> None:
-        assert all(port.startswith("127.0.0.1:") for port in SERVICES[service].get("ports", ()))
+    def test_listens_on_this_machine_only(self, compose: Compose, service: str) -> None:
+        assert all(port.startswith("127.0.0.1:") for port in compose.services[service].get("ports", ()))
 
-    def test_workers_can_use_their_settings(self) -> None:
-        worker = SERVICES["goldspan"]
-        command, config = worker["command"]
-        assert command == "stream"
-        settings = load_settings(mounted("goldspan", config), worker["environment"], StreamSettings)
-        assert settings.kafka.brokers == ("kafka:9092",)
-        assert settings.kafka.partitions >= worker["deploy"]["replicas"] == 3
-        [goldens] = settings.goldens
-        assert load_goldens(mounted("goldspan", str(goldens))).goldens
-        [token] = settings.admin.tokens
-        assert str(token.file) == worker["configs"][0]["target"]
+
+@pytest.mark.parametrize(
+    ("compose", "service"),
+    [(SIMPLE, "collector"), (KAFKA, "collector-to-kafka"), (KAFKA, "collector-from-kafka")],
+)
+def test_collectors_have_configurations_with_their_variables(compose: Compose, service: str) -> None:
+    collector = compose.services[service]
+    flags, paths = collector["command"][::2], collector["command"][1::2]
+    assert set(flags) == {"--config"}
+    texts = [compose.mounted(service, path).read_text("utf-8") for path in paths]
+    assert set(collector["environment"]) <= set(re.findall(r"\$\{env:(\w+)", "".join(texts)))
+
+
+@pytest.mark.parametrize(
+    ("compose", "service", "settings_of"),
+    [(SIMPLE, "goldspan", GatewaySettings), (KAFKA, "goldspan", StreamSettings)],
+)
+def test_goldspan_can_use_its_settings(compose: Compose, service: str, settings_of: Any) -> None:
+    container = compose.services[service]
+    settings = load_settings(
+        compose.mounted(service, container["command"][-1]), container.get("environment", {}), settings_of
+    )
+    [goldens] = settings.goldens
+    assert load_goldens(compose.mounted(service, str(goldens))).goldens
+    [token] = settings.admin.tokens
+    assert str(token.file) == container["configs"][0]["target"]
+    assert settings.admin.listen is not None
+    assert f"127.0.0.1:{settings.admin.listen.port}/readyz" in DOCKERFILE
+    [job, _] = document(compose.mounted("prometheus", "/etc/prometheus/prometheus.yaml"))["scrape_configs"]
+    assert job["authorization"]["credentials_file"] == compose.services["prometheus"]["configs"][0]["target"]
+
+
+def test_workers_have_partitions_and_are_scraped() -> None:
+    worker = KAFKA.services["goldspan"]
+    settings = load_settings(KAFKA.mounted("goldspan", worker["command"][1]), worker["environment"], StreamSettings)
+    assert settings.kafka.brokers == ("kafka:9092",)
+    assert settings.kafka.partitions >= worker["deploy"]["replicas"] == 3
+    assert settings.admin.listen is not None
+    [job, _] = document(KAFKA.mounted("prometheus", "/etc/prometheus/prometheus.yaml"))["scrape_configs"]
+    assert job["dns_sd_configs"] == [{"names": ["goldspan"], "type": "A", "port": settings.admin.listen.port}]
+
+
+def test_the_gateway_and_the_collector_know_each_other() -> None:
+    collector = SIMPLE.services["collector"]["environment"]
+    settings = load_settings(SIMPLE.mounted("goldspan", "/etc/goldspan/gateway.yaml"), {}, GatewaySettings)
+    assert settings.receivers.grpc is not None
+    assert collector["GOLDSPAN_ENDPOINT"] == f"goldspan:{settings.receivers.grpc.port}"
+    assert str(settings.export.endpoint).endswith(f"collector:{collector['COLLECTOR_SCORED'].rpartition(':')[2]}")
+    [job, _] = document(SIMPLE.mounted("prometheus", "/etc/prometheus/prometheus.yaml"))["scrape_configs"]
+    assert settings.admin.listen is not None
+    assert job["static_configs"] == [{"targets": [f"goldspan:{settings.admin.listen.port}"]}]
+
+
+@pytest.mark.parametrize(
+    ("compose", "collector", "base", "added"),
+    [
+        (SIMPLE, "collector", "collector-to-goldspan.yaml", "compose/backends.yaml"),
+        (KAFKA, "collector-from-kafka", "from-kafka.yaml", "compose-kafka/to-prometheus.yaml"),
+    ],
+)
+def test_points_reach_prometheus(compose: Compose, collector: str, base: str, added: str) -> None:
+    pipelines = document(ROOT / "config" / added)["service"]["pipelines"]
+    assert set(pipelines) <= set(document(ROOT / "config" / "collector" / base)["service"]["pipelines"])
+    _, _, port = compose.services[collector]["environment"]["PROMETHEUS_ENDPOINT"].rpartition(":")
+    [_, scores] = document(compose.mounted("prometheus", "/etc/prometheus/prometheus.yaml"))["scrape_configs"]
+    assert scores["static_configs"] == [{"targets": [f"{collector}:{port}"]}]
+
+
+@pytest.mark.parametrize("compose", [SIMPLE, KAFKA], ids=lambda one: one.name)
+def test_grafana_finds_the_dashboards(compose: Compose) -> None:
+    provisioned = compose.mounted("grafana", "/etc/grafana/provisioning/dashboards/goldspan.yaml")
+    [provider] = document(provisioned)["providers"]
+    assert list(compose.mounted("grafana", provider["options"]["path"]).glob("goldspan-*.json"))
+
+
+@pytest.mark.parametrize("folder", [WORKERS, GATEWAY], ids=lambda one: one.name)
+class TestManifests:
+    def test_all_files_are_applied(self, folder: Path) -> None:
+        kustomization = document(folder / "kustomization.yaml")
+        [files] = [one["files"] for one in kustomization["configMapGenerator"]]
+        named = {"kustomization.yaml", *kustomization["resources"], *files}
+        assert named == {path.name for path in folder.iterdir()}
+        [container] = manifests(folder)["StatefulSet"]["spec"]["template"]["spec"]["containers"]
+        assert container["image"] in {one["name"] for one in kustomization["images"]}
+
+    def test_everything_means_the_same_pods(self, folder: Path) -> None:
+        found = manifests(folder)
+        stateful_set = found["StatefulSet"]["spec"]
+        selectors = [
+            stateful_set["selector"]["matchLabels"],
+            stateful_set["template"]["metadata"]["labels"],
+            found["Service"]["spec"]["selector"],
+            found["PodDisruptionBudget"]["spec"]["selector"]["matchLabels"],
+            found["NetworkPolicy"]["spec"]["podSelector"]["matchLabels"],
+            found["PodMonitor"]["spec"]["selector"]["matchLabels"],
+        ]
+        assert all(one == {"app.kubernetes.io/name": f"goldspan-{folder.name}"} for one in selectors)
+        # Otherwise a service's variables would look like settings.
+        assert stateful_set["template"]["spec"]["enableServiceLinks"] is False
+
+
+class TestGateway:
+    found = manifests(GATEWAY)
+    settings = load_settings(GATEWAY / "goldspan.yaml", {}, GatewaySettings)
+    pod = found["StatefulSet"]["spec"]["template"]["spec"]
+    container = pod["containers"][0]
+
+    def test_it_finds_settings_goldens_tokens_and_state(self) -> None:
+        paths = {one["name"]: one["mountPath"] for one in self.container["volumeMounts"]}
+        assert self.container["args"] == ["serve", "--config", f"{paths['settings']}/goldspan.yaml"]
+        assert [str(path) for path in self.settings.goldens] == [f"{paths['settings']}/goldens.yaml"]
+        assert load_goldens(GATEWAY / "goldens.yaml").goldens
+        tokens = [*self.settings.receivers.tokens, *self.settings.admin.tokens]
+        assert [str(one.file) for one in tokens] == [f"{paths['tokens']}/token", f"{paths['tokens']}/admin-token"]
+        assert "STATE_DIRECTORY=" + paths["state"] in DOCKERFILE
+        [scrape] = self.found["PodMonitor"]["spec"]["podMetricsEndpoints"]
+        secret = [one["secret"]["secretName"] for one in self.pod["volumes"] if one["name"] == "tokens"]
+        assert [scrape["authorization"]["credentials"]] == [{"name": secret[0], "key": "admin-token"}]
+        assert f"USER {self.pod['securityContext']['runAsUser']}\n" in DOCKERFILE
+
+    def test_ports_are_those_of_the_settings(self) -> None:
+        receivers, admin = self.settings.receivers, self.settings.admin
+        assert receivers.grpc is not None
+        assert receivers.http is not None
+        assert admin.listen is not None
+        ports = {"otlp-grpc": receivers.grpc.port, "otlp-http": receivers.http.port, "admin": admin.listen.port}
+        assert {one["name"]: one["containerPort"] for one in self.container["ports"]} == ports
+        served = {one["targetPort"]: one["port"] for one in self.found["Service"]["spec"]["ports"]}
+        assert served == {"otlp-grpc": ports["otlp-grpc"], "otlp-http": ports["otlp-http"]}
+        senders, prometheus = self.found["NetworkPolicy"]["spec"]["ingress"]
+        assert {one["port"] for one in senders["ports"]} == set(served.values())
+        assert [one["port"] for one in prometheus["ports"]] == [ports["admin"]]
+        to_collector, _ = self.found["NetworkPolicy"]["spec"]["egress"]
+        host, _, port = str(self.settings.export.endpoint).rpartition("/")[2].partition(":")
+        assert [one["port"] for one in to_collector["ports"]] == [int(port)]
+        selected = to_collector["to"][0]["namespaceSelector"]["matchLabels"]["kubernetes.io/metadata.name"]
+        assert host.split(".")[1] == selected
+        for probe in ("livenessProbe", "readinessProbe"):
+            get = self.container[probe]["httpGet"]
+            assert (get["port"], status_of(get["path"])) == ("admin", 200)
+
+    def test_a_sidecar_listens_where_its_agent_sends(self) -> None:
+        pod = document(KUBERNETES / "sidecar.yaml")["spec"]["template"]["spec"]
+        [agent], [sidecar] = pod["containers"], pod["initContainers"]
+        variables = {one["name"]: one["value"] for one in sidecar["env"]}
+        settings = load_settings(None, variables, GatewaySettings)
+        assert settings.receivers.http is not None
+        assert agent["env"][0]["value"] == f"http://127.0.0.1:{settings.receivers.http.port}"
         assert settings.admin.listen is not None
-        assert f"127.0.0.1:{settings.admin.listen.port}/readyz" in DOCKERFILE
-        [job, _] = document(mounted("prometheus", "/etc/prometheus/prometheus.yaml"))["scrape_configs"]
-        assert job["dns_sd_configs"] == [{"names": ["goldspan"], "type": "A", "port": settings.admin.listen.port}]
-        assert job["authorization"]["credentials_file"] == SERVICES["prometheus"]["configs"][0]["target"]
-
-    @pytest.mark.parametrize("service", ["collector-to-kafka", "collector-from-kafka"])
-    def test_collectors_have_configurations_with_their_variables(self, service: str) -> None:
-        collector = SERVICES[service]
-        flags, paths = collector["command"][::2], collector["command"][1::2]
-        assert set(flags) == {"--config"}
-        known = set(re.findall(r"\$\{env:(\w+)", "".join(mounted(service, path).read_text("utf-8") for path in paths)))
-        assert set(collector["environment"]) <= known
-
-    def test_points_reach_prometheus(self) -> None:
-        pipelines = document(ROOT / "config" / "compose" / "to-prometheus.yaml")["service"]["pipelines"]
-        base = document(ROOT / "config" / "collector" / "from-kafka.yaml")["service"]["pipelines"]
-        assert set(pipelines) == set(base)
-        _, _, port = SERVICES["collector-from-kafka"]["environment"]["PROMETHEUS_ENDPOINT"].rpartition(":")
-        [_, scores] = document(mounted("prometheus", "/etc/prometheus/prometheus.yaml"))["scrape_configs"]
-        assert scores["static_configs"] == [{"targets": [f"collector-from-kafka:{port}"]}]
-
-    def test_grafana_finds_the_dashboards(self) -> None:
-        [provider] = document(ROOT / "config" / "compose" / "grafana-dashboards.yaml")["providers"]
-        assert list(mounted("grafana", provider["options"]["path"]).glob("goldspan-stream.json"))
+        assert f"127.0.0.1:{settings.admin.listen.port}/readyz" in sidecar["startupProbe"]["exec"]["command"][-1]
+        mounted = {one["mountPath"] for one in sidecar["volumeMounts"]}
+        assert {str(path.parent) for path in settings.goldens} | {"/var/lib/goldspan"} <= mounted
 
 
-class TestKubernetes:
-    settings = load_settings(KUBERNETES / "stream.yaml", {}, StreamSettings)
+class TestWorkers:
+    settings = load_settings(WORKERS / "stream.yaml", {}, StreamSettings)
     pod = MANIFESTS["StatefulSet"]["spec"]["template"]["spec"]
     worker = pod["containers"][0]
 
@@ -161,22 +300,15 @@ class TestKubernetes:
         [path] = [one["mountPath"] for one in self.worker["volumeMounts"] if one["name"] == volume]
         return str(path)
 
-    def test_all_files_are_applied(self) -> None:
-        kustomization = document(KUBERNETES / "kustomization.yaml")
-        [files] = [one["files"] for one in kustomization["configMapGenerator"]]
-        named = {"kustomization.yaml", *kustomization["resources"], *files}
-        assert named == {path.name for path in KUBERNETES.iterdir()}
-        assert self.worker["image"] in {one["name"] for one in kustomization["images"]}
-
     def test_workers_find_settings_goldens_token_and_state(self) -> None:
         volumes = {one["name"]: one for one in self.pod["volumes"]}
         assert (
             volumes["settings"]["configMap"]["name"]
-            == document(KUBERNETES / "kustomization.yaml")["configMapGenerator"][0]["name"]
+            == document(WORKERS / "kustomization.yaml")["configMapGenerator"][0]["name"]
         )
         assert self.worker["args"] == ["stream", f"{self.path_in('settings')}/stream.yaml"]
         assert [str(path) for path in self.settings.goldens] == [f"{self.path_in('settings')}/goldens.yaml"]
-        assert load_goldens(KUBERNETES / "goldens.yaml").goldens
+        assert load_goldens(WORKERS / "goldens.yaml").goldens
         [token] = self.settings.admin.tokens
         secret, key = volumes["admin-token"]["secret"]["secretName"], "token"
         assert str(token.file) == f"{self.path_in('admin-token')}/{key}"
@@ -219,16 +351,3 @@ class TestKubernetes:
         assert (
             host.split(".")[1] == to_kafka["to"][0]["namespaceSelector"]["matchLabels"]["kubernetes.io/metadata.name"]
         )
-
-    def test_everything_means_the_same_pods(self) -> None:
-        selectors = [
-            MANIFESTS["StatefulSet"]["spec"]["selector"]["matchLabels"],
-            MANIFESTS["StatefulSet"]["spec"]["template"]["metadata"]["labels"],
-            MANIFESTS["Service"]["spec"]["selector"],
-            MANIFESTS["PodDisruptionBudget"]["spec"]["selector"]["matchLabels"],
-            MANIFESTS["NetworkPolicy"]["spec"]["podSelector"]["matchLabels"],
-            MANIFESTS["PodMonitor"]["spec"]["selector"]["matchLabels"],
-        ]
-        assert all(one == LABELS for one in selectors)
-        # Otherwise a service's variables would look like settings.
-        assert self.pod["enableServiceLinks"] is False

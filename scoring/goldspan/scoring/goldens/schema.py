@@ -50,6 +50,7 @@ def golden_set_schema() -> JsonSchema:
     levels = (SET_LEVEL, GOLDEN_LEVEL, TURN_LEVEL, CALL_LEVEL)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": "https://json.schemastore.org/goldspan-golden-set.json",
         **entries,
         "title": "goldspan golden set",
         "description": "What the sessions of an agent should have done: expected tool calls and their arguments.",

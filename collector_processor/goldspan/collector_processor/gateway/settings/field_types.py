@@ -25,6 +25,7 @@ from pydantic import (
 )
 
 from goldspan.scoring.errors import SettingsError
+from goldspan.scoring.field_docstrings import describe_fields
 from goldspan.scoring.json_values import shown
 
 _BYTES = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30}
@@ -41,7 +42,7 @@ _NEVER_FORWARDED = re.compile(f"{_OF_ONE_CONNECTION.pattern}|cookie|user-agent")
 class Section(BaseModel):
     """A section of the settings: frozen, without unknown fields."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", json_schema_extra=describe_fields)
 
 
 @dataclass(frozen=True, slots=True)
