@@ -109,7 +109,7 @@ class CallRules(Struct, frozen=True, gc=False):
         points: Fraction | int = 0
         unknown: Fraction | int = 0
         for argument in self.arguments:
-            found = actual.get(argument.name, ABSENT)
+            found: object = actual.get(argument.name, ABSENT)
             kind = type(found)
             if argument.kind is not None and kind in _SHARED and not hidden:
                 if kind is argument.kind and found == argument.value:
@@ -182,7 +182,7 @@ class CallRules(Struct, frozen=True, gc=False):
         absent, reason, hidden = 0, None, call.argument_captures
         for argument in self.arguments:
             name, value = argument.name, argument.value
-            found = actual.get(name, ABSENT)
+            found: object = actual.get(name, ABSENT)
             kind = type(found)
             if argument.kind is not None and kind in _SHARED and not hidden:
                 if kind is argument.kind and found == value:
@@ -198,9 +198,9 @@ class CallRules(Struct, frozen=True, gc=False):
             parts: tuple[str, ...] = ()
             rule, outcome = argument.rule, _MISMATCHED
             if score is ONE:
-                outcome = _MATCHED
+                outcome, score = _MATCHED, ONE
                 points += argument.points
-            elif score is MISSING:
+            elif isinstance(score, Absence):  # `MISSING`
                 outcome, score, found = ArgumentOutcome.MISSING, ZERO, None
             elif score is None:
                 outcome, found = ArgumentOutcome.UNKNOWN, None
@@ -337,7 +337,7 @@ def call_rules(expected: ExpectedCall, criterion: Criterion, place: int = 0) -> 
     )
 
 
-def _expected_argument(name: str, value: Expected, rule: Rule, *, special: bool) -> ExpectedArgument:
+def _expected_argument(name: str, value: object, rule: Rule, *, special: bool) -> ExpectedArgument:
     kind = type(value) if rule.compare is exact and type(value) in _SHARED else None
     matched = ArgumentResult(name, _MATCHED, ONE, rule.strategy, value, value, rule.weight)
     return ExpectedArgument(name, value, rule, rule.points, special, kind, matched)

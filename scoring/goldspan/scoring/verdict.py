@@ -142,10 +142,10 @@ _CAPTURED = Capture.CAPTURED
 
 def arguments_of(call: ToolCall) -> Mapping[str, JsonValue] | None:
     """Return the arguments of a call; None if they are unknown."""
-    arguments = call.arguments
-    if call.capture is not _CAPTURED and call.capture != _CAPTURED:
+    if call.capture != _CAPTURED:
         return None
-    return arguments if type(arguments) is dict or isinstance(arguments, Mapping) else None
+    arguments: object = call.arguments
+    return call.arguments if isinstance(arguments, (dict, Mapping)) else None
 
 
 def why_not_known(call: ToolCall) -> Reason:
