@@ -121,7 +121,7 @@ def similarity_is_available() -> bool:
 
 def equal(expected: JsonValue, actual: JsonValue, *, casefold: bool = False) -> bool:
     """Whether two values are equal as JSON; `casefold` ignores the case of strings."""
-    if expected is None or isinstance(expected, str | int | float):
+    if expected is None or isinstance(expected, (str, int, float)):
         return _same(expected, actual, casefold=casefold)
     waiting: list[tuple[JsonValue, JsonValue]] = [(expected, actual)]
     while waiting:
@@ -148,8 +148,8 @@ def _same(expected: JsonValue, actual: JsonValue, *, casefold: bool) -> bool:
         return expected == actual or (casefold and expected.casefold() == actual.casefold())
     if expected is None or actual is None or isinstance(expected, bool) or isinstance(actual, bool):
         return expected is actual
-    if isinstance(expected, int | float):
-        return isinstance(actual, int | float) and expected == actual
+    if isinstance(expected, (int, float)):
+        return isinstance(actual, (int, float)) and expected == actual
     try:
         return type(expected) is type(actual) and bool(expected == actual)
     except Exception:  # noqa: BLE001 - not JSON: the object's __eq__ may raise anything
@@ -192,7 +192,7 @@ def canonical(value: JsonValue, *, casefold: bool = False) -> Hashable:
             tokens.append(item.casefold() if casefold else item)
         elif item is None or isinstance(item, bool):
             tokens.append(_NULL if item is None else _TRUE if item else _FALSE)
-        elif isinstance(item, int | float):
+        elif isinstance(item, (int, float)):
             tokens.append(item if item == item else object())  # noqa: PLR0124 - NaN equals nothing, not even itself
         elif is_sequence(item):
             tokens.append(_LIST)

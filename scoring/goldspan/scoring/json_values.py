@@ -15,7 +15,7 @@ from goldspan.scoring.sessions import JsonValue
 
 _NO_MAPPING = (str, int, float, bytes, list, tuple, type(None))
 _NO_SEQUENCE = (str, int, float, bytes, dict, type(None))
-# Abstract base classes are slow to check, so common types are checked first.
+# Abstract base classes are slow to check, so common types are checked first. `list | tuple` would be built each time.
 
 
 def is_mapping(value: object) -> TypeGuard[Mapping[str, Any]]:
@@ -30,7 +30,7 @@ def is_dict(value: object) -> TypeGuard[dict[str, Any]]:
 
 def is_sequence(value: object) -> TypeGuard[Sequence[Any]]:
     """Return whether a value is an array: a list, a tuple or another sequence, but no text."""
-    return isinstance(value, list | tuple) or (not isinstance(value, _NO_SEQUENCE) and isinstance(value, Sequence))
+    return isinstance(value, (list, tuple)) or (not isinstance(value, _NO_SEQUENCE) and isinstance(value, Sequence))
 
 
 def is_list(value: object) -> TypeGuard[list[Any]]:
@@ -41,7 +41,7 @@ def is_list(value: object) -> TypeGuard[list[Any]]:
 def is_number(value: object) -> TypeGuard[int | float]:
     """Return whether a value is a JSON number; booleans, NaN and infinities are not."""
     return (
-        isinstance(value, int | float) and not isinstance(value, bool) and (isinstance(value, int) or isfinite(value))
+        isinstance(value, (int, float)) and not isinstance(value, bool) and (isinstance(value, int) or isfinite(value))
     )
 
 
@@ -62,7 +62,7 @@ def plain(value: JsonValue, depth: int = DEEPEST) -> JsonValue:
         return value if isfinite(value) else {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}[str(value)]
     if depth <= 0:
         return _ELLIPSIS
-    if isinstance(value, list | tuple):
+    if isinstance(value, (list, tuple)):
         elements = cast("Sequence[JsonValue]", value)
         return [plain(element, depth - 1) for element in elements]
     if isinstance(value, Mapping):

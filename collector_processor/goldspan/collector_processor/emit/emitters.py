@@ -158,7 +158,7 @@ class MetricEmitter:
         instruments = self._instruments_of(metric, evaluation.range)
         context = evaluated_span(evaluation.target)
         key = names.names_of(metric)
-        tool = tool_name(detail) if isinstance(detail, CallResult | MetricCall) else None
+        tool = tool_name(detail) if isinstance(detail, (CallResult, MetricCall)) else None
         tool = None if tool is None else _shown(tool, self._tools, self._name_limit, tool)
         agent = evaluation.agent if evaluation.agent in self._agents else None
         common = _common_attributes(metric, evaluation.golden_set, evaluation.resource, evaluation.preset, tool, agent)

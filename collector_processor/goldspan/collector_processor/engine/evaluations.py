@@ -257,12 +257,12 @@ class _RunEvaluations:
 
     def _explanation(self, detail: Detail, metric: MetricResult | None) -> str:
         """Explain without values unless they are wanted; the texts of presets and users' metrics may contain any."""
-        if isinstance(detail, MetricCall | MetricTurn | MetricResult):
+        if isinstance(detail, (MetricCall, MetricTurn, MetricResult)):
             own = metric is not None and metric.name in OWN_NAMES
             if self.include_values:
                 return detail.verdict.detailed or detail.verdict.explanation
             return detail.verdict.explanation if own else ""
-        if self.include_values and isinstance(detail, TurnResult | SessionResult) and detail.answer is not None:
+        if self.include_values and isinstance(detail, (TurnResult, SessionResult)) and detail.answer is not None:
             return detail.answer.words or explain(detail)
         return explain(detail, include_values=self.include_values)
 

@@ -177,9 +177,9 @@ def joined_by(golden: Golden) -> tuple[str, str]:
 
 def _scalar(value: object) -> tuple[type, Any]:
     """Return what is equal exactly where two attributes are: 1 equals 1.0, and true does not equal 1."""
-    if isinstance(value, bool | str):
+    if isinstance(value, (bool, str)):
         return type(value), value
-    return (float, value) if isinstance(value, int | float) else (object, str(value))
+    return (float, value) if isinstance(value, (int, float)) else (object, str(value))
 
 
 TurnKey = tuple[Literal["turn id", "user text"], str]
@@ -218,7 +218,7 @@ def _text_in(value: JsonValue) -> str | None:
     if isinstance(value, Mapping):
         message = cast("Mapping[str, Any]", value)
         return next((text for key in ("text", "content", "parts") if (text := _text_in(message.get(key)))), None)
-    if isinstance(value, list | tuple):
+    if isinstance(value, (list, tuple)):
         items = cast("Sequence[Any]", value)
         for item in reversed(items):
             if isinstance(item, Mapping) and cast("Mapping[str, Any]", item).get("role") == "user":

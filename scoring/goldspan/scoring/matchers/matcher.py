@@ -80,7 +80,7 @@ class ListWithMatchers:
 
 def holds_matchers(expected: Expected) -> bool:
     """Whether a value that was read is a matcher or holds one."""
-    return isinstance(expected, Matcher | ObjectWithMatchers | ListWithMatchers)
+    return isinstance(expected, (Matcher, ObjectWithMatchers, ListWithMatchers))
 
 
 # How a matcher is written in a golden.

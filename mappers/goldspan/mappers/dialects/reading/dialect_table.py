@@ -88,7 +88,7 @@ class Rule:
     def narrowed(self, keys: frozenset[str], scope: str) -> Self | None:
         """Return what is still to be asked of a span with this scope and, of the keys that tables name, these.
 
-        None if this rule cannot hold for it. Rules with a `holds` of their own have a `narrowed` of their own, too.
+        None if this rule cannot hold for it. A rule with a `holds` of its own stays as it is.
         """
         if self.marker not in keys or not scope.startswith(self.scope):
             return None

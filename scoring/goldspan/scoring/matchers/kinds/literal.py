@@ -35,7 +35,7 @@ def escape_literal(value: JsonValue) -> JsonValue:
 
 def has_dollar_keys(value: JsonValue) -> bool:
     """Whether an object with a key that begins with `$` stands anywhere in a value."""
-    if value is None or isinstance(value, str | int | float):
+    if value is None or isinstance(value, (str, int, float)):
         return False
     waiting: list[Any] = [value]
     while waiting:
