@@ -32,7 +32,13 @@ from goldspan.scoring.metrics.registry import (
     run_in_this_thread,
 )
 from goldspan.scoring.metrics.schema import ToolParameterSchema
-from goldspan.scoring.metrics.session_metrics import ChosenMetric, MetricSource, choose_metrics, score_metrics
+from goldspan.scoring.metrics.session_metrics import (
+    ChosenMetric,
+    KeptMetric,
+    MetricSource,
+    choose_metrics,
+    score_metrics,
+)
 from goldspan.scoring.presets.session_preset import ChosenPreset, choose_preset, score_by_preset
 from goldspan.scoring.results import (
     CALL_COLUMNS,
@@ -50,7 +56,7 @@ from goldspan.scoring.results import (
     session_rows,
     verdict_text,
 )
-from goldspan.scoring.session_score import score_run
+from goldspan.scoring.session_score import KeptScores, score_run
 from goldspan.scoring.sessions import JsonValue, Session, SpanRef, ToolCall
 from goldspan.scoring.verdict import HARMLESS_REASONS, Coverage, Label, Reason, Scored, Verdict, short_repr
 
@@ -446,6 +452,22 @@ def _lines(run: RunResult) -> Iterator[str]:
         yield f"problem: {problem}"
 
 
+class KeptRun:
+    """What was made of one run, for the next time that it is scored by the same scorer: then with more turns."""
+
+    def __init__(self) -> None:
+        self._of: tuple[object, ...] = ()
+        self.own = KeptScores()
+        self.metrics: dict[str, KeptMetric] = {}
+
+    def begin(self, golden: Golden | Ambiguous | None, session: Session) -> None:
+        """Keep nothing that was made by another golden, or of a session whose records are not all there."""
+        of = (golden, session.incomplete)
+        if not self._of or self._of[0] is not golden or self._of[1] != session.incomplete:
+            self.own, self.metrics = KeptScores(), {}
+        self._of = of
+
+
 @dataclass(frozen=True, slots=True)
 class Scorer:
     """The criterion, preset and metrics for every session; a golden may have its own as well."""
@@ -461,14 +483,25 @@ class Scorer:
     later: tuple[ChosenMetric, ...] = ()
     """Metrics that a door scores when a session is over, apart from the others: here they only say what is read."""
 
-    def score(self, golden: Golden | Ambiguous | None, session: Session, *, final: bool = True) -> SessionResult:
-        """Score one run of a session, as `score_run` does."""
-        own = score_run(golden, session, self.criterion, final=final)
+    def score(
+        self,
+        golden: Golden | Ambiguous | None,
+        session: Session,
+        *,
+        final: bool = True,
+        kept: KeptRun | None = None,
+    ) -> SessionResult:
+        """Score one run of a session, as `score_run` does. `kept` holds what is kept of it until more turns come."""
+        kept = kept or KeptRun()
+        kept.begin(golden, session)
+        own = score_run(golden, session, self.criterion, final=final, kept=kept.own)
         if own.golden is None:
-            metrics = score_metrics(own, self.metrics, run=self.run, final=final)
+            metrics = score_metrics(own, self.metrics, run=self.run, final=final, kept=kept.metrics)
             name = None if self.preset is None else self.preset.name
             return replace(own, preset=name, metrics=metrics) if name or metrics else own
-        metrics = score_metrics(own, self.metrics, override=self.criterion, run=self.run, final=final)
+        metrics = score_metrics(
+            own, self.metrics, override=self.criterion, run=self.run, final=final, kept=kept.metrics
+        )
         try:
             preset = self.preset or _preset_of(own.golden)
         except CriterionError:

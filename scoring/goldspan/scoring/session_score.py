@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from itertools import islice, product
+from operator import is_
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -14,9 +15,10 @@ from goldspan.scoring.call_match import CallRules, ScoreBounds, mean
 from goldspan.scoring.criterion import MAIN_METRIC, Criterion
 from goldspan.scoring.goldens.golden import MOST_ALTERNATIVES, Golden, GoldenTurn
 from goldspan.scoring.goldens.golden_index import Ambiguous, with_golden_tool_names
+from goldspan.scoring.growing import Growing
 from goldspan.scoring.results import CallResult, SessionResult, TurnResult
 from goldspan.scoring.sessions import Session, Turn, as_one_turn, batches_of
-from goldspan.scoring.turn_join import join_turns, places_of
+from goldspan.scoring.turn_join import GoldenKeys, TurnTold, golden_keys, join_turns, places_of, told_of
 from goldspan.scoring.turn_score import (
     ExpectedTurn,
     TurnScore,
@@ -43,6 +45,7 @@ class ExpectedSession(Struct, frozen=True, gc=False):
     digest: str
     """Of the criterion."""
     turns: tuple[GoldenTurn, ...]
+    keys: GoldenKeys
     alternatives: tuple[tuple[ExpectedTurn, ...], ...]
     """For each turn its alternatives, the main one first. With `as_one` there is a single turn."""
     as_one: bool
@@ -82,7 +85,8 @@ def _expected_session(golden: Golden, override: Criterion | None) -> ExpectedSes
         combinations = islice(product(*alternatives), MOST_ALTERNATIVES)
         alternatives = (tuple(_concatenated(parts, criterion) for parts in combinations),)
     uses_history = any(turn.uses_history for of_turn in alternatives for turn in of_turn)
-    return ExpectedSession(golden, override, criterion, criterion.digest, turns, alternatives, as_one, uses_history)
+    keys, digest = golden_keys(turns), criterion.digest
+    return ExpectedSession(golden, override, criterion, digest, turns, keys, alternatives, as_one, uses_history)
 
 
 def _concatenated(parts: Sequence[ExpectedTurn], criterion: Criterion) -> ExpectedTurn:
@@ -102,26 +106,47 @@ def _concatenated(parts: Sequence[ExpectedTurn], criterion: Criterion) -> Expect
 # Score the turns, then the session.
 
 
+class KeptScores:
+    """What was made of the turns of one run, for the next time that the run is scored by the same golden."""
+
+    def __init__(self) -> None:
+        self.named: Growing[Turn] = Growing()
+        """The turns, with the golden's names of tools."""
+        self.told: Growing[TurnTold] = Growing()
+        self.scores: dict[int, tuple[Turn | None, int | None, Reason | None, TurnScore]] = {}
+        """By golden turn, what was joined with it, why calls may be missing, and its score."""
+        self.others: dict[int, tuple[TurnScore, bool]] = {}
+        """By golden turn, whether the turn with this score may be another one."""
+        self.left: dict[int, tuple[Turn, Reason, TurnScore]] = {}
+        """By position, the scores of turns that no golden turn is joined with."""
+
+
 def score_run(
-    golden: Golden | Ambiguous | None, session: Session, criterion: Criterion | None = None, *, final: bool = True
+    golden: Golden | Ambiguous | None,
+    session: Session,
+    criterion: Criterion | None = None,
+    *,
+    final: bool = True,
+    kept: KeptScores | None = None,
 ) -> SessionResult:
     """Score one run of a session against its golden, which is what `GoldenIndex.find` returns.
 
     No golden gives the reason `no_golden`, several give `ambiguous_golden`. `criterion` replaces every criterion of the
     golden. With `final=False` more turns may come: golden turns without a turn are left out, and a golden for the whole
-    session is not evaluated yet.
+    session is not evaluated yet. `kept` is what was made of the run before; since then it may have got more turns, or
+    others.
     """
     if golden is None or isinstance(golden, Ambiguous):
         reason = Reason.AMBIGUOUS_GOLDEN if golden is not None else Reason.NO_GOLDEN
         if golden is None and session.ambiguous:
             reason = Reason.SESSION_AMBIGUOUS
         return SessionResult(Verdict(None, Label.NOT_EVALUATED, reason), session, None)
-    run = with_golden_tool_names(session, golden) if golden.aliases else session
+    run = _with_golden_tool_names(session, golden, kept) if golden.aliases else session
     expected = expected_session(golden, criterion)
     if expected.as_one:
         turns = [_score_as_one_turn(expected, run)] if final else []
     else:
-        turns = _score_turns(expected, run, final=final)
+        turns = _score_turns(expected, run, kept, final=final)
     counted: list[TurnScore] = []
     forbidden: list[Verdict] = []
     evaluated = 0
@@ -144,10 +169,22 @@ def score_run(
     )
 
 
-def _score_turns(expected: ExpectedSession, session: Session, *, final: bool) -> list[TurnScore]:
+def _with_golden_tool_names(session: Session, golden: Golden, kept: KeptScores | None) -> Session:
+    """Replace aliases of tools by the names they have in the golden."""
+    named = Growing[Turn]() if kept is None else kept.named
+    named.update(session.turns, lambda at: with_golden_tool_names(session.turns[at], golden))
+    return session if all(map(is_, named.made, session.turns)) else replace(session, turns=tuple(named.made))
+
+
+def _score_turns(
+    expected: ExpectedSession, session: Session, kept: KeptScores | None, *, final: bool
+) -> list[TurnScore]:
     """Score the golden's turns in its order, then add the turns that no golden turn is joined with."""
     turns = session.turns
-    joined = join_turns(expected.turns, turns, expected.criterion.turn_join)
+    keys = expected.keys
+    told = Growing[TurnTold]() if kept is None else kept.told
+    told.update(turns, lambda at: told_of(turns, at, keys=bool(keys.places)))
+    joined = join_turns(keys, turns, expected.criterion.turn_join, told.made)
     taken = set(joined.partners)
     why_left = {index: Reason.TURN_NOT_EXPECTED for index in range(len(turns)) if index not in taken}
     history = _history(expected, session) if expected.uses_history else None
@@ -157,8 +194,8 @@ def _score_turns(expected: ExpectedSession, session: Session, *, final: bool) ->
     for index, partner in enumerate(joined.partners):
         score = None
         if partner is not None:
-            score = _score_turn(expected, index, turns[partner], partner, unseen, history)
-            if index in joined.unsure and _may_be_another(expected, index, turns[partner], score):
+            score = _kept_score(kept, expected, index, turns[partner], partner, unseen, history)
+            if index in joined.unsure and _may_be_another(expected, index, turns[partner], score, kept):
                 why_left[partner], complete, score = Reason.SESSION_AMBIGUOUS, False, None
         scores.append(score)
         if history is not None:
@@ -167,9 +204,37 @@ def _score_turns(expected: ExpectedSession, session: Session, *, final: bool) ->
         for index, score in enumerate(scores):
             if score is None:
                 why = _why_missing(expected.criterion, session, known=index not in joined.unknown, complete=complete)
-                scores[index] = _score_turn(expected, index, None, None, why, history)
-    left = [TurnScore(_left_turn(turns[index], index, why_left[index]), counts=False) for index in sorted(why_left)]
+                scores[index] = _kept_score(kept, expected, index, None, None, why, history)
+    left = [_kept_left(kept, turns[index], index, why_left[index]) for index in sorted(why_left)]
     return [score for score in scores if score is not None] + left
+
+
+def _kept_score(
+    kept: KeptScores | None,
+    expected: ExpectedSession,
+    index: int,
+    turn: Turn | None,
+    turn_index: int | None,
+    unseen: Reason | None,
+    history: CallHistory | None,
+) -> TurnScore:
+    """Score a turn, unless that was done before. With a history its score may depend on other turns."""
+    if kept is None or history is not None:
+        return _score_turn(expected, index, turn, turn_index, unseen, history)
+    known = kept.scores.get(index)
+    if known is None or known[0] is not turn or known[1] != turn_index or known[2] is not unseen:
+        score = _score_turn(expected, index, turn, turn_index, unseen, history)
+        known = kept.scores[index] = (turn, turn_index, unseen, score)
+    return known[3]
+
+
+def _kept_left(kept: KeptScores | None, turn: Turn, index: int, why: Reason) -> TurnScore:
+    known = None if kept is None else kept.left.get(index)
+    if known is None or known[0] is not turn or known[1] is not why:
+        known = (turn, why, TurnScore(_left_turn(turn, index, why), counts=False))
+        if kept is not None:
+            kept.left[index] = known
+    return known[2]
 
 
 def _score_turn(
@@ -190,10 +255,21 @@ _NEAR = 20
 """A turn is compared with so many golden turns on each side, so that long goldens cost no more."""
 
 
-def _may_be_another(expected: ExpectedSession, index: int, turn: Turn, score: TurnScore) -> bool:
+def _may_be_another(
+    expected: ExpectedSession, index: int, turn: Turn, score: TurnScore, kept: KeptScores | None
+) -> bool:
     """Whether a turn fails as this turn of the golden, and would not fail as another one near it."""
     if score.result.verdict.label is not Label.FAIL:
         return False
+    known = None if kept is None else kept.others.get(index)
+    if known is None or known[0] is not score:
+        known = (score, _fits_another(expected, index, turn))
+        if kept is not None:
+            kept.others[index] = known
+    return known[1]
+
+
+def _fits_another(expected: ExpectedSession, index: int, turn: Turn) -> bool:
     for other in range(max(0, index - _NEAR), min(len(expected.turns), index + _NEAR + 1)):
         if other != index:
             result = _score_turn(expected, other, turn, None, None, None).result

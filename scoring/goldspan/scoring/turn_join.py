@@ -6,8 +6,9 @@ session, and each may see some of its turns only. So counting alone does not say
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Literal
 
@@ -17,13 +18,31 @@ from msgspec.structs import replace
 from goldspan.scoring.align.alignment import Pair, align
 from goldspan.scoring.comparison import ONE
 from goldspan.scoring.goldens.golden import Golden, GoldenTurn
-from goldspan.scoring.goldens.golden_index import is_turn_of, key_of, keys_of, user_texts
+from goldspan.scoring.goldens.golden_index import TurnKey, key_of, keys_of, user_texts
 from goldspan.scoring.sessions import Session, Turn
 
 # Places: what telemetry says of where a turn stands in the conversation.
 
 
-def places_of(turns: Sequence[Turn]) -> list[int | None]:
+class TurnTold(Struct, frozen=True, gc=False):
+    """What a turn tells of which turn of its conversation it is."""
+
+    place: int | None
+    """Its place in the conversation by its own telemetry and that of the turn before it."""
+    keys: tuple[TurnKey, ...] = ()
+    """Every key that its golden turn may have."""
+    has_text: bool = False
+    """The user's text was recorded."""
+
+
+def told_of(turns: Sequence[Turn], index: int, *, keys: bool = True) -> TurnTold:
+    """Return what a turn tells, without its `keys` if no golden turn has any."""
+    turn = turns[index]
+    place = turn.turn_number or _counted_place(turn, turns[index - 1] if index else None)
+    return TurnTold(place, keys_of(turn), bool(user_texts(turn.user_text))) if keys else TurnTold(place)
+
+
+def places_of(turns: Sequence[Turn], told: Sequence[TurnTold] | None = None) -> list[int | None]:
     """Return the place of each turn in its conversation, from 1; None where nothing tells it.
 
     The input of a turn's first model call tells it, if it holds the conversation so far: then it has as many user
@@ -31,9 +50,7 @@ def places_of(turns: Sequence[Turn]) -> list[int | None]:
     """
     if all(turn.root is None for turn in turns):
         return list(range(1, len(turns) + 1))  # given by code, not read from spans
-    places: list[int | None] = []
-    for index, turn in enumerate(turns):
-        places.append(turn.turn_number or _counted_place(turn, turns[index - 1] if index else None))
+    places = [one.place for one in told or [told_of(turns, index) for index in range(len(turns))]]
     known = [(index, place) for index, place in enumerate(places) if place is not None]
     if any(after[1] - before[1] < after[0] - before[0] for before, after in pairwise([(-1, 0), *known])):
         return [None] * len(places)
@@ -72,56 +89,74 @@ class JoinedTurns(Struct, frozen=True, gc=False):
     """No turn can have been served elsewhere: a golden turn without a partner never came."""
 
 
+class GoldenKeys(Struct, frozen=True, gc=False):
+    """The turns of a golden, and their keys."""
+
+    turns: Sequence[GoldenTurn]
+    keys: tuple[TurnKey | None, ...]
+    places: Mapping[TurnKey, Sequence[int]]
+    """The turns with each key."""
+
+
+def golden_keys(turns: Sequence[GoldenTurn]) -> GoldenKeys:
+    """Return the keys of a golden's turns."""
+    keys = tuple(map(key_of, turns))
+    places: dict[TurnKey, list[int]] = {}
+    for index, key in enumerate(keys):
+        if key is not None:
+            places.setdefault(key, []).append(index)
+    return GoldenKeys(turns, keys, places)
+
+
 def join_turns(
-    golden: Sequence[GoldenTurn], turns: Sequence[Turn], how: Literal["auto", "key", "index"]
+    expected: GoldenKeys, turns: Sequence[Turn], how: Literal["auto", "key", "index"], told: Sequence[TurnTold]
 ) -> JoinedTurns:
     """Join by `index`, by `key` (turn id, else user text), or by `auto`.
 
     `auto` first joins the turns that have a key on both sides. Without any such turn it joins by places. What is left,
-    golden turns without a key and turns whose key was not recorded, it joins by order.
+    golden turns without a key and turns whose key was not recorded, it joins by order. `told` is what each turn tells.
     """
-    if how == "auto" and _are_in_line(golden, turns):
-        return JoinedTurns(tuple(range(len(golden))))
+    golden = expected.turns
     partners: list[int | None] = [None] * len(golden)
     if how == "index":
         return JoinedTurns(tuple(index if index < len(turns) else None for index in range(len(golden))))
-    if how == "key" and not any(turn.has_key for turn in golden):
+    if how == "key" and not expected.places:
         return JoinedTurns(tuple(partners), frozenset(range(len(golden))) if turns else frozenset())
-    places = _places_in(golden, turns)
-    _join_by_key(golden, turns, partners)
-    by_key = frozenset(index for index, partner in enumerate(partners) if partner is not None)
-    if how == "auto":
-        if not by_key:
-            _join_by_place(golden, turns, places, partners)
-        _join_by_order(golden, turns, places if not by_key else [None] * len(turns), partners)
-    remaining = [turn for index, turn in enumerate(turns) if index not in partners]
-    missing = [index for index, partner in enumerate(partners) if partner is None]
-    may_be = {index for index in missing if any(_may_be(golden[index], turn) for turn in remaining)}
-    joined = frozenset(range(len(golden))).difference(missing)
-    complete, proven = _saw_all(places, joined, by_key, turns)
-    return JoinedTurns(
-        tuple(partners),
-        frozenset(may_be) if how == "key" else frozenset(),
-        joined - by_key if missing and not proven else frozenset(),
-        complete,
-    )
+    places = _places_in(golden, turns, told)
+    if _are_in_line(expected, told, how):
+        in_line = range(min(len(golden), len(turns)))
+        partners[: len(in_line)] = in_line
+        by_key = frozenset(in_line if expected.places else ())
+    else:
+        _join_by_key(expected, told, partners)
+        by_key = frozenset(index for index, partner in enumerate(partners) if partner is not None)
+        if how == "auto":
+            if not by_key:
+                _join_by_place(golden, told, places, partners)
+            _join_by_order(golden, told, places if not by_key else [None] * len(turns), partners)
+    found = frozenset(index for index, partner in enumerate(partners) if partner is not None)
+    if len(found) == len(golden):
+        return JoinedTurns(tuple(partners))
+    may_be: frozenset[int] = frozenset()
+    if how == "key":
+        taken = set(partners)
+        remaining = [one for index, one in enumerate(told) if index not in taken]
+        missing = (index for index, partner in enumerate(partners) if partner is None)
+        may_be = frozenset(index for index in missing if any(_may_be(golden[index], one) for one in remaining))
+    complete, proven = _saw_all(places, found, by_key, turns)
+    return JoinedTurns(tuple(partners), may_be, frozenset() if proven else found - by_key, complete)
 
 
-def _are_in_line(golden: Sequence[GoldenTurn], turns: Sequence[Turn]) -> bool:
-    """Whether there is a turn for each turn of the golden, and nothing but its position to join it by."""
-    if len(golden) != len(turns):
-        return False
-    for turn in golden:
-        if turn.user is not None or turn.turn_id is not None:
-            return False
-    if len(turns) == 1:
-        return True
-    return places_of(turns) in ([None] * len(turns), [*range(1, len(turns) + 1)])
+def _are_in_line(expected: GoldenKeys, told: Sequence[TurnTold], how: Literal["auto", "key", "index"]) -> bool:
+    """Whether each turn has the key of the golden turn at its position, or nothing tells that it has another place."""
+    if expected.places:
+        return all(key is not None and key in one.keys for key, one in zip(expected.keys, told, strict=False))
+    return how == "auto" and all(one.place is None or one.place == at for at, one in enumerate(told, start=1))
 
 
-def _places_in(golden: Sequence[GoldenTurn], turns: Sequence[Turn]) -> list[int | None]:
+def _places_in(golden: Sequence[GoldenTurn], turns: Sequence[Turn], told: Sequence[TurnTold]) -> list[int | None]:
     """Return the places of turns, unless they run past the golden without a gap: then the prompt has examples."""
-    places = places_of(turns)
+    places = places_of(turns, told)
     first, last = (places[0], places[-1]) if places else (None, None)
     if first is not None and last is not None and first > 1 and last > len(golden) and last - first == len(turns) - 1:
         return [None] * len(turns)
@@ -143,14 +178,38 @@ def _saw_all(
     return not left_out and joined == by_key and by_key == frozenset(range(len(by_key))), False
 
 
-def _join_by_key(golden: Sequence[GoldenTurn], turns: Sequence[Turn], partners: list[int | None]) -> None:
-    """Join turns that have the golden's keys: as many as possible in order, then the others."""
-    for ordered in (True, False):
-        rows = [index for index, partner in enumerate(partners) if partner is None and golden[index].has_key]
-        columns = [index for index in range(len(turns)) if index not in partners]
+def _join_by_key(expected: GoldenKeys, told: Sequence[TurnTold], partners: list[int | None]) -> None:
+    """Join turns that have the golden's keys: as many as possible in order, then the others.
 
-        def pair_score(row: int, column: int, rows: list[int] = rows, columns: list[int] = columns) -> Pair | None:
-            return Pair(ONE) if is_turn_of(golden[rows[row]], turns[columns[column]]) else None
+    Turns that have the same key as the next golden turn are joined with it first, as long as there are such: in the
+    order of both, no other join is better.
+    """
+    if not expected.places:
+        return
+    for ordered in (True, False):
+        taken = set(partners)
+        rows_of = {
+            column: {row for key in one.keys for row in expected.places.get(key, ()) if partners[row] is None}
+            for column, one in enumerate(told)
+            if column not in taken
+        }
+        columns = [column for column, rows in rows_of.items() if rows]
+        rows = sorted(set[int]().union(*(rows_of[column] for column in columns)))
+        same = 0
+        if ordered:
+            while same < min(len(rows), len(columns)) and rows[same] in rows_of[columns[same]]:
+                partners[rows[same]] = columns[same]
+                same += 1
+        rows, columns = rows[same:], columns[same:]
+
+        def pair_score(
+            row: int,
+            column: int,
+            rows: list[int] = rows,
+            columns: list[int] = columns,
+            rows_of: Mapping[int, set[int]] = rows_of,
+        ) -> Pair | None:
+            return Pair(ONE) if rows[row] in rows_of[columns[column]] else None
 
         alignment = align([""] * len(rows), [""] * len(columns), pair_score, ordered=ordered)
         for row, column in zip(rows, alignment.partners, strict=True):
@@ -158,43 +217,46 @@ def _join_by_key(golden: Sequence[GoldenTurn], turns: Sequence[Turn], partners: 
 
 
 def _join_by_place(
-    golden: Sequence[GoldenTurn], turns: Sequence[Turn], places: Sequence[int | None], partners: list[int | None]
+    golden: Sequence[GoldenTurn], told: Sequence[TurnTold], places: Sequence[int | None], partners: list[int | None]
 ) -> None:
     for index, place in enumerate(places):
-        if place is not None and place <= len(golden) and _may_be(golden[place - 1], turns[index]):
+        if place is not None and place <= len(golden) and _may_be(golden[place - 1], told[index]):
             partners[place - 1] = index
 
 
 def _join_by_order(
-    golden: Sequence[GoldenTurn], turns: Sequence[Turn], places: Sequence[int | None], partners: list[int | None]
+    golden: Sequence[GoldenTurn], told: Sequence[TurnTold], places: Sequence[int | None], partners: list[int | None]
 ) -> None:
     """Join the golden turns between two joined turns with the session's turns between them, unless a key differs.
 
     A turn whose place is known is never joined with another place.
     """
-    taken = {partner for partner in partners if partner is not None}
+    later = sorted(partner for partner in partners if partner is not None)
+    taken = set(later)
     start = 0
     for index, expected in enumerate(golden):
         partner = partners[index]
         if partner is not None:
+            del later[bisect_left(later, partner)]
             start = max(start, partner + 1)
             continue
-        stop = min(
-            (later for later in partners[index + 1 :] if later is not None and later >= start), default=len(turns)
-        )
+        if start >= len(told):
+            break
+        following = bisect_left(later, start)
+        stop = later[following] if following < len(later) else len(told)
         for candidate in range(start, stop):
-            if candidate not in taken and places[candidate] is None and _may_be(expected, turns[candidate]):
+            if candidate not in taken and places[candidate] is None and _may_be(expected, told[candidate]):
                 partners[index] = candidate
                 taken.add(candidate)
                 start = candidate + 1
                 break
 
 
-def _may_be(expected: GoldenTurn, turn: Turn) -> bool:
+def _may_be(expected: GoldenTurn, told: TurnTold) -> bool:
     """Whether no key shows that these are different turns."""
     if expected.turn_id is not None:
-        return turn.turn_id is None
-    return expected.user is None or not user_texts(turn.user_text)
+        return not any(kind == "turn id" for kind, _ in told.keys)
+    return expected.user is None or not told.has_text
 
 
 # Runs: where a session id was used again.
@@ -203,31 +265,37 @@ DEFAULT_RUN_IDLE = 60.0
 """Seconds after which a run that saw every turn of its golden is over."""
 
 
-def split_runs(session: Session, golden: Golden, run_idle: float = DEFAULT_RUN_IDLE) -> list[Session]:
+def split_runs(
+    session: Session, golden: Golden, run_idle: float = DEFAULT_RUN_IDLE, told: Sequence[TurnTold] | None = None
+) -> list[Session]:
     """Split the turns of a session where its session id was used again.
 
     A run that saw every turn of its golden ends at the next gap longer than `run_idle` seconds, unless the turn after
     it carries on the conversation or has another key than the golden's first turn. Where the golden's first and last
     turns carry keys, it ends at a repeat of the first key after the last, too. A key that several of its turns carry
     must have come as often before it counts as the last. The first run keeps the session's `run`; the others add their
-    first turn to it. A golden for the whole session cuts nothing.
+    first turn to it. A golden for the whole session cuts nothing. `told` is what each turn tells, if that is known.
     """
     if not golden.turns:
         return [session]
-    first, last = golden.turns[0], golden.turns[-1]
-    keyed = first.has_key and last.has_key
-    needed = sum(key_of(turn) == key_of(last) for turn in golden.turns)
+    first, last = golden.turns[0], key_of(golden.turns[-1])
+    begins = None if last is None else key_of(first)
+    told = told or [told_of(session.turns, index) for index in range(len(session.turns))]
+    repeated = begins is not None and any(begins in one.keys for one in told[1:])
+    if not repeated and len(session.turns) <= len(golden.turns):
+        return [session]
+    needed = sum(key_of(turn) == last for turn in golden.turns)
     parts: list[list[Turn]] = [[]]
     seen, lasts, end = _SeenTurns(golden), 0, 0
-    for turn in session.turns:
-        repeats = keyed and lasts >= needed and is_turn_of(first, turn)
+    for turn, one in zip(session.turns, told, strict=True):
+        repeats = begins is not None and lasts >= needed and begins in one.keys
         idle = turn.start - end if turn.start and end else 0
-        if repeats or (seen.every_turn and idle > run_idle * 1_000_000_000 and _may_begin(first, turn)):
+        if repeats or (seen.every_turn and idle > run_idle * 1_000_000_000 and _may_begin(first, turn, one)):
             parts.append([])
             seen, lasts, end = _SeenTurns(golden), 0, 0
         parts[-1].append(turn)
-        seen.add(turn)
-        lasts += is_turn_of(last, turn)
+        seen.add(turn, one.keys)
+        lasts += last in one.keys
         end = max(end, turn.end)
     if len(parts) == 1:
         return [session]
@@ -251,9 +319,8 @@ class _SeenTurns:
     def every_turn(self) -> bool:
         return self._left <= 0 and self._keys.total() <= self._without_key and not self._left_out
 
-    def add(self, turn: Turn) -> None:
+    def add(self, turn: Turn, keys: Sequence[TurnKey]) -> None:
         self._left -= 1
-        keys = keys_of(turn)
         self._without_key += not keys
         if (key := next((key for key in keys if self._keys[key] > 0), None)) is not None:
             self._keys[key] -= 1
@@ -262,10 +329,10 @@ class _SeenTurns:
         self._user_messages = max(count.total for count in counts) if counts else None
 
 
-def _may_begin(first: GoldenTurn, turn: Turn) -> bool:
+def _may_begin(first: GoldenTurn, turn: Turn, told: TurnTold) -> bool:
     """Whether a turn may be the first of a conversation."""
     carries_on = bool(turn.user_messages and turn.user_messages[0].earlier)
-    return not carries_on and (is_turn_of(first, turn) or _may_be(first, turn))
+    return not carries_on and (key_of(first) in told.keys or _may_be(first, told))
 
 
 def _name(turn: Turn, index: int) -> str:

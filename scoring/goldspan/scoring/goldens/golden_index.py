@@ -231,16 +231,10 @@ def _folded(text: str) -> str:
     return " ".join(text.split())
 
 
-def with_golden_tool_names(session: Session, golden: Golden) -> Session:
+def with_golden_tool_names(turn: Turn, golden: Golden) -> Turn:
     """Replace aliases of tools by the names they have in the golden."""
     names = golden.aliases
-    if not names or not any(call.name in names for turn in session.turns for call in turn.calls):
-        return session
-    turns = (
-        replace(
-            turn,
-            calls=tuple(replace(call, name=names[call.name]) if call.name in names else call for call in turn.calls),
-        )
-        for turn in session.turns
-    )
-    return replace(session, turns=tuple(turns))
+    if not any(call.name in names for call in turn.calls):
+        return turn
+    calls = (replace(call, name=names[call.name]) if call.name in names else call for call in turn.calls)
+    return replace(turn, calls=tuple(calls))

@@ -27,6 +27,21 @@ class CallContext(Struct, frozen=True, gc=False):
     """Anything of it was captured."""
 
 
+class _Mark(Struct, frozen=True, gc=False):
+    """Where a session stood before one of its turns."""
+
+    turns: int
+    passages: int
+    said: int
+    counts: Mapping[str, int]
+    size: int
+    lacking: bool
+    read_before: tuple[str, tuple[Message, ...]]
+    unanswered: str
+    spoken: int
+    calls: int
+
+
 class SessionContext:
     """The conversation of a session, and what of it was before each of its calls.
 
@@ -36,18 +51,55 @@ class SessionContext:
 
     def __init__(self, session: Session) -> None:
         self.conversation = Conversation()
-        self._said: set[tuple[str, str]] = set()
+        self._said: dict[tuple[str, str], None] = {}
         self._counts = {"user": 0, "assistant": 0, "system": 0}
         self._size = 0
         self._lacking = session.incomplete
         self._read_before: tuple[str, tuple[Message, ...]] = ("", ())
         self._unanswered = ""
         self._spoken = 0
+        self._calls_before = 0
         self.calls: list[list[CallContext]] = []
-        before = 0
-        for turn in session.turns:
-            self.calls.append(self._turn(turn, before))
-            before += len(turn.calls)
+        self._marks = deque([self._mark()], maxlen=2)
+        self._first = self._marks[0]
+        self.go_on(session.turns, 0)
+
+    def go_on(self, turns: Sequence[Turn], same: int) -> None:
+        """Take in the turns of the session as they are now; the first `same` are known.
+
+        All that the last turn added can be taken back. If an earlier one changed, the session is read again.
+        """
+        if same < len(self.calls):
+            mark = next((one for one in self._marks if one.turns == same), self._first)
+            self._go_back(mark)
+            self._marks = deque([mark], maxlen=2)
+        for turn in turns[len(self.calls) :]:
+            self._marks.append(self._mark())
+            self.calls.append(self._turn(turn, self._calls_before))
+            self._calls_before += len(turn.calls)
+
+    def _mark(self) -> _Mark:
+        return _Mark(
+            len(self.calls),
+            len(self.conversation),
+            len(self._said),
+            dict(self._counts),
+            self._size,
+            self._lacking,
+            self._read_before,
+            self._unanswered,
+            self._spoken,
+            self._calls_before,
+        )
+
+    def _go_back(self, mark: _Mark) -> None:
+        del self.calls[mark.turns :]
+        self.conversation.go_back(mark.passages)
+        while len(self._said) > mark.said:
+            self._said.popitem()
+        self._counts = dict(mark.counts)
+        self._size, self._lacking, self._calls_before = mark.size, mark.lacking, mark.calls
+        self._read_before, self._unanswered, self._spoken = mark.read_before, mark.unanswered, mark.spoken
 
     def _turn(self, turn: Turn, calls_before: int) -> list[CallContext]:
         messages = self._read(turn.messages)
@@ -130,7 +182,7 @@ class SessionContext:
         kind = kind if kind in ("user", "assistant", "system", "tool_result") else "tool_result"
         if not text or (kind, text) in self._said:
             return
-        self._said.add((kind, text))
+        self._said[kind, text] = None
         if self._size + len(text) > MAX_TEXT:
             text = text[: MAX_TEXT - self._size]
             self._lacking = True

@@ -71,6 +71,11 @@ class _Places(Generic[_FoundT]):
             self._first[one] = passage
             self._order.append((one, passage))
 
+    def go_back(self, passages: int) -> None:
+        """Remove what was first found after the first so many passages."""
+        while self._order and self._order[-1][1] >= passages:
+            del self._first[self._order.pop()[0]]
+
     def first(self, one: _FoundT, passages: int) -> int | None:
         """Return the first passage of a thing, if it is among the first so many."""
         found = self._first.get(one)
@@ -135,6 +140,31 @@ class Conversation:
         self._words += words
         self._words += [""] * _GAP
 
+    def go_back(self, passages: int) -> None:
+        """Remove all passages after the first so many. Whatever was found in them was added last, everywhere."""
+        if passages >= len(self.passages):
+            return
+        end = self._starts[passages]
+        for word in filter(None, self._words[end:]):
+            places = self._positions[word]
+            places.pop()
+            if not places:
+                del self._positions[word]
+        while self._stems and next(reversed(self._stems.values())) >= end:
+            self._stems.popitem()
+        self._stemmed = min(self._stemmed, len(self._positions))
+        if len(self._sorted) > len(self._positions):
+            self._sorted, self._sorted_backwards = [], []
+        while self._numbers and next(reversed(self._numbers.values()))[0] >= passages:
+            self._numbers.popitem()
+        while self._with_unit and self._with_unit[-1][1] >= passages:
+            self._with_unit.pop()
+        for places_of in (self._stated, self._bounds, self._days, self._times, self._relative):
+            places_of.go_back(passages)
+        self._numbers_read, self._dates_read = min(self._numbers_read, passages), min(self._dates_read, passages)
+        self._initials, self._joined, self._joined_starts = self._initials[:end], "", []
+        del self.passages[passages:], self.texts[passages:], self._starts[passages:], self._words[end:]
+
     def end(self, passages: int) -> int:
         """Return the position at which the first so many passages end."""
         return self._starts[passages] if passages < len(self._starts) else len(self._words)
@@ -183,8 +213,11 @@ class Conversation:
 
     def _sort(self) -> None:
         if len(self._sorted) < len(self._positions):
-            self._sorted = sorted(self._positions)
-            self._sorted_backwards = sorted(word[::-1] for word in self._positions)
+            words = list(islice(self._positions, len(self._sorted), None))
+            self._sorted += words
+            self._sorted.sort()
+            self._sorted_backwards += [word[::-1] for word in words]
+            self._sorted_backwards.sort()
 
     def phrase_at(self, wanted: Sequence[str], end: int) -> int | None:
         """Return where some words stand one after the other before a position."""

@@ -1,15 +1,21 @@
-"""Scores of single calls put together to the score of a session, for metrics that judge one call after another."""
+"""Scores of single calls put together to the score of a session, for metrics that judge one call after another.
+
+A live session is scored again after each turn. So a run's scores are kept turn by turn, and only those of turns that
+are new, or that later turns change, are made again.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 from msgspec import Struct
 
 from goldspan.scoring.comparison import share
+from goldspan.scoring.growing import same_start
 from goldspan.scoring.json_values import counted, pointer_name
 from goldspan.scoring.metric_results import Finding, MetricScore
-from goldspan.scoring.sessions import ToolCall
+from goldspan.scoring.sessions import Session, ToolCall, Turn
 from goldspan.scoring.verdict import REASON_TEXT, Reason
 
 _SHOWN = 3
@@ -27,42 +33,101 @@ class CallScore(Struct, frozen=True, gc=False):
     """Why nothing was judged."""
 
 
-def score_of_calls(turns: Sequence[Sequence[CallScore]], unit: str) -> MetricScore:
-    """Return the score of a session: right parts / judged parts, over all calls. `unit` names a part: `argument`."""
-    pooled = _score([call for turn in turns for call in turn], unit)
-    return MetricScore(
-        pooled.score,
-        pooled.explanation,
-        pooled.reason,
-        [_with_calls(_score(turn, unit), [_score([call], unit) for call in turn]) for turn in turns],
-        detailed=pooled.detailed,
+class _Sum(Struct, frozen=True, gc=False):
+    """What some calls come to."""
+
+    right: int
+    judged: int
+    reason: Reason | None
+    """The first reason why a call was not judged, other than that there is nothing to judge."""
+    wrong: int
+    """Findings that lower the score."""
+    shown: tuple[tuple[str, str], ...]
+    """The first of them as sentences, without and with values."""
+
+
+class _ScoredTurn(Struct, frozen=True, gc=False):
+    score: MetricScore
+    sum: _Sum
+
+
+class RunningScore(ABC):
+    """The score of one run: right parts / judged parts, over all calls. It is called with more and more turns."""
+
+    def __init__(self, unit: str) -> None:
+        """Name a part by `unit`: `argument`."""
+        self._unit = unit
+        self._turns: Sequence[Turn] = ()
+        self._scored: list[_ScoredTurn] = []
+
+    def __call__(self, session: Session) -> MetricScore:
+        """Score the turns of a session; those that are the same objects as before, and that nothing new concerns, once.
+
+        The sessions differ in their turns only.
+        """
+        turns, same = session.turns, same_start(self._turns, session.turns)
+        self._turns = ()  # until all is done: a failure leaves nothing half done
+        kept = min(self._begin(session, same), same)
+        scored = self._scored[:kept]
+        scored += [_scored_turn(self._judged(index, turns[index]), self._unit) for index in range(kept, len(turns))]
+        self._scored, self._turns = scored, turns
+        pooled = _score(_total([one.sum for one in scored]), self._unit)
+        return MetricScore(
+            pooled.score,
+            pooled.explanation,
+            pooled.reason,
+            [one.score for one in scored],
+            detailed=pooled.detailed,
+        )
+
+    @abstractmethod
+    def _begin(self, session: Session, same: int) -> int:
+        """Take in the turns; the first `same` are those of the last call. Return how many of their scores stand."""
+
+    @abstractmethod
+    def _judged(self, index: int, turn: Turn) -> Sequence[CallScore]:
+        """Judge the calls of a turn; the turns come in order."""
+
+
+def _scored_turn(calls: Sequence[CallScore], unit: str) -> _ScoredTurn:
+    sums = list(map(_sum, calls))
+    total = _total(sums)
+    score = _score(total, unit)
+    of_calls = [_score(one, unit, call.findings) for call, one in zip(calls, sums, strict=True)]
+    return _ScoredTurn(
+        MetricScore(score.score, score.explanation, score.reason, calls=of_calls, detailed=score.detailed), total
     )
 
 
-def _with_calls(turn: MetricScore, calls: Sequence[MetricScore]) -> MetricScore:
-    return MetricScore(turn.score, turn.explanation, turn.reason, calls=calls, detailed=turn.detailed)
+def _sum(call: CallScore) -> _Sum:
+    wrong = [finding for finding in call.findings if finding.failed]
+    reason = None if call.reason is Reason.NOTHING_EXPECTED else call.reason
+    return _Sum(call.right, call.judged, reason, len(wrong), tuple(_said(call.call, one) for one in wrong[:_SHOWN]))
 
 
-def _score(calls: Sequence[CallScore], unit: str) -> MetricScore:
-    right, judged = sum([call.right for call in calls]), sum([call.judged for call in calls])
-    findings = calls[0].findings if len(calls) == 1 else ()
-    if not judged:
-        reasons = [call.reason for call in calls if call.reason is not None]
-        reason = next((one for one in reasons if one is not Reason.NOTHING_EXPECTED), Reason.NOTHING_EXPECTED)
-        words = REASON_TEXT[reason] if reasons and reason is not Reason.NOTHING_EXPECTED else ""
-        return MetricScore(None, words, reason, findings=findings)
-    head = f"{right} of {counted(judged, unit)}"
-    wrong = [(call.call, finding) for call in calls for finding in call.findings if finding.failed]
-    words = _explained(head, wrong, include_values=False) if wrong else head
-    detailed = _explained(head, wrong, include_values=True) if wrong else head
-    return MetricScore(share(right, judged), words, findings=findings, detailed=detailed)
+def _said(call: ToolCall, finding: Finding) -> tuple[str, str]:
+    place = f"{call.name}.{pointer_name(finding.path)}" if finding.path else call.name
+    return f"{place}: {finding.words(include_values=False)}", f"{place}: {finding.words(include_values=True)}"
 
 
-def _explained(head: str, wrong: Sequence[tuple[ToolCall, Finding]], *, include_values: bool) -> str:
-    first = [f"{_place(call, one)}: {one.words(include_values=include_values)}" for call, one in wrong[:_SHOWN]]
-    more = f"; and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else ""
-    return f"{head}; {'; '.join(first)}{more}"
+def _total(sums: Sequence[_Sum]) -> _Sum:
+    shown = [said for one in sums if one.wrong for said in one.shown]
+    return _Sum(
+        sum([one.right for one in sums]),
+        sum([one.judged for one in sums]),
+        next((one.reason for one in sums if one.reason is not None), None),
+        sum([one.wrong for one in sums]),
+        tuple(shown[:_SHOWN]),
+    )
 
 
-def _place(call: ToolCall, finding: Finding) -> str:
-    return f"{call.name}.{pointer_name(finding.path)}" if finding.path else call.name
+def _score(total: _Sum, unit: str, findings: tuple[Finding, ...] = ()) -> MetricScore:
+    if not total.judged:
+        reason = total.reason or Reason.NOTHING_EXPECTED
+        return MetricScore(None, REASON_TEXT[total.reason] if total.reason else "", reason, findings=findings)
+    head = f"{total.right} of {counted(total.judged, unit)}"
+    more = f"; and {total.wrong - _SHOWN} more" if total.wrong > _SHOWN else ""
+    words, detailed = (
+        f"{head}; {'; '.join(said[index] for said in total.shown)}{more}" if total.shown else head for index in (0, 1)
+    )
+    return MetricScore(share(total.right, total.judged), words, findings=findings, detailed=detailed)

@@ -15,8 +15,8 @@ from goldspan.scoring.grounding.nearest import nearest_known, place_in
 from goldspan.scoring.grounding.origins import Kind, Leaf, Origin, OriginFinder, leaves
 from goldspan.scoring.json_values import plain, shown
 from goldspan.scoring.metric_results import Finding, MetricScore, Range
-from goldspan.scoring.metrics.call_scores import CallScore, score_of_calls
-from goldspan.scoring.metrics.schema import declared_tools
+from goldspan.scoring.metrics.call_scores import CallScore, RunningScore
+from goldspan.scoring.metrics.schema import DeclaredTools, declared_tools
 from goldspan.scoring.sessions import Session, ToolCall, Turn
 from goldspan.scoring.tool_definitions import schema_of
 from goldspan.scoring.verdict import Reason, arguments_of, why_not_known
@@ -41,15 +41,31 @@ class ToolParameterGrounding(Struct, frozen=True):
 
     def __call__(self, session: Session, _golden: object = None, /) -> MetricScore:
         """Judge every call of a session, rejected requests aside."""
-        context = SessionContext(session)
-        schemas = declared_tools(session) if self.tools is None else self.tools
-        turns: list[Sequence[CallScore]] = []
-        for turn, known in zip(session.turns, context.calls, strict=True):
-            calls = zip(turn.calls, known, strict=True)
-            turns.append(
-                [_judged(call, turn, one, context.conversation, schema_of(call.name, schemas)) for call, one in calls]
-            )
-        return score_of_calls(turns, "value")
+        return self.running()(session)
+
+    def running(self) -> RunningScore:
+        """Return what judges one run while it grows."""
+        return _RunningGrounding(self.tools)
+
+
+class _RunningGrounding(RunningScore):
+    def __init__(self, tools: Mapping[str, Mapping[str, Any]] | None) -> None:
+        super().__init__("value")
+        self._tools = DeclaredTools(tools)
+        self._context: SessionContext | None = None
+
+    def _begin(self, session: Session, same: int) -> int:
+        if self._context is None:
+            self._context = SessionContext(session)
+        else:
+            self._context.go_on(session.turns, same)
+        return same if self._tools.update(session.turns, same) else 0
+
+    def _judged(self, index: int, turn: Turn) -> Sequence[CallScore]:
+        assert self._context is not None
+        conversation, schemas = self._context.conversation, self._tools.by_name
+        calls = zip(turn.calls, self._context.calls[index], strict=True)
+        return [_judged(call, turn, known, conversation, schema_of(call.name, schemas)) for call, known in calls]
 
 
 def ground_arguments(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
@@ -10,8 +11,8 @@ from msgspec import Struct
 
 from goldspan.scoring.json_values import counted, plain
 from goldspan.scoring.metric_results import Finding, MetricScore, Range
-from goldspan.scoring.metrics.call_scores import CallScore, score_of_calls
-from goldspan.scoring.sessions import Capture, Session, ToolCall
+from goldspan.scoring.metrics.call_scores import CallScore, RunningScore
+from goldspan.scoring.sessions import Capture, Session, ToolCall, Turn
 from goldspan.scoring.verdict import Reason, arguments_of, why_hidden, why_not_known
 
 _LONGEST_LOOP = 8
@@ -32,10 +33,34 @@ class ToolCallRepetition(Struct, frozen=True):
 
     def __call__(self, session: Session, _golden: object = None, /) -> MetricScore:
         """Judge every call of a session, rejected requests aside."""
-        calls = [call for turn in session.turns for call in turn.calls]
-        found = repeated_calls(calls)
-        scores = iter([_score(call, found.get(index)) for index, call in enumerate(calls)])
-        return score_of_calls([[next(scores) for _ in turn.calls] for turn in session.turns], "call")
+        return self.running()(session)
+
+    def running(self) -> RunningScore:
+        """Return what judges one run while it grows."""
+        return _RunningRepetition()
+
+
+class _RunningRepetition(RunningScore):
+    def __init__(self) -> None:
+        super().__init__("call")
+        self._seen = _SeenCalls()
+        self._starts: list[int] = []
+        """The number of calls before each turn."""
+
+    def _begin(self, session: Session, same: int) -> int:
+        if same < len(self._starts):
+            self._seen.go_back(self._starts[same])
+            del self._starts[same:]
+        first = len(self._seen)
+        for turn in session.turns[same:]:
+            self._starts.append(len(self._seen))
+            self._seen.add(turn.calls)
+        concerned = self._seen.find_loops(first)
+        return same if concerned == first else bisect_right(self._starts, concerned) - 1
+
+    def _judged(self, index: int, turn: Turn) -> Sequence[CallScore]:
+        start = self._starts[index]
+        return [_score(call, self._seen.found.get(place)) for place, call in enumerate(turn.calls, start)]
 
 
 def _score(call: ToolCall, finding: Finding | None) -> CallScore:
@@ -55,23 +80,61 @@ def repeated_calls(calls: Sequence[ToolCall]) -> dict[int, Finding]:
     both failed. Calls whose results were not captured are repeated only as a `loop`: the same calls in the same
     order, three times in a row.
     """
-    found: dict[int, Finding] = {}
-    first_with: dict[str, int] = {}
-    rounds: list[str | None] = []
-    for index, call in enumerate(calls):
-        key, outcome = _key(call), _outcome(call)
-        rounds.append(key if key is None or outcome is None else f"{key}\0{outcome}")
-        if key is None or outcome is None:
-            continue
-        first = first_with.setdefault(f"{key}\0{outcome}", index)
-        if first != index:
-            failed = call.error is not None
-            kind = "retry_unchanged" if failed else "identical"
-            message = "failed again, unchanged" if failed else "the same call returned the same before"
-            found[index] = Finding("", kind, f"{message} (call {first + 1} of the session)", failed=True)
-    for index, length in _loops(rounds):
-        found.setdefault(index, Finding("", "loop", f"the same {counted(length, 'call')} again and again", failed=True))
-    return found
+    seen = _SeenCalls()
+    seen.add(calls)
+    seen.find_loops(0)
+    return seen.found
+
+
+class _SeenCalls:
+    """The calls of a run that grows, and what is said of each that repeats earlier ones."""
+
+    def __init__(self) -> None:
+        self.found: dict[int, Finding] = {}
+        self._first_with: dict[str, int] = {}
+        self._rounds: list[str | None] = []
+
+    def __len__(self) -> int:
+        return len(self._rounds)
+
+    def go_back(self, count: int) -> None:
+        """Forget all calls after the first so many."""
+        for index in range(count, len(self._rounds)):
+            self.found.pop(index, None)
+        del self._rounds[count:]
+        while self._first_with and next(reversed(self._first_with.values())) >= count:
+            self._first_with.popitem()
+
+    def add(self, calls: Sequence[ToolCall]) -> None:
+        for index, call in enumerate(calls, len(self._rounds)):
+            key, outcome = _key(call), _outcome(call)
+            self._rounds.append(key if key is None or outcome is None else f"{key}\0{outcome}")
+            if key is None or outcome is None:
+                continue
+            first = self._first_with.setdefault(f"{key}\0{outcome}", index)
+            if first != index:
+                failed = call.error is not None
+                kind = "retry_unchanged" if failed else "identical"
+                message = "failed again, unchanged" if failed else "the same call returned the same before"
+                self.found[index] = Finding("", kind, f"{message} (call {first + 1} of the session)", failed=True)
+
+    def find_loops(self, first: int) -> int:
+        """Find the loops that the calls from `first` on are in. Return the first call of which something new is said.
+
+        A call before them is in a new loop only if that has just come to its third round.
+        """
+        concerned = max(0, first - _LONGEST_LOOP * (_ROUNDS - 1))
+        before = {index: one for index in range(concerned, first) if (one := self.found.get(index)) is not None}
+        for index in range(concerned, len(self._rounds)):
+            if index in self.found and self.found[index].kind == "loop":
+                del self.found[index]
+        begin = max(0, concerned - _LONGEST_LOOP)
+        for index, length in _loops(self._rounds[begin:]):
+            if index + begin >= concerned:
+                message = f"the same {counted(length, 'call')} again and again"
+                self.found.setdefault(index + begin, Finding("", "loop", message, failed=True))
+        changed = (index for index in range(concerned, first) if self.found.get(index) != before.get(index))
+        return next(changed, first)
 
 
 def _key(call: ToolCall) -> str | None:

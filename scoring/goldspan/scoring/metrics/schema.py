@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
 from itertools import islice
@@ -13,8 +13,8 @@ from msgspec import Struct
 
 from goldspan.scoring.json_values import is_mapping, is_sequence, plain, pointer_to, shown
 from goldspan.scoring.metric_results import Finding, MetricScore, Range
-from goldspan.scoring.metrics.call_scores import CallScore, score_of_calls
-from goldspan.scoring.sessions import Capture, Content, Session, ToolCall
+from goldspan.scoring.metrics.call_scores import CallScore, RunningScore
+from goldspan.scoring.sessions import NO_CONTENT, Capture, Content, Session, ToolCall, Turn
 from goldspan.scoring.tool_definitions import schema_of, schemas_of
 from goldspan.scoring.verdict import Reason, arguments_of, why_not_known
 
@@ -42,19 +42,66 @@ class ToolParameterSchema(Struct, frozen=True):
 
     def __call__(self, session: Session, _golden: object = None, /) -> MetricScore:
         """Judge every call of a session, rejected requests aside."""
-        declared = declared_tools(session) if self.tools is None else self.tools
-        everything = self.tools is not None
-        turns = [[_judged(call, declared, everything) for call in turn.calls] for turn in session.turns]
-        return score_of_calls(turns, "argument")
+        return self.running()(session)
+
+    def running(self) -> RunningScore:
+        """Return what judges one run while it grows."""
+        return _RunningSchema(self.tools)
+
+
+class _RunningSchema(RunningScore):
+    def __init__(self, tools: Mapping[str, Mapping[str, Any]] | None) -> None:
+        super().__init__("argument")
+        self._everything = tools is not None
+        self._tools = DeclaredTools(tools)
+
+    def _begin(self, session: Session, same: int) -> int:
+        return same if self._tools.update(session.turns, same) else 0
+
+    def _judged(self, index: int, turn: Turn) -> Sequence[CallScore]:  # noqa: ARG002
+        return [_judged(call, self._tools.by_name, self._everything) for call in turn.calls]
+
+
+class DeclaredTools:
+    """The schemas that telemetry declares in any turn of a run that grows, by tool; the first of a name counts."""
+
+    def __init__(self, given: Mapping[str, Mapping[str, Any]] | None = None) -> None:
+        """`given` schemas are all there are, whatever telemetry declares."""
+        self._given = given
+        self._found: dict[str, Mapping[str, Any]] = {}
+        self._before: list[int] = []
+        """How many tools the turns before each turn declare."""
+        self._last = NO_CONTENT
+
+    @property
+    def by_name(self) -> Mapping[str, Mapping[str, Any]]:
+        """The schema of each tool."""
+        return self._found if self._given is None else self._given
+
+    def update(self, turns: Sequence[Turn], same: int) -> bool:
+        """Take in the turns, of which the first `same` are known. Return whether the schemas stayed what they were."""
+        if self._given is not None:
+            return True
+        old = list(self._found.items())
+        if same < len(self._before):
+            while len(self._found) > self._before[same]:
+                self._found.popitem()
+            del self._before[same:]
+            self._last = NO_CONTENT
+        for turn in turns[same:]:
+            self._before.append(len(self._found))
+            if turn.tool_definitions is not self._last:
+                self._last = turn.tool_definitions
+                for name, schema in _schemas(turn.tool_definitions).items():
+                    self._found.setdefault(name, schema)
+        return old == list(self._found.items())
 
 
 def declared_tools(session: Session) -> Mapping[str, Mapping[str, Any]]:
     """Return the schemas that telemetry declares in any turn of a session, by tool; the first of a name counts."""
-    found: dict[str, Mapping[str, Any]] = {}
-    for definitions in {id(turn.tool_definitions): turn.tool_definitions for turn in session.turns}.values():
-        for name, schema in _schemas(definitions).items():
-            found.setdefault(name, schema)
-    return found
+    tools = DeclaredTools()
+    tools.update(session.turns, 0)
+    return tools.by_name
 
 
 def _schemas(definitions: Content) -> Mapping[str, Mapping[str, Any]]:

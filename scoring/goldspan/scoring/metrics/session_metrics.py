@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
@@ -11,6 +11,7 @@ from fractions import Fraction
 from goldspan.scoring.criterion import MAIN_METRIC, Criterion
 from goldspan.scoring.errors import MetricError
 from goldspan.scoring.goldens.golden import Golden, MetricChoice
+from goldspan.scoring.growing import Growing
 from goldspan.scoring.json_values import steps_of
 from goldspan.scoring.metric_results import (
     MetricCall,
@@ -20,10 +21,12 @@ from goldspan.scoring.metric_results import (
     MetricVerdict,
     Range,
 )
+from goldspan.scoring.metrics.grounding import ToolParameterGrounding
 from goldspan.scoring.metrics.registry import (
     BUILT_IN_METRICS,
     GOLDEN,
     Metric,
+    MetricAnswer,
     MetricFunction,
     MetricRunner,
     as_metric,
@@ -32,7 +35,9 @@ from goldspan.scoring.metrics.registry import (
     needs_of,
     run_in_this_thread,
 )
-from goldspan.scoring.metrics.trajectory import TrajectoryMetric, TurnCalls, calls_by_turn, mean
+from goldspan.scoring.metrics.repetition import ToolCallRepetition
+from goldspan.scoring.metrics.schema import ToolParameterSchema
+from goldspan.scoring.metrics.trajectory import TrajectoryMetric, TurnCalls, mean, update_calls_by_turn
 from goldspan.scoring.results import SessionResult, explain
 from goldspan.scoring.sessions import Session, Turn
 from goldspan.scoring.verdict import Label, Reason
@@ -117,6 +122,20 @@ def chosen_for(golden: Golden, everywhere: Sequence[ChosenMetric]) -> Iterator[C
             yield choice
 
 
+class KeptMetric:
+    """What a metric said of the turns of one run, for the next time that the run is scored."""
+
+    def __init__(self) -> None:
+        self.running: Callable[[Session], MetricScore] | None = None
+        """Judges a growing run, if the metric can."""
+        self.turns: Growing[MetricTurn] = Growing()
+        self.calls: Growing[TurnCalls] = Growing()
+        """Of a trajectory metric."""
+        self.scores: Growing[MetricScore] = Growing()
+        self.places: list[int | None] = []
+        """Which golden turn each turn is."""
+
+
 def score_metrics(
     own: SessionResult,
     everywhere: Sequence[ChosenMetric],
@@ -124,71 +143,97 @@ def score_metrics(
     override: Criterion | None = None,
     run: MetricRunner = run_in_this_thread,
     final: bool = True,
+    kept: dict[str, KeptMetric] | None = None,
 ) -> tuple[MetricResult, ...]:
     """Score a session that `tool_parameter_match` has scored (`own`) by each metric chosen for it.
 
     `override` replaces the golden's criteria. `run` runs metrics that are not goldspan's own. `final=False`: more turns
     may come, so that only metrics of single turns are scored. What a metric raises, and an answer that is no score in
-    its range, is the reason `evaluator_error` of that metric alone.
+    its range, is the reason `evaluator_error` of that metric alone. `kept` has what is kept of each metric until more
+    turns come.
     """
+    kept = {} if kept is None else kept
     session, golden = own.session, own.golden
     if session is None:
         return ()
     results: list[MetricResult] = []
-    calls: list[TurnCalls] | None = None
+    calls: Growing[TurnCalls] | None = None
     for chosen in everywhere if golden is None else chosen_for(golden, everywhere):
         if golden is None and not isinstance(chosen, MetricChoice) and GOLDEN in needs_of(chosen.metric):
             continue
         if isinstance(chosen, MetricChoice):
             results.append(_unknown(chosen))
         elif isinstance(chosen.metric, TrajectoryMetric):
-            calls = calls_by_turn(own, override) if calls is None else calls
-            results.append(_of_trajectory(chosen.metric, chosen.threshold, own, calls))
+            one = kept.setdefault(chosen.metric.name, KeptMetric())
+            if calls is None:
+                calls = kept.setdefault("", KeptMetric()).calls
+                update_calls_by_turn(calls, own, override)
+            results.append(_of_trajectory(chosen.metric, chosen.threshold, own, calls.made, one))
         elif final or getattr(chosen.metric, "by_turn", False):
-            results.append(_measured(chosen, session, golden, own, run))
+            one = kept.setdefault(chosen.metric.name, KeptMetric())
+            results.append(_measured(chosen, session, golden, own, run, one))
     return tuple(results)
 
 
 def _of_trajectory(
-    metric: TrajectoryMetric, threshold: Fraction | None, own: SessionResult, calls: Sequence[TurnCalls]
+    metric: TrajectoryMetric,
+    threshold: Fraction | None,
+    own: SessionResult,
+    calls: Sequence[TurnCalls],
+    kept: KeptMetric,
 ) -> MetricResult:
-    scores = metric.of_turns(calls)
+    first = kept.scores.update(calls, lambda at: metric.of_turn(calls[at]))
+    scores = kept.scores.made
     exact, evaluated = mean(scores), sum(score.score is not None for score in scores)
     reason = next((one.reason for one in scores if one.reason), own.verdict.reason or Reason.NOTHING_EXPECTED)
     several = f"mean of {evaluated} turn{'' if evaluated == 1 else 's'}"
     words = scores[0].explanation if len(scores) == 1 else several if evaluated else ""
-    turns = [
-        MetricTurn(_verdict(score, metric, threshold), turn.turn, turn.turn_index, turn.expected_index)
-        for turn, score in zip(own.turns, scores, strict=True)
-    ]
-    return _result(metric, threshold, _verdict(MetricScore(exact, words, reason), metric, threshold), turns)
+
+    def scored(index: int) -> MetricTurn:
+        turn = own.turns[index]
+        return MetricTurn(_verdict(scores[index], metric, threshold), turn.turn, turn.turn_index, turn.expected_index)
+
+    kept.turns.update(own.turns, scored, at_most=first)
+    verdict = _verdict(MetricScore(exact, words, reason), metric, threshold)
+    return _result(metric, threshold, verdict, kept.turns.made)
 
 
 def _measured(
-    chosen: ChosenMetric, session: Session, golden: Golden | None, own: SessionResult, run: MetricRunner
+    chosen: ChosenMetric,
+    session: Session,
+    golden: Golden | None,
+    own: SessionResult,
+    run: MetricRunner,
+    kept: KeptMetric,
 ) -> MetricResult:
     metric, threshold = chosen.metric, chosen.least
+    places = {turn.turn_index: turn.expected_index for turn in own.turns}
+
+    def scored(index: int) -> MetricTurn:
+        one, turn = _read(turns[index]), session.turns[index]
+        verdict, calls = _verdict(one, metric, threshold), _calls(one, metric, threshold, turn)
+        return MetricTurn(verdict, turn, index, places.get(index), calls)
+
     try:
-        runner = run_in_this_thread if isinstance(metric, type(BUILT_IN_METRICS.get(metric.name))) else run
-        answer = runner(metric, session, golden)
+        if isinstance(metric, ToolParameterSchema | ToolParameterGrounding | ToolCallRepetition):
+            kept.running = kept.running or metric.running()
+            answer: MetricAnswer = kept.running(session)
+        else:
+            runner = run_in_this_thread if isinstance(metric, type(BUILT_IN_METRICS.get(metric.name))) else run
+            answer = runner(metric, session, golden)
         score = _read(answer)
-        turns = [_read(one) for one in score.turns]
+        turns = score.turns
         if turns and len(turns) != len(session.turns):
             raise ValueError(f"{len(turns)} turns were scored, and the session has {len(session.turns)}")
         verdict = _verdict(score, metric, threshold)
-        judged = [
-            (_verdict(turn, metric, threshold), _calls(turn, metric, threshold, session.turns[index]))
-            for index, turn in enumerate(turns)
-        ]
+        expected = [places.get(index) for index in range(len(turns))] if places else [None] * len(turns)
+        same = expected[: len(kept.places)] == kept.places and kept.running is not None
+        kept.turns.update(turns, scored, at_most=None if same else 0)
+        kept.places = expected
     except Exception as error:  # noqa: BLE001 - whatever a metric raises is its own failure
         text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
         return _result(metric, threshold, _failed(text), [])
-    places = {turn.turn_index: turn.expected_index for turn in own.turns}
-    found = [
-        MetricTurn(one, turn, index, places.get(index), calls)
-        for index, (turn, (one, calls)) in enumerate(zip(session.turns, judged, strict=False))
-    ]
-    return _result(metric, threshold, verdict, found)
+    return _result(metric, threshold, verdict, kept.turns.made)
 
 
 def _calls(score: MetricScore, metric: Metric, threshold: Fraction | None, turn: Turn) -> tuple[MetricCall, ...]:

@@ -18,9 +18,10 @@ from goldspan.scoring.call_match import call_rules
 from goldspan.scoring.comparison import ONE, ZERO
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.goldens.golden import Golden
+from goldspan.scoring.growing import Growing
 from goldspan.scoring.metric_results import MetricScore, Range
 from goldspan.scoring.results import SessionResult, TurnResult
-from goldspan.scoring.session_score import score_run
+from goldspan.scoring.session_score import expected_session, score_run
 from goldspan.scoring.sessions import Session, ToolCall, batches_of
 from goldspan.scoring.verdict import Reason
 
@@ -94,13 +95,19 @@ class TurnCalls:
         return same is True if known else same is not False
 
 
-def calls_by_turn(result: SessionResult, override: Criterion | None = None) -> list[TurnCalls]:
-    """Return the calls of each turn that `tool_parameter_match` has scored; `override` replaces all criteria."""
+def update_calls_by_turn(calls: Growing[TurnCalls], result: SessionResult, override: Criterion | None = None) -> None:
+    """Update the calls of each turn that `tool_parameter_match` has scored; `override` replaces all criteria."""
     session, golden = result.session, result.golden
     if session is None or golden is None:
-        return []
+        calls.update((), lambda _: TurnCalls.__new__(TurnCalls))
+        return
+    alone = not result.as_one and not expected_session(golden, override).uses_history
     history = _history_of(result, session, golden)
-    return [TurnCalls(turn, session, golden, override, history) for turn in result.turns]
+    calls.update(
+        result.turns,
+        lambda at: TurnCalls(result.turns[at], session, golden, override, history),
+        at_most=None if alone else 0,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,13 +123,12 @@ class TrajectoryMetric:
     def __call__(self, session: Session, golden: Golden) -> MetricScore:
         """Judge a session by the golden's own criteria."""
         result = score_run(golden, session)
-        return MetricScore(mean(self.of_turns(calls_by_turn(result))), reason=result.verdict.reason)
+        calls: Growing[TurnCalls] = Growing()
+        update_calls_by_turn(calls, result)
+        return MetricScore(mean([self.of_turn(turn) for turn in calls.made]), reason=result.verdict.reason)
 
-    def of_turns(self, turns: Sequence[TurnCalls]) -> list[MetricScore]:
-        """Judge each turn."""
-        return [self._of_turn(turn) for turn in turns]
-
-    def _of_turn(self, turn: TurnCalls) -> MetricScore:
+    def of_turn(self, turn: TurnCalls) -> MetricScore:
+        """Judge a turn."""
         if turn.reason is not None:
             return MetricScore(None, reason=turn.reason)
         least = turn.counts(ordered=self.ordered, known=True)

@@ -1,0 +1,43 @@
+"""What was made of each item of a list, kept while the list grows: a session that is judged again has one turn more.
+
+Items count as the same only if they are the same objects. What is kept never changes a result: it is what would be made
+again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from operator import is_
+from typing import Generic, TypeVar
+
+MadeT = TypeVar("MadeT")
+
+
+def same_start(before: Sequence[object], now: Sequence[object]) -> int:
+    """Return how many items at the start of both lists are the same objects."""
+    same = list(map(is_, before, now))
+    return same.index(False) if False in same else len(same)
+
+
+class Growing(Generic[MadeT]):
+    """What was made of each item of a list, in the order of the list."""
+
+    __slots__ = ("_items", "made")
+
+    def __init__(self) -> None:
+        self._items: Sequence[object] = ()
+        self.made: list[MadeT] = []
+
+    def update(self, items: Sequence[object], make: Callable[[int], MadeT], *, at_most: int | None = None) -> int:
+        """Make the items anew, by their positions, from the first one that is not the same object as before.
+
+        `at_most` says how many of those before may be kept. Returns how many were kept; what `make` raises changes
+        nothing.
+        """
+        first = same_start(self._items, items)
+        if at_most is not None:
+            first = min(first, at_most)
+        more = [make(at) for at in range(first, len(items))]
+        self.made = [*self.made[:first], *more]
+        self._items = items
+        return first
