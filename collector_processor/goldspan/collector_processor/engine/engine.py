@@ -19,7 +19,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from goldspan.collector_processor.emit.evaluation import Evaluation
-from goldspan.collector_processor.engine.evaluations import Judge, OutputBuilder
+from goldspan.collector_processor.engine.judge import Judge, OutputBuilder
 from goldspan.collector_processor.engine.sessions_without_golden import SessionsWithoutGolden
 from goldspan.collector_processor.engine.settings import EngineSettings, EngineStats
 from goldspan.collector_processor.engine.store import MemoryStore, SessionState, TraceState
@@ -378,6 +378,7 @@ class Engine:
             if session is not None:
                 self._judge.judge(session_id, output, complete=True)
                 session.traces.pop(trace.trace_id, None)
+                session.changed[trace.trace_id] = None
                 if not session.traces:
                     self._store.drop_session(session_id)
         self._store.drop_trace(trace.trace_id)
@@ -392,7 +393,7 @@ class Engine:
         if self._judge.is_late(fragment, session):
             self.stats.late += len(fragment.spans)
             return
-        session.traces[trace.trace_id] = None
+        session.traces[trace.trace_id] = session.changed[trace.trace_id] = None
         session.last = now
         session.judged = False
         self._check_at(session, now + self.settings.run_idle)
@@ -403,6 +404,7 @@ class Engine:
             session = self._store.session(session_id)
             if session is not None:
                 session.traces.pop(trace.trace_id, None)
+                session.changed[trace.trace_id] = None
 
     def _advance_session(self, session: SessionState, now: float, output: OutputBuilder) -> None:
         """Judge the runs of a quiet session; later drop its traces; later forget it."""
@@ -440,8 +442,8 @@ class Engine:
                 self._store.drop_with_tombstones([trace_id], now)
             session.traces.clear()
             session.results.clear()
-            session.turns.clear()
-            session.scored.clear()
+            session.kept = None
+            session.changed.clear()
             session.complete_runs.clear()
             self._check_at(session, now + self.settings.tombstone_ttl)
 

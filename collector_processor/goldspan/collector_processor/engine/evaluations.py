@@ -1,14 +1,16 @@
-"""Judging: sessions are scored, their results become evaluations, and evaluations that differ from before are given.
+"""Results as evaluations: one for each call, turn and session, and what changed since others were given.
 
-A session is always scored anew from its complete turns. `revise` compares the evaluations with those given before: what
-is new has revision 1, what differs is a correction with the next revision, and what is gone is withdrawn.
+What was made of turns that did not change is kept, and is what would be made again. `revise` compares the evaluations
+with those given before: what is new has revision 1, what differs is a correction with the next revision, and what is
+gone is withdrawn.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import chain
 from json.encoder import encode_basestring_ascii as quoted
 from typing import NamedTuple
 
@@ -16,187 +18,23 @@ from msgspec.structs import replace
 
 from goldspan.collector_processor.emit.attributes import event_attributes
 from goldspan.collector_processor.emit.evaluation import SHARE, DetailDigest, Evaluation, Level
-from goldspan.collector_processor.engine.sessions_without_golden import SessionsWithoutGolden
-from goldspan.collector_processor.engine.settings import EngineSettings, EngineStats
-from goldspan.collector_processor.engine.store import MemoryStore, SessionState, TraceState
 from goldspan.mappers.assembly import (
-    Fragment,
-    TurnFragments,
-    build_session,
-    build_turn,
-    outline_turn,
-    runs_of,
-    turns_of,
+    SessionTurns,
 )
 from goldspan.mappers.span_facts import ResourceFacts
-from goldspan.scoring.errors import Problem
 from goldspan.scoring.goldens.golden import Golden
-from goldspan.scoring.goldens.golden_index import GoldenIndex
+from goldspan.scoring.growing import Growing
 from goldspan.scoring.metric_results import MetricCall, MetricResult, MetricTurn
 from goldspan.scoring.metrics.registry import OWN_NAMES
 from goldspan.scoring.metrics.session_metrics import ChosenMetric, score_metrics
 from goldspan.scoring.results import CallResult, SessionResult, TurnResult, explain
-from goldspan.scoring.session_score import score_run
-from goldspan.scoring.sessions import Session, SpanRef, ToolCall, Turn
-from goldspan.scoring.turn_join import split_runs
+from goldspan.scoring.run import KeptRun
+from goldspan.scoring.sessions import Session, SpanRef, ToolCall
+from goldspan.scoring.turn_join import TurnTold
 from goldspan.scoring.verdict import Label, Reason, Verdict
 
 INCOMPLETE = Verdict(None, Label.NOT_EVALUATED, Reason.INCOMPLETE)
 Detail = CallResult | TurnResult | SessionResult | MetricCall | MetricTurn | MetricResult
-
-
-@dataclass(slots=True)
-class OutputBuilder:
-    """Collects the output of one call of the engine."""
-
-    evaluations: list[Evaluation] = field(default_factory=list[Evaluation])
-    sessions: list[SessionResult] = field(default_factory=list[SessionResult])
-    problems: list[Problem] = field(default_factory=list[Problem])
-    released: set[SpanRef] = field(default_factory=set[SpanRef])
-    touched: dict[str, None] = field(default_factory=dict[str, None])
-    """Sessions whose turns changed."""
-
-    def release(self, fragments: Iterable[Fragment]) -> None:
-        """Release the spans of these fragments."""
-        for fragment in fragments:
-            self.released.add(fragment.root)
-            self.released.update(span.ref for span in fragment.spans)
-
-    def release_all(self, trace: TraceState) -> None:
-        """Release every held span of a trace."""
-        self.released.update(trace.held)
-        trace.held.clear()
-
-
-class Judge:
-    """Scores the runs of sessions against their goldens, and keeps their evaluations in the sessions' state."""
-
-    def __init__(self, goldens: GoldenIndex, settings: EngineSettings, stats: EngineStats, store: MemoryStore) -> None:
-        """Work on the state of one engine."""
-        self.goldens = goldens
-        self.settings = settings
-        self.stats = stats
-        self._store = store
-        self._final_scores_nothing_more = all(getattr(one.metric, "by_turn", False) for one in settings.scorer.metrics)
-        self.without_golden = SessionsWithoutGolden()
-
-    def count_unmatched(self, session_id: str, source: str) -> None:
-        """Count a session without golden, once while it is remembered. `source`: the attribute that names it.
-
-        Where there are no goldens at all, no session lacks one.
-        """
-        if self.goldens.goldens:
-            self.stats.sessions_without_golden += self.without_golden.add(session_id, source)
-
-    def judge(
-        self,
-        session_id: str,
-        output: OutputBuilder,
-        *,
-        complete: bool = False,
-        flushed: bool = False,
-        incomplete: bool = False,
-    ) -> Mapping[str, Evaluation]:
-        """Score the runs of a session anew, output what differs from before, and return all results by id.
-
-        Args:
-            session_id: The session; without state nothing happens.
-            output: Where evaluations, results and problems are added.
-            complete: The session is quiet: its runs are judged as complete, with the turns that never came.
-            flushed: Judge a run as complete if every turn of its golden was seen.
-            incomplete: Spans of the session were dropped: mark its results.
-
-        """
-        state = self._store.session(session_id)
-        if state is None:
-            return {}
-        state.judged = state.judged or complete
-        wanted = self.goldens.wants(session_id)
-        if not wanted:
-            self.count_unmatched(session_id, self._source_of(state))
-        if not wanted and not (complete and self.settings.report_unmatched):
-            return {}
-        results: dict[str, Evaluation] = {}
-        scored, state.scored = state.scored, {}
-        for session in self._runs(state, build=wanted):
-            run = replace(session, incomplete=True) if incomplete else session
-            golden = self.goldens.find(run)
-            if golden is None and complete:
-                self.count_unmatched(session_id, self._source_of(state))
-            every = self.settings.scorer.scores_every_session and self.goldens.samples_run(run)
-            if golden is None and not every and not (complete and self.settings.report_unmatched):
-                continue
-            is_complete = complete or run.run in state.complete_runs
-            is_complete = is_complete or (flushed and golden is not None and _saw_every_turn(score_run(golden, run)))
-            scorer = self.settings.scorer
-            if golden is None and not every:  # it is reported, and not in the sample
-                scorer = scorer.without_metrics
-            result = scored.get(run.run)
-            if golden is not None or not every or result is None or result.session != run:
-                result = scorer.score(golden, run, final=is_complete)
-            if self._final_scores_nothing_more and golden is None and not complete:
-                state.scored[run.run] = result
-            if is_complete:
-                state.complete_runs.add(run.run)
-                output.sessions.append(result)
-            for evaluation in evaluations_of(result, complete=is_complete, include_values=self.settings.include_values):
-                results[evaluation.id] = evaluation
-        output.evaluations += revise(state.results, results)
-        return results
-
-    def _source_of(self, state: SessionState) -> str:
-        """Return the attribute that names a session, or `trace_id`."""
-        traces = map(self._store.trace, state.traces)
-        fragments = (fragment for trace in traces if trace is not None for fragment in trace.ready)
-        return next((one.session.source for one in fragments if one.session.id == state.id), "trace_id")
-
-    def _runs(self, state: SessionState, *, build: bool) -> list[Session]:
-        """Return the runs of a session from its complete turns. Without `build` the turns are only outlined."""
-        fragments: list[Fragment] = []
-        for trace_id in state.traces:
-            trace = self._store.trace(trace_id)
-            own = [one for one in trace.ready if one.session.id == state.id] if trace is not None else []
-            fragments += [one for one in own if not self.is_late(one, state)]
-        turns = turns_of(fragments)
-        known, state.turns = state.turns, {}
-
-        def turn_of(parts: TurnFragments) -> Turn:
-            turn = known.get(parts) or build_turn(parts, self.settings.assembly)
-            state.turns[parts] = turn
-            return turn
-
-        sessions = [
-            build_session(run, turn_of if build else outline_turn) for run in runs_of(turns, self.settings.assembly)
-        ]
-        runs: list[Session] = []
-        for session in sessions:
-            golden = self.goldens.find(session)
-            idle = self.settings.assembly.run_idle
-            runs += split_runs(session, golden, idle) if isinstance(golden, Golden) else [session]
-        return [replace(run, incomplete=True) if self._lacks_spans(run) else run for run in runs]
-
-    def _lacks_spans(self, run: Session) -> bool:
-        """Tell whether records of this run were dropped: calls or text of it, or a plain span between others."""
-        for trace_id in {trace_id for turn in run.turns for trace_id in turn.trace_ids}:
-            trace = self._store.trace(trace_id)
-            if trace is not None and trace.lost_text:
-                return True
-            if trace is not None and trace.reopened:
-                orphan = any(fragment.waits_for_caller or fragment.waits_for_remote for fragment in trace.ready)
-                if trace.lost_calls or orphan:
-                    return True
-        return False
-
-    def is_late(self, fragment: Fragment, state: SessionState) -> bool:
-        """Tell whether a fragment belongs to a run that was dropped, so that it can correct nothing."""
-        if not state.dropped_until or not fragment.start:
-            return False
-        return fragment.start <= state.dropped_until + self.settings.assembly.session_gap_ns
-
-
-def _saw_every_turn(result: SessionResult) -> bool:
-    golden = result.golden
-    return golden is not None and golden.calls is None and all(turn.turn is not None for turn in result.turns)
 
 
 # Evaluations: one for each call, turn and session.
@@ -277,58 +115,162 @@ class _RunEvaluations:
             of_call = _Place(target, timestamp, place.turn_key, key, place.turn_index, agent)
             yield self.evaluation(Level.CALL, call, of_call)
 
-    def of_metric(self, metric: MetricResult, end: _Place, *, complete: bool) -> Iterator[Evaluation]:
-        """Yield the evaluations of an additional metric: of each call that it judges, of turns, of the session."""
-        for turn in metric.turns:
-            if turn.turn is None and not complete:
-                continue
-            place = _place_of_turn(turn, end)
-            for one in turn.calls:
-                call = one.call
-                target = call.span or (call.evidence[0] if call.evidence else place.target)
-                key = f"actual:{_span_or_index(call, one.call_index)}"
-                at = _Place(
-                    target,
-                    call.end or place.timestamp,
-                    place.turn_key,
-                    key,
-                    place.turn_index,
-                    call.agent or place.agent,
-                )
-                yield self.evaluation(Level.CALL, one, at, metric)
-            yield self.evaluation(Level.TURN, turn, place, metric)
-        if complete:
-            yield self.evaluation(Level.SESSION, metric, end, metric)
+    def of_metric_calls(self, metric: MetricResult, turn: MetricTurn, place: _Place) -> Iterator[Evaluation]:
+        """Yield the evaluations of the calls that an additional metric judges."""
+        for one in turn.calls:
+            call = one.call
+            target = call.span or (call.evidence[0] if call.evidence else place.target)
+            key = f"actual:{_span_or_index(call, one.call_index)}"
+            at = _Place(
+                target,
+                call.end or place.timestamp,
+                place.turn_key,
+                key,
+                place.turn_index,
+                call.agent or place.agent,
+            )
+            yield self.evaluation(Level.CALL, one, at, metric)
+
+    def of_turn(
+        self, turn: TurnResult | MetricTurn, metric: MetricResult | None, end: _Place, *, complete: bool
+    ) -> Iterator[Evaluation]:
+        """Yield the evaluations of a turn and its calls; none of a turn that may still come."""
+        if turn.turn is None and not complete:
+            return
+        place = _place_of_turn(turn, end)
+        if isinstance(turn, TurnResult):
+            yield from self.of_calls(turn, place)
+        elif metric is not None:
+            yield from self.of_metric_calls(metric, turn, place)
+        yield self.evaluation(Level.TURN, turn, place, metric)
+
+
+_Group = tuple[Evaluation, ...]
+
+
+class _KeptLevel:
+    """The evaluations that one metric gave a run: those of each turn with its calls, and that of the session."""
+
+    def __init__(self) -> None:
+        self.rule: tuple[object, ...] = ()
+        self.turns: Growing[_Group] = Growing()
+        self.session: _Group = ()
+
+    def all(self) -> list[Evaluation]:
+        return [*chain.from_iterable(self.turns.made), *self.session]
+
+
+class RunEvaluations:
+    """The evaluations of one run, all with revision 1, as they change while the run grows."""
+
+    def __init__(self) -> None:
+        self._shared: tuple[object, ...] = ()
+        self._end = _Place(None, 0)
+        self._levels: dict[str, _KeptLevel] = {}
+        """By metric, the golden's score first."""
+
+    def all(self) -> list[Evaluation]:
+        """Return the evaluations that stand."""
+        return [evaluation for level in self._levels.values() for evaluation in level.all()]
+
+    def update(
+        self, result: SessionResult, *, complete: bool, include_values: bool = False
+    ) -> tuple[list[Evaluation], list[Evaluation]]:
+        """Update them to a new result. Return those that do not stand any longer, and those that are new.
+
+        What is returned as new may be equal to one that does not stand: it was made anew. A `complete` run has an
+        evaluation of its session too, and of the turns that never came. Without a golden, there are only those of
+        metrics that need none.
+        """
+        session, golden = result.session, result.golden
+        if session is None:
+            return self._removed(), []
+        resource = ResourceFacts(
+            service_name=_text(session.resource.get("service.name")),
+            environment=_text(session.resource.get("deployment.environment.name")),
+            service_version=_text(session.resource.get("service.version")),
+        )
+        shared = (
+            *(id(golden), result.criterion, result.preset, result.metric, session.id, session.run, session.incomplete),
+            *(resource, complete, include_values),
+        )
+        removed = [] if shared == self._shared else self._removed()
+        self._shared = shared
+        run = _RunEvaluations(result, session, golden, resource, include_values)
+        last = session.turns[-1] if session.turns else None
+        end = _Place(None, 0) if last is None else _Place(last.root, last.end)
+        moved, self._end = end != self._end, end
+        before, self._levels = self._levels, {}
+        added: list[Evaluation] = []
+        for metric in (None, *result.metrics) if golden is not None else result.metrics:
+            name = "" if metric is None else metric.name
+            rule = () if metric is None else (_rule(metric), metric.range)
+            level = before.pop(name, None) or _KeptLevel()
+            if level.rule != rule:
+                removed += level.all()
+                level = _KeptLevel()
+            level.rule = rule
+            self._levels[name] = level
+            turns: Sequence[TurnResult | MetricTurn] = result.turns if metric is None else metric.turns
+            unseen = next((at for at, turn in enumerate(turns) if turn.turn is None), None) if moved else None
+            old = level.turns.made
+
+            def of_turn(
+                at: int,
+                turns: Sequence[TurnResult | MetricTurn] = turns,
+                metric: MetricResult | None = metric,
+            ) -> _Group:
+                return tuple(run.of_turn(turns[at], metric, end, complete=complete))
+
+            first = level.turns.update(turns, of_turn, at_most=unseen)
+            removed += chain.from_iterable(old[first:])
+            added += chain.from_iterable(level.turns.made[first:])
+            removed += level.session
+            detail = result if metric is None else metric
+            level.session = (run.evaluation(Level.SESSION, detail, end, metric),) if complete else ()
+            added += level.session
+        for level in before.values():
+            removed += level.all()
+        return removed, added
+
+    def _removed(self) -> list[Evaluation]:
+        removed = self.all()
+        self._levels = {}
+        return removed
+
+
+class JudgedRun:
+    """What was made of one run, for the next time that its session is judged."""
+
+    __slots__ = ("evaluations", "scores")
+
+    def __init__(self) -> None:
+        self.scores = KeptRun()
+        self.evaluations = RunEvaluations()
+
+
+class KeptSession:
+    """What was made of one session, for the next time that it is judged. No more than its results."""
+
+    __slots__ = ("anew", "build", "lacking", "runs", "told", "turns")
+
+    def __init__(self, build: bool, turns: SessionTurns) -> None:  # noqa: FBT001
+        self.build = build
+        """Turns were made, and not outlined."""
+        self.turns = turns
+        self.lacking: set[str] = set()
+        """Traces of which records were dropped."""
+        self.told: dict[str, Growing[TurnTold]] = {}
+        """What the turns of a run tell, before it is split."""
+        self.runs: dict[tuple[str, int], JudgedRun] = {}
+        """By name, and a number where several have one name."""
+        self.anew = True
+        """The results of the session were not made by these runs alone."""
 
 
 def evaluations_of(result: SessionResult, *, complete: bool, include_values: bool = False) -> list[Evaluation]:
-    """Return the evaluations of one run, all with revision 1.
-
-    A `complete` run has an evaluation of its session too, and of the turns that never came. Without a golden, there
-    are only those of metrics that need none.
-    """
-    if result.session is None or (result.golden is None and not result.metrics):
-        return []
-    session = result.session
-    resource = ResourceFacts(
-        service_name=_text(session.resource.get("service.name")),
-        environment=_text(session.resource.get("deployment.environment.name")),
-        service_version=_text(session.resource.get("service.version")),
-    )
-    run = _RunEvaluations(result, session, result.golden, resource, include_values)
-    last = session.turns[-1] if session.turns else None
-    end = _Place(None, 0) if last is None else _Place(last.root, last.end)
-    found: list[Evaluation] = []
-    for turn in result.turns if result.golden is not None else ():
-        if turn.turn is not None or complete:
-            place = _place_of_turn(turn, end)
-            found += run.of_calls(turn, place)
-            found.append(run.evaluation(Level.TURN, turn, place))
-    if complete and result.golden is not None:
-        found.append(run.evaluation(Level.SESSION, result, end))
-    for metric in result.metrics:
-        found += run.of_metric(metric, end, complete=complete)
-    return found
+    """Return the evaluations of one run, as `RunEvaluations` does."""
+    return RunEvaluations().update(result, complete=complete, include_values=include_values)[1]
 
 
 def score_later(
@@ -377,8 +319,13 @@ def _text(value: object) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def revise(known: dict[str, Evaluation], newest: Mapping[str, Evaluation]) -> list[Evaluation]:
-    """Update `known` to `newest`, both by id, and return the changes: new evaluations, corrections, withdrawals."""
+def revise(
+    known: dict[str, Evaluation], newest: Mapping[str, Evaluation], removed: Iterable[Evaluation] | None = None
+) -> list[Evaluation]:
+    """Update `known` to `newest`, both by id, and return the changes: new evaluations, corrections, withdrawals.
+
+    `removed` are those that may be gone; None: all that are known.
+    """
     changed: list[Evaluation] = []
     for evaluation in newest.values():
         before = known.get(evaluation.id)
@@ -386,7 +333,8 @@ def revise(known: dict[str, Evaluation], newest: Mapping[str, Evaluation]) -> li
             changed.append(evaluation)
         elif _differs(before, evaluation):
             changed.append(replace(evaluation, revision=before.revision + 1))
-    gone = [before for before in known.values() if before.id not in newest and not before.withdrawn]
+    may_be = known if removed is None else dict.fromkeys(one.id for one in removed)
+    gone = [known[key] for key in may_be if key not in newest and not known[key].withdrawn]
     why = "withdrawn: later spans made another turn or run of this one"
     changed += (
         replace(one, revision=one.revision + 1, verdict=INCOMPLETE, withdrawn=True, explanation=why) for one in gone

@@ -16,10 +16,10 @@ from hashlib import blake2b
 from typing import Generic, TypeVar
 
 from goldspan.collector_processor.emit.evaluation import Evaluation
-from goldspan.mappers.assembly import Fragment, TurnFragments
+from goldspan.collector_processor.engine.evaluations import KeptSession
+from goldspan.mappers.assembly import Fragment
 from goldspan.mappers.span_facts import LogFacts, PlainSpanFacts, SpanFacts
-from goldspan.scoring.results import SessionResult
-from goldspan.scoring.sessions import SpanRef, Turn
+from goldspan.scoring.sessions import SpanRef
 
 
 @dataclass(slots=True)
@@ -76,9 +76,10 @@ class SessionState:
     """The newest revision of every result, by id."""
     complete_runs: set[str] = field(default_factory=set[str])
     """Runs that were judged as complete; corrections judge them as complete again."""
-    turns: dict[TurnFragments, Turn] = field(default_factory=dict[TurnFragments, Turn])
-    scored: dict[str, SessionResult] = field(default_factory=dict[str, SessionResult])
-    """The last results of runs without golden, by run, until the session is judged as complete."""
+    kept: KeptSession | None = None
+    """What was made of its turns when it was last judged."""
+    changed: dict[str, None] = field(default_factory=dict[str, None])
+    """Traces whose fragments changed since then."""
     due: float | None = None
     judged: bool = False
     """Every run was judged as complete since the newest record came."""

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from goldspan.collector_processor.engine.evaluations import Judge, OutputBuilder
+from goldspan.collector_processor.engine.judge import Judge, OutputBuilder
 from goldspan.collector_processor.engine.settings import EngineSettings, EngineStats
 from goldspan.collector_processor.engine.store import MemoryStore, SessionState, TraceState
 from goldspan.mappers.assembly import AssemblySettings, Fragment, read_trace

@@ -28,7 +28,7 @@ import msgspec
 from goldspan.collector_processor.emit.attributes import Attributes, span_attributes
 from goldspan.collector_processor.emit.evaluation import Evaluation
 from goldspan.collector_processor.emit.otlp_encoding import encoded_events
-from goldspan.collector_processor.engine.evaluations import Judge, OutputBuilder
+from goldspan.collector_processor.engine.judge import Judge, OutputBuilder
 from goldspan.collector_processor.engine.sessions_without_golden import SessionsWithoutGolden
 from goldspan.collector_processor.engine.settings import EngineStats
 from goldspan.collector_processor.engine.store import MemoryStore, SessionState, TraceState
@@ -263,9 +263,10 @@ class SessionStage:
             self._schedule(key, session.state.last + self._settings.run_idle)
         if changed or message.held:
             output = OutputBuilder()
-            found = session.judge.judge(session.state.id, output, incomplete=session.incomplete)
+            session.judge.judge(session.state.id, output, incomplete=session.incomplete)
             self._give(output, message.watermark, outputs)
             if message.held:
+                found = session.judge.results(session.state.id)
                 outputs.append(_scored(message.held, found, session.state.results))
 
     def _put(self, session: _Session, place: _Place, encoded: bytes, decoded: tuple[Fragment, bool]) -> bool:
@@ -286,7 +287,7 @@ class SessionStage:
             session.store.add_trace(trace)
         trace.ready.append(fragment)
         trace.lost_text = trace.lost_text or incomplete
-        session.state.traces[place[0]] = None
+        session.state.traces[place[0]] = session.state.changed[place[0]] = None
         return True
 
     def _take(self, session: _Session, place: _Place) -> bool:
@@ -300,6 +301,7 @@ class SessionStage:
         session.size -= part.size
         self._size -= part.size
         trace.ready.remove(part.fragment)
+        session.state.changed[place[0]] = None
         trace.lost_text = any(one.incomplete for (of, _), one in session.parts.items() if of == place[0])
         if not trace.ready:
             del session.state.traces[place[0]]
@@ -325,8 +327,8 @@ class SessionStage:
             for place in list(session.parts):
                 self._take(session, place)
             state.results.clear()
-            state.turns.clear()
-            state.scored.clear()
+            state.kept = None
+            state.changed.clear()
             state.complete_runs.clear()
             session.incomplete = False
             self._schedule(key, now + settings.tombstone_ttl)
@@ -349,12 +351,12 @@ class SessionStage:
         heapq.heappush(self._queue, (when, key))
 
 
-def _scored(held: bytes, results: Mapping[str, Evaluation], given: Mapping[str, Evaluation]) -> Traces:
+def _scored(held: bytes, results: Iterable[Evaluation], given: Mapping[str, Evaluation]) -> Traces:
     """Return spans with the attributes of their results. A correction is no attribute, as where a span was sent."""
     groups = [(envelope, spans, list(map(ref_of, spans))) for envelope, spans in split_request(held) or ()]
     attributes: dict[SpanRef, Attributes] = {ref: {} for _, _, refs in groups for ref in refs}
     metrics: dict[SpanRef, set[str]] = {}
-    for evaluation in results.values():
+    for evaluation in results:
         target = evaluation.target
         if target is None or target not in attributes or given[evaluation.id].revision != 1:
             continue

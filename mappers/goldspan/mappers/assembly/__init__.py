@@ -12,12 +12,9 @@ from goldspan.mappers.assembly.joined_logs import session_keys_of, with_logs
 from goldspan.mappers.assembly.runs import (
     DEFAULT_ASSEMBLY,
     AssemblySettings,
+    SessionTurns,
     TurnFragments,
-    build_session,
-    build_turn,
     outline_turn,
-    runs_of,
-    turns_of,
 )
 from goldspan.mappers.assembly.session_id import DEFAULT_SESSION_KEYS
 from goldspan.mappers.assembly.tool_calls_and_batches import PSEUDO_TOOLS
@@ -33,14 +30,11 @@ __all__ = [
     "PSEUDO_TOOLS",
     "AssemblySettings",
     "Fragment",
+    "SessionTurns",
     "TurnFragments",
     "assemble",
-    "build_session",
-    "build_turn",
     "outline_turn",
     "read_trace",
-    "runs_of",
-    "turns_of",
 ]
 
 
@@ -83,14 +77,19 @@ def assemble(
         trace[named.span_id] = newer_version(trace.get(named.span_id), named)
         for note in record.notes:
             logs.setdefault(note.trace_id, {})[note.identity] = note
-    by_session: dict[str, list[Fragment]] = {}
+    by_session: dict[str, dict[str, list[Fragment]]] = {}
     for trace_id, trace in traces.items():
         fragments, problems = read_trace(trace, settings, logs.get(trace_id, {}).values())
         if on_problem is not None:
             for problem in problems:
                 on_problem(problem)
         for fragment in fragments:
-            by_session.setdefault(fragment.session.id, []).append(fragment)
-    runs = [run for fragments in by_session.values() for run in runs_of(turns_of(fragments), settings)]
-    runs.sort(key=lambda run: run[0][0].order)
-    return [build_session(run, lambda turn: build_turn(turn, settings)) for run in runs]
+            by_session.setdefault(fragment.session.id, {}).setdefault(trace_id, []).append(fragment)
+    runs: list[tuple[Fragment, Session]] = []
+    for by_trace in by_session.values():
+        turns = SessionTurns(settings)
+        for trace_id, fragments in by_trace.items():
+            turns.put(trace_id, fragments)
+        runs += turns.runs()
+    runs.sort(key=lambda run: run[0].order)
+    return [session for _, session in runs]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
@@ -41,27 +42,166 @@ TurnFragments = tuple[Fragment, ...]
 """The fragments of one turn, in the order of time."""
 
 
-def turns_of(fragments: Iterable[Fragment]) -> list[TurnFragments]:
-    """Join the fragments of one session that belong to one turn.
+class _JoinedTurn:
+    """The fragments of one turn, and what was made of them."""
+
+    __slots__ = ("attributes", "fragments", "index", "turn")
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+        self.fragments: list[Fragment] = []
+        self.turn: Turn | None = None
+        self.attributes: tuple[Mapping[str, Any], ...] = ()
+
+
+class _Run(NamedTuple):
+    turns: list[_JoinedTurn]
+    run_id: str | None
+    last_end: int
+
+
+class SessionTurns:
+    """The fragments of one session, joined to turns, and its turns cut into runs.
+
+    Fragments may be put in at any time. What was made of those before the first one that changed is kept, so that a
+    session which grows is not joined again.
 
     A dialect's turn id joins (ADK's sub-agents may be siblings without a common root). What begins with a model call
     that answers tool results, not a user, carries on the turn before: the next call of a raw SDK, an agent that goes
-    on after a person's approval. Where no agent stands over them, so do tools called outside any model.
+    on after a person's approval. Where no agent stands over them, so do tools called outside any model. A run ends at
+    another declared run id, or at a gap longer than `session_gap`.
     """
-    by_turn_id: dict[str, list[Fragment]] = {}
-    turns: list[list[Fragment]] = []
-    for fragment in sorted(fragments, key=lambda fragment: fragment.order):
-        same = by_turn_id.get(fragment.turn_id) if fragment.turn_id else None
-        if same is None and turns and _carries_on(turns[-1], fragment):
-            same = turns[-1]
-        if same is None:
-            same = [fragment]
-            turns.append(same)
-        else:
-            same.append(fragment)
-        if fragment.turn_id:
-            by_turn_id.setdefault(fragment.turn_id, same)
-    return [tuple(turn) for turn in turns]
+
+    def __init__(
+        self, settings: AssemblySettings, build: Callable[[TurnFragments, AssemblySettings], Turn] | None = None
+    ) -> None:
+        """`build` makes a turn; by default `build_turn`."""
+        self._settings = settings
+        self._build = build or build_turn
+        self._by_trace: dict[str, Sequence[Fragment]] = {}
+        self._fragments: list[Fragment] = []
+        self._joined: list[_JoinedTurn] = []
+        """The turn of each fragment, as far as these are joined."""
+        self._by_turn_id: dict[str, _JoinedTurn] = {}
+        self._turns: list[_JoinedTurn] = []
+        self._before: list[tuple[str | None, _Run | None]] = []
+        """For each turn its run id, and the run that had this id before it."""
+        self._by_run_id: dict[str | None, _Run] = {}
+        self._runs: list[list[_JoinedTurn]] = []
+
+    def put(self, trace_id: str, fragments: Sequence[Fragment]) -> None:
+        """Replace what a trace holds of the session."""
+        first = len(self._joined)
+        for fragment in self._by_trace.pop(trace_id, ()):
+            at = bisect_left(self._fragments, fragment.order, key=_order)
+            while self._fragments[at] is not fragment:
+                at += 1
+            del self._fragments[at]
+            first = min(first, at)
+        for fragment in fragments:
+            at = bisect_left(self._fragments, fragment.order, key=_order)
+            self._fragments.insert(at, fragment)
+            first = min(first, at)
+        if fragments:
+            self._by_trace[trace_id] = fragments
+        self._join_from(first)
+
+    def runs(self) -> list[tuple[Fragment, Session]]:
+        """Return the runs in the order of their first turns, each with its first fragment."""
+        return [(turns[0].fragments[0], self._session(turns)) for turns in self._runs]
+
+    def _join_from(self, first: int) -> None:
+        """Join the fragments from `first` on, after all that were joined before is taken back from the end."""
+        made: dict[TurnFragments, tuple[Turn | None, tuple[Mapping[str, Any], ...]]] = {}
+        changed = len(self._turns)
+
+        def change(turn: _JoinedTurn) -> None:
+            if turn.turn is not None:
+                made[tuple(turn.fragments)] = (turn.turn, turn.attributes)
+                turn.turn = None
+
+        while len(self._joined) > first:
+            turn = self._joined.pop()
+            change(turn)
+            fragment = turn.fragments.pop()
+            if fragment.turn_id and all(one.turn_id != fragment.turn_id for one in turn.fragments):
+                del self._by_turn_id[fragment.turn_id]
+            changed = min(changed, turn.index)
+            if not turn.fragments:
+                self._turns.pop()
+        for fragment in self._fragments[first:]:
+            same = self._by_turn_id.get(fragment.turn_id) if fragment.turn_id else None
+            if same is None and self._turns and _carries_on(self._turns[-1].fragments, fragment):
+                same = self._turns[-1]
+            if same is None:
+                same = _JoinedTurn(len(self._turns))
+                self._turns.append(same)
+            change(same)
+            changed = min(changed, same.index)
+            same.fragments.append(fragment)
+            self._joined.append(same)
+            if fragment.turn_id:
+                self._by_turn_id.setdefault(fragment.turn_id, same)
+        for turn in self._turns[changed:]:
+            turn.turn, turn.attributes = made.get(tuple(turn.fragments), (turn.turn, turn.attributes))
+        self._cut_runs_from(changed)
+
+    def _cut_runs_from(self, first: int) -> None:
+        while len(self._before) > first:
+            run_id, before = self._before.pop()
+            turns = self._by_run_id[run_id].turns
+            turns.pop()
+            if not turns:
+                self._runs.remove(turns)
+            if before is None:
+                del self._by_run_id[run_id]
+            else:
+                self._by_run_id[run_id] = before
+        for turn in self._turns[first:]:
+            run_id = next((fragment.run_id for fragment in turn.fragments if fragment.run_id), None)
+            start, end = turn.fragments[0].start, max(fragment.end for fragment in turn.fragments)
+            before = run = self._by_run_id.get(run_id)
+            gap = self._settings.session_gap_ns
+            if run is None or (start and run.last_end and start - run.last_end > gap):
+                run = _Run([], run_id, run.last_end if run is not None else 0)
+                self._runs.append(run.turns)
+            run.turns.append(turn)
+            self._by_run_id[run_id] = _Run(run.turns, run_id, max(run.last_end, end))
+            self._before.append((run_id, before))
+
+    def _session(self, turns: Sequence[_JoinedTurn]) -> Session:
+        first = turns[0].fragments[0]
+        source = first.resource
+        for turn in turns:
+            if turn.turn is None:
+                turn.turn = self._build(tuple(turn.fragments), self._settings)
+                turn.attributes = tuple(_join_attributes(turn.fragments[0]))
+        attributes: dict[str, object] = {}
+        for found in [found for turn in turns for found in turn.attributes]:
+            for name, value in found.items():
+                attributes.setdefault(name, value)
+        return Session(
+            id=first.session.id,
+            turns=tuple([turn.turn for turn in turns if turn.turn is not None]),
+            id_source=first.session.source,
+            run=next((fragment.run_id for fragment in turns[0].fragments if fragment.run_id), None)
+            or f"{first.root.trace_id}-{first.root.span_id}",
+            ambiguous=any(fragment.session.ambiguous for turn in turns for fragment in turn.fragments),
+            resource={
+                key: value
+                for key, value in (
+                    ("service.name", source.service_name),
+                    ("service.version", source.service_version),
+                    ("deployment.environment.name", source.environment),
+                )
+                if value is not None
+            },
+            attributes=attributes,
+        )
+
+
+def _order(fragment: Fragment) -> tuple[int, int, str, str]:
+    return fragment.order
 
 
 def _carries_on(turn: list[Fragment], fragment: Fragment) -> bool:
@@ -72,52 +212,6 @@ def _carries_on(turn: list[Fragment], fragment: Fragment) -> bool:
     return any(span.model is not None for earlier in turn for span in earlier.spans)
 
 
-def runs_of(turns: Sequence[TurnFragments], settings: AssemblySettings) -> list[list[TurnFragments]]:
-    """Cut the turns of one session id into runs: at another declared run id, or at a gap longer than `session_gap`."""
-    runs: list[list[TurnFragments]] = []
-    by_run_id: dict[str | None, tuple[list[TurnFragments], int]] = {}
-    for turn in turns:
-        run_id = next((fragment.run_id for fragment in turn if fragment.run_id), None)
-        start, end = turn[0].start, max(fragment.end for fragment in turn)
-        run, last_end = by_run_id.get(run_id, (None, 0))
-        if run is None or (start and last_end and start - last_end > settings.session_gap_ns):
-            run = [turn]
-            runs.append(run)
-        else:
-            run.append(turn)
-        by_run_id[run_id] = (run, max(last_end, end))
-    return runs
-
-
-def build_session(run: Sequence[TurnFragments], turn_of: Callable[[TurnFragments], Turn]) -> Session:
-    """Make the session value of one run; `turn_of` makes (or remembers) its turns."""
-    first = run[0][0]
-    source = first.resource
-    attributes: dict[str, object] = {}
-    for turn in run:
-        for found in _join_attributes(turn[0]):
-            for name, value in found.items():
-                attributes.setdefault(name, value)
-    return Session(
-        id=first.session.id,
-        turns=tuple(turn_of(turn) for turn in run),
-        id_source=first.session.source,
-        run=next((fragment.run_id for fragment in run[0] if fragment.run_id), None)
-        or f"{first.root.trace_id}-{first.root.span_id}",
-        ambiguous=any(fragment.session.ambiguous for turn in run for fragment in turn),
-        resource={
-            key: value
-            for key, value in (
-                ("service.name", source.service_name),
-                ("service.version", source.service_version),
-                ("deployment.environment.name", source.environment),
-            )
-            if value is not None
-        },
-        attributes=attributes,
-    )
-
-
 def _join_attributes(fragment: Fragment) -> Iterator[Mapping[str, object]]:
     """Yield the attributes that goldens may join on: of the root, its ancestors, its descendants, the resource."""
     root = fragment.root_span
@@ -125,7 +219,8 @@ def _join_attributes(fragment: Fragment) -> Iterator[Mapping[str, object]]:
     for span in [*above, *fragment.spans]:
         if span.join_attributes:
             yield span.join_attributes
-    yield dict(fragment.resource.join_attributes)
+    if fragment.resource.join_attributes:
+        yield dict(fragment.resource.join_attributes)
 
 
 def outline_turn(fragments: TurnFragments) -> Turn:

@@ -128,6 +128,8 @@ class KeptMetric:
     def __init__(self) -> None:
         self.running: Callable[[Session], MetricScore] | None = None
         """Judges a growing run, if the metric can."""
+        self.answered: tuple[Session, MetricAnswer] | None = None
+        """What another metric was asked last, and its answer."""
         self.turns: Growing[MetricTurn] = Growing()
         self.calls: Growing[TurnCalls] = Growing()
         """Of a trajectory metric."""
@@ -218,15 +220,18 @@ def _measured(
         if isinstance(metric, ToolParameterSchema | ToolParameterGrounding | ToolCallRepetition):
             kept.running = kept.running or metric.running()
             answer: MetricAnswer = kept.running(session)
+        elif getattr(metric, "by_turn", False) and kept.answered is not None and kept.answered[0] == session:
+            answer = kept.answered[1]
         else:
             runner = run_in_this_thread if isinstance(metric, type(BUILT_IN_METRICS.get(metric.name))) else run
             answer = runner(metric, session, golden)
+            kept.answered = (session, answer)
         score = _read(answer)
         turns = score.turns
         if turns and len(turns) != len(session.turns):
             raise ValueError(f"{len(turns)} turns were scored, and the session has {len(session.turns)}")
         verdict = _verdict(score, metric, threshold)
-        expected = [places.get(index) for index in range(len(turns))] if places else [None] * len(turns)
+        expected = [places.get(index) for index in range(len(turns))]
         same = expected[: len(kept.places)] == kept.places and kept.running is not None
         kept.turns.update(turns, scored, at_most=None if same else 0)
         kept.places = expected
