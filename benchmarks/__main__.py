@@ -9,7 +9,7 @@ from importlib.metadata import version
 
 from benchmarks.harness import NOISE, print_tables
 
-NAMES = ("emit", "gateway", "in_process", "jobs", "mixed", "readers", "replay", "scoring", "startup")
+NAMES = ("emit", "gateway", "growth", "in_process", "jobs", "mixed", "readers", "replay", "scoring", "startup")
 
 
 def main(names: list[str]) -> int:

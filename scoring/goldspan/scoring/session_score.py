@@ -191,7 +191,10 @@ def _score_turns(
     unseen = Reason.INCOMPLETE if session.incomplete else None
     scores: list[TurnScore | None] = []
     complete = joined.complete
-    for index, partner in enumerate(joined.partners):
+    rows = len(joined.partners)
+    while rows and not final and joined.partners[rows - 1] is None:
+        rows -= 1
+    for index, partner in enumerate(joined.partners[:rows]):
         score = None
         if partner is not None:
             score = _kept_score(kept, expected, index, turns[partner], partner, unseen, history)

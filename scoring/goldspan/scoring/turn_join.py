@@ -123,7 +123,7 @@ def join_turns(
     if how == "key" and not expected.places:
         return JoinedTurns(tuple(partners), frozenset(range(len(golden))) if turns else frozenset())
     places = _places_in(golden, turns, told)
-    if _are_in_line(expected, told, how):
+    if _are_in_line(expected, told, places, how):
         in_line = range(min(len(golden), len(turns)))
         partners[: len(in_line)] = in_line
         by_key = frozenset(in_line if expected.places else ())
@@ -147,11 +147,16 @@ def join_turns(
     return JoinedTurns(tuple(partners), may_be, frozenset() if proven else found - by_key, complete)
 
 
-def _are_in_line(expected: GoldenKeys, told: Sequence[TurnTold], how: Literal["auto", "key", "index"]) -> bool:
+def _are_in_line(
+    expected: GoldenKeys,
+    told: Sequence[TurnTold],
+    places: Sequence[int | None],
+    how: Literal["auto", "key", "index"],
+) -> bool:
     """Whether each turn has the key of the golden turn at its position, or nothing tells that it has another place."""
     if expected.places:
         return all(key is not None and key in one.keys for key, one in zip(expected.keys, told, strict=False))
-    return how == "auto" and all(one.place is None or one.place == at for at, one in enumerate(told, start=1))
+    return how == "auto" and all(place is None or place == at for at, place in enumerate(places, start=1))
 
 
 def _places_in(golden: Sequence[GoldenTurn], turns: Sequence[Turn], told: Sequence[TurnTold]) -> list[int | None]:
@@ -233,6 +238,9 @@ def _join_by_order(
     """
     later = sorted(partner for partner in partners if partner is not None)
     taken = set(later)
+    free = [at for at, place in enumerate(places) if place is None and at not in taken]
+    without_id = [at for at in free if not any(kind == "turn id" for kind, _ in told[at].keys)]
+    without_text = [at for at in free if not told[at].has_text]
     start = 0
     for index, expected in enumerate(golden):
         partner = partners[index]
@@ -244,12 +252,12 @@ def _join_by_order(
             break
         following = bisect_left(later, start)
         stop = later[following] if following < len(later) else len(told)
-        for candidate in range(start, stop):
-            if candidate not in taken and places[candidate] is None and _may_be(expected, told[candidate]):
-                partners[index] = candidate
-                taken.add(candidate)
-                start = candidate + 1
-                break
+        candidates = free if expected.user is None else without_text
+        candidates = candidates if expected.turn_id is None else without_id
+        first = bisect_left(candidates, start)
+        if first < len(candidates) and candidates[first] < stop:
+            partners[index] = candidates[first]
+            start = candidates[first] + 1
 
 
 def _may_be(expected: GoldenTurn, told: TurnTold) -> bool:

@@ -23,7 +23,7 @@ from goldspan.collector_processor.engine.judge import Judge, OutputBuilder
 from goldspan.collector_processor.engine.sessions_without_golden import SessionsWithoutGolden
 from goldspan.collector_processor.engine.settings import EngineSettings, EngineStats
 from goldspan.collector_processor.engine.store import MemoryStore, SessionState, TraceState
-from goldspan.mappers.assembly import Fragment, read_trace
+from goldspan.mappers.assembly import Fragment, read_trace, unchanged_fragments
 from goldspan.mappers.assembly.duplicate_spans import newer_version, without_ids
 from goldspan.mappers.span_facts import LogFacts, PlainSpanFacts, Record, Role, SpanFacts, content_size
 from goldspan.scoring.errors import Problem
@@ -298,9 +298,8 @@ class Engine:
 
     def _fragments(self, trace: TraceState) -> list[Fragment]:
         if trace.fragments is None:
-            trace.fragments, problems = read_trace(
-                trace.spans, self.settings.assembly, trace.logs.values(), trace.plain
-            )
+            fragments, problems = read_trace(trace.spans, self.settings.assembly, trace.logs.values(), trace.plain)
+            trace.fragments = trace.read = unchanged_fragments(fragments, trace.read)
             self._pending.problems += problems
         return trace.fragments
 

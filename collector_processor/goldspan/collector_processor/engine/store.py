@@ -38,6 +38,8 @@ class TraceState:
     """Spans that a dialect recognised."""
     fragments: list[Fragment] | None = None
     """The parts of turns in this trace; None after a new record, until they are read again."""
+    read: list[Fragment] = field(default_factory=list[Fragment])
+    """The fragments as of the last time that they were read."""
     ready: list[Fragment] = field(default_factory=list[Fragment])
     """The fragments whose turns are complete, as of the last check."""
     due: float | None = None

@@ -19,7 +19,7 @@ from goldspan.mappers.assembly.runs import (
 from goldspan.mappers.assembly.session_id import DEFAULT_SESSION_KEYS
 from goldspan.mappers.assembly.tool_calls_and_batches import PSEUDO_TOOLS
 from goldspan.mappers.assembly.trace_tree import TraceTree, with_ancestors
-from goldspan.mappers.assembly.turn_fragments import Fragment, fragment_without_ids, fragments_of
+from goldspan.mappers.assembly.turn_fragments import Fragment, fragment_without_ids, fragments_of, unchanged_fragments
 from goldspan.mappers.span_facts import LogFacts, PlainSpanFacts, Record, SpanFacts
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.sessions import Session
@@ -35,6 +35,7 @@ __all__ = [
     "assemble",
     "outline_turn",
     "read_trace",
+    "unchanged_fragments",
 ]
 
 

@@ -92,13 +92,19 @@ class SessionTurns:
     def put(self, trace_id: str, fragments: Sequence[Fragment]) -> None:
         """Replace what a trace holds of the session."""
         first = len(self._joined)
-        for fragment in self._by_trace.pop(trace_id, ()):
+        before = self._by_trace.pop(trace_id, ())
+        stays = set(map(id, before)).intersection(map(id, fragments))
+        for fragment in before:
+            if id(fragment) in stays:
+                continue
             at = bisect_left(self._fragments, fragment.order, key=_order)
             while self._fragments[at] is not fragment:
                 at += 1
             del self._fragments[at]
             first = min(first, at)
         for fragment in fragments:
+            if id(fragment) in stays:
+                continue
             at = bisect_left(self._fragments, fragment.order, key=_order)
             self._fragments.insert(at, fragment)
             first = min(first, at)

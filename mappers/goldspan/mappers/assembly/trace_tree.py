@@ -51,6 +51,10 @@ class TraceTree:
             settled.update(path)
         return parents
 
+    def parent_id(self, span_id: str) -> str | None:
+        """Return the id of the parent, seen or only named; None for a root."""
+        return self._parents.get(span_id)
+
     def parent(self, span_id: str) -> SpanFacts | None:
         """Return the parent, if it was seen."""
         return self.spans.get(self._parents.get(span_id, ""))

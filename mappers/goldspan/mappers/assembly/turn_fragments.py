@@ -6,8 +6,10 @@ Most fragments are a whole turn. Raw SDKs write one trace for each model call, s
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from operator import is_
 
 from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from goldspan.mappers.assembly.session_id import FoundSession, find_session
 from goldspan.mappers.assembly.trace_tree import TraceTree, is_agent, time_order
@@ -181,6 +183,48 @@ def _fragment(tree: TraceTree, root: str, spans: list[SpanFacts], session: Found
         run_id=_first(span.run_id or span.resource.run_id for span in extent),
         agentless=not any(span.role is Role.AGENT and not span.no_turn for span in spans),
     )
+
+
+def unchanged_fragments(fragments: Sequence[Fragment], before: Sequence[Fragment]) -> list[Fragment]:
+    """Return the fragments of a trace that grew, with the objects of before for those that nothing new concerns."""
+    known = {fragment.root: fragment for fragment in before}
+    found: list[Fragment] = []
+    for fragment in fragments:
+        old = known.get(fragment.root)
+        if old is not None and _is_unchanged(old, fragment):
+            force_setattr(old, "tree", fragment.tree)  # which says the same of its spans, so that no old one is kept
+            fragment = old  # noqa: PLW2901
+        found.append(fragment)
+    return found
+
+
+def _is_unchanged(old: Fragment, new: Fragment) -> bool:
+    """Whether a fragment has the same spans in the same places of the tree, and the same session."""
+    if (
+        len(old.spans) != len(new.spans)
+        or old.root_span is not new.root_span
+        or not all(map(is_, old.spans, new.spans))
+    ):
+        return False
+    if any(getattr(old, name) != getattr(new, name) for name in _COMPARED):
+        return False
+    seen: set[str] = set()
+    for span in new.spans if new.root_span is None else (*new.spans, new.root_span):
+        node = span.span_id
+        while node not in seen:
+            seen.add(node)
+            if old.tree.parent_id(node) != new.tree.parent_id(node):
+                return False
+            above = new.tree.parent(node)
+            if above is not old.tree.parent(node):
+                return False
+            if above is None:
+                break
+            node = above.span_id
+    return True
+
+
+_COMPARED = ("session", "start", "end", "waits_for_caller", "waits_for_remote", "turn_id", "run_id", "agentless")
 
 
 def restored_fragment(

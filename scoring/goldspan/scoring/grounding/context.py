@@ -53,7 +53,8 @@ class SessionContext:
         self.conversation = Conversation()
         self._said: dict[tuple[str, str], None] = {}
         self._counts = {"user": 0, "assistant": 0, "system": 0}
-        self._size = 0
+        self.size = 0
+        """Characters of text that were read."""
         self._lacking = session.incomplete
         self._read_before: tuple[str, tuple[Message, ...]] = ("", ())
         self._unanswered = ""
@@ -84,7 +85,7 @@ class SessionContext:
             len(self.conversation),
             len(self._said),
             dict(self._counts),
-            self._size,
+            self.size,
             self._lacking,
             self._read_before,
             self._unanswered,
@@ -98,7 +99,7 @@ class SessionContext:
         while len(self._said) > mark.said:
             self._said.popitem()
         self._counts = dict(mark.counts)
-        self._size, self._lacking, self._calls_before = mark.size, mark.lacking, mark.calls
+        self.size, self._lacking, self._calls_before = mark.size, mark.lacking, mark.calls
         self._read_before, self._unanswered, self._spoken = mark.read_before, mark.unanswered, mark.spoken
 
     def _turn(self, turn: Turn, calls_before: int) -> list[CallContext]:
@@ -183,10 +184,10 @@ class SessionContext:
         if not text or (kind, text) in self._said:
             return
         self._said[kind, text] = None
-        if self._size + len(text) > MAX_TEXT:
-            text = text[: MAX_TEXT - self._size]
+        if self.size + len(text) > MAX_TEXT:
+            text = text[: MAX_TEXT - self.size]
             self._lacking = True
-        self._size += len(text)
+        self.size += len(text)
         if kind in self._counts:
             self._counts[kind] += 1
             where = where or f"{'message' if kind == 'system' else f'{kind} message'} {self._counts[kind]}"

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from fractions import Fraction
+from threading import Lock
 from typing import Any
+from weakref import ref
 
 from msgspec import Struct
 
-from goldspan.scoring.grounding.context import CallContext, SessionContext, local_days
+from goldspan.scoring.grounding.context import MAX_TEXT, CallContext, SessionContext, local_days
 from goldspan.scoring.grounding.conversation import Conversation, Passage
 from goldspan.scoring.grounding.nearest import nearest_known, place_in
 from goldspan.scoring.grounding.origins import Kind, Leaf, Origin, OriginFinder, leaves
@@ -53,19 +56,60 @@ class _RunningGrounding(RunningScore):
         super().__init__("value")
         self._tools = DeclaredTools(tools)
         self._context: SessionContext | None = None
+        """None: it is read again for the next turn."""
+        self._reading: SessionContext | None = None
+
+    def __call__(self, session: Session) -> MetricScore:
+        try:
+            return super().__call__(session)
+        finally:
+            self._context, self._reading = self._reading, None
+            _recent.keep(self, 0 if self._context is None else self._context.size)
+
+    def forget_context(self) -> None:
+        """Forget what was said; scores are kept."""
+        self._context = None
 
     def _begin(self, session: Session, same: int) -> int:
-        if self._context is None:
-            self._context = SessionContext(session)
+        context, self._context = self._context, None
+        if context is None:
+            context = SessionContext(session)
         else:
-            self._context.go_on(session.turns, same)
+            context.go_on(session.turns, same)
+        self._reading = context
         return same if self._tools.update(session.turns, same) else 0
 
     def _judged(self, index: int, turn: Turn) -> Sequence[CallScore]:
-        assert self._context is not None
-        conversation, schemas = self._context.conversation, self._tools.by_name
-        calls = zip(turn.calls, self._context.calls[index], strict=True)
+        assert self._reading is not None
+        conversation, schemas = self._reading.conversation, self._tools.by_name
+        calls = zip(turn.calls, self._reading.calls[index], strict=True)
         return [_judged(call, turn, known, conversation, schema_of(call.name, schemas)) for call, known in calls]
+
+
+class _RecentContexts:
+    """The runs that were judged last: of others only scores are kept, since an index is larger than its text."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._sizes: OrderedDict[int, tuple[ref[_RunningGrounding], int]] = OrderedDict()
+        self._total = 0
+        self._lock = Lock()
+
+    def keep(self, running: _RunningGrounding, size: int) -> None:
+        """Keep what was said in a run, so many characters, and forget what was said in those judged longest ago."""
+        with self._lock:
+            _, before = self._sizes.pop(id(running), (None, 0))
+            self._sizes[id(running)] = (ref(running), size)
+            self._total += size - before
+            while len(self._sizes) > 1 and (self._total > self._most or len(self._sizes) > _MOST_RECENT):
+                _, (oldest, size) = self._sizes.popitem(last=False)
+                self._total -= size
+                if (one := oldest()) is not None:
+                    one.forget_context()
+
+
+_MOST_RECENT = 10_000
+_recent = _RecentContexts(MAX_TEXT // 2)
 
 
 def ground_arguments(
