@@ -300,6 +300,7 @@ class Engine:
         if trace.fragments is None:
             fragments, problems = read_trace(trace.spans, self.settings.assembly, trace.logs.values(), trace.plain)
             trace.fragments = trace.read = unchanged_fragments(fragments, trace.read)
+            trace.has_news = True
             self._pending.problems += problems
         return trace.fragments
 
@@ -322,7 +323,8 @@ class Engine:
                 ready.append(fragment)
             else:
                 self._check_at(trace, ready_at)
-        if ready != trace.ready:
+        if ready != trace.ready or (ready and trace.has_news):
+            trace.has_news = False
             output.touched.update(dict.fromkeys(fragment.session.id for fragment in (*trace.ready, *ready)))
             self._remove_from_sessions(trace, {fragment.session.id for fragment in ready})
             trace.ready = ready

@@ -40,6 +40,8 @@ class TraceState:
     """The parts of turns in this trace; None after a new record, until they are read again."""
     read: list[Fragment] = field(default_factory=list[Fragment])
     """The fragments as of the last time that they were read."""
+    has_news: bool = False
+    """They were read since its turns were last judged."""
     ready: list[Fragment] = field(default_factory=list[Fragment])
     """The fragments whose turns are complete, as of the last check."""
     due: float | None = None

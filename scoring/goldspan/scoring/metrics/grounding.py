@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from fractions import Fraction
-from threading import Lock
 from typing import Any
 from weakref import ref
 
@@ -89,27 +87,27 @@ class _RunningGrounding(RunningScore):
 class _RecentContexts:
     """The runs that were judged last: of others only scores are kept, since an index is larger than its text."""
 
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._sizes: OrderedDict[int, tuple[ref[_RunningGrounding], int]] = OrderedDict()
-        self._total = 0
-        self._lock = Lock()
+    def __init__(self) -> None:
+        self._sizes: dict[int, tuple[ref[_RunningGrounding], int]] = {}
 
     def keep(self, running: _RunningGrounding, size: int) -> None:
         """Keep what was said in a run, so many characters, and forget what was said in those judged longest ago."""
-        with self._lock:
-            _, before = self._sizes.pop(id(running), (None, 0))
-            self._sizes[id(running)] = (ref(running), size)
-            self._total += size - before
-            while len(self._sizes) > 1 and (self._total > self._most or len(self._sizes) > _MOST_RECENT):
-                _, (oldest, size) = self._sizes.popitem(last=False)
-                self._total -= size
-                if (one := oldest()) is not None:
-                    one.forget_context()
+        self._sizes.pop(id(running), None)
+        self._sizes[id(running)] = (ref(running), size)
+        kept = list(self._sizes.items())
+        total = sum(size for _, (_, size) in kept)
+        for number, (key, (oldest, length)) in enumerate(kept[:-1]):
+            if total <= _MOST_TEXT and len(kept) - number <= _MOST_RUNS:
+                break
+            total -= length
+            self._sizes.pop(key, None)
+            if (one := oldest()) is not None:
+                one.forget_context()
 
 
-_MOST_RECENT = 10_000
-_recent = _RecentContexts(MAX_TEXT // 2)
+_MOST_TEXT = MAX_TEXT // 2
+_MOST_RUNS = 256
+_recent = _RecentContexts()
 
 
 def ground_arguments(
