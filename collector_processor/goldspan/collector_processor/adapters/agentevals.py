@@ -13,7 +13,7 @@ https://github.com/agentevals-dev/agentevals
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -49,7 +49,7 @@ def evaluate(given: object) -> dict[str, Any]:
     """
     if not is_mapping(given) or not isinstance(given.get("invocations"), list):
         raise TypeError(f"found {shown(given)}, expected an input of agentevals: an object with `invocations`")
-    settings = given.get("config") or {}
+    settings: Mapping[str, Any] = given.get("config") or {}
     if unknown := settings.keys() - _SETTINGS:
         raise TypeError(f"config has {shown(min(unknown))}, expected {', '.join(sorted(_SETTINGS))}")
     name, threshold = settings.get("metric") or given.get("metric_name") or MAIN_METRIC, given.get("threshold", 0.5)
@@ -75,14 +75,18 @@ def _result(answer: Answer) -> dict[str, Any]:
 
 
 def _turn(invocation: Mapping[str, Any]) -> Turn:
-    steps = invocation.get("intermediate_steps") or {}
-    answers = list(steps.get("tool_responses") or ())
-    calls = tuple(_call(call, _answer_to(call, answers)) for call in steps.get("tool_calls") or ())
+    answers = _steps(invocation, "tool_responses")
+    calls = tuple(_call(call, _answer_to(call, answers)) for call in _steps(invocation, "tool_calls"))
     return Turn(
         calls,
         user_text=_content(invocation.get("user_content") or None),
         answer=_content(invocation.get("final_response")),
     )
+
+
+def _steps(invocation: Mapping[str, Any], kind: str) -> list[Mapping[str, Any]]:
+    steps: Mapping[str, Any] = invocation.get("intermediate_steps") or {}
+    return list(steps.get(kind) or ())
 
 
 def _answer_to(call: Mapping[str, Any], answers: list[Mapping[str, Any]]) -> Mapping[str, Any]:
@@ -108,7 +112,7 @@ def _call(call: Mapping[str, Any], answer: Mapping[str, Any]) -> ToolCall:
 
 
 def _golden_turn(invocation: Mapping[str, Any]) -> GoldenTurn:
-    calls: Sequence[Mapping[str, Any]] = (invocation.get("intermediate_steps") or {}).get("tool_calls") or ()
+    calls = _steps(invocation, "tool_calls")
     return GoldenTurn(
         tuple(ExpectedCall(call["name"], call.get("args") or {}, literal=True) for call in calls),
         invocation.get("user_content") or None,

@@ -398,7 +398,7 @@ class DialectTable:
         None if nothing is left that recognises a span or a session.
         """
         rules = tuple(dict.fromkeys(rule for one in self.rules if (rule := one.narrowed(keys, scope)) is not None))
-        left: dict[str, Any] = {name: tuple(filter(keys.__contains__, getattr(self, name))) for name in _KEY_FIELDS}
+        left: dict[str, Any] = {name: tuple(key for key in getattr(self, name) if key in keys) for name in _KEY_FIELDS}
         for name in _SOURCE_FIELDS:
             left[name] = tuple(source for source in getattr(self, name) if source.may_have_value(keys))
         if not (rules or left["turn_id"] or left["session_keys"] or left["sessions_inside"]):
