@@ -367,13 +367,14 @@ class TraceFilter:
                 plain.append(span)
                 continue
             marked.append(span)
-            if not session_keys.isdisjoint(attributes):
+            hits = keys.intersection(attributes)
+            if not session_keys.isdisjoint(hits):
                 session_ids.update(self._session_ids(attributes))
             if span.resource is not resource:
                 resource = span.resource
                 of_resource = registry.resource(self._reader.resource(resource)).session_keys
                 session_ids.update((session_id, key) for key, session_id in of_resource)
-            is_opaque = is_opaque or not opaque.isdisjoint(attributes)
+            is_opaque = is_opaque or not opaque.isdisjoint(hits)
         return ScannedSpans(plain, marked, session_ids, is_opaque)
 
     def _session_ids(self, attributes: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
