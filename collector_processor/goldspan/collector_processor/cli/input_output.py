@@ -81,9 +81,13 @@ def show(color: str, fill: Callable[[Page], None]) -> None:
 
 def write_json(document: object) -> None:
     """Print one JSON document on standard output."""
-    text = json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False)
     # JSON is UTF-8 whatever the terminal is; a lone surrogate, escaped, is JSON again.
-    click.echo(text.encode("utf-8", "backslashreplace"))
+    click.echo(json_text(document).encode("utf-8", "backslashreplace"))
+
+
+def json_text(document: object) -> str:
+    """Return a document as commands print it."""
+    return json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False)
 
 
 @overload

@@ -23,6 +23,7 @@ from goldspan.collector_processor.cli.input_output import (
     complain,
     end,
     file_errors,
+    json_text,
     progress_bar,
     read_with_progress,
     show,
@@ -51,8 +52,15 @@ if TYPE_CHECKING:
     from goldspan.collector_processor.judge.judging import Judge
     from goldspan.collector_processor.report.model import Report
 
-_REPORT_KINDS = ("junit", "html", "markdown")
-"""Each has a module in `report/`, with a function to render it."""
+_RENDERERS = {
+    "junit": "junit:junit_report",
+    "html": "html:html_report",
+    "markdown": "markdown:markdown_report",
+    "github": "annotations:github_report",
+    "gitlab": "annotations:gitlab_report",
+}
+"""The kinds of report that are made of the `Report`, each with its module in `report/` and function."""
+_REPORT_KINDS = (*_RENDERERS, "json")
 _SINK_KINDS = ("phoenix", "mlflow", "langfuse")
 
 
@@ -300,7 +308,7 @@ def score(
                 from goldspan.collector_processor.report.terminal import report_page  # noqa: PLC0415 - see _report
 
                 show(color, lambda page: report_page(page, report, verbose=verbose))
-            complaints += _write_reports(reports, report)
+            complaints += _write_reports(reports, report, found)
         if output is not None:
             with _writing(output):
                 write_results(output, run_rows(found.result))
@@ -416,11 +424,14 @@ def _report(found: Replay, decision: ExitDecision, coverage: Coverage, registry:
     return build_report(found.result, decision, coverage=coverage, advice=argument_advice(registry, found.stacks))
 
 
-def _write_reports(files: Iterable[tuple[str, Path]], report: Report) -> Iterator[Mistake]:
+def _write_reports(files: Iterable[tuple[str, Path]], report: Report, found: Replay) -> Iterator[Mistake]:
     """Write each report; yield a mistake for each that cannot be written, whatever becomes of the others."""
     for kind, path in files:
-        module = import_module(f"goldspan.collector_processor.report.{kind}")
-        text: str = getattr(module, f"{kind}_report")(report)
+        if kind == "json":
+            text = json_text(found.result.to_json()) + "\n"
+        else:
+            module, _, function = _RENDERERS[kind].partition(":")
+            text = getattr(import_module(f"goldspan.collector_processor.report.{module}"), function)(report)
         try:
             # A lone surrogate has no place in UTF-8; whatever a sender wrote, the report is written.
             path.write_bytes(text.encode("utf-8", "backslashreplace"))

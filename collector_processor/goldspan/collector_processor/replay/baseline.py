@@ -149,7 +149,7 @@ def decide_against(
     regressions = tuple(regressions_since(baseline, result, coverage))
     reasons = list(nothing_found(result, recognised))
     if regressions:
-        reasons.append(f"{counted(len(regressions), 'regression')} since {printable(baseline.name)}")
+        reasons.append(f"{counted(len(regressions), 'regression')} since {printable(Path(baseline.name).name)}")
     reasons += too_low(totals(result), fail_under)
     return ExitDecision(1 if reasons else 0, tuple(reasons), regressions)
 

@@ -131,6 +131,11 @@ class MistakeReport(Struct, frozen=True, gc=False):
         name = ".".join(filter(None, (self.tool, self.argument))) or self.turn
         return f"{name} ({'; '.join(filter(None, (self.words, self.detail)))})"
 
+    @property
+    def line(self) -> str:
+        """The same, after the name of its turn."""
+        return f"{self.turn}: {self}" if self.tool else str(self)
+
 
 class OtherCall(Struct, frozen=True, gc=False):
     """A call that no expected one stands for, or a request that was refused."""
@@ -229,6 +234,8 @@ class SessionReport(Struct, frozen=True, gc=False):
     name: str
     """The id and, where there are several runs, which one it is."""
     golden_set: str
+    source: str
+    """File and line of the golden; empty without one."""
     metric: str
     preset: str
     label: Label
@@ -264,10 +271,7 @@ class SessionReport(Struct, frozen=True, gc=False):
     @property
     def first_line(self) -> str:
         """The same, after the name of its turn."""
-        if not self.mistakes:
-            return ""
-        turn = self.mistakes[0].turn
-        return self.first_difference if not self.mistakes[0].tool else f"{turn}: {self.first_difference}"
+        return self.mistakes[0].line if self.mistakes else ""
 
 
 class MetricRow(Struct, frozen=True, gc=False):
@@ -293,6 +297,7 @@ class RepeatReport(Struct, frozen=True, gc=False):
 
     golden: str
     golden_set: str
+    source: str
     runs: int
     label: Label
     score: Fraction | None
@@ -387,6 +392,7 @@ def build_report(
             RepeatReport(
                 printable(one.golden.key),
                 printable(one.golden.golden_set),
+                printable(one.golden.source),
                 one.repeat.runs,
                 one.verdict.label,
                 one.verdict.exact,
@@ -431,6 +437,7 @@ def _session(result: SessionResult, name: str, run: tuple[int, int], by_dialect:
         runs=run[1],
         name=name,
         golden_set="" if golden is None else printable(golden.golden_set),
+        source="" if golden is None else printable(golden.source),
         metric=printable(result.metric),
         preset=printable(result.preset or ""),
         label=verdict.label,
@@ -472,6 +479,7 @@ def _without_golden(result: SessionResult, name: str, run: tuple[int, int]) -> S
         runs=run[1],
         name=name,
         golden_set="",
+        source="",
         metric=printable(result.metric),
         preset="",
         label=label,

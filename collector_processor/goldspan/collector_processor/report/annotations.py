@@ -1,0 +1,101 @@
+"""The report as annotations at the lines of goldens: GitHub's workflow commands, and Code Quality of GitLab."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator
+
+from msgspec import Struct
+
+from goldspan.collector_processor.replay.hints import HELP
+from goldspan.collector_processor.replay.wording import counted, score_text
+from goldspan.collector_processor.report.model import LABEL_WORDS, Report, SessionReport
+from goldspan.collector_processor.report.shown_values import shorten
+from goldspan.scoring.verdict import REASON_TEXT, Label, Reason
+
+_MOST_LINES = 10
+_LONGEST_LINE = 400
+
+
+class Annotation(Struct, frozen=True, gc=False):
+    """What is wrong with a session, at the line of its golden."""
+
+    error: bool
+    """An error, else a warning."""
+    file: str
+    """Empty without a golden."""
+    line: int | None
+    title: str
+    message: str
+    """One or more lines."""
+
+
+def annotate(report: Report) -> Iterator[Annotation]:
+    """Yield what failed and what was not evaluated, worst first; as errors only if the run failed."""
+    for session in report.worst_first():
+        if session.repeated:
+            continue  # its golden is judged over all runs, below
+        failed = session.failed
+        if failed or (session.has_golden and session.reason_code and session.label is Label.NOT_EVALUATED):
+            title = f"{session.name}: {LABEL_WORDS[Label.FAIL if failed else session.label]}"
+            if failed and session.score is not None:
+                title += f" {score_text(session.score).strip()}"
+            error = report.failed and (failed or report.strict)
+            yield _annotation(error, session.source, title, _lines(session))
+    for repeat in report.repeats:
+        if repeat.label is Label.FAIL:
+            yield _annotation(report.failed, repeat.source, f"golden {repeat.golden}: failed", [repeat.words])
+    for golden in report.never_seen:
+        title = f"golden {golden.name}: {REASON_TEXT[Reason.GOLDEN_NEVER_SEEN]}"
+        error = report.failed and report.strict
+        yield _annotation(error, golden.source, title, [HELP[Reason.GOLDEN_NEVER_SEEN]])
+
+
+def github_report(report: Report) -> str:
+    """Return a workflow command a line; GitHub shows them on the lines of a pull request."""
+    return "".join(map(_workflow_command, annotate(report)))
+
+
+def gitlab_report(report: Report) -> str:
+    """Return a Code Quality document; sessions without golden have no line, and are left out."""
+    issues = [
+        {
+            "description": f"{one.title}: {one.message}",
+            "check_name": "goldspan",
+            "fingerprint": hashlib.sha256(f"{one.file}\n{one.title}\n{one.message}".encode()).hexdigest(),
+            "severity": "major" if one.error else "minor",
+            "location": {"path": one.file.removeprefix("./"), "lines": {"begin": one.line or 1}},
+        }
+        for one in annotate(report)
+        if one.file
+    ]
+    return json.dumps(issues, ensure_ascii=False, indent=2) + "\n"
+
+
+def _annotation(error: bool, source: str, title: str, lines: Iterable[str]) -> Annotation:  # noqa: FBT001
+    file, _, line = source.rpartition(":")
+    message = "\n".join(shorten(one, _LONGEST_LINE) for one in lines)
+    if file and line.isdecimal():
+        return Annotation(error, file, int(line), title, message)
+    return Annotation(error, source, None, title, message)
+
+
+def _lines(session: SessionReport) -> list[str]:
+    lines = [one.line for one in session.mistakes] or [session.explanation or session.reason]
+    if not session.mistakes and session.helps:
+        lines.append(session.helps)
+    if len(lines) > _MOST_LINES:
+        lines[_MOST_LINES:] = [f"… and {counted(len(lines) - _MOST_LINES, 'more difference')}"]
+    return lines
+
+
+def _workflow_command(one: Annotation) -> str:
+    properties = {"file": one.file, "line": one.line, "title": one.title}
+    written = ",".join(f"{name}={_escaped(str(value), ':,')}" for name, value in properties.items() if value)
+    return f"::{'error' if one.error else 'warning'} {written}::{_escaped(one.message)}\n"
+
+
+def _escaped(text: str, more: str = "") -> str:
+    """Escape what would end a command, or a property of it."""
+    return "".join(f"%{ord(char):02X}" if char in f"%\r\n{more}" else char for char in text)
