@@ -57,7 +57,8 @@ def report_of(goldens: GoldenIndex, sessions: list[Session], coverage: Coverage)
 
 @pytest.mark.parametrize("coverage", list(Coverage))
 def test_what_failed_and_what_is_missing_is_at_its_golden(goldens: GoldenIndex, coverage: Coverage) -> None:
-    found = list(annotate(report_of(goldens, SESSIONS, coverage)))
+    report = report_of(goldens, SESSIONS, coverage)
+    found = list(annotate(report))
     strict = coverage is Coverage.STRICT
     assert {one.file for one in found} == {"a, b.yaml"}
     assert [(one.line, one.error, one.title) for one in found] == [
@@ -68,6 +69,8 @@ def test_what_failed_and_what_is_missing_is_at_its_golden(goldens: GoldenIndex, 
     ]
     assert found[0].message == "turn 1: look.id (expected 7, found 8)"
     assert "not captured" in found[1].message
+    first, *_ = github_report(report).splitlines()
+    assert first == f"::error file=a%2C b.yaml,line=3,title=wrong%3A failed 0.00::{found[0].message}"
 
 
 def test_a_run_that_passed_has_no_errors(goldens: GoldenIndex) -> None:
