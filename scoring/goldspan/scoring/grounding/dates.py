@@ -30,12 +30,14 @@ _WEEKDAYS = {
     )
     for name in names.split()
 }
+_SHORT_MONTHS = tuple(name for name in _MONTHS if len(name) == 3)
 _MONTH = r"(?<![^\W\d_])(?P<month>" + "|".join(sorted(_MONTHS, key=len, reverse=True)) + r")(?![^\W\d_])\.?"
-_ISO = re.compile(r"(?<!\d)(?P<year>\d{4})[-/.](?P<month>\d{1,2})[-/.](?P<day>\d{1,2})(?!\d)")
-_NUMBER_YEAR = re.compile(r"(?<![\d/.-])(?P<month>\d{1,2})[-/](?P<year>\d{4})(?![\d/-])")
-_YEAR_NUMBER = re.compile(r"(?<![\d/.-])(?P<year>(?:19|20)\d\d)[-/](?P<month>\d{1,2})(?![\d/-])")
-_COMPACT = re.compile(r"(?<!\d)(?P<year>(?:19|20)\d\d)(?P<month>[01]\d)(?P<day>[0-3]\d)(?!\d)")
-_SLASHES = re.compile(r"(?<![\d/.-])(?P<one>\d{1,2})[-/.](?P<other>\d{1,2})(?:[-/.](?P<year>\d{4}|\d{2}))?(?![\d/-])")
+# A pattern that begins with a digit and then looks behind it is tried at digits alone, not at every character.
+_ISO = re.compile(r"(?P<year>\d(?<!\d\d)\d{3})[-/.](?P<month>\d{1,2})[-/.](?P<day>\d{1,2})(?!\d)")
+_NUMBER_YEAR = re.compile(r"(?P<month>\d(?<![\d/.-]\d)\d?)[-/](?P<year>\d{4})(?![\d/-])")
+_YEAR_NUMBER = re.compile(r"(?P<year>(?:19|20)(?<![\d/.-]\d\d)\d\d)[-/](?P<month>\d{1,2})(?![\d/-])")
+_COMPACT = re.compile(r"(?P<year>(?:19|20)(?<!\d\d\d)\d\d)(?P<month>[01]\d)(?P<day>[0-3]\d)(?!\d)")
+_SLASHES = re.compile(r"(?P<one>\d(?<![\d/.-]\d)\d?)[-/.](?P<other>\d{1,2})(?:[-/.](?P<year>\d{4}|\d{2}))?(?![\d/-])")
 _MONTH_DAY = re.compile(
     _MONTH + r"\s*(?:the\s+)?(?P<day>\d{1,2})(?:st|nd|rd|th)?\b(?:,?\s*(?:of\s+|in\s+)?(?P<year>\d{4})\b)?"
 )
@@ -46,11 +48,14 @@ _DAY_MONTH = re.compile(
 )
 _MONTH_YEAR = re.compile(_MONTH + r"\s*,?\s*(?:of\s+|in\s+)?(?P<year>\d{4})\b")
 _MONTH_ALONE = re.compile(r"\b" + _MONTH)
-_DAY_LIST = re.compile(r"\b(\d{1,2})(?:st|nd|rd|th)\b")
+_DAY_LIST = re.compile(r"(\d(?<!\w\d)\d?)(?:st|nd|rd|th)\b")
 _TIME = re.compile(
-    r"(?<![\d:.])(?P<hour>\d{1,2})(?:[:.h](?P<minute>\d{2}))?(?::(?P<second>\d{2}))?(?:\.\d+)?\s*(?P<half>[ap]\.?\s?m\b\.?)?"
+    r"(?P<hour>\d(?<![\d:.]\d)\d?)(?:[:.h](?P<minute>\d{2}))?(?::(?P<second>\d{2}))?(?:\.\d+)?\s*(?P<half>[ap]\.?\s?m\b\.?)?"
 )
 _PART_OF_DAY = re.compile(r"\s*(?:o'?clock|(?:in the|at|this) (?:morning|afternoon|evening|night))\b")
+_CLOCK_BEFORE = re.compile(r"\b(?:at|by|around|about|from|until|till|to|before|after|and|between)\s*$")
+_LATER_HALF = re.compile(r"\W*(?:in the |at |this )?(?:afternoon|evening|night)")
+_EARLIER_HALF = re.compile(r"\W*in the morning")
 _QUARTERS = re.compile(r"\b(half|quarter)\s+(past|to)\s+(\w+)")
 _NAMED_TIMES = {"noon": (12, 0), "midday": (12, 0), "midnight": (0, 0)}
 _NAMED_TIME = re.compile(r"\b(?:noon|midday|midnight)\b")
@@ -96,16 +101,17 @@ def days_of(text: str) -> Iterator[Day]:
             continue
         yield from _checked(year, one, other)
         yield from _checked(year, other, one)
-    for pattern in (_MONTH_DAY, _DAY_MONTH):
+    named = any(name in text for name in _SHORT_MONTHS)
+    for pattern in (_MONTH_DAY, _DAY_MONTH) if named else ():
         for match in pattern.finditer(text):
             yield from _checked(int(match["year"] or 0), _MONTHS[match["month"]], int(match["day"]))
     for pattern in (_NUMBER_YEAR, _YEAR_NUMBER):
         for match in pattern.finditer(text):
             if 1 <= int(match["month"]) <= 12:
                 yield Day(int(match["year"]), int(match["month"]), 0)
-    for match in _MONTH_YEAR.finditer(text):
+    for match in _MONTH_YEAR.finditer(text) if named else ():
         yield Day(int(match["year"]), _MONTHS[match["month"]], 0)
-    months = {_MONTHS[match["month"]] for match in _MONTH_ALONE.finditer(text)}
+    months = {_MONTHS[match["month"]] for match in _MONTH_ALONE.finditer(text)} if named else set[int]()
     for month in sorted(months):
         yield Day(0, month, 0)
     days = {int(match[1]) for match in _DAY_LIST.finditer(text)}
@@ -139,33 +145,29 @@ def times_of(text: str) -> Iterator[tuple[int, int]]:
         ):
             continue
         yield from _halves(hour, minute, half, text[match.end() : match.end() + 24])
-    for match in _HOUR_WORD.finditer(text):
+    for match in _HOUR_WORD.finditer(text) if any(hour in text for hour in _HOURS) else ():
         minute = {"thirty": 30, "fifteen": 15}.get(match[2] or "", 45 if match[2] else 0)
         yield from _halves(_HOURS[match[1]], minute, match[3], text[match.end() : match.end() + 24])
-    for match in _QUARTERS.finditer(text):
+    for match in _QUARTERS.finditer(text) if "half" in text or "quarter" in text else ():
         named = _HOURS.get(match[3]) or (int(match[3]) if match[3].isdecimal() else None)
         if named is not None:
             minute = 30 if match[1] == "half" else 15
             if match[2] == "to":
                 named, minute = named - 1, 60 - minute
             yield from _halves(named, minute, None, text[match.end() : match.end() + 24])
-    for match in _NAMED_TIME.finditer(text):
+    for match in _NAMED_TIME.finditer(text) if "noon" in text or "mid" in text else ():
         yield _NAMED_TIMES[match[0]]
 
 
 def _clock_before(text: str, start: int) -> bool:
-    return bool(
-        re.search(
-            r"\b(at|by|around|about|from|until|till|to|before|after|and|between)\s*$", text[max(0, start - 9) : start]
-        )
-    )
+    return _CLOCK_BEFORE.search(text[max(0, start - 9) : start]) is not None
 
 
 def _halves(hour: int, minute: int, half: str | None, after: str) -> Iterator[tuple[int, int]]:
     said = (half or "") + after
-    if (half and half.startswith("p")) or re.match(r"\W*(?:in the |at |this )?(?:afternoon|evening|night)", said):
+    if (half and half.startswith("p")) or _LATER_HALF.match(said):
         yield (hour % 12) + 12, minute
-    elif (half and half.startswith("a")) or re.match(r"\W*in the morning", said):
+    elif (half and half.startswith("a")) or _EARLIER_HALF.match(said):
         yield hour % 12, minute
     else:
         yield hour % 24, minute

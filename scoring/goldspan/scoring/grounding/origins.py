@@ -589,13 +589,13 @@ def _moment(plain: str) -> tuple[list[Day], list[tuple[int, int]]] | None:
     """Return the dates and times of a short text that holds nothing else."""
     days = [day for day in days_of(plain) if day.day or day.year]
     times = list(times_of(plain)) if re.search(r"\d[:h]\d|\d\s?[ap]\.?m\b", plain) else []
+    if not days and not times:
+        return None
     letters = re.sub(
         r"(?<![^\W\d_])(?:t|z|utc|gmt|am|pm|of|the|st|nd|rd|th|[a-z]{3,9}day|est|pst|edt|cst)\b", "", plain
     )
     letters = re.sub(r"jan\w*|feb\w*|mar\w*|apr\w*|may|jun\w*|jul\w*|aug\w*|sep\w*|oct\w*|nov\w*|dec\w*", "", letters)
-    if (days or times) and len(re.findall(r"[^\W\d_]{2,}", letters)) == 0:
-        return days, times
-    return None
+    return (days, times) if re.search(r"[^\W\d_]{2,}", letters) is None else None
 
 
 def _with_year(day: Day, today: Sequence[date]) -> date | None:

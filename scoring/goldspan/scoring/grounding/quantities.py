@@ -5,19 +5,24 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from itertools import combinations_with_replacement
+from itertools import chain, combinations_with_replacement, starmap
 from math import isfinite
+from operator import add, mul, neg, sub
 from typing import NamedTuple
 
-from goldspan.scoring.grounding.words import COUNTING, SCALES, is_tens, is_unit, number_word
+from goldspan.scoring.grounding.words import COUNTING, NUMBER_WORDS, SCALES, is_tens, is_unit, number_word
 
+_DIGIT = re.compile(r"\d")
+_GROUPED = re.compile(r"[-+]?\d{1,3}(,\d{2,3})+(\.\d+)?")
+_DECIMAL_COMMA = re.compile(r"[-+]?\d{1,3}(\.\d{3})+,\d+|[-+]?\d+,\d{1,2}")
 _NUMBER = re.compile(
     r"(?<![a-z_0-9.])(?P<sign>[-\u2212+])?(?P<money>[$€£¥₹]\s?)?(?P<digits>\d{1,3}(?:,\d{2,3})+(?:\.\d+)?|\d{1,3}(?:\.\d{3})+,\d+|\d+(?:\.\d+)?(?:e[-+]?\d+)?|\.\d+)"
     r"(?:\s?(?P<unit>[a-z°%²³/]+|%))?"
 )
-_FEET = re.compile(r"(?<!\w)(\d)\s?(?:'|\u2019|ft|feet|foot)\s?(\d{1,2})(?:\"|\u201d|''|\s?in\w*|\b)")
-_POWER = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)\s*(?:x|\u00d7|\*)\s*10\s*(?:\^|\*\*)\s*\(?([-\u2212+]?\d{1,3})")
-_FRACTION = re.compile(r"(?<![\w./])(\d{1,15})\s?/\s?(\d{1,15})(?![\w/])")
+_FEET = re.compile(r"(\d)(?<!\w\d)\s?(?:'|\u2019|ft|feet|foot)\s?(\d{1,2})(?:\"|\u201d|''|\s?in\w*|\b)")
+_FEET_MARKS = ("'", "\u2019", "ft", "feet", "foot")
+_POWER = re.compile(r"(\d(?<![\w.]\d)\d*(?:\.\d+)?)\s*(?:x|\u00d7|\*)\s*10\s*(?:\^|\*\*)\s*\(?([-\u2212+]?\d{1,3})")
+_FRACTION = re.compile(r"(\d(?<![\w./]\d)\d{0,14})\s?/\s?(\d{1,15})(?![\w/])")
 _BOUND = re.compile(
     r"\b(?:(?P<less>less|fewer|lower|smaller|under|below|before)|more|greater|higher|over|above|after) (?:than )?"
     r"(?P<number>\d{1,15})\b"
@@ -25,6 +30,8 @@ _BOUND = re.compile(
 _MINUS = "\u2212"
 _LARGEST = 1e300
 _WORD = re.compile(r"[^\W\d_]+|(?<!\d)\d{1,6}(?:st|nd|rd|th)\b")
+_LETTERS = re.compile(r"[a-z]+")
+_ORDINAL = re.compile(r"\d(?:st|nd|rd|th)\b")
 
 # factor to the first unit of each dimension
 _DIMENSIONS: tuple[dict[str, float], ...] = tuple(
@@ -65,12 +72,13 @@ class Quantity(NamedTuple):
 def as_number(text: str) -> float | None:
     """Return the number that a whole text is, as in `1,200.50`, `$5`, `12%`; none for another text."""
     text = text.strip().strip("$€£¥₹#%").replace("\u2212", "-").strip()
-    if not text or len(text) > 40 or not any(char.isdigit() for char in text):
+    if len(text) > 40 or _DIGIT.search(text) is None:
         return None
-    if re.fullmatch(r"[-+]?\d{1,3}(,\d{2,3})+(\.\d+)?", text):
-        text = text.replace(",", "")
-    elif re.fullmatch(r"[-+]?\d{1,3}(\.\d{3})+,\d+|[-+]?\d+,\d{1,2}", text):
-        text = text.replace(".", "").replace(",", ".")
+    if "," in text:
+        if _GROUPED.fullmatch(text):
+            text = text.replace(",", "")
+        elif _DECIMAL_COMMA.fullmatch(text):
+            text = text.replace(".", "").replace(",", ".")
     try:
         number = float(text)
     except ValueError:
@@ -102,6 +110,10 @@ def bounds_of(text: str) -> Iterator[int]:
 
 
 def _quantities(text: str) -> Iterator[Quantity]:
+    return chain(_in_digits(text), _spelled(text)) if _DIGIT.search(text) else _spelled(text)
+
+
+def _in_digits(text: str) -> Iterator[Quantity]:
     for match in _NUMBER.finditer(text):
         value = as_number(match["digits"])
         if value is None:
@@ -114,17 +126,18 @@ def _quantities(text: str) -> Iterator[Quantity]:
         if unit in SCALES and match["unit"]:
             yield Quantity(value * SCALES[unit], match.start(), "")
         yield Quantity(value, match.start(), unit)
-    for match in _FEET.finditer(text):
+    for match in _FEET.finditer(text) if any(mark in text for mark in _FEET_MARKS) else ():
         yield Quantity(int(match[1]) * 12 + int(match[2]), match.start(), "inch")
-    for match in _POWER.finditer(text):
+    for match in _POWER.finditer(text) if "10" in text else ():
         yield Quantity(float(f"{match[1]}e{match[2].replace(_MINUS, '-')}"), match.start(), "")
-    for match in _FRACTION.finditer(text):
+    for match in _FRACTION.finditer(text) if "/" in text else ():
         if int(match[2]):
             yield Quantity(int(match[1]) / int(match[2]), match.start(), "")
-    yield from _spelled(text)
 
 
 def _spelled(text: str) -> Iterator[Quantity]:
+    if text.isascii() and NUMBER_WORDS.isdisjoint(_LETTERS.findall(text)) and not _ORDINAL.search(text):
+        return
     total: float = 0
     current: float = 0
     start: int | None = None
@@ -132,6 +145,8 @@ def _spelled(text: str) -> Iterator[Quantity]:
     last_word = ""
     for match in _WORD.finditer(text):
         word = match[0]
+        if start is None and word not in NUMBER_WORDS and not word[0].isdecimal():
+            continue
         gap = text[last_end : match.start()]
         joined = start is not None and gap.strip(" -") == ""
         value = number_word(word)
@@ -221,9 +236,9 @@ class Computed:
     def __init__(self, numbers: Sequence[float]) -> None:
         self._numbers = sorted(numbers)
         pairs = list(combinations_with_replacement(numbers, 2))
-        gaps = [one - other for one, other in pairs]
-        self._sums = sorted([*(one + other for one, other in pairs), *gaps, *(-gap for gap in gaps)])
-        self._products = sorted(one * other for one, other in pairs)
+        gaps = list(starmap(sub, pairs))
+        self._sums = sorted(chain(starmap(add, pairs), gaps, map(neg, gaps)))
+        self._products = sorted(starmap(mul, pairs))
 
     def __contains__(self, value: float) -> bool:
         """Whether a number is one of them, up to nine digits."""

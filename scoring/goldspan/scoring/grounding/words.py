@@ -7,6 +7,7 @@ import unicodedata
 from functools import lru_cache
 
 _WORD = re.compile(r"[^\W_\u0e00-\U0010ffff]+|(?:(?![\W_])[\u0e00-\U0010ffff])+")  # scripts without spaces apart
+_ASCII_WORD = re.compile(r"[A-Za-z0-9]+")  # the same in ASCII, three times as fast
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _ENDINGS = [
     "ational",
@@ -141,6 +142,8 @@ COUNTING: dict[str, tuple[float, ...]] = {
     for word in words.split()
 }
 """Words that imply a number without being one."""
+NUMBER_WORDS = frozenset((*_UNITS, *_TENS, *_ORDINALS, *SCALES, *COUNTING))
+"""Words that are or imply a number, without those with digits such as `7th`."""
 
 
 def normalised(text: str) -> str:
@@ -150,7 +153,7 @@ def normalised(text: str) -> str:
 
 def words_of(text: str) -> list[str]:
     """Return the words of a text that is normalised; `_` and punctuation separate them."""
-    return _WORD.findall(text)
+    return (_ASCII_WORD if text.isascii() else _WORD).findall(text)
 
 
 def camel_words(text: str) -> list[str]:
