@@ -24,8 +24,8 @@ def _name(text: str) -> Name:
 
 
 @cache
-def _table() -> Mapping[str, frozenset[Name]]:
-    """Return names by code, and codes and other names by name, as words."""
+def _table() -> Mapping[str, tuple[Name, ...]]:
+    """Return names by code, and codes and other names by name, as words, in one order in every process."""
     names: dict[str, set[Name]] = {}
     for alike in _records():
         for text in filter(None, alike):
@@ -41,7 +41,7 @@ def _table() -> Mapping[str, frozenset[Name]]:
             for region in (airport["subd"], airport["country"]):
                 names.setdefault(" ".join(_name(region)), set()).add(city)
             names.setdefault(" ".join(city), set()).add((code,))
-    return MappingProxyType({code: frozenset(found - {()}) for code, found in names.items()})
+    return MappingProxyType({code: tuple(sorted(found - {()})) for code, found in names.items()})
 
 
 def _records() -> Iterator[tuple[str | None, ...]]:
