@@ -40,9 +40,12 @@ SDK = ("opentelemetry.sdk",)
 YAML = ("ruamel", "yaml")
 MODELS = ("goldspan.scoring.goldens.golden_file", "goldspan.scoring.presets.registry", "jsonschema_rs")
 ENGINE = ("goldspan.collector_processor.engine", "goldspan.mappers", "goldspan.scoring.run", "msgspec", "pydantic")
+STORED = ("goldspan.collector_processor.replay.stored_traces", "multiprocessing")
+FINDER = "goldspan.mappers.unknown_tool_spans"
 FILES = ("goldspan.mappers.readers.files", "google.protobuf")
 REPORTS = ("goldspan.collector_processor.report", "rich")
-REPORT_PAGES = ("rich", *(f"{REPORTS[0]}.{page}" for page in ("html", "junit", "markdown", "model", "terminal")))
+REPORT_FILES = tuple(f"{REPORTS[0]}.{page}" for page in ("annotations", "html", "junit", "markdown"))
+REPORT_PAGES = ("rich", *REPORT_FILES, *(f"{REPORTS[0]}.{page}" for page in ("model", "terminal")))
 
 AGENT = (*OTHER_DOORS, *SERVERS, *DATA, *TERMINAL, *YAML)
 PACKAGE = "from goldspan.collector_processor import"
@@ -62,7 +65,11 @@ NOT_LOADED = {
     "goldspan serve --help": (COMMAND.format(["serve", "--help"]), (*SERVERS, *DATA, *REPORTS, *YAML, *SDK)),
     "goldspan score --format json": (
         COMMAND.format(["score", str(EXAMPLES / "traces"), "--format", "json"]),
-        (*SERVERS, *DATA, *REPORT_PAGES, *YAML, *SDK, "goldspan.scoring.presets.registry", "multiprocessing"),
+        (*SERVERS, *DATA, *REPORT_PAGES, *YAML, *SDK, *STORED, FINDER, "goldspan.scoring.presets.registry"),
+    ),
+    "goldspan score --goldens": (
+        COMMAND.format(["score", str(EXAMPLES / "traces"), "--goldens", str(EXAMPLES / "goldens.yaml")]),
+        (*SERVERS, *DATA, *REPORT_FILES, "ruamel", *SDK, *STORED, FINDER, *MODELS[1:], "google.protobuf"),
     ),
     "goldspan inspect --format json": (
         COMMAND.format(["inspect", str(EXAMPLES / "traces"), "--format", "json"]),

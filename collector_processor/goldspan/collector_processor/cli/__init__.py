@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import io
 import sys
+from functools import cache
 from importlib import import_module
 
 import click
@@ -30,6 +32,7 @@ class _Subcommands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return super().get_command(ctx, cmd_name)
+        _collect_seldom()
         command: click.Command = getattr(import_module(f"{__name__}.{cmd_name}"), cmd_name)
         return command
 
@@ -43,12 +46,20 @@ class _Subcommands(click.Group):
             )
 
 
+@cache
+def _collect_seldom() -> None:
+    """Have the garbage collector look for cycles less often, and not at all when the process ends.
+
+    Imports and spans make many small values without cycles, and what is left at the end goes with the process.
+    """
+    gc.set_threshold(200_000, 20, 100)
+    atexit.register(gc.freeze)
+
+
 @click.group(cls=_Subcommands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name="goldspan", message="goldspan %(version)s")
 def main() -> None:
     """Score the arguments an agent passes to its tools, from the OpenTelemetry spans it already emits."""
-    # Spans are kept as many small values without cycles: looking for cycles so often only takes time.
-    gc.set_threshold(200_000, 20, 100)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")

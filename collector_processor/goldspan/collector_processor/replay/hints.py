@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from shlex import quote
-from typing import NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from goldspan.collector_processor.replay.summary_and_exit_code import Totals, calls_judged, metric_totals
 from goldspan.collector_processor.replay.wording import counted, printable
@@ -13,11 +13,13 @@ from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.dialects import Advice, Dialect, Stack, advice_for
 from goldspan.mappers.dialects.reading.advice import IN_PROCESS
 from goldspan.mappers.span_facts import Role
-from goldspan.mappers.unknown_tool_spans import UnknownTools
 from goldspan.scoring.results import SessionResult
 from goldspan.scoring.run import RunResult
 from goldspan.scoring.sessions import Capture, Session, ToolCall, Turn
 from goldspan.scoring.verdict import REASON_OF_CAPTURE, REASON_TEXT, Reason
+
+if TYPE_CHECKING:
+    from goldspan.mappers.unknown_tool_spans import UnknownTools
 
 NO_SESSION_ID = frozenset({"trace_id", "input"})
 """Where the id of a session comes from that no span names."""

@@ -187,7 +187,7 @@ class LazyJsonSpan(Encodable):
 
     @property
     def events(self) -> Sequence[EventView]:
-        return event_views(_decoded(self._raw.events))
+        return event_views(_decoded(raw)) if (raw := self._raw.events) else ()
 
     @property
     def links(self) -> Sequence[SpanRef]:
