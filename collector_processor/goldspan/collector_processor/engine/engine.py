@@ -23,7 +23,7 @@ from goldspan.collector_processor.engine.judge import Judge, OutputBuilder
 from goldspan.collector_processor.engine.sessions_without_golden import SessionsWithoutGolden
 from goldspan.collector_processor.engine.settings import EngineSettings, EngineStats
 from goldspan.collector_processor.engine.store import MemoryStore, SessionState, TraceState
-from goldspan.mappers.assembly import Fragment, read_trace, unchanged_fragments
+from goldspan.mappers.assembly import Fragment
 from goldspan.mappers.assembly.duplicate_spans import newer_version, without_ids
 from goldspan.mappers.span_facts import LogFacts, PlainSpanFacts, Record, Role, SpanFacts, content_size
 from goldspan.scoring.errors import Problem
@@ -82,6 +82,7 @@ class Engine:
             self.stats.late += 1  # the span that it belongs to may be among the dropped ones; it may also still come
         if fact.identity not in trace.logs:
             trace.logs[fact.identity] = fact
+            trace.reading.add(fact)
             trace.session_ids.update((session_id, key) for key, session_id in fact.session_keys)
             self._records += 1
             self._count_content(trace, fact, None)
@@ -111,6 +112,7 @@ class Engine:
             self._records += 1
             trace.recognised += fact.role is not None
         trace.spans[fact.span_id] = fact
+        trace.reading.add(fact)
         self._count_content(trace, fact, old)
         for key, session_id in (*fact.session_keys, *fact.resource.session_keys):
             trace.session_ids.setdefault(session_id, key)
@@ -132,7 +134,7 @@ class Engine:
             self.stats.spans += count
             trace = store.trace(plain.trace_id)
             if trace is not None:
-                trace.plain.append(plain)
+                trace.add_plain(plain)
                 self._changed(trace, now)
             elif store.tombstone_has(plain.trace_id, "") is None:
                 store.add_plain(plain, now)
@@ -234,12 +236,14 @@ class Engine:
         if trace is None:
             lost = self._store.lost_calls(trace_id)
             trace = TraceState(trace_id, last=now, reopened=lost is not None, lost_calls=bool(lost))
-            trace.plain = self._store.take_plain(trace_id)
+            for plain in self._store.take_plain(trace_id):
+                trace.add_plain(plain)
             self._store.add_trace(trace)
         return trace
 
     def _changed(self, trace: TraceState, now: float) -> None:
         trace.fragments = None
+        trace.has_news = True
         trace.last = now
         self._store.touch_trace(trace.trace_id)
         self._check_at(trace, now + self.settings.settle)
@@ -296,13 +300,15 @@ class Engine:
 
     # Completion: which turns of a trace are complete.
 
-    def _fragments(self, trace: TraceState) -> list[Fragment]:
-        if trace.fragments is None:
-            fragments, problems = read_trace(trace.spans, self.settings.assembly, trace.logs.values(), trace.plain)
-            trace.fragments = trace.read = unchanged_fragments(fragments, trace.read)
-            trace.has_news = True
-            self._pending.problems += problems
-        return trace.fragments
+    def _fragments(self, trace: TraceState, *, waiting: bool = True) -> list[Fragment]:
+        """Read a trace. Without `waiting`, turns that wait for their caller may be left out: see `reading.waits`."""
+        if trace.fragments is not None:
+            return trace.fragments
+        keys, on_problem = self.settings.assembly.session_keys, self._pending.problems.append
+        fragments = trace.reading.fragments(keys, on_problem, waiting=waiting)
+        if not trace.reading.waits:
+            trace.fragments = fragments
+        return fragments
 
     def _complete_trace(
         self, trace: TraceState, now: float, output: OutputBuilder, *, at_once: bool = False, end_of_input: bool = False
@@ -315,7 +321,11 @@ class Engine:
         if not trace.ready and not self.settings.report_unmatched and not self._may_matter(trace):
             self._pass_unwanted_trace(trace, now, output, end_of_input=end_of_input)
             return
-        fragments = self._fragments(trace)
+        callers_until = trace.last + self.settings.caller_timeout
+        fragments = self._fragments(trace, waiting=end_of_input or now >= callers_until)
+        waits = trace.fragments is None
+        if waits:
+            self._check_at(trace, callers_until)
         ready: list[Fragment] = []
         for fragment in fragments:
             ready_at = trace.last + self._waiting_time(fragment)
@@ -323,6 +333,7 @@ class Engine:
                 ready.append(fragment)
             else:
                 self._check_at(trace, ready_at)
+        released = set(map(id, trace.ready))
         if ready != trace.ready or (ready and trace.has_news):
             trace.has_news = False
             output.touched.update(dict.fromkeys(fragment.session.id for fragment in (*trace.ready, *ready)))
@@ -331,8 +342,8 @@ class Engine:
             for fragment in ready:
                 self._add_to_session(fragment, trace, now)
         if self.settings.holds:
-            output.release(ready)
-        if len(ready) == len(fragments):
+            output.release(fragment for fragment in ready if id(fragment) not in released)
+        if len(ready) == len(fragments) and not waits:
             self._store.settle_trace(trace.trace_id)
             output.release_all(trace)
             reported = (

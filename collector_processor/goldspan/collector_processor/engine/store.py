@@ -17,7 +17,7 @@ from typing import Generic, TypeVar
 
 from goldspan.collector_processor.emit.evaluation import Evaluation
 from goldspan.collector_processor.engine.evaluations import KeptSession
-from goldspan.mappers.assembly import Fragment
+from goldspan.mappers.assembly import Fragment, TraceReading
 from goldspan.mappers.span_facts import LogFacts, PlainSpanFacts, SpanFacts
 from goldspan.scoring.sessions import SpanRef
 
@@ -38,10 +38,10 @@ class TraceState:
     """Spans that a dialect recognised."""
     fragments: list[Fragment] | None = None
     """The parts of turns in this trace; None after a new record, until they are read again."""
-    read: list[Fragment] = field(default_factory=list[Fragment])
-    """The fragments as of the last time that they were read."""
+    reading: TraceReading = field(default_factory=TraceReading)
+    """What was read of its records."""
     has_news: bool = False
-    """They were read since its turns were last judged."""
+    """A record came since its turns were last judged."""
     ready: list[Fragment] = field(default_factory=list[Fragment])
     """The fragments whose turns are complete, as of the last check."""
     due: float | None = None
@@ -62,6 +62,11 @@ class TraceState:
     """The door did not keep messages, results or definitions of it, since they were too large."""
     content: int = 0
     """Characters of messages, definitions of tools, results and answers in its records, where these are limited."""
+
+    def add_plain(self, plain: PlainSpanFacts) -> None:
+        """Add plain spans."""
+        self.plain.append(plain)
+        self.reading.add(plain)
 
     @property
     def size(self) -> int:

@@ -199,13 +199,15 @@ def _without_other_spans(fragments: Sequence[Fragment]) -> tuple[Fragment, ...]:
 
     A trace may hold any number of sessions, and a session needs no span of another one.
     """
-    tree = fragments[0].tree
-    kept: dict[str, SpanFacts] = {}
-    for fragment in fragments:
-        own = fragment.spans if fragment.root_span is None else (*fragment.spans, fragment.root_span)
-        kept.update((span.span_id, span) for span in own)
-    for span_id in list(kept):
-        for above in tree.ancestors(span_id):
+    owned = [
+        (fragment.tree, span)
+        for fragment in fragments
+        for span in (*fragment.spans, fragment.root_span)
+        if span is not None
+    ]
+    kept = {span.span_id: span for _, span in owned}
+    for tree, span in owned:
+        for above in tree.ancestors(span.span_id):
             if above.span_id in kept:
                 break
             kept[above.span_id] = above if above.context is NO_CONTEXT else above.changed(context=NO_CONTEXT)

@@ -22,7 +22,7 @@ from goldspan.collector_processor.gateway.journal.records import (
     encode_session,
 )
 from goldspan.collector_processor.gateway.kept_texts import KeptTexts, lost_text
-from goldspan.mappers.assembly import AssemblySettings, read_trace
+from goldspan.mappers.assembly import AssemblySettings
 from goldspan.mappers.span_facts import LogFacts
 
 _QUIET = 5.0
@@ -175,7 +175,8 @@ class CompressedStore(MemoryStore):
                 trace.logs[fact.identity] = fact
             else:
                 trace.spans[fact.span_id] = fact
-        trace.fragments, _ = read_trace(trace.spans, self._assembly, trace.logs.values())
+            trace.reading.add(fact)
+        trace.fragments = trace.reading.fragments(self._assembly.session_keys, lambda _: None)
         trace.ready = trace.fragments
         return trace
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from goldspan.mappers.assembly.duplicate_spans import newer_version, without_ids
-from goldspan.mappers.assembly.joined_logs import session_keys_of, with_logs
 from goldspan.mappers.assembly.runs import (
     DEFAULT_ASSEMBLY,
     AssemblySettings,
@@ -18,8 +17,8 @@ from goldspan.mappers.assembly.runs import (
 )
 from goldspan.mappers.assembly.session_id import DEFAULT_SESSION_KEYS
 from goldspan.mappers.assembly.tool_calls_and_batches import PSEUDO_TOOLS
-from goldspan.mappers.assembly.trace_tree import TraceTree, with_ancestors
-from goldspan.mappers.assembly.turn_fragments import Fragment, fragment_without_ids, fragments_of, unchanged_fragments
+from goldspan.mappers.assembly.trace_reading import TraceReading
+from goldspan.mappers.assembly.turn_fragments import Fragment
 from goldspan.mappers.span_facts import LogFacts, PlainSpanFacts, Record, SpanFacts
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.sessions import Session
@@ -31,11 +30,11 @@ __all__ = [
     "AssemblySettings",
     "Fragment",
     "SessionTurns",
+    "TraceReading",
     "TurnFragments",
     "assemble",
     "outline_turn",
     "read_trace",
-    "unchanged_fragments",
 ]
 
 
@@ -46,19 +45,12 @@ def read_trace(
     plain: Sequence[PlainSpanFacts] = (),
 ) -> tuple[list[Fragment], list[Problem]]:
     """Cut one trace into fragments. `spans` maps span ids to spans. The trace `""` holds the spans without ids."""
-    records = list(logs)
-    trace_id = next(iter(spans.values())).trace_id if spans else ""
-    if trace_id or plain:
-        spans = with_ancestors(spans, plain, [log.span_id for log in records])
-        trace_id = next(iter(spans.values())).trace_id if spans else trace_id
-    tree = TraceTree(with_logs(spans, records) if records else spans, session_keys_of(records))
-    problems = [
-        Problem("parent_cycle", "its parents lead back to this span; it was read as a root", f"{trace_id}/{span_id}")
-        for span_id in tree.cut
-    ]
-    if not trace_id:
-        return fragment_without_ids(tree, settings.session_keys), problems
-    return fragments_of(tree, settings.session_keys), problems
+    reading = TraceReading()
+    for records in (spans.values(), logs, plain):
+        for record in records:
+            reading.add(record)
+    problems: list[Problem] = []
+    return reading.fragments(settings.session_keys, problems.append), problems
 
 
 def assemble(

@@ -5,12 +5,10 @@ A later end wins, then more attributes, then the greater content, so that the or
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-
 from goldspan.mappers.span_facts import PlainSpanFacts, SpanFacts
-from goldspan.mappers.spans import SpanOutline
+from goldspan.mappers.spans import UndecodedSpan
 
-PlainSpan = tuple[PlainSpanFacts, SpanOutline]
+PlainSpan = tuple[PlainSpanFacts, UndecodedSpan]
 """A span without markers, with the group that it belongs to."""
 
 
@@ -19,24 +17,10 @@ def newer_version(old: SpanFacts | None, new: SpanFacts) -> SpanFacts:
     return new if old is None or new.supersedes(old) else old
 
 
-def newest_versions(
-    spans: Mapping[str, SpanFacts], plain: Sequence[PlainSpanFacts]
-) -> tuple[dict[str, SpanFacts], dict[str, PlainSpan]]:
-    """Return one version of every span of a trace by span id: those with facts, and the plain ones."""
-    newest = dict(spans)
-    others: dict[str, PlainSpan] = {}
-    for group in plain:
-        for outline in group.read():
-            span_id = outline[0]
-            if span_id in newest:
-                newest[span_id] = newer_version(newest[span_id], group.fact(outline))
-            elif span_id not in others or _supersedes((group, outline), others[span_id]):
-                others[span_id] = (group, outline)
-    return newest, others
-
-
-def _supersedes(one: PlainSpan, other: PlainSpan) -> bool:
-    return one[0].fact(one[1]).supersedes(other[0].fact(other[1]))
+def fact_of(plain: PlainSpan) -> SpanFacts:
+    """Return a plain span as facts."""
+    group, undecoded = plain
+    return group.fact(group.skeleton(undecoded))
 
 
 def without_ids(fact: SpanFacts, number: int) -> SpanFacts:

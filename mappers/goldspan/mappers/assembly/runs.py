@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from goldspan.mappers.assembly.session_id import DEFAULT_SESSION_KEYS
 from goldspan.mappers.assembly.tool_calls_and_batches import PSEUDO_TOOLS, calls_of
 from goldspan.mappers.assembly.trace_tree import TraceTree, time_order
-from goldspan.mappers.assembly.turn_fragments import Fragment
+from goldspan.mappers.assembly.turn_fragments import Fragment, order_of
 from goldspan.mappers.span_facts import NO_CONTEXT, ModelFacts, Role, SpanFacts, first_captured
 from goldspan.scoring.sessions import Session, ToolCall, Turn, UserMessages
 from goldspan.scoring.turn_join import DEFAULT_RUN_IDLE
@@ -97,7 +97,7 @@ class SessionTurns:
         for fragment in before:
             if id(fragment) in stays:
                 continue
-            at = bisect_left(self._fragments, fragment.order, key=_order)
+            at = bisect_left(self._fragments, fragment.order, key=order_of)
             while self._fragments[at] is not fragment:
                 at += 1
             del self._fragments[at]
@@ -105,7 +105,7 @@ class SessionTurns:
         for fragment in fragments:
             if id(fragment) in stays:
                 continue
-            at = bisect_left(self._fragments, fragment.order, key=_order)
+            at = bisect_left(self._fragments, fragment.order, key=order_of)
             self._fragments.insert(at, fragment)
             first = min(first, at)
         if fragments:
@@ -206,10 +206,6 @@ class SessionTurns:
         )
 
 
-def _order(fragment: Fragment) -> tuple[int, int, str, str]:
-    return fragment.order
-
-
 def _carries_on(turn: list[Fragment], fragment: Fragment) -> bool:
     agentless = fragment.agentless and all(earlier.agentless for earlier in turn)
     only_tools = all(span.role is Role.TOOL for span in fragment.spans) and fragment.spans[0].ref == fragment.root
@@ -242,13 +238,14 @@ def outline_turn(fragments: TurnFragments) -> Turn:
 
 def build_turn(fragments: TurnFragments, settings: AssemblySettings) -> Turn:
     """Make the turn of these fragments."""
+    tree = fragments[0].tree
     spans: Sequence[SpanFacts] = fragments[0].spans
     if len(fragments) > 1 and fragments[0].root.trace_id:
         spans = sorted((span for fragment in fragments for span in fragment.spans), key=time_order)
-    trees = {fragment.root.trace_id: fragment.tree for fragment in fragments}
+    trees = {span.ref: fragment.tree for fragment in fragments[1:] for span in fragment.spans}
 
     def tree_of(span: SpanFacts) -> TraceTree:
-        return trees[span.trace_id]
+        return trees.get(span.ref, tree) if trees else tree
 
     roots = [fragment.root_span for fragment in fragments if fragment.root_span is not None]
     context = [span.context for span in [*roots, *spans] if span.context is not NO_CONTEXT]

@@ -8,7 +8,7 @@ none.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
@@ -31,8 +31,25 @@ DEFAULT_SESSION_KEYS: tuple[str, ...] = (
 )
 """Session attributes in the order of precedence (R6). `mcp.session.id` is a transport's, never one of them."""
 
-Pairs = Iterable[tuple[str, str]]
+Pair = tuple[str, str]
 """Attribute and value."""
+Pairs = Iterable[Pair]
+
+
+class Beyond:
+    """The session attributes of a trace beyond the tree of a turn."""
+
+    def __init__(self, spans: Callable[[], Pairs] = tuple, logs: Callable[[], Pairs] = tuple) -> None:
+        """`spans`: those of spans of other trees; `logs`: those of all log records."""
+        self._spans = spans
+        self._logs = logs
+        self.used = False
+        """A session was looked for there."""
+
+    def places(self) -> tuple[Pairs, Pairs]:
+        """Return the attributes of other spans, and those of all log records."""
+        self.used = True
+        return self._spans(), self._logs()
 
 
 class FoundSession(Struct, frozen=True, gc=False):
@@ -43,14 +60,16 @@ class FoundSession(Struct, frozen=True, gc=False):
     ambiguous: bool = False
 
 
-def find_session(tree: TraceTree, root: str, members: Collection[str], keys: Sequence[str]) -> FoundSession:
+def find_session(
+    tree: TraceTree, root: str, members: Collection[str], keys: Sequence[str], beyond: Beyond
+) -> FoundSession:
     """Find the session of the turn under `root`; fall back to the trace id, marked as such.
 
     `keys` are the session attributes in the order of precedence; keys that only a dialect knows come after them.
     """
     ranks = {key: rank for rank, key in enumerate(keys)}
     ambiguous = False
-    for place in _places(tree, root, members):
+    for place in _places(tree, root, members, beyond):
         found, several = _only_value(place, ranks)
         if found is not None:
             return FoundSession(found[1], found[0])
@@ -59,7 +78,7 @@ def find_session(tree: TraceTree, root: str, members: Collection[str], keys: Seq
     return FoundSession(trace_id, "trace_id", ambiguous)
 
 
-def _places(tree: TraceTree, root: str, members: Collection[str]) -> Iterator[Iterable[Pairs]]:
+def _places(tree: TraceTree, root: str, members: Collection[str], beyond: Beyond) -> Iterator[Iterable[Pairs]]:
     root_span = tree.spans.get(root)
     if root_span is not None:
         yield (root_span.session_keys,)
@@ -67,10 +86,11 @@ def _places(tree: TraceTree, root: str, members: Collection[str]) -> Iterator[It
             yield (above.session_keys,)
     inside = tree.below([root]).union(members)
     yield [span.session_keys for span_id, span in tree.spans.items() if span_id in inside]
-    yield [span.session_keys for span_id, span in tree.spans.items() if span_id not in inside]
+    others, of_logs = beyond.places()
+    yield [others, *(span.session_keys for span_id, span in tree.spans.items() if span_id not in inside)]
     yield [tree.spans[span_id].resource.session_keys for span_id in members]
     yield [keys for span_id, keys in tree.log_session_keys if span_id in inside]
-    yield [keys for _, keys in tree.log_session_keys]
+    yield [of_logs]
 
 
 def _only_value(place: Iterable[Pairs], ranks: dict[str, int]) -> tuple[tuple[str, str] | None, bool]:

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 
-from goldspan.mappers.assembly.duplicate_spans import newest_versions
-from goldspan.mappers.span_facts import PlainSpanFacts, Role, SpanFacts
+from goldspan.mappers.span_facts import Role, SpanFacts
 
 time_order: Callable[[SpanFacts], tuple[int, int, str]] = attrgetter("start", "end", "span_id")
 """The key that puts spans in the order of start, end, span id (R8)."""
@@ -123,33 +122,16 @@ def is_agent(span: SpanFacts) -> bool:
     return span.role is Role.AGENT and not span.no_turn
 
 
-# Only plain spans above recognised spans matter. Most plain spans are leaves.
-
-
-def with_ancestors(
-    spans: Mapping[str, SpanFacts], plain: Sequence[PlainSpanFacts], named: Iterable[str]
-) -> dict[str, SpanFacts]:
+def with_ancestors(spans: Mapping[str, SpanFacts], named: Collection[str]) -> dict[str, SpanFacts]:
     """Return the spans of one trace that have a role or a session, their ancestors and the `named` spans.
 
     No turn, call or session depends on any other span.
     """
-    relevant = {span_id: span for span_id, span in spans.items() if span.role is not None or span.session_keys}
-    needed = {span.parent_id for span in relevant.values()}.union(named) - {""} - relevant.keys()
-    if not needed and not any(group.holds_any(relevant.keys()) for group in plain):
-        return relevant
-    newest, others = newest_versions(spans, plain)
     found: dict[str, SpanFacts] = {}
-    pending_ids = [span_id for span_id, span in newest.items() if span.role is not None or span.session_keys]
-    pending_ids += named
-    while pending_ids:
-        span_id = pending_ids.pop()
-        if span_id in found:
-            continue
-        span = newest.get(span_id)
-        if span is None and span_id in others:
-            group, skeleton = others[span_id]
-            span = group.fact(skeleton)
-        if span is not None:
-            found[span_id] = span
-            pending_ids.append(span.parent_id)
+    relevant = [span for span in spans.values() if span.role is not None or span.session_keys]
+    for span in (*relevant, *(spans[span_id] for span_id in named if span_id in spans)):
+        above: SpanFacts | None = span
+        while above is not None and above.span_id not in found:
+            found[above.span_id] = above
+            above = spans.get(above.parent_id)
     return found

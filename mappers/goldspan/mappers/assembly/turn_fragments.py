@@ -5,13 +5,13 @@ Most fragments are a whole turn. Raw SDKs write one trace for each model call, s
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
-from operator import is_
+from collections.abc import Callable, Collection, Iterable, Sequence
+from operator import attrgetter, is_
 
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
-from goldspan.mappers.assembly.session_id import FoundSession, find_session
+from goldspan.mappers.assembly.session_id import Beyond, FoundSession, find_session
 from goldspan.mappers.assembly.trace_tree import TraceTree, is_agent, time_order
 from goldspan.mappers.span_facts import NO_RESOURCE, ResourceFacts, Role, SpanFacts
 from goldspan.scoring.sessions import SpanRef
@@ -55,8 +55,12 @@ class Fragment(Struct, frozen=True, gc=False, eq=False):
         return self.spans[0].resource if self.spans else NO_RESOURCE
 
 
-def fragments_of(tree: TraceTree, keys: Sequence[str]) -> list[Fragment]:
-    """Cut a trace into fragments; none where nothing in it makes a turn."""
+order_of: Callable[[Fragment], tuple[int, int, str, str]] = attrgetter("order")
+"""The key that puts fragments in the order of a session."""
+
+
+def fragments_of(tree: TraceTree, keys: Sequence[str], beyond: Beyond) -> list[Fragment]:
+    """Cut a tree into fragments; none where nothing in it makes a turn."""
     recognised = sorted((span for span in tree.spans.values() if span.role is not None), key=time_order)
     units = _spans_by_turn_root(tree, recognised, _agents_over_several_sessions(tree, recognised, keys))
     if not units:
@@ -64,11 +68,11 @@ def fragments_of(tree: TraceTree, keys: Sequence[str]) -> list[Fragment]:
     members = {root: {span.span_id for span in spans} for root, spans in units.items()}
     fragments: list[Fragment] = []
     for root, spans in units.items():
-        session = find_session(tree, root, members[root], keys)
+        session = find_session(tree, root, members[root], keys, beyond)
         fragments += [
             _fragment(tree, first, piece, session) for first, piece in _split_at_user_messages(tree, root, spans)
         ]
-    return sorted(fragments, key=lambda fragment: fragment.order)
+    return sorted(fragments, key=order_of)
 
 
 def _agents_over_several_sessions(tree: TraceTree, recognised: list[SpanFacts], keys: Sequence[str]) -> Collection[str]:
@@ -244,12 +248,12 @@ def _first(values: Iterable[str | None]) -> str | None:
     return next((value for value in values if value), None)
 
 
-def fragment_without_ids(tree: TraceTree, keys: Sequence[str]) -> list[Fragment]:
+def fragment_without_ids(tree: TraceTree, keys: Sequence[str], beyond: Beyond) -> list[Fragment]:
     """Make one fragment of spans that have no ids: nothing is known of them but the order they came in (R4)."""
     recognised = [span for span in tree.spans.values() if span.role is not None]
     if all(span.no_turn for span in recognised):
         return []
     root = recognised[0].span_id
-    found = find_session(tree, root, set(tree.spans), keys)
+    found = find_session(tree, root, set(tree.spans), keys, beyond)
     session = FoundSession("input", "input", found.ambiguous) if found.source == "trace_id" else found
     return [_fragment(tree, root, recognised, session)]

@@ -1,0 +1,297 @@
+"""One trace cut into fragments while it grows: only what new records concern is read again.
+
+Spans that name each other as parents are one tree, seen or not, and are read together. What else a fragment depends on
+is the session that the rest of the trace names (R6), and log records that name executions by call id, which
+make all trees one.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+
+from goldspan.mappers.assembly.duplicate_spans import PlainSpan, fact_of, newer_version
+from goldspan.mappers.assembly.joined_logs import session_keys_of, with_logs
+from goldspan.mappers.assembly.session_id import Beyond, Pair
+from goldspan.mappers.assembly.trace_tree import TraceTree, with_ancestors
+from goldspan.mappers.assembly.turn_fragments import (
+    Fragment,
+    fragment_without_ids,
+    fragments_of,
+    order_of,
+    unchanged_fragments,
+)
+from goldspan.mappers.span_facts import LogFacts, PlainSpanFacts, Record, SpanFacts
+from goldspan.scoring.errors import Problem
+
+
+class _Tree:
+    """Spans that parents link, and what was read of them."""
+
+    __slots__ = ("fragments", "listed", "logs", "missing", "spans", "starts_turn")
+
+    def __init__(self, missing: str | None) -> None:
+        self.missing = missing
+        """The id at its top, while that span is not seen."""
+        self.spans: dict[str, SpanFacts] = {}
+        self.logs: list[LogFacts] = []
+        self.fragments: list[Fragment] = []
+        """As of when it was last read."""
+        self.listed = False
+        """The fragments are among those of the trace."""
+        self.starts_turn = False
+        """A span of it is or begins a turn, so that it gives a fragment."""
+
+
+class TraceReading:
+    """The fragments of one trace, as a function of the records that were added, in any order."""
+
+    def __init__(self) -> None:
+        """Begin with no record."""
+        self._new: list[Record | PlainSpanFacts] = []
+        self._trees: dict[str, _Tree] = {}
+        """By the id of each span, seen or only named."""
+        self._as_one: _Tree | None = None
+        """The tree of all spans, where their parents are not all that links them."""
+        self._stale: dict[_Tree, None] = {}
+        """Trees that new records concern."""
+        self._fragments: list[Fragment] = []
+        self._remote: set[str] = set()
+        """Ids that a span from another process names as its parent."""
+        self._groups: list[PlainSpanFacts] = []
+        self._plain: dict[str, PlainSpan] | None = None
+        """One version of each plain span; none until one of them is needed."""
+        self._pairs: Counter[Pair] = Counter()
+        """Session attributes of the spans."""
+        self._log_pairs: dict[Pair, None] = {}
+        self._looked_beyond: dict[_Tree, None] = {}
+        """Trees with turns whose session was looked for in the rest of the trace."""
+        self._new_pairs = self._more_pairs = False
+        self.waits = False
+        """`fragments` left out turns that wait for their caller."""
+
+    def add(self, record: Record | PlainSpanFacts) -> None:
+        """Add a record. It is looked at when fragments are asked for."""
+        self._new.append(record)
+
+    def fragments(
+        self, keys: Sequence[str], on_problem: Callable[[Problem], object], *, waiting: bool = True
+    ) -> list[Fragment]:
+        """Return the fragments in the order of time: the same objects as before where nothing new concerns them.
+
+        Args:
+            keys: The session attributes in the order of precedence, each time the same.
+            on_problem: Takes what is wrong with the spans that are read.
+            waiting: Whether turns below a caller that was not seen are wanted. Otherwise they may be left out.
+
+        """
+        self._take_new()
+        self.waits = False
+        for tree in list(self._stale):
+            if not waiting and tree.starts_turn and tree.missing is not None and tree.missing not in self._remote:
+                self.waits = True
+            else:
+                del self._stale[tree]
+                self._read(tree, keys, on_problem)
+        return list(self._fragments)
+
+    def _read(self, tree: _Tree, keys: Sequence[str], on_problem: Callable[[Problem], object]) -> None:
+        spans: Mapping[str, SpanFacts] = tree.spans
+        trace_id = next(iter(spans.values())).trace_id if spans else ""
+        if trace_id:
+            spans = with_ancestors(spans, [log.span_id for log in tree.logs])
+        read = TraceTree(with_logs(spans, tree.logs) if tree.logs else dict(spans), session_keys_of(tree.logs))
+        for span_id in read.cut:
+            words = "its parents lead back to this span; it was read as a root"
+            on_problem(Problem("parent_cycle", words, f"{trace_id}/{span_id}"))
+        beyond = Beyond(lambda: self._pairs_beyond(tree), lambda: list(self._log_pairs))
+        cut = fragments_of if trace_id else fragment_without_ids
+        tree.fragments = unchanged_fragments(cut(read, keys, beyond), tree.fragments)
+        tree.listed = True
+        for fragment in tree.fragments:
+            insort(self._fragments, fragment, key=order_of)
+        if beyond.used:
+            self._looked_beyond[tree] = None
+        else:
+            self._looked_beyond.pop(tree, None)
+
+    def _pairs_beyond(self, tree: _Tree) -> list[Pair]:
+        own = Counter(pair for span in tree.spans.values() for pair in span.session_keys)
+        return [pair for pair, count in self._pairs.items() if count > own[pair]]
+
+    # New records.
+
+    def _take_new(self) -> None:
+        new, self._new = self._new, []
+        nodes: dict[str, None] = {}
+        for record in new:
+            if isinstance(record, PlainSpanFacts):
+                self._add_plain(record, nodes)
+            elif isinstance(record, LogFacts):
+                self._add_log(record, nodes)
+            else:
+                self._add_span(record, nodes)
+        self._add_needed_plain(nodes)
+        if self._new_pairs or self._more_pairs:
+            for tree in self._looked_beyond:
+                if self._new_pairs or any(span.session_keys for span in tree.spans.values()):
+                    self._change(tree)
+            self._new_pairs = self._more_pairs = False
+
+    def _add_span(self, span: SpanFacts, nodes: dict[str, None]) -> None:
+        if not span.trace_id:
+            self._make_one()
+        tree = self._tree(span.span_id, nodes)
+        old = tree.spans.get(span.span_id)
+        if old is not None:
+            span = newer_version(old, span)
+            if span is old:
+                return
+        tree.spans[span.span_id] = span
+        if span.entry:
+            self._remote.add(span.parent_id)
+        for pair in old.session_keys if old is not None else ():
+            self._count(pair, -1)
+        for pair in span.session_keys:
+            self._count(pair, 1)
+        self._change(tree)
+        if old is None:
+            tree.starts_turn = tree.starts_turn or (span.role is not None and not span.no_turn)
+            nodes[span.span_id] = None
+            self._link(tree, span, nodes)
+        elif old.parent_id != span.parent_id:
+            if self._as_one is not None:
+                self._link(tree, span, nodes)
+            else:
+                self._link_again(nodes)
+        elif old.role is not span.role or old.no_turn is not span.no_turn:
+            tree.starts_turn = any(one.role is not None and not one.no_turn for one in tree.spans.values())
+
+    def _add_log(self, log: LogFacts, nodes: dict[str, None]) -> None:
+        if log.tools:
+            self._make_one()  # by call id they may belong to any span
+        tree = self._tree(log.span_id, nodes)
+        tree.logs.append(log)
+        self._change(tree)
+        for pair in log.session_keys:
+            self._new_pairs = self._new_pairs or pair not in self._log_pairs
+            self._log_pairs[pair] = None
+
+    def _count(self, pair: Pair, change: int) -> None:
+        before = self._pairs[pair]
+        self._pairs[pair] += change
+        self._more_pairs = True
+        self._new_pairs = self._new_pairs or not before or not self._pairs[pair]
+
+    def _change(self, tree: _Tree) -> None:
+        """Note that a tree is to be read again, and take its fragments from those of the trace."""
+        self._stale[tree] = None
+        for fragment in tree.fragments if tree.listed else ():
+            at = bisect_left(self._fragments, fragment.order, key=order_of)
+            while self._fragments[at] is not fragment:
+                at += 1
+            del self._fragments[at]
+        tree.listed = False
+
+    # Trees.
+
+    def _tree(self, span_id: str, nodes: dict[str, None]) -> _Tree:
+        tree = self._trees.get(span_id)
+        if tree is None:
+            nodes[span_id] = None
+            tree = self._trees[span_id] = self._as_one or _Tree(span_id)
+        return tree
+
+    def _link(self, tree: _Tree, span: SpanFacts, nodes: dict[str, None]) -> None:
+        """Link a span that is new in its tree, where it was the missing one, to its parent."""
+        if self._as_one is not None:
+            if span.parent_id:
+                self._tree(span.parent_id, nodes)
+            return
+        tree.missing = None
+        if not span.parent_id:
+            return
+        above = self._trees.get(span.parent_id)
+        if above is None:
+            nodes[span.parent_id] = None
+            self._trees[span.parent_id] = tree
+            tree.missing = span.parent_id
+        elif above is not tree:
+            tree.missing = above.missing
+            self._merge(above, tree)
+
+    def _merge(self, one: _Tree, other: _Tree) -> None:
+        """Move the smaller of two trees into the other; they have the same missing span now."""
+        less, more = sorted((one, other), key=lambda tree: len(tree.spans))
+        more.missing = other.missing
+        self._change(less)
+        self._change(more)
+        del self._stale[less]
+        self._looked_beyond.pop(less, None)
+        for span_id in less.spans:
+            self._trees[span_id] = more
+        for log in less.logs:
+            self._trees[log.span_id] = more
+        if more.missing is not None:
+            self._trees[more.missing] = more
+        more.spans.update(less.spans)
+        more.logs += less.logs
+        more.fragments = [*more.fragments, *less.fragments]
+        more.starts_turn = more.starts_turn or less.starts_turn
+
+    def _make_one(self) -> None:
+        if self._as_one is None:
+            whole = _Tree(None)
+            for tree in dict.fromkeys(self._trees.values()):
+                tree.missing = None
+                self._change(tree)
+                del self._stale[tree]
+                whole.spans.update(tree.spans)
+                whole.logs += tree.logs
+                whole.fragments += tree.fragments
+            self._trees = dict.fromkeys(self._trees, whole)
+            self._looked_beyond.clear()
+            self._as_one = whole
+            self._change(whole)
+
+    def _link_again(self, nodes: dict[str, None]) -> None:
+        """Make all trees anew: the newer version of a span has another parent."""
+        trees = list(dict.fromkeys(self._trees.values()))
+        for tree in trees:
+            self._change(tree)
+        self._trees, self._stale, self._looked_beyond = {}, {}, {}
+        self._pairs.clear()
+        for tree in trees:
+            for span in tree.spans.values():
+                self._add_span(span, nodes)
+            for log in tree.logs:
+                self._add_log(log, nodes)
+
+    # Plain spans: only those that other spans name, or that are versions of them.
+
+    def _add_plain(self, group: PlainSpanFacts, nodes: dict[str, None]) -> None:
+        self._groups.append(group)
+        if self._plain is not None:
+            self._note_plain(group)
+        if group.holds_any(self._trees.keys()):
+            nodes.update((span_id, None) for span_id in group.ids() if span_id in self._trees)
+
+    def _note_plain(self, group: PlainSpanFacts) -> None:
+        assert self._plain is not None
+        for undecoded in group.undecoded:
+            span_id = undecoded[0]
+            old = self._plain.get(span_id)
+            new = (group, undecoded)
+            if old is None or fact_of(new).supersedes(fact_of(old)):
+                self._plain[span_id] = new
+
+    def _add_needed_plain(self, nodes: dict[str, None]) -> None:
+        if self._plain is None and any(group.holds_any(nodes.keys()) for group in self._groups):
+            self._plain = {}
+            for group in self._groups:
+                self._note_plain(group)
+        while nodes and self._plain is not None:
+            found = self._plain.get(nodes.popitem()[0])
+            if found is not None:
+                self._add_span(fact_of(found), nodes)
