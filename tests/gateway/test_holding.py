@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from goldspan.collector_processor.engine.evaluations import Judge
+from goldspan.collector_processor.engine.judge import Judge
 from goldspan.collector_processor.engine.settings import EngineSettings
 from goldspan.collector_processor.gateway.deliver.retry import Backoff
 from goldspan.collector_processor.gateway.encoded_spans import join_request, split_request

@@ -100,7 +100,7 @@ def unescaped(text: str) -> str:
     return re.sub(r"%([0-9A-F]{2})", lambda found: chr(int(found[1], 16)), text)
 
 
-@given(st.text(min_size=1, max_size=20), st.text(max_size=20))
+@given(st.text(min_size=1, max_size=20).filter(str.strip), st.text(max_size=20))
 def test_no_text_ends_a_workflow_command(name: str, value: str) -> None:
     golden = {"session": name, "turns": [{"calls": [{"name": "look", "args": {"id": 7}}]}]}
     result = score_sessions({"golden_set": "w", "goldens": [golden]}, session(name, ToolCall("look", {"id": value})))
