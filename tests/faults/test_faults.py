@@ -13,7 +13,7 @@ from faults.campaign import PROTOCOLS, Campaign, Case, cases_of, sample, told
 from faults.injection import SKIPPED, Fault
 from faults.night import FIRST, expected
 
-QUICK, WHOLE = 6, 90
+QUICK, WHOLE = 6, 60
 """Nights for each protocol."""
 AT_ONCE = 6
 

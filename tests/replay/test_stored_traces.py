@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import stored_platforms
@@ -108,6 +108,7 @@ def test_every_trace_in_the_window_is_read_once_and_as_from_a_file(
 
 
 @pytest.mark.parametrize("kind", ["tempo", "jaeger"])
+@settings(max_examples=settings().max_examples // 4)
 @given(minutes=st.lists(st.integers(0, 3 * 24 * 60), min_size=1, max_size=12, unique=True))
 def test_searches_find_every_trace_wherever_in_time_it_is(kind: str, minutes: list[int]) -> None:
     traces = [turn_request(f"s-{minute}", turn=minute) for minute in minutes]
