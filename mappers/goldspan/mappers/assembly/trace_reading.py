@@ -142,24 +142,25 @@ class TraceReading:
     def _add_span(self, span: SpanFacts, nodes: dict[str, None]) -> None:
         if not span.trace_id:
             self._make_one()
-        tree = self._tree(span.span_id, nodes)
-        old = tree.spans.get(span.span_id)
+        known = self._trees.get(span.span_id)
+        tree = known or self._begin(span, nodes)
+        old = None if known is None else known.spans.get(span.span_id)
         if old is not None:
             span = newer_version(old, span)
             if span is old:
                 return
+            for pair in old.session_keys:
+                self._count(pair, -1)
         tree.spans[span.span_id] = span
         if span.entry:
             self._remote.add(span.parent_id)
-        for pair in old.session_keys if old is not None else ():
-            self._count(pair, -1)
         for pair in span.session_keys:
             self._count(pair, 1)
         self._change(tree)
         if old is None:
             tree.starts_turn = tree.starts_turn or (span.role is not None and not span.no_turn)
-            nodes[span.span_id] = None
-            self._link(tree, span, nodes)
+            if known is not None:
+                self._link(known, span, nodes)
         elif old.parent_id != span.parent_id:
             if self._as_one is not None:
                 self._link(tree, span, nodes)
@@ -187,7 +188,9 @@ class TraceReading:
     def _change(self, tree: _Tree) -> None:
         """Note that a tree is to be read again, and take its fragments from those of the trace."""
         self._stale[tree] = None
-        for fragment in tree.fragments if tree.listed else ():
+        if not tree.listed:
+            return
+        for fragment in tree.fragments:
             at = bisect_left(self._fragments, fragment.order, key=order_of)
             while self._fragments[at] is not fragment:
                 at += 1
@@ -203,8 +206,20 @@ class TraceReading:
             tree = self._trees[span_id] = self._as_one or _Tree(span_id)
         return tree
 
+    def _begin(self, span: SpanFacts, nodes: dict[str, None]) -> _Tree:
+        """Return the tree of a span that none names yet: that of its parent, or a new one."""
+        trees, parent_id = self._trees, span.parent_id
+        tree = self._as_one or (trees.get(parent_id) if parent_id else None) or _Tree(None)
+        trees[span.span_id] = tree
+        nodes[span.span_id] = None
+        if parent_id and parent_id not in trees:
+            trees[parent_id] = tree
+            nodes[parent_id] = None
+            tree.missing = parent_id if self._as_one is None else None
+        return tree
+
     def _link(self, tree: _Tree, span: SpanFacts, nodes: dict[str, None]) -> None:
-        """Link a span that is new in its tree, where it was the missing one, to its parent."""
+        """Link a span that was the missing one of its tree to its parent."""
         if self._as_one is not None:
             if span.parent_id:
                 self._tree(span.parent_id, nodes)

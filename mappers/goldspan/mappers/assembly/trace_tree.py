@@ -127,8 +127,10 @@ def with_ancestors(spans: Mapping[str, SpanFacts], named: Collection[str]) -> di
 
     No turn, call or session depends on any other span.
     """
-    found: dict[str, SpanFacts] = {}
     relevant = [span for span in spans.values() if span.role is not None or span.session_keys]
+    if len(relevant) == len(spans):
+        return dict(spans)
+    found: dict[str, SpanFacts] = {}
     for span in (*relevant, *(spans[span_id] for span_id in named if span_id in spans)):
         above: SpanFacts | None = span
         while above is not None and above.span_id not in found:
