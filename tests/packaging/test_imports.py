@@ -139,5 +139,14 @@ def test_the_constructor_loads_what_scoring_takes(options: dict[str, str]) -> No
     assert [name for name in scored if name.startswith("goldspan")] == []
 
 
+@pytest.mark.parametrize(("call", "frozen"), [("main()", True), ("main(sys.argv[1:])", False)])
+def test_only_the_process_of_a_command_line_is_frozen(call: str, frozen: bool) -> None:
+    program = f"import gc, sys; from goldspan.collector_processor.cli import main\ntry: {call}\nexcept SystemExit: pass"
+    program += "\nprint(gc.get_freeze_count() > 0, file=sys.stderr)"
+    command = [sys.executable, "-I", "-c", program, "dialects"]
+    ran = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert ran.stderr.split() == [str(frozen)]
+
+
 def test_the_probe_sees_what_is_imported() -> None:
     assert "http.server" in unwanted(loaded_by("import goldspan, http.server"), AGENT)

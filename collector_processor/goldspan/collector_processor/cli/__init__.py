@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import atexit
 import gc
 import io
 import sys
-from functools import cache
 from importlib import import_module
+from typing import Any
 
 import click
 
@@ -26,14 +25,24 @@ _COMMANDS = {
 class _Subcommands(click.Group):
     """Subcommands that are imported when they are called, since each needs libraries that others do not."""
 
+    _owns_process = False
+
+    def main(self, *args: Any, **options: Any) -> Any:
+        """Run a command. Without arguments it is the one that the process was started with."""
+        self._owns_process = not args and "args" not in options
+        return super().main(*args, **options)
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [*_COMMANDS, *super().list_commands(ctx)]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return super().get_command(ctx, cmd_name)
-        _collect_seldom()
+        # Imports and spans make many small values without cycles: looking for cycles so often only takes time.
+        gc.set_threshold(200_000, 20, 100)
         command: click.Command = getattr(import_module(f"{__name__}.{cmd_name}"), cmd_name)
+        if self._owns_process:
+            gc.freeze()  # what was imported stays until the end, and is not searched for cycles then
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -44,16 +53,6 @@ class _Subcommands(click.Group):
             formatter.write_dl(
                 [(name, click.Command(name, help=text).get_short_help_str(limit)) for name, text in _COMMANDS.items()]
             )
-
-
-@cache
-def _collect_seldom() -> None:
-    """Have the garbage collector look for cycles less often, and not at all when the process ends.
-
-    Imports and spans make many small values without cycles, and what is left at the end goes with the process.
-    """
-    gc.set_threshold(200_000, 20, 100)
-    atexit.register(gc.freeze)
 
 
 @click.group(cls=_Subcommands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
