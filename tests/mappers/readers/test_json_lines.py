@@ -147,7 +147,7 @@ def test_values_of_spans_that_no_dialect_knows_are_never_decoded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     decoded: list[Any] = []
-    monkeypatch.setattr("goldspan.mappers.readers.otlp_json_lazy.decode_value", decoded.append)
+    monkeypatch.setattr("goldspan.mappers.readers.otlp_json_lazy._value", decoded.append)
     plain = plain_request()
     spans_of(plain)[0]["attributes"] = [{"key": "url.full", "value": {"stringValue": "x"}}]
     read_bytes(tmp_path, as_line(plain))

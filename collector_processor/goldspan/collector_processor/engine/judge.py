@@ -135,11 +135,12 @@ class Judge:
             if is_complete:
                 state.complete_runs.add(run.run)
                 output.sessions.append(result)
-            less, more = one.evaluations.update(
-                result, complete=is_complete, include_values=self.settings.include_values
-            )
-            removed += less
-            added += more
+            if self.settings.emits:
+                less, more = one.evaluations.update(
+                    result, complete=is_complete, include_values=self.settings.include_values
+                )
+                removed += less
+                added += more
         for gone in known.values():
             removed += gone.evaluations.all()
         newest = {evaluation.id: evaluation for evaluation in added}

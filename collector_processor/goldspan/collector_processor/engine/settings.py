@@ -37,6 +37,8 @@ class EngineSettings:
     """The door holds spans until they are released."""
     include_values: bool = False
     """Explanations hold argument values."""
+    emits: bool = True
+    """Results are given as evaluations too, which are emitted; otherwise as results of sessions alone."""
     report_unmatched: bool = False
     """Give results of sessions without golden too, for reports: which there were, where and when."""
     scorer: Scorer = field(default_factory=lambda: Scorer(run=MetricWorkers()))

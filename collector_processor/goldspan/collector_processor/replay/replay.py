@@ -127,7 +127,7 @@ class RecordScoring:
     ) -> None:
         """Start without records. Every consumer is given each evaluation."""
         self._goldens = goldens
-        self._engine = Engine(goldens, _settings(quiet_spans, scorer))
+        self._engine = Engine(goldens, _settings(quiet_spans, scorer, emits=bool(consumers)))
         self._consumers = consumers
         self._problems: list[Problem] = []
         self._poll_every = self._next_poll = max(quiet_spans // 10, 1)
@@ -254,7 +254,7 @@ def _started(session: Session) -> int:
     return min((turn.start for turn in session.turns if turn.start), default=0)
 
 
-def _settings(quiet_spans: int, scorer: Scorer) -> EngineSettings:
+def _settings(quiet_spans: int, scorer: Scorer, *, emits: bool) -> EngineSettings:
     quiet = quiet_spans / SPANS_A_SECOND
     return EngineSettings(
         settle=quiet,
@@ -266,6 +266,7 @@ def _settings(quiet_spans: int, scorer: Scorer) -> EngineSettings:
         tombstone_ttl=100 * quiet,
         max_spans=_most_spans(quiet_spans),
         holds=False,
+        emits=emits,
         report_unmatched=True,
         scorer=scorer,
     )

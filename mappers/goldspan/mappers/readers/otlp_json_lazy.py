@@ -64,6 +64,10 @@ class _Pair(msgspec.Struct, gc=False, omit_defaults=True):
     value: msgspec.Raw = _NOTHING
 
 
+class _Value(msgspec.Struct, gc=False, rename="camel"):
+    string_value: str | None = None
+
+
 class _Span(msgspec.Struct, gc=False, omit_defaults=True, rename="camel"):
     trace_id: str | None = None
     span_id: str | None = None
@@ -114,6 +118,7 @@ class LazyRequest(msgspec.Struct, rename="camel"):
 _request = msgspec.json.Decoder(LazyRequest, strict=False).decode  # 64-bit integers are texts in OTLP/JSON
 _encoded_span = msgspec.json.Encoder().encode
 _span = msgspec.json.Decoder(_Span).decode
+_text = msgspec.json.Decoder(_Value).decode
 _pairs = msgspec.json.Decoder(list[_Pair] | None).decode
 
 
@@ -324,7 +329,11 @@ def _skeleton(span: _PlainSpan) -> SpanOutline:
 
 
 def _value(raw: msgspec.Raw) -> Any:
-    return decode_value(_decoded(raw))
+    try:
+        text = _text(raw).string_value  # most values are text
+    except (msgspec.DecodeError, RecursionError):
+        text = None
+    return decode_value(_decoded(raw)) if text is None else text
 
 
 def _decoded(raw: msgspec.Raw | bytes) -> Any:
