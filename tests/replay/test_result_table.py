@@ -12,9 +12,12 @@ import pytest
 from msgspec.structs import replace
 
 from command_line import Run
+from goldspan.collector_processor.engine import result_table
 from goldspan.collector_processor.engine.result_table import COLUMNS, ResultRow, arrow_batch, arrow_schema, run_rows
 from goldspan.collector_processor.report import result_file
 from goldspan.collector_processor.report.result_file import write_results
+from goldspan.mappers import read_sessions
+from goldspan.scoring import score_sessions
 from goldspan.scoring.run import RunResult
 from goldspan.scoring.sessions import Session, Turn
 from scored_sessions import EVERYTHING, NOTHING, ODD, UNKNOWN, session, turn, verdict
@@ -143,6 +146,37 @@ def test_an_arrow_file_has_the_same_rows(tmp_path: Path) -> None:
     write_results(tmp_path / "results.arrow", rows)
     written = pyarrow.ipc.open_file(tmp_path / "results.arrow").read_all()
     assert [ResultRow(**row) for row in written.to_pylist()] == rows
+
+
+@pytest.mark.parametrize("goldens", [ROOT / "examples/goldens.yaml", None], ids=["goldens", "no goldens"])
+def test_a_result_in_memory_gives_the_rows_of_the_file(run: Run, goldens: Path | None, tmp_path: Path) -> None:
+    traces = ROOT / "examples/traces"
+    run("score", traces, *(["--goldens", goldens] if goldens else []), "--output", "results.parquet")
+    result = score_sessions(goldens, read_sessions(traces))
+    table = result.to_arrow()
+    assert table.schema == arrow_schema()
+    assert table.num_rows > 50
+    assert table.to_pylist() == read(tmp_path / "results.parquet")
+    own = [row for session in result.sessions for row in session.to_arrow().to_pylist()]
+    assert own == table.to_pylist()[: len(own)]
+
+
+@pytest.mark.parametrize(
+    ("method", "missing", "extra"),
+    [("to_arrow", "pyarrow", "parquet"), ("to_pandas", "pandas", "pandas"), ("to_pandas", "pyarrow", "pandas")],
+)
+def test_a_missing_extra_is_named(method: str, missing: str, extra: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(result_table, "find_spec", lambda name: None if name == missing else object())
+    with pytest.raises(ImportError, match=rf"needs {missing}: pip install 'goldspan\[{extra}\]'"):
+        getattr(EVERYTHING, method)()
+
+
+def test_pandas_keeps_positions_as_integers() -> None:
+    pytest.importorskip("pandas", reason="needs pandas, the extra `pandas`")
+    frame = EVERYTHING.to_pandas()
+    assert list(frame.columns) == list(COLUMNS)
+    assert len(frame) == EVERYTHING.to_arrow().num_rows
+    assert str(frame["turn"].dtype) == "Int32"
 
 
 def test_a_file_that_cannot_be_written_is_named(run: Run, tmp_path: Path) -> None:

@@ -212,9 +212,21 @@ def test_a_notebook_gets_a_table_in_which_everything_is_escaped() -> None:
     session = result.sessions[0]
     for one in (result, session, session.turns[0], session.turns[0].calls[0]):
         page = one._repr_html_()
-        assert page.startswith("<table>")
+        assert "<table>" in page
         assert "<script" not in page
         assert "&lt;script&gt;" in page
+
+
+def test_a_notebook_shows_what_was_never_seen_and_no_empty_column() -> None:
+    calls = [{"name": "f", "args": {"a": 1}}]
+    goldens = {"golden_set": "g", "goldens": [{"session": s, "turns": [{"calls": calls}]} for s in ("fail", "unseen")]}
+    result = score_sessions(goldens, Session("fail", (Turn((ToolCall("f", {"a": 1}),)),)))
+    page, session = result._repr_html_(), result.sessions[0]._repr_html_()
+    assert page.count("<tr>") == 3
+    assert "unseen" in page
+    assert "#d32f2f" not in page, "a session that is called fail did not fail"
+    assert ">session</th>" in page
+    assert ">session</th>" not in session
 
 
 def test_args_and_arguments_are_the_same() -> None:

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from fractions import Fraction
 from html import escape
-from typing import TypeVar
+from importlib.metadata import entry_points
+from typing import Any, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -256,7 +257,16 @@ class SessionResult(Scored, frozen=True, gc=False):
         return short_repr(self, f"{verdict_text(self.verdict)} {session_difference(self)}")
 
     def _repr_html_(self) -> str:
-        return html_table(next(session_lines(self)), CALL_COLUMNS, session_rows(self))
+        rows = [("", *row[1:]) for row in session_rows(self)]  # the line above the table names the session
+        return html_table(next(session_lines(self)), CALL_COLUMNS, rows)
+
+    def to_arrow(self) -> Any:
+        """Return the rows of `goldspan score --output` as a `pyarrow.Table`. Raises ImportError without pyarrow."""
+        return table_of(self, "arrow")
+
+    def to_pandas(self) -> Any:
+        """Return the same rows as a `pandas.DataFrame`. Raises ImportError without pandas or pyarrow."""
+        return table_of(self, "pandas")
 
     @property
     def differences(self) -> tuple[Difference, ...]:
@@ -571,13 +581,18 @@ def session_lines(result: SessionResult) -> Iterator[str]:
     else:
         yield f"{verdict_text(result.verdict)} {_session_name(result)}: {explain_session(result)}"
     for metric in result.metrics:
-        verdict = metric.verdict
-        if verdict.label is not None and verdict.label is not Label.PASS:
-            yield f"  {verdict_text(verdict)} {metric.name}: {verdict.detailed or verdict.explanation or 'no score'}"
+        if text := _metric_problem(metric):
+            yield f"  {verdict_text(metric.verdict)} {metric.name}: {text}"
     for turn in result.turns:
         if _has_more(turn):
             yield f"  {_turn_head(turn)}"
             yield from (f"    {line}" for line in _details(turn))
+
+
+def _metric_problem(metric: MetricResult) -> str:
+    """Return what a metric found, if it failed or was not evaluated; empty otherwise."""
+    verdict = metric.verdict
+    return "" if verdict.label in {None, Label.PASS} else verdict.detailed or verdict.explanation or "no score"
 
 
 def turn_lines(turn: TurnResult) -> Iterator[str]:
@@ -664,8 +679,17 @@ CALL_COLUMNS = ("session", "turn", "call", "label", "score", "explanation")
 ARGUMENT_COLUMNS = ("argument", "outcome", "expected", "actual")
 
 _MAX_ROWS = 200
-_ROW_COLOURS = {"fail": "#c62828", "not_evaluated": "#8a6d00"}
-"""The colours of rows by label, readable on light and dark pages."""
+_JUDGED_COLUMNS = {"label", "outcome"}
+_WRAPPED_COLUMNS = {"explanation", "expected", "actual"}
+_RED, _YELLOW = "#d32f2f", "#8a6d00"
+_ROW_COLOURS = {
+    "fail": _RED,
+    "mismatched": _RED,
+    "missing": _RED,
+    "not_evaluated": _YELLOW,
+    "unknown": _YELLOW,
+}
+"""The colours of rows by label or outcome, readable on light and dark pages."""
 
 
 def call_rows(session: str, turn: TurnResult) -> list[tuple[str, ...]]:
@@ -680,10 +704,15 @@ def call_rows(session: str, turn: TurnResult) -> list[tuple[str, ...]]:
 
 
 def session_rows(result: SessionResult) -> list[tuple[str, ...]]:
-    """Return the table rows of a session: a row for each call, or a row for a session without turns."""
+    """Return the table rows of a session: for each call, or for a session without turns; for metrics that fail."""
     name = _session_name(result).removeprefix("session ")
     rows = [row for turn in result.turns for row in call_rows(name, turn)]
-    return rows or [(name, "", "", *_label_and_score(result.verdict), explain_session(result))]
+    rows = rows or [(name, "", "", *_label_and_score(result.verdict), explain_session(result))]
+    return rows + [
+        (name, "", "", *_label_and_score(one.verdict), f"{one.name}: {text}")
+        for one in result.metrics
+        if (text := _metric_problem(one))
+    ]
 
 
 def _argument_rows(call: CallResult) -> list[tuple[str, ...]]:
@@ -699,19 +728,32 @@ def _argument_rows(call: CallResult) -> list[tuple[str, ...]]:
     ]
 
 
-def _label_and_score(verdict: Verdict) -> tuple[str, str]:
-    return verdict.label.value, "" if verdict.score is None else f"{verdict.score:.3g}"
+def _label_and_score(verdict: Verdict | MetricVerdict) -> tuple[str, str]:
+    return "" if verdict.label is None else verdict.label.value, "" if verdict.score is None else f"{verdict.score:.3g}"
 
 
 def html_table(caption: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return an HTML table for notebooks; all text is escaped."""
+    """Return an HTML table for notebooks, without columns that are empty; all text is escaped."""
+    used = [at for at, _ in enumerate(columns) if not rows or any(row[at] for row in rows)]
+    judged = next(at for at, name in enumerate(columns) if name in _JUDGED_COLUMNS)
 
-    def row(cells: Sequence[str], tag: str) -> str:
-        colour = next((_ROW_COLOURS[cell] for cell in cells if cell in _ROW_COLOURS), "inherit")
-        style = f"text-align:left;vertical-align:top;color:{colour}"
-        return f"<tr>{''.join(f'<{tag} style={style!r}>{escape(cell)}</{tag}>' for cell in cells)}</tr>"
+    def row(cells: Sequence[str], tag: str, colour: str = "inherit") -> str:
+        style = f"text-align:left;vertical-align:top;color:{colour};white-space:"
+        wraps = {at: "normal" if columns[at] in _WRAPPED_COLUMNS else "nowrap" for at in used}
+        inner = (f"<{tag} style='{style}{wraps[at]}'>{escape(cells[at])}</{tag}>" for at in used)
+        return f"<tr>{''.join(inner)}</tr>"
 
-    body = "".join(row(cells, "td") for cells in rows[:_MAX_ROWS])
+    body = "".join(row(cells, "td", _ROW_COLOURS.get(cells[judged], "inherit")) for cells in rows[:_MAX_ROWS])
     more = f"<p>and {len(rows) - _MAX_ROWS} more</p>" if len(rows) > _MAX_ROWS else ""
-    head = f"<caption style='text-align:left'>{escape(caption)}</caption><thead>{row(columns, 'th')}</thead>"
-    return f"<table>{head}<tbody>{body}</tbody></table>{more}"
+    table = f"<table><thead>{row(columns, 'th')}</thead><tbody>{body}</tbody></table>"
+    return f"<div><p>{escape(caption)}</p>{table}{more}</div>"
+
+
+TABLE_GROUP = "goldspan.result_tables"
+"""Entry points by which results become tables: rows have the ids and spans of what is emitted, unknown to scoring."""
+
+
+def table_of(result: object, form: str) -> Any:
+    """Return the table of a session's or a run's results in a form: `arrow`, `pandas`."""
+    [found, *_] = entry_points(group=TABLE_GROUP, name=form)
+    return found.load()(result)

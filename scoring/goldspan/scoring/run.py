@@ -54,11 +54,12 @@ from goldspan.scoring.results import (
     session_difference,
     session_lines,
     session_rows,
+    table_of,
     verdict_text,
 )
 from goldspan.scoring.session_score import KeptScores, score_run
 from goldspan.scoring.sessions import JsonValue, Session, SpanRef, ToolCall
-from goldspan.scoring.verdict import HARMLESS_REASONS, Coverage, Label, Reason, Scored, Verdict, short_repr
+from goldspan.scoring.verdict import HARMLESS_REASONS, REASON_TEXT, Coverage, Label, Reason, Scored, Verdict, short_repr
 
 # Results as JSON: sessions, turns, calls, arguments, each with score, label and reason.
 #
@@ -410,6 +411,14 @@ class RunResult(Struct, frozen=True, gc=False):
             ],
         }
 
+    def to_arrow(self) -> Any:
+        """Return the rows of `goldspan score --output` as a `pyarrow.Table`. Raises ImportError without pyarrow."""
+        return table_of(self, "arrow")
+
+    def to_pandas(self) -> Any:
+        """Return the same rows as a `pandas.DataFrame`. Raises ImportError without pandas or pyarrow."""
+        return table_of(self, "pandas")
+
     def __str__(self) -> str:
         return "\n".join(_lines(self))
 
@@ -421,6 +430,8 @@ class RunResult(Struct, frozen=True, gc=False):
 
     def _repr_html_(self) -> str:
         rows = [row for session in failures_first(self.sessions) for row in session_rows(session)]
+        unseen = (Label.NOT_EVALUATED.value, "", REASON_TEXT[Reason.GOLDEN_NEVER_SEEN])
+        rows += [(shown_name(golden.key), "", "", *unseen) for golden in self.never_seen]
         return html_table(next(_lines(self)), CALL_COLUMNS, rows)
 
 

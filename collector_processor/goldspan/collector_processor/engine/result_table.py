@@ -209,6 +209,27 @@ def arrow_batch(rows: Sequence[ResultRow]) -> Any:
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
+def arrow_table(result: RunResult | SessionResult) -> Any:
+    """Return the rows of a result as a `pyarrow.Table`. Raises ImportError without the extra `parquet`."""
+    _need("to_arrow()", "pyarrow", "parquet")
+    rows = run_rows(result) if isinstance(result, RunResult) else result_rows(result)
+    return _pyarrow().Table.from_batches([arrow_batch(list(rows))])
+
+
+def data_frame(result: RunResult | SessionResult) -> Any:
+    """Return the rows of a result as a `pandas.DataFrame`. Raises ImportError without the extra `pandas`."""
+    for module in ("pandas", "pyarrow"):
+        _need("to_pandas()", module, "pandas")
+    table, integers = arrow_table(result), import_module("pandas").Int32Dtype()
+    # Otherwise positions become floats, since some are null.
+    return table.to_pandas(types_mapper={_pyarrow().int32(): integers}.get)
+
+
+def _need(method: str, module: str, extra: str) -> None:
+    if find_spec(module) is None:
+        raise ImportError(f"{method} needs {module}: pip install 'goldspan[{extra}]'", name=module)
+
+
 def _pyarrow() -> Any:
     if find_spec("pyarrow") is None:
         raise SettingsError("tables of results need pyarrow: pip install 'goldspan[parquet]'")
