@@ -105,8 +105,8 @@ test-adk: $(SDK_VENVS)/adk/.ready ## run the adapter for Google ADK with the rea
 test-adapters: $(SDK_VENVS)/evaluators/.ready ## run the evaluators for Strands Evals and UiPath with their real packages
 	$(SDK_VENVS)/evaluators/bin/python -m pytest -rs tests/adapters $(ARGS)
 
-test-integrations: test-adk test-adapters test-servers $(SDK_VENVS)/integrations/.ready ## every integration with its real package: these three, agentevals and MLflow
-	$(SDK_VENVS)/integrations/bin/python -m pytest -rs tests/adapters/test_agentevals.py tests/adapters/test_mlflow.py $(ARGS)
+test-integrations: test-adk test-adapters test-servers $(SDK_VENVS)/integrations/.ready ## every integration with its real package: these three, agentevals, MLflow and a notebook
+	$(SDK_VENVS)/integrations/bin/python -m pytest -rs tests/adapters/test_agentevals.py tests/adapters/test_mlflow.py tests/docs/test_notebook.py $(ARGS)
 
 test-zero-code: $(SDK_VENVS)/zero-code/.ready ## run agents under opentelemetry-instrument, set up by variables and files alone
 	$(SDK_VENVS)/zero-code/bin/python -m pytest -rs tests/zero_code $(ARGS)
@@ -174,7 +174,8 @@ $(SDK_VENVS)/adk/.ready: pyproject.toml
 	$(call set_up,$(SDK_VENVS)/adk,$(GOLDSPAN) --group test 'google-adk[eval]>=2.10')
 
 $(SDK_VENVS)/integrations/.ready: pyproject.toml
-	$(call set_up,$(SDK_VENVS)/integrations,$(GOLDSPAN) --group test agentevals-cli==0.11.0 mlflow==3.17.2)
+	$(call set_up,$(SDK_VENVS)/integrations,--editable '.[pandas]' --group test agentevals-cli==0.11.0 mlflow==3.17.2 \
+		'ipykernel>=6.29' 'matplotlib>=3.9' 'nbclient>=0.10')
 
 $(SDK_VENVS)/evaluators/.ready: pyproject.toml
 	$(call set_up,$(SDK_VENVS)/evaluators,$(GOLDSPAN) --group test strands-agents-evals==1.7.0 uipath==2.14.44)
