@@ -9,10 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
 
 from command_line import Run
+from goldspan.collector_processor.cli.input_output import json_text
 from goldspan.mappers import read_sessions
 from otlp_receiver import attributes, otlp_receiver
 from trace_requests import plain_request, turn_request, write_lines
@@ -21,6 +24,24 @@ ROOT = Path(__file__).resolve().parents[2]
 RECORDINGS = sorted((ROOT / "tests/fixtures/recordings").glob("*.otlp.json"))
 SCHEMA = Draft202012Validator(json.loads((ROOT / "config/score.schema.json").read_text("utf-8")))
 RIGHT, WRONG = {"city": "Paris", "days": 3}, {"city": "Paris", "days": 5}
+
+
+TEXTS = st.text() | st.text(st.characters(categories=["Cs", "Zl", "Cc"]))
+DOCUMENTS = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | TEXTS,
+    lambda inner: st.lists(inner) | st.dictionaries(TEXTS, inner),
+)
+
+
+@given(DOCUMENTS)
+def test_a_document_is_the_text_that_json_writes_with_an_indent(document: object) -> None:
+    assert json_text(document) == json.dumps(document, ensure_ascii=False, indent=2)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), [float("-inf")]])
+def test_a_document_never_holds_what_is_no_json(value: object) -> None:
+    with pytest.raises(ValueError, match="JSON compliant"):
+        json_text(value)
 
 
 def scored(run: Run, *arguments: object) -> dict[str, Any]:

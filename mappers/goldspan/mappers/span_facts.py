@@ -5,7 +5,7 @@ SpanView -> dialects -> SpanFacts -> assembly -> Session
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, KeysView, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from operator import itemgetter
 from typing import Any
@@ -239,10 +239,6 @@ class PlainSpanFacts(Struct, frozen=True, gc=False, eq=False):
     def ids(self) -> Iterator[str]:
         """Yield the id of each of these spans."""
         return map(_FIRST, self.undecoded)
-
-    def holds_any(self, ids: KeysView[str]) -> bool:
-        """Return whether any of these spans has one of the ids."""
-        return not ids.isdisjoint(self.ids())
 
     def read(self) -> Iterator[SpanOutline]:
         """Yield the outline of each span."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 
 from goldspan.mappers.assembly.duplicate_spans import PlainSpan, fact_of, newer_version
 from goldspan.mappers.assembly.joined_logs import session_keys_of, with_logs
@@ -124,14 +125,22 @@ class TraceReading:
 
     def _take_new(self) -> None:
         new, self._new = self._new, []
+        known = bool(self._trees)
         nodes: dict[str, None] = {}
+        groups: list[PlainSpanFacts] = []
         for record in new:
             if isinstance(record, PlainSpanFacts):
-                self._add_plain(record, nodes)
+                groups.append(record)
             elif isinstance(record, LogFacts):
                 self._add_log(record, nodes)
             else:
                 self._add_span(record, nodes)
+        self._groups += groups
+        for group in groups:
+            if self._plain is not None:
+                self._note_plain(group)
+            if known:
+                nodes.update(dict.fromkeys(filter(self._trees.__contains__, group.ids())))
         self._add_needed_plain(nodes)
         if self._new_pairs or self._more_pairs:
             for tree in self._looked_beyond:
@@ -285,13 +294,6 @@ class TraceReading:
 
     # Plain spans: only those that other spans name, or that are versions of them.
 
-    def _add_plain(self, group: PlainSpanFacts, nodes: dict[str, None]) -> None:
-        self._groups.append(group)
-        if self._plain is not None:
-            self._note_plain(group)
-        if group.holds_any(self._trees.keys()):
-            nodes.update((span_id, None) for span_id in group.ids() if span_id in self._trees)
-
     def _note_plain(self, group: PlainSpanFacts) -> None:
         assert self._plain is not None
         for undecoded in group.undecoded:
@@ -302,7 +304,7 @@ class TraceReading:
                 self._plain[span_id] = new
 
     def _add_needed_plain(self, nodes: dict[str, None]) -> None:
-        if self._plain is None and any(group.holds_any(nodes.keys()) for group in self._groups):
+        if self._plain is None and not nodes.keys().isdisjoint(chain.from_iterable(group.ids() for group in self._groups)):
             self._plain = {}
             for group in self._groups:
                 self._note_plain(group)
