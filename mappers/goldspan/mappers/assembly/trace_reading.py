@@ -304,7 +304,9 @@ class TraceReading:
                 self._plain[span_id] = new
 
     def _add_needed_plain(self, nodes: dict[str, None]) -> None:
-        if self._plain is None and not nodes.keys().isdisjoint(chain.from_iterable(group.ids() for group in self._groups)):
+        if self._plain is None and not nodes.keys().isdisjoint(
+            chain.from_iterable(group.ids() for group in self._groups)
+        ):
             self._plain = {}
             for group in self._groups:
                 self._note_plain(group)
