@@ -46,6 +46,7 @@ def is_number(value: object) -> TypeGuard[int | float]:
 
 
 DEEPEST = 64
+_JSON = json.JSONEncoder(ensure_ascii=False)
 _ELLIPSIS = "…"
 _LARGEST_BITS = 4_096
 
@@ -73,7 +74,7 @@ def plain(value: JsonValue, depth: int = DEEPEST) -> JsonValue:
 
 def shown(value: JsonValue, longest: int = 80) -> str:
     """Return the value as JSON text on one line, cut where it is long."""
-    text = json.dumps(plain(value), ensure_ascii=False)
+    text = _JSON.encode(plain(value))
     return text if len(text) <= longest else text[: longest - 1] + _ELLIPSIS
 
 
@@ -102,7 +103,7 @@ def steps_of(pointer: str) -> Steps:
 
 def pointer_to(steps: Sequence[str]) -> str:
     """Return the pointer with these steps."""
-    return "".join(f"/{step.replace('~', '~0').replace('/', '~1')}" for step in steps)
+    return "".join([f"/{step.replace('~', '~0').replace('/', '~1')}" for step in steps])
 
 
 def pointer_name(pointer: str) -> str:

@@ -8,7 +8,7 @@ reader serves all.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -33,7 +33,8 @@ REQUEST_TYPES = ("tool_call", "tool_use", "function_call", "tool-call", "functio
 """Types of a part that is a request itself."""
 _ANSWER_KEYS = ("toolResult", "function_response", "functionResponse", "tool_call_result", "toolResponse")
 _ANSWER_TYPES = ("tool_call_response", "tool_result", "function_call_output", "tool-result")
-_ANSWER_KEY_SET = frozenset(_ANSWER_KEYS)
+_REQUEST_KEY_SET, _ANSWER_KEY_SET = frozenset(REQUEST_KEYS), frozenset(_ANSWER_KEYS)
+_JSON = json.JSONEncoder(ensure_ascii=False, default=str)
 
 
 class Message(Struct, frozen=True, gc=False):
@@ -78,20 +79,19 @@ def _each(messages: object, depth: int) -> Iterator[Mapping[str, Any]]:
 
 
 def _message(message: Mapping[str, Any]) -> Message:
-    role = role_of(message)
-    results = tuple((call_id, result_text(held)) for call_id, held in answers_in(message, role))
-    text = "" if role == "tool" and results else text_of(message)
+    role, parts = role_of(message), parts_of(message)
+    results = tuple([(call_id, result_text(held)) for call_id, held in _answers(message, role, parts)])
+    text = "" if role == "tool" and results else _text_of(parts)
     if results and role in ("", "user") and not text:
         role = "tool"
-    return Message(role, text, tuple(_requests(message)), results)
+    return Message(role, text, tuple(_requests(message, parts)), results)
 
 
-def _requests(message: Mapping[str, Any]) -> Iterator[str]:
+def _requests(message: Mapping[str, Any], parts: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     calls = message.get("tool_calls") or message.get("toolCalls")
-    for part in (*parts_of(message), *(calls if is_sequence(calls) else ())):
-        if not is_mapping(part):
-            continue
-        inner = next((found for key in REQUEST_KEYS if is_mapping(found := part.get(key))), None)
+    for part in (*parts, *filter(is_mapping, calls if is_sequence(calls) else ())):
+        held = () if _REQUEST_KEY_SET.isdisjoint(part) else REQUEST_KEYS
+        inner = next((found for key in held if is_mapping(found := part.get(key))), None)
         if inner is not None:
             yield _first_text(inner.get("toolUseId"), inner.get("ref"), inner.get("id"), part.get("id"))
         elif part.get("type") in REQUEST_TYPES or "toolName" in part:
@@ -117,7 +117,7 @@ def as_text(value: object) -> str:
     if is_sequence(value) and value and all(is_mapping(part) and isinstance(part.get("text"), str) for part in value):
         return "\n".join(part["text"] for part in value)
     try:
-        return json.dumps(value, ensure_ascii=False, default=str)
+        return _JSON.encode(value)
     except (TypeError, ValueError, RecursionError):
         return ""
 
@@ -164,7 +164,11 @@ def _parts(message: Mapping[str, Any], depth: int) -> list[Mapping[str, Any]]:
 
 def text_of(message: Mapping[str, Any]) -> str:
     """Return the text parts of a message, joined by newlines."""
-    texts = [_text(part) for part in parts_of(message)]
+    return _text_of(parts_of(message))
+
+
+def _text_of(parts: Sequence[Mapping[str, Any]]) -> str:
+    texts = [_text(part) for part in parts]
     return "\n".join(text for text in texts if text)
 
 
@@ -178,11 +182,17 @@ def _text(part: Mapping[str, Any]) -> str:
 
 def answers_in(message: Mapping[str, Any], role: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield the ids of the calls that a message answers, `""` for an unnamed one, each with what holds the answer."""
+    return _answers(message, role, parts_of(message))
+
+
+def _answers(
+    message: Mapping[str, Any], role: str, parts: Sequence[Mapping[str, Any]]
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
     named = message.get("tool_call_id") or message.get("toolCallId")
     if role == "tool" and isinstance(named, str):
         yield named, message
         return
-    for part in parts_of(message):
+    for part in parts:
         if not _ANSWER_KEY_SET.isdisjoint(part):
             for key in _ANSWER_KEYS:
                 if is_mapping(inner := part.get(key)):

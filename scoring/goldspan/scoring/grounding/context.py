@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
+from functools import lru_cache
 
 from msgspec import Struct
 
@@ -244,10 +245,19 @@ def day_of(call: ToolCall, turn: Turn) -> date | None:
 def local_days(call: ToolCall, turn: Turn) -> tuple[date, ...]:
     """Return the days that it was somewhere on Earth when a call was made, that of UTC first; none without a time."""
     nanoseconds = call.start or turn.start
+    return _local_days(nanoseconds // _NANOSECONDS_OF_AN_HOUR) if nanoseconds else ()
+
+
+_NANOSECONDS_OF_AN_HOUR = 3_600_000_000_000
+
+
+@lru_cache(256)
+def _local_days(hours: int) -> tuple[date, ...]:
+    """Return the days, from the hours since 1970: those of two moments in one hour are the same."""
     try:
-        moment = datetime.fromtimestamp(nanoseconds / 1_000_000_000, UTC) if nanoseconds else None
+        moment = datetime.fromtimestamp(hours * 3600, UTC)
         shifts = (timedelta(0), timedelta(hours=-12), timedelta(hours=14))
-        return () if moment is None else tuple(dict.fromkeys((moment + shift).date() for shift in shifts))
+        return tuple(dict.fromkeys((moment + shift).date() for shift in shifts))
     except (ValueError, OverflowError, OSError):
         return ()
 

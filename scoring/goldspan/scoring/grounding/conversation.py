@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from functools import lru_cache
+from collections.abc import Hashable, Iterator, Sequence
 from itertools import accumulate, islice, pairwise
 from operator import itemgetter
 from typing import Generic, TypeVar
@@ -13,35 +12,13 @@ from msgspec import Struct
 
 from goldspan.scoring.grounding.dates import Day, RelativeDay, days_of, relative_days_of, times_of
 from goldspan.scoring.grounding.quantities import Quantity, bounds_of, quantities_of
-from goldspan.scoring.grounding.words import normalised, stem, words_of
+from goldspan.scoring.grounding.words import letters_in, normalised, stem, words_of
 
-_GAP = 50
-"""Positions between two passages, so that no phrase crosses them."""
 _TRIED = 500
 """So many places of the rarest word of a phrase are tried."""
-_REMEMBERED, _LONGEST = 1024, 4096
-"""What was read in so many texts is remembered, if they have at most so many characters."""
-
-_ReadT = TypeVar("_ReadT")
 
 
-def _remembered(read: Callable[[str], Iterable[_ReadT]]) -> Callable[[str], Sequence[_ReadT]]:
-    """Return a reader that remembers what it read: a live session is judged, and so read, anew at each turn."""
-
-    def all_of(text: str) -> tuple[_ReadT, ...]:
-        return tuple(read(text))
-
-    known = lru_cache(_REMEMBERED)(all_of)
-    return lambda text: known(text) if len(text) <= _LONGEST else all_of(text)
-
-
-_quantities_of, _bounds_of = _remembered(quantities_of), _remembered(bounds_of)
-_days_of, _times_of, _relative_days_of = _remembered(days_of), _remembered(times_of), _remembered(relative_days_of)
-_words_of = _remembered(words_of)
-_normalised = _remembered(lambda text: (normalised(text),))
-
-
-class Passage(Struct, frozen=True):
+class Passage(Struct, frozen=True, gc=False):
     """One thing that was said or returned."""
 
     kind: str
@@ -109,6 +86,7 @@ class Conversation:
         self._joined_starts: list[int] = []
         self._sorted: list[str] = []
         self._sorted_backwards: list[str] = []
+        self._letters: dict[int, set[str]] = {}
         self._numbers: dict[float, tuple[int, Quantity]] = {}
         self._stated: _Places[float] = _Places()
         self._with_unit: list[tuple[Quantity, int]] = []
@@ -126,19 +104,19 @@ class Conversation:
 
     def add(self, passage: Passage) -> None:
         """Add a passage after all others."""
-        text = _normalised(passage.text)[0]
+        text = normalised(passage.text)
         self.passages.append(passage)
         self.texts.append(text)
         self._starts.append(len(self._words))
         positions = self._positions
-        words = _words_of(text)
+        words = words_of(text)
         for position, word in enumerate(words, len(self._words)):
             if word in positions:
                 positions[word].append(position)
             else:
                 positions[word] = [position]
         self._words += words
-        self._words += [""] * _GAP
+        self._words.append("")  # no phrase crosses it
 
     def go_back(self, passages: int) -> None:
         """Remove all passages after the first so many. Whatever was found in them was added last, everywhere."""
@@ -162,6 +140,7 @@ class Conversation:
         for places_of in (self._stated, self._bounds, self._days, self._times, self._relative):
             places_of.go_back(passages)
         self._numbers_read, self._dates_read = min(self._numbers_read, passages), min(self._dates_read, passages)
+        self._letters = {at: known for at, known in self._letters.items() if at < passages}
         self._initials, self._joined, self._joined_starts = self._initials[:end], "", []
         del self.passages[passages:], self.texts[passages:], self._starts[passages:], self._words[end:]
 
@@ -254,16 +233,21 @@ class Conversation:
     def initials_at(self, initials: str, end: int) -> int | None:
         """Return where words stand one after the other that begin with some letters, if that is before a position."""
         count = len(initials)
-        if not self._initials:
-            self._initials = "".join(word[0] if word else " " for word in self._words)
-        elif len(self._initials) < len(self._words):
-            self._initials += "".join(word[0] if word else " " for word in self._words[len(self._initials) :])
+        if len(self._initials) < len(self._words):
+            self._initials += "".join([word[:1] or " " for word in self._words[len(self._initials) :]])
         found = self._initials.find(initials, 0, end)
         return found if found >= 0 and count > 1 else None
 
-    def _read_numbers(self) -> None:
-        for at in range(self._numbers_read, len(self.texts)):
-            for quantity in _quantities_of(self.texts[at]):
+    def _letters_in(self, at: int) -> set[str]:
+        if (known := self._letters.get(at)) is None:
+            known = self._letters[at] = letters_in(self._words[self._starts[at] : self.end(at + 1)])
+        return known
+
+    def _read_numbers(self, passages: int) -> None:
+        for at in range(self._numbers_read, passages):
+            self._numbers_read = at + 1
+            text, letters = self.texts[at], self._letters_in(at)
+            for quantity in quantities_of(text, letters):
                 key = number_key(quantity.value)
                 self._numbers.setdefault(key, (at, quantity))
                 if quantity.form != "implied":
@@ -271,66 +255,67 @@ class Conversation:
                 if quantity.unit:
                     self._with_unit.append((quantity, at))
             if self.passages[at].kind in _PEOPLE:
-                for bound in _bounds_of(self.texts[at]):
+                for bound in bounds_of(text, letters):
                     self._bounds.add(bound, at)
-        self._numbers_read = len(self.texts)
 
     def number(self, value: float, passages: int) -> tuple[int, Quantity] | None:
         """Return the first passage and quantity of a number among the first so many passages."""
-        self._read_numbers()
-        found = self._numbers.get(number_key(value))
+        key = number_key(value)
+        while (found := self._numbers.get(key)) is None and self._numbers_read < passages:
+            self._read_numbers(self._numbers_read + 1)
         return found if found is not None and found[0] < passages else None
 
     def latest_numbers(self, passages: int, limit: int) -> list[float]:
         """Return distinct numbers of the first so many passages, the latest first; none that words only imply."""
-        self._read_numbers()
+        self._read_numbers(passages)
         return [value for value, _ in self._stated.latest(passages, limit)]
 
     def quantities(self, passages: int, limit: int = 200) -> list[tuple[Quantity, int]]:
         """Return the latest quantities with a unit among the first so many passages."""
-        self._read_numbers()
+        self._read_numbers(passages)
         stop = bisect_left(self._with_unit, passages, key=_place)
         return self._with_unit[max(0, stop - limit) : stop]
 
     def bound(self, value: int, passages: int) -> int | None:
         """Return the first passage whose `less than` or `more than` has a whole number as its last one."""
-        self._read_numbers()
+        self._read_numbers(passages)
         return self._bounds.first(value, passages)
 
-    def _read_dates(self) -> None:
-        for at in range(self._dates_read, len(self.texts)):
-            for day in _days_of(self.texts[at]):
+    def _read_dates(self, passages: int) -> None:
+        for at in range(self._dates_read, passages):
+            self._dates_read = at + 1
+            text, letters = self.texts[at], self._letters_in(at)
+            for day in days_of(text, letters):
                 self._days.add(day, at)
-            for time in _times_of(self.texts[at]):
+            for time in times_of(text, letters):
                 self._times.add(time, at)
             if self.passages[at].kind in _PEOPLE:
-                for relative in _relative_days_of(self.texts[at]):
+                for relative in relative_days_of(text, letters):
                     self._relative.add(relative, at)
-        self._dates_read = len(self.texts)
 
     def day(self, day: Day, passages: int) -> int | None:
         """Return the first passage that names a date, or a date with the same parts missing."""
-        self._read_dates()
+        self._read_dates(passages)
         return self._days.first(day, passages)
 
     def days(self, passages: int, limit: int = 100) -> list[tuple[Day, int]]:
         """Return the latest dates of the first so many passages, the latest first, each with its passage."""
-        self._read_dates()
+        self._read_dates(passages)
         return self._days.latest(passages, limit)
 
     def times(self, passages: int, limit: int = 100) -> list[tuple[tuple[int, int], int]]:
         """Return the latest times of the first so many passages, the latest first, each with its passage."""
-        self._read_dates()
+        self._read_dates(passages)
         return self._times.latest(passages, limit)
 
     def relative_days(self, passages: int, limit: int = 200) -> list[tuple[RelativeDay, int]]:
         """Return the words of relative dates that people and the assistant said, the latest first."""
-        self._read_dates()
+        self._read_dates(passages)
         return self._relative.latest(passages, limit)
 
     def time(self, time: tuple[int, int], passages: int) -> int | None:
         """Return the first passage that names a time."""
-        self._read_dates()
+        self._read_dates(passages)
         return self._times.first(time, passages)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from datetime import date
 from typing import NamedTuple
 
@@ -30,9 +30,9 @@ _WEEKDAYS = {
     )
     for name in names.split()
 }
-_SHORT_MONTHS = tuple(name for name in _MONTHS if len(name) == 3)
 _MONTH = r"(?<![^\W\d_])(?P<month>" + "|".join(sorted(_MONTHS, key=len, reverse=True)) + r")(?![^\W\d_])\.?"
 # A pattern that begins with a digit and then looks behind it is tried at digits alone, not at every character.
+_SEPARATED = re.compile(r"[-/.](?<=\d.)\d")
 _ISO = re.compile(r"(?P<year>\d(?<!\d\d)\d{3})[-/.](?P<month>\d{1,2})[-/.](?P<day>\d{1,2})(?!\d)")
 _NUMBER_YEAR = re.compile(r"(?P<month>\d(?<![\d/.-]\d)\d?)[-/](?P<year>\d{4})(?![\d/-])")
 _YEAR_NUMBER = re.compile(r"(?P<year>(?:19|20)(?<![\d/.-]\d\d)\d\d)[-/](?P<month>\d{1,2})(?![\d/-])")
@@ -48,12 +48,17 @@ _DAY_MONTH = re.compile(
 )
 _MONTH_YEAR = re.compile(_MONTH + r"\s*,?\s*(?:of\s+|in\s+)?(?P<year>\d{4})\b")
 _MONTH_ALONE = re.compile(r"\b" + _MONTH)
+_ORDINALS = frozenset(("st", "nd", "rd", "th"))
 _DAY_LIST = re.compile(r"(\d(?<!\w\d)\d?)(?:st|nd|rd|th)\b")
 _TIME = re.compile(
     r"(?P<hour>\d(?<![\d:.]\d)\d?)(?:[:.h](?P<minute>\d{2}))?(?::(?P<second>\d{2}))?(?:\.\d+)?\s*(?P<half>[ap]\.?\s?m\b\.?)?"
 )
+_MINUTES = re.compile(r"[:.h](?<=\d.)\d\d")
+_BEFORE_HOURS = ("at", "by", "around", "about", "from", "until", "till", "to", "before", "after", "and", "between")
+_AFTER_HOURS = ("am", "pm", "m", "clock", "oclock", "morning", "afternoon", "evening", "night")
+_AROUND_HOURS = frozenset((*_BEFORE_HOURS, *_AFTER_HOURS))
 _PART_OF_DAY = re.compile(r"\s*(?:o'?clock|(?:in the|at|this) (?:morning|afternoon|evening|night))\b")
-_CLOCK_BEFORE = re.compile(r"\b(?:at|by|around|about|from|until|till|to|before|after|and|between)\s*$")
+_CLOCK_BEFORE = re.compile(rf"\b(?:{'|'.join(_BEFORE_HOURS)})\s*$")
 _LATER_HALF = re.compile(r"\W*(?:in the |at |this )?(?:afternoon|evening|night)")
 _EARLIER_HALF = re.compile(r"\W*in the morning")
 _QUARTERS = re.compile(r"\b(half|quarter)\s+(past|to)\s+(\w+)")
@@ -88,12 +93,19 @@ class Day(NamedTuple):
             return None
 
 
-def days_of(text: str) -> Iterator[Day]:
-    """Yield the dates of a normalised text; one for each order of day and month where both are possible."""
-    for pattern in (_ISO, _COMPACT):
+def days_of(text: str, letters: Set[str]) -> Iterator[Day]:
+    """Yield the dates of a normalised text, whose runs of letters are given.
+
+    One for each order of day and month where both are possible.
+    """
+    separated = _SEPARATED.search(text) is not None
+    named, listed = not letters.isdisjoint(_MONTHS), not letters.isdisjoint(_ORDINALS)
+    for pattern in (_ISO, _COMPACT) if separated else (_COMPACT,):
         for match in pattern.finditer(text):
             yield from _checked(int(match["year"]), int(match["month"]), int(match["day"]))
-    for match in _SLASHES.finditer(text):
+    if not (separated or named or listed):
+        return
+    for match in _SLASHES.finditer(text) if separated else ():
         year = int(match["year"] or 0)
         year = 2000 + year if 0 < year < 70 else 1900 + year if 70 <= year < 100 else year
         one, other = int(match["one"]), int(match["other"])
@@ -101,11 +113,10 @@ def days_of(text: str) -> Iterator[Day]:
             continue
         yield from _checked(year, one, other)
         yield from _checked(year, other, one)
-    named = any(name in text for name in _SHORT_MONTHS)
     for pattern in (_MONTH_DAY, _DAY_MONTH) if named else ():
         for match in pattern.finditer(text):
             yield from _checked(int(match["year"] or 0), _MONTHS[match["month"]], int(match["day"]))
-    for pattern in (_NUMBER_YEAR, _YEAR_NUMBER):
+    for pattern in (_NUMBER_YEAR, _YEAR_NUMBER) if separated else ():
         for match in pattern.finditer(text):
             if 1 <= int(match["month"]) <= 12:
                 yield Day(int(match["year"]), int(match["month"]), 0)
@@ -114,7 +125,7 @@ def days_of(text: str) -> Iterator[Day]:
     months = {_MONTHS[match["month"]] for match in _MONTH_ALONE.finditer(text)} if named else set[int]()
     for month in sorted(months):
         yield Day(0, month, 0)
-    days = {int(match[1]) for match in _DAY_LIST.finditer(text)}
+    days = {int(match[1]) for match in _DAY_LIST.finditer(text)} if listed else set[int]()
     for day in sorted(days):
         if day <= 31:
             yield Day(0, 0, day)
@@ -129,9 +140,13 @@ def _checked(year: int, month: int, day: int) -> Iterator[Day]:
         yield Day(year, month, day)
 
 
-def times_of(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the times of a normalised text as hour and minute; both halves of the day where it does not say which."""
-    for match in _TIME.finditer(text):
+def times_of(text: str, letters: Set[str]) -> Iterator[tuple[int, int]]:
+    """Yield the times of a normalised text, whose runs of letters are given, as hour and minute.
+
+    Both halves of the day where it does not say which.
+    """
+    told = not letters.isdisjoint(_AROUND_HOURS) or _MINUTES.search(text) is not None
+    for match in _TIME.finditer(text) if told else ():
         hour, minute, half = int(match["hour"]), int(match["minute"] or 0), match["half"]
         if (
             hour > 24
@@ -145,7 +160,7 @@ def times_of(text: str) -> Iterator[tuple[int, int]]:
         ):
             continue
         yield from _halves(hour, minute, half, text[match.end() : match.end() + 24])
-    for match in _HOUR_WORD.finditer(text) if any(hour in text for hour in _HOURS) else ():
+    for match in _HOUR_WORD.finditer(text) if any(map(text.__contains__, _HOURS)) else ():
         minute = {"thirty": 30, "fifteen": 15}.get(match[2] or "", 45 if match[2] else 0)
         yield from _halves(_HOURS[match[1]], minute, match[3], text[match.end() : match.end() + 24])
     for match in _QUARTERS.finditer(text) if "half" in text or "quarter" in text else ():
@@ -183,6 +198,14 @@ _NEXT = re.compile(
 _WEEKDAY = re.compile(rf"\b({'|'.join(sorted(_WEEKDAYS, key=len, reverse=True))})s?\b")
 _SPAN = re.compile(
     r"\b(\d{1,4}|an?|one|two|three|four|five|six|seven|eight|nine|ten|couple of|few)[ -](day|night|week|month|year)s?\b"
+)
+_OFFSET_WORDS = frozenset((
+    "today", "tonight", "now", "current", "currently", "this", "day", "immediately", "tomorrow", "overnight",
+    "yesterday", "night",
+))  # fmt: skip
+_WEEKDAY_WORDS = frozenset(f"{name}{ending}" for name in _WEEKDAYS for ending in ("", "s"))
+_UNITS = frozenset(
+    f"{unit}{s}" for unit in ("weekend", "day", "night", "week", "month", "year", "quarter") for s in ("", "s")
 )
 _COUNTS = {"a": 1, "an": 1, "couple of": 2, "few": 3} | _HOURS
 _OFFSETS = (
@@ -234,13 +257,15 @@ class RelativeDay(NamedTuple):
                 return abs(months) == number and abs(wanted.day - base.day) <= 1
 
 
-def relative_days_of(text: str) -> Iterator[RelativeDay]:
-    """Yield the words of a normalised text that name a day by its distance from another."""
-    for pattern, offset in _OFFSETS:
+def relative_days_of(text: str, letters: Set[str]) -> Iterator[RelativeDay]:
+    """Yield the words of a normalised text, whose runs of letters are given, that name a day by its distance."""
+    for pattern, offset in () if letters.isdisjoint(_OFFSET_WORDS) else _OFFSETS:
         for match in pattern.finditer(text):
             yield RelativeDay(match[0], "day", offset)
-    for match in _WEEKDAY.finditer(text):
+    for match in () if letters.isdisjoint(_WEEKDAY_WORDS) else _WEEKDAY.finditer(text):
         yield RelativeDay(match[1], "weekday", _WEEKDAYS[match[1]])
+    if letters.isdisjoint(_UNITS):
+        return
     for match in _NEXT.finditer(text):
         yield RelativeDay(match[0], match[2], -1 if match[1] in ("last", "past", "previous") else 1)
     for match in _SPAN.finditer(text):

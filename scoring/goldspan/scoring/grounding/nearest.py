@@ -34,9 +34,12 @@ def nearest_known(value: str, conversation: Conversation, passages: int) -> Near
     wanted, end = words[-1][:_LONGEST], conversation.end(passages)
     half = len(wanted) // 2
     alike = chain(conversation.words_beginning(wanted[:half], end), conversation.words_ending(wanted[-half:], end))
+    near = list(islice((one for one in alike if abs(len(one) - len(wanted)) <= 2 and one != wanted), _TRIED))
+    if not near:
+        return None
     best, best_ratio = "", _LEAST_ALIKE
     matcher = SequenceMatcher(None, "", wanted, autojunk=False)
-    for word in islice((one for one in alike if abs(len(one) - len(wanted)) <= 2 and one != wanted), _TRIED):
+    for word in near:
         matcher.set_seq1(word)
         if matcher.real_quick_ratio() > best_ratio and matcher.quick_ratio() > best_ratio:
             ratio = matcher.ratio()

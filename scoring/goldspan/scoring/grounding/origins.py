@@ -12,6 +12,7 @@ from datetime import date
 from enum import StrEnum
 from itertools import chain, groupby
 from math import e, isfinite, pi
+from types import MappingProxyType
 from typing import Any
 
 from msgspec import Struct
@@ -20,7 +21,7 @@ from goldspan.scoring.grounding.codes import names_of
 from goldspan.scoring.grounding.conversation import Conversation
 from goldspan.scoring.grounding.dates import Day, days_of, times_of
 from goldspan.scoring.grounding.quantities import ABBREVIATIONS, Computed, as_number, converted, quantities_of
-from goldspan.scoring.grounding.words import FILLERS, camel_words, normalised, one_edit, stem, words_of
+from goldspan.scoring.grounding.words import FILLERS, camel_words, letters_in, normalised, one_edit, stem, words_of
 from goldspan.scoring.json_values import is_mapping, is_sequence, plain, pointer_to, steps_of, value_at
 
 _PROSE_WORDS = 7
@@ -106,7 +107,10 @@ class Kind(StrEnum):
     NONE = "none"
 
 
-class Origin(Struct, frozen=True):
+_KINDS = {kind.value: kind for kind in Kind}
+
+
+class Origin(Struct, frozen=True, gc=False):
     """Where a value came from."""
 
     kind: Kind
@@ -114,7 +118,7 @@ class Origin(Struct, frozen=True):
     passage: int | None = None
 
 
-class Leaf(Struct, frozen=True):
+class Leaf(Struct, frozen=True, gc=False):
     """A value inside the arguments of a call that has no parts, with what its schema says."""
 
     path: str
@@ -126,7 +130,11 @@ class Leaf(Struct, frozen=True):
 MAX_LEAVES = 500
 """So many values of one call are judged."""
 _BRANCHES = ("anyOf", "oneOf", "allOf")
+_NOT_PLAIN = frozenset(("$ref", *_BRANCHES))
 _MOST_ALTERNATIVES = 50
+
+
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 def leaves(arguments: Any, schema: Mapping[str, Any] | None) -> Iterator[Leaf]:
@@ -140,9 +148,12 @@ def leaves(arguments: Any, schema: Mapping[str, Any] | None) -> Iterator[Leaf]:
         inner: list[tuple[str, Any, Any, bool]] = []
         if is_mapping(value) and value:
             properties, needed = part.get("properties"), part.get("required")
-            for name, one in value.items():
-                about = properties.get(name) if is_mapping(properties) else None
-                inner.append((f"{path}{pointer_to([str(name)])}", one, about, is_sequence(needed) and name in needed))
+            properties = properties if is_mapping(properties) else _NOTHING
+            needed = needed if is_sequence(needed) else ()
+            inner = [
+                (f"{path}{pointer_to((str(name),))}", one, properties.get(name), name in needed)
+                for name, one in value.items()
+            ]
         elif is_sequence(value) and value:
             inherited = {"description": part["description"]} if "description" in part else {}
             items = _offered(part.get("items"), root)
@@ -160,7 +171,7 @@ def _offered(schema: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a schema with what its references within the document and its alternatives say; its own words first."""
     if not is_mapping(schema):
         return {}
-    if "$ref" not in schema and not any(key in schema for key in _BRANCHES):
+    if _NOT_PLAIN.isdisjoint(schema):
         return schema
     said: dict[str, Any] = {}
     waiting: list[Any] = [schema]
@@ -204,15 +215,17 @@ class OriginFinder:
             return Origin(Kind.TRIVIAL)
         if isinstance(value, int) and abs(value) > _LARGEST_EXACT:
             text = str(value) if value.bit_length() <= _LONGEST_INTEGER else ""
-            return self._declared(leaf, text) or (self._text(text, leaf) if text else None) or Origin(Kind.NONE)
+            found = self._declared(leaf, text) or (self._text(text, normalised(text), leaf) if text else None)
+            return found or Origin(Kind.NONE)
         if isinstance(value, (int, float)):
             if not isfinite(value):
                 return Origin(Kind.TRIVIAL)
             return self._declared(leaf, str(value)) or self._number(float(value), leaf) or Origin(Kind.NONE)
         text = _as_text(value)
-        if normalised(text) in _NO_PREFERENCE:
+        folded = normalised(text)
+        if folded in _NO_PREFERENCE:
             return Origin(Kind.TRIVIAL)
-        return self._declared(leaf, text) or self._text(text, leaf) or Origin(Kind.NONE)
+        return self._declared(leaf, text) or self._text(text, folded, leaf) or Origin(Kind.NONE)
 
     # What the schema offers.
 
@@ -262,7 +275,7 @@ class OriginFinder:
         if isinstance(value, (int, float)):
             for match in re.finditer(r"default", description.lower()):
                 said = description.lower()[match.start() : match.start() + 90]
-                if any(quantity.value == value for quantity in quantities_of(said)):
+                if any(quantity.value == value for quantity in quantities_of(said, letters_in(words_of(said)))):
                     return Origin(Kind.SCHEMA, "description")
         return None
 
@@ -339,9 +352,8 @@ class OriginFinder:
 
     # Texts.
 
-    def _text(self, text: str, leaf: Leaf) -> Origin | None:
+    def _text(self, text: str, plain: str, leaf: Leaf) -> Origin | None:
         conversation = self._conversation
-        plain = normalised(text)
         words = words_of(plain)
         if not words:
             return Origin(Kind.TRIVIAL)
@@ -353,7 +365,7 @@ class OriginFinder:
         numeric = None if number is None or (text.isdecimal() and len(text) > 4) else self._number(number, leaf)
         if numeric is not None:
             return numeric
-        if not prose and (days := _moment(plain)) is not None:
+        if not prose and (days := _moment(plain, letters_in(words))) is not None:
             return self._moment(*days)
         if any(ord(char) > 0x0E00 for char in text) and (found := self._unspaced(plain)) is not None:
             return found
@@ -406,7 +418,7 @@ class OriginFinder:
             return True
         if word[0].isdigit() and (number := as_number(word)) is not None:
             return self._conversation.number(number, self._passages) is not None
-        for quantity in quantities_of(word):
+        for quantity in quantities_of(word, letters_in((word,))):
             if quantity.form != "digits" and self._conversation.number(quantity.value, self._passages) is not None:
                 return True
         return False
@@ -582,20 +594,18 @@ class OriginFinder:
         return None
 
     def _said(self, at: int) -> Origin:
-        return Origin(Kind(self._conversation.passages[at].kind), "literal", at)
+        return Origin(_KINDS[self._conversation.passages[at].kind], "literal", at)
 
 
-def _moment(plain: str) -> tuple[list[Day], list[tuple[int, int]]] | None:
+def _moment(plain: str, letters: set[str]) -> tuple[list[Day], list[tuple[int, int]]] | None:
     """Return the dates and times of a short text that holds nothing else."""
-    days = [day for day in days_of(plain) if day.day or day.year]
-    times = list(times_of(plain)) if re.search(r"\d[:h]\d|\d\s?[ap]\.?m\b", plain) else []
+    days = [day for day in days_of(plain, letters) if day.day or day.year]
+    times = list(times_of(plain, letters)) if re.search(r"\d[:h]\d|\d\s?[ap]\.?m\b", plain) else []
     if not days and not times:
         return None
-    letters = re.sub(
-        r"(?<![^\W\d_])(?:t|z|utc|gmt|am|pm|of|the|st|nd|rd|th|[a-z]{3,9}day|est|pst|edt|cst)\b", "", plain
-    )
-    letters = re.sub(r"jan\w*|feb\w*|mar\w*|apr\w*|may|jun\w*|jul\w*|aug\w*|sep\w*|oct\w*|nov\w*|dec\w*", "", letters)
-    return (days, times) if re.search(r"[^\W\d_]{2,}", letters) is None else None
+    rest = re.sub(r"(?<![^\W\d_])(?:t|z|utc|gmt|am|pm|of|the|st|nd|rd|th|[a-z]{3,9}day|est|pst|edt|cst)\b", "", plain)
+    rest = re.sub(r"jan\w*|feb\w*|mar\w*|apr\w*|may|jun\w*|jul\w*|aug\w*|sep\w*|oct\w*|nov\w*|dec\w*", "", rest)
+    return (days, times) if re.search(r"[^\W\d_]{2,}", rest) is None else None
 
 
 def _with_year(day: Day, today: Sequence[date]) -> date | None:

@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
-from itertools import chain, combinations_with_replacement, starmap
+from collections.abc import Iterator, Sequence, Set
+from itertools import combinations, combinations_with_replacement, starmap
 from math import isfinite
-from operator import add, mul, neg, sub
-from typing import NamedTuple
+from operator import add, mul, sub
+
+from msgspec import Struct
 
 from goldspan.scoring.grounding.words import COUNTING, NUMBER_WORDS, SCALES, is_tens, is_unit, number_word
 
 _DIGIT = re.compile(r"\d")
 _GROUPED = re.compile(r"[-+]?\d{1,3}(,\d{2,3})+(\.\d+)?")
 _DECIMAL_COMMA = re.compile(r"[-+]?\d{1,3}(\.\d{3})+,\d+|[-+]?\d+,\d{1,2}")
+_MINUS, _MONEY = "-\u2212", "$€£¥₹"
+_MORE_DIGITS = r"\d{0,2}(?:,\d{2,3})+(?:\.\d+)?|\d{0,2}(?:\.\d{3})+,\d+|\d*(?:\.\d+)?(?:e[-+]?\d+)?"
+_DIGITS = rf"\d(?:{_MORE_DIGITS})|\.\d+"
+# It begins with one of few characters, so that it is tried at these alone.
 _NUMBER = re.compile(
-    r"(?<![a-z_0-9.])(?P<sign>[-\u2212+])?(?P<money>[$€£¥₹]\s?)?(?P<digits>\d{1,3}(?:,\d{2,3})+(?:\.\d+)?|\d{1,3}(?:\.\d{3})+,\d+|\d+(?:\.\d+)?(?:e[-+]?\d+)?|\.\d+)"
-    r"(?:\s?(?P<unit>[a-z°%²³/]+|%))?"
+    rf"([{_MINUS}+{_MONEY}.\d])(?<![a-z_0-9.].)"
+    rf"((?<=\d)(?:{_MORE_DIGITS})|(?<=\.)\d+|(?<=[{_MINUS}+])(?:[{_MONEY}]\s?)?(?:{_DIGITS})|(?<=[{_MONEY}])\s?(?:{_DIGITS}))"
+    r"(?:\s?([a-z°%²³/]+))?",
+    re.DOTALL,
 )
 _FEET = re.compile(r"(\d)(?<!\w\d)\s?(?:'|\u2019|ft|feet|foot)\s?(\d{1,2})(?:\"|\u201d|''|\s?in\w*|\b)")
 _FEET_MARKS = ("'", "\u2019", "ft", "feet", "foot")
@@ -27,11 +34,14 @@ _BOUND = re.compile(
     r"\b(?:(?P<less>less|fewer|lower|smaller|under|below|before)|more|greater|higher|over|above|after) (?:than )?"
     r"(?P<number>\d{1,15})\b"
 )
-_MINUS = "\u2212"
 _LARGEST = 1e300
+_LONGEST = 40
+"""Characters of a number."""
 _WORD = re.compile(r"[^\W\d_]+|(?<!\d)\d{1,6}(?:st|nd|rd|th)\b")
-_LETTERS = re.compile(r"[a-z]+")
-_ORDINAL = re.compile(r"\d(?:st|nd|rd|th)\b")
+_BOUNDING = frozenset(
+    ("less", "fewer", "lower", "smaller", "under", "below", "before", "more", "greater", "higher", "over", "above")
+) | {"after"}
+_SPELLING = NUMBER_WORDS | {"st", "nd", "rd", "th"}
 
 # factor to the first unit of each dimension
 _DIMENSIONS: tuple[dict[str, float], ...] = tuple(
@@ -57,12 +67,10 @@ _DIMENSIONS: tuple[dict[str, float], ...] = tuple(
 )
 
 
-class Quantity(NamedTuple):
+class Quantity(Struct, frozen=True, gc=False):
     """A number that a text holds."""
 
     value: float
-    position: int
-    """Where it begins, in characters of the text."""
     unit: str
     """The word after it, or nothing."""
     form: str = "digits"
@@ -72,7 +80,7 @@ class Quantity(NamedTuple):
 def as_number(text: str) -> float | None:
     """Return the number that a whole text is, as in `1,200.50`, `$5`, `12%`; none for another text."""
     text = text.strip().strip("$€£¥₹#%").replace("\u2212", "-").strip()
-    if len(text) > 40 or _DIGIT.search(text) is None:
+    if len(text) > _LONGEST or _DIGIT.search(text) is None:
         return None
     if "," in text:
         if _GROUPED.fullmatch(text):
@@ -98,64 +106,69 @@ def singular(unit: str) -> str:
     return unit[:-1] if len(unit) > 2 and unit.endswith("s") else unit
 
 
-def quantities_of(text: str) -> Iterator[Quantity]:
-    """Yield the numbers of a normalised text; none beyond 1e300."""
-    return (quantity for quantity in _quantities(text) if abs(quantity.value) < _LARGEST)
+def quantities_of(text: str, letters: Set[str]) -> list[Quantity]:
+    """Return the numbers of a normalised text, whose runs of letters are given; none beyond 1e300."""
+    found = _in_digits(text) if _DIGIT.search(text) else []
+    if not _SPELLING.isdisjoint(letters):
+        found += _spelled(text)
+    return [quantity for quantity in found if abs(quantity.value) < _LARGEST]
 
 
-def bounds_of(text: str) -> Iterator[int]:
+def bounds_of(text: str, letters: Set[str]) -> Iterator[int]:
     """Yield the last whole numbers that a normalised text allows: 4 for `fewer than 5`, 6 for `more than 5`."""
-    for match in _BOUND.finditer(text):
+    for match in () if _BOUNDING.isdisjoint(letters) else _BOUND.finditer(text):
         yield int(match["number"]) + (-1 if match["less"] else 1)
 
 
-def _quantities(text: str) -> Iterator[Quantity]:
-    return chain(_in_digits(text), _spelled(text)) if _DIGIT.search(text) else _spelled(text)
-
-
-def _in_digits(text: str) -> Iterator[Quantity]:
+def _in_digits(text: str) -> list[Quantity]:
+    found: list[Quantity] = []
     for match in _NUMBER.finditer(text):
-        value = as_number(match["digits"])
+        first, rest, unit = match.groups("")
+        if first == "." or first.isdecimal():
+            money, digits = False, first + rest
+        else:
+            money, digits = first in _MONEY or rest[0] in _MONEY, rest.lstrip(f"{_MONEY} ")
+        value = float(digits) if digits.isdecimal() and len(digits) <= _LONGEST else as_number(digits)
         if value is None:
             continue
-        unit = "dollar" if match["money"] and match["unit"] not in SCALES else match["unit"] or ""
-        if match["sign"] in ("-", "\u2212"):
-            before = text[match.start() - 1 : match.start()]
-            if not before.strip() or not before.isalnum():
-                yield Quantity(-value, match.start(), unit)
-        if unit in SCALES and match["unit"]:
-            yield Quantity(value * SCALES[unit], match.start(), "")
-        yield Quantity(value, match.start(), unit)
-    for match in _FEET.finditer(text) if any(mark in text for mark in _FEET_MARKS) else ():
-        yield Quantity(int(match[1]) * 12 + int(match[2]), match.start(), "inch")
-    for match in _POWER.finditer(text) if "10" in text else ():
-        yield Quantity(float(f"{match[1]}e{match[2].replace(_MINUS, '-')}"), match.start(), "")
-    for match in _FRACTION.finditer(text) if "/" in text else ():
-        if int(match[2]):
-            yield Quantity(int(match[1]) / int(match[2]), match.start(), "")
+        scale = SCALES.get(unit)
+        if money and scale is None:
+            unit = "dollar"
+        if first in _MINUS and not text[match.start() - 1 : match.start()].isalnum():
+            found.append(Quantity(-value, unit))
+        if scale is not None:
+            found.append(Quantity(value * scale, ""))
+        found.append(Quantity(value, unit))
+    if any(mark in text for mark in _FEET_MARKS):
+        found += [Quantity(int(match[1]) * 12 + int(match[2]), "inch") for match in _FEET.finditer(text)]
+    if "10" in text:
+        found += [
+            Quantity(float(f"{match[1]}e{match[2].replace(_MINUS[-1], '-')}"), "") for match in _POWER.finditer(text)
+        ]
+    if "/" in text:
+        found += [Quantity(int(match[1]) / int(match[2]), "") for match in _FRACTION.finditer(text) if int(match[2])]
+    return found
 
 
 def _spelled(text: str) -> Iterator[Quantity]:
-    if text.isascii() and NUMBER_WORDS.isdisjoint(_LETTERS.findall(text)) and not _ORDINAL.search(text):
-        return
     total: float = 0
     current: float = 0
-    start: int | None = None
+    started = False
     last_end = 0
     last_word = ""
     for match in _WORD.finditer(text):
         word = match[0]
-        if start is None and word not in NUMBER_WORDS and not word[0].isdecimal():
+        if not started and word not in NUMBER_WORDS and not word[0].isdecimal():
             continue
         gap = text[last_end : match.start()]
-        joined = start is not None and gap.strip(" -") == ""
+        joined = started and gap.strip(" -") == ""
         value = number_word(word)
-        if start is not None and not (joined and (value is not None or word in SCALES or word == "and")):
-            yield Quantity(total + current, start, word if joined else "", "word")
-            start, total, current = None, 0, 0
+        if started and not (joined and (value is not None or word in SCALES or word == "and")):
+            yield Quantity(total + current, word if joined else "", "word")
+            started, total, current = False, 0, 0
         if value is not None:
-            if start is None:
-                start, total, current = match.start(), 0, value
+            if not started:
+                started, total, current = True, 0, value
             elif total and not current:
                 current = value
             elif (is_unit(word) and current and (is_tens(last_word) or current % 100 == 0)) or (
@@ -163,22 +176,22 @@ def _spelled(text: str) -> Iterator[Quantity]:
             ):
                 current += value
             else:
-                yield Quantity(total + current, start, "", "word")
-                start, total, current = match.start(), 0, value
+                yield Quantity(total + current, "", "word")
+                started, total, current = True, 0, value
         elif word in SCALES and word != "k":
-            if start is None:
-                start, total, current = match.start(), 0, 1
+            if not started:
+                started, total, current = True, 0, 1
             if SCALES[word] == 100 or SCALES[word] == 12:
                 current = min(current * SCALES[word], _LARGEST)
             else:
                 total, current = total + current * SCALES[word], 0
         elif word in COUNTING:
             for implied in COUNTING[word]:
-                yield Quantity(implied, match.start(), "", "implied")
+                yield Quantity(implied, "", "implied")
         last_end = match.end()
         last_word = word
-    if start is not None:
-        yield Quantity(total + current, start, "", "word")
+    if started:
+        yield Quantity(total + current, "", "word")
 
 
 ABBREVIATIONS: dict[str, str] = {
@@ -230,26 +243,40 @@ def _rounded(value: float, exact: float) -> bool:
     )
 
 
+_REACH = 2e-8
+"""Numbers with the same nine digits are no further apart, as a share of one."""
+_SLACK = 1 + 2 * _REACH
+
+
 class Computed:
     """What follows from known numbers: sums, differences, products and quotients of two, and of two and a third."""
 
     def __init__(self, numbers: Sequence[float]) -> None:
         self._numbers = sorted(numbers)
-        pairs = list(combinations_with_replacement(numbers, 2))
-        gaps = list(starmap(sub, pairs))
-        self._sums = sorted(chain(starmap(add, pairs), gaps, map(neg, gaps)))
-        self._products = sorted(starmap(mul, pairs))
+        self._gaps = sorted(starmap(sub, combinations(self._numbers[::-1], 2)))
 
     def __contains__(self, value: float) -> bool:
-        """Whether a number is one of them, up to nine digits."""
-        sums, products = self._sums, self._products
-        if _holds(sums, value) or _holds(products, value) or self._has_quotient(value):
+        """Whether a number other than the known ones is one of them, up to nine digits."""
+        numbers, gaps = self._numbers, self._gaps
+        pairs = list(combinations_with_replacement(self._terms(value), 2))
+        sums, products = sorted(starmap(add, pairs)), sorted(starmap(mul, pairs))
+        if _holds(sums, value) or _holds(gaps, abs(value)) or _holds(products, value) or self._has_quotient(value):
             return True
-        for third in self._numbers:
-            rest = value - third
-            if _holds(sums, rest) or _holds(products, rest) or (third and _holds(sums, value / third)):
+        for third in numbers:
+            rest, part = value - third, value / (third or 1)
+            if _holds(gaps, abs(rest)) or _holds(sums, rest) or _holds(products, rest):
+                return True
+            if _holds(gaps, abs(part)) or _holds(sums, part):
                 return True
         return False
+
+    def _terms(self, value: float) -> Sequence[float]:
+        """Return the numbers that a sum or product may have which, with a third number, gives a value."""
+        numbers = self._numbers
+        if not numbers or numbers[0] < 0:
+            return numbers[::-1]
+        least = next(filter(None, numbers), 1.0)
+        return numbers[: bisect_right(numbers, abs(value) / min(least, 1.0) * _SLACK)][::-1]
 
     def _has_quotient(self, value: float) -> bool:
         numbers, key = self._numbers, _digits(value)
@@ -263,7 +290,7 @@ def _holds(ordered: Sequence[float], value: float) -> bool:
 
 def _near(ordered: Sequence[float], value: float) -> Sequence[float]:
     """Return the numbers that may have the same nine digits."""
-    reach = abs(value) * 2e-8
+    reach = abs(value) * _REACH
     start = bisect_left(ordered, value - reach)
     if start == len(ordered) or ordered[start] > value + reach:
         return ()

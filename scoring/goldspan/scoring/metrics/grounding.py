@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from fractions import Fraction
@@ -88,19 +89,17 @@ class _RecentContexts:
     """The runs that were judged last: of others only scores are kept, since an index is larger than its text."""
 
     def __init__(self) -> None:
-        self._sizes: dict[int, tuple[ref[_RunningGrounding], int]] = {}
+        self._sizes: OrderedDict[int, tuple[ref[_RunningGrounding], int]] = OrderedDict()
+        self._total = 0
 
     def keep(self, running: _RunningGrounding, size: int) -> None:
         """Keep what was said in a run, so many characters, and forget what was said in those judged longest ago."""
-        self._sizes.pop(id(running), None)
+        _, before = self._sizes.pop(id(running), (None, 0))
         self._sizes[id(running)] = (ref(running), size)
-        kept = list(self._sizes.items())
-        total = sum(size for _, (_, size) in kept)
-        for number, (key, (oldest, length)) in enumerate(kept[:-1]):
-            if total <= _MOST_TEXT and len(kept) - number <= _MOST_RUNS:
-                break
-            total -= length
-            self._sizes.pop(key, None)
+        self._total += size - before
+        while len(self._sizes) > 1 and (self._total > _MOST_TEXT or len(self._sizes) > _MOST_RUNS):
+            _, (oldest, length) = self._sizes.popitem(last=False)
+            self._total -= length
             if (one := oldest()) is not None:
                 one.forget_context()
 
