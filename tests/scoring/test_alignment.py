@@ -11,9 +11,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
+from goldspan.scoring import ExpectedCall, ToolCall, score_turn
+from goldspan.scoring.align import alignment
 from goldspan.scoring.align.alignment import LIMIT, Alignment, Pair, align
 from goldspan.scoring.align.groups import align_batches
+from goldspan.scoring.comparison import exact
 
 NAMES = "fg"
 Scores = dict[tuple[int, int], Pair | None]
@@ -113,6 +117,50 @@ def test_the_best_alignment_is_found_in_every_mode(
     batches = numbers if in_batches else None
     found = align(expected, actual, lambda row, column: pairs[row, column], ordered=ordered, batches=batches)
     assert found == Alignment(by_exhaustion(expected, actual, pairs, ordered, batches), approximate=False)
+
+
+@st.composite
+def turns_of_plain_calls(draw: st.DrawFn) -> tuple[list[ExpectedCall], list[ToolCall]]:
+    """Calls of few tools and values; most actual ones are as expected, some are wrong, left out, added or swapped."""
+    values = st.integers(0, draw(st.sampled_from([1, 3, 50])))
+    arguments = st.fixed_dictionaries({"x": values, "y": values, "z": st.booleans()})
+    expected = draw(st.lists(st.builds(ExpectedCall, st.sampled_from(NAMES), arguments), min_size=1, max_size=7))
+    actual = [ToolCall(call.name, dict(call.args)) for call in expected]
+    for _ in range(draw(st.integers(0, 3))):
+        place = draw(st.integers(0, len(actual)))
+        match draw(st.sampled_from(["wrong", "failed", "left out", "added", "swapped"])):
+            case "added":
+                actual.insert(place, ToolCall(draw(st.sampled_from(NAMES)), draw(arguments)))
+            case "swapped":
+                actual[place : place + 2] = reversed(actual[place : place + 2])
+            case "left out":
+                del actual[place : place + 1]
+            case "failed":
+                actual[place : place + 1] = [replace(call, error="timeout") for call in actual[place : place + 1]]
+            case _:
+                wrong = {draw(st.sampled_from("xyz")): draw(values)}
+                actual[place : place + 1] = [
+                    replace(call, arguments={**call.args, **wrong}) for call in actual[place : place + 1]
+                ]
+    return expected, actual
+
+
+@pytest.mark.parametrize("few", [0, 150])
+@given(turns_of_plain_calls())
+def test_pairs_that_are_not_scored_would_change_nothing(
+    few: int, turn: tuple[list[ExpectedCall], list[ToolCall]]
+) -> None:
+    expected, actual = turn
+    pairs: Scores = {}
+    for row, wanted in enumerate(expected):
+        for column, call in enumerate(actual):
+            right = sum(exact(value, call.args[name]) for name, value in wanted.args.items())
+            pairs[row, column] = Pair(Fraction(right, 3), successful=call.error is None)
+    best = by_exhaustion([call.name for call in expected], [call.name for call in actual], pairs, True, None)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(alignment, "_FEW", few)
+        found = score_turn(expected, actual)
+    assert tuple(call.actual_index if call.aligned else None for call in found.calls) == best
 
 
 @given(problems(6), st.data(), st.booleans())

@@ -69,6 +69,10 @@ class ExpectedArgument(Struct, frozen=True, gc=False):
     """The result for every right value of this type."""
 
 
+Step = tuple[ExpectedArgument, str, JsonValue, type | None, int | Fraction]
+"""An expected argument with its name, value, kind and points: to unpack them all takes as long as to read one."""
+
+
 class CallRules(Struct, frozen=True, gc=False):
     """An expected call with the rules for its arguments, as its criterion resolves them, to compare calls with."""
 
@@ -76,6 +80,8 @@ class CallRules(Struct, frozen=True, gc=False):
     criterion: Criterion
     arguments: tuple[ExpectedArgument, ...]
     """Those that are scored."""
+    steps: tuple[Step, ...]
+    """The same, to compare a call with."""
     total: int | Fraction
     """The sum of the arguments' weights."""
     place: int
@@ -88,6 +94,10 @@ class CallRules(Struct, frozen=True, gc=False):
     """An unexpected argument lowers the score, or keeps a call from being aligned."""
     how: Literal["mean", "all"]
     """With `all`, one wrong argument makes the score 0."""
+    plain: tuple[tuple[str, ...], tuple[JsonValue, ...]] | None
+    """Names and values of the arguments, if each is a plain value that is right or wrong as a whole."""
+    with_a_mistake: Pair | None
+    """The best pair with a call that has a wrong argument, if the arguments are plain."""
 
     def is_perfect(self, result: CallResult, call: ToolCall) -> bool:
         """Whether no other call of the same name can be a better partner."""
@@ -102,18 +112,18 @@ class CallRules(Struct, frozen=True, gc=False):
             criterion = self.criterion
             if criterion.rejected_requests == "report" if call.rejected else criterion.failed_calls == "ignore":
                 return None
-        actual, hidden, by_values = arguments_of(call), call.argument_captures, self.by_values
+        hidden, by_values = call.argument_captures, self.by_values
+        actual = arguments_of(call)
         if actual is None:
             pair = _UNKNOWN if self.arguments or self.extra_arguments_count else _PERFECT
             return pair if successful else replace(pair, successful=False)
         points: Fraction | int = 0
         unknown: Fraction | int = 0
-        for argument in self.arguments:
-            found: object = actual.get(argument.name, ABSENT)
-            kind = type(found)
-            if argument.kind is not None and kind in _SHARED and not hidden:
-                if kind is argument.kind and found == argument.value:
-                    points += argument.points
+        for argument, name, value, kind, worth in self.steps:
+            found: object = actual.get(name, ABSENT)
+            if kind is not None and not hidden and (type(found) is kind or type(found) in _SHARED):
+                if type(found) is kind and found == value:
+                    points += worth
                 elif by_values:
                     return None
                 continue
@@ -125,13 +135,13 @@ class CallRules(Struct, frozen=True, gc=False):
                 if by_values or (self.by_keys and rule.required):
                     return None
             elif score is None:
-                unknown += argument.points
+                unknown += worth
             elif score is ONE:
-                points += argument.points
+                points += worth
             elif by_values:
                 return None
             elif score is not ZERO:
-                points += argument.points * score
+                points += worth * score
         extra = len(extra_arguments(self.expected, call)) if self.extra_arguments_count else 0
         if extra and by_values:
             return None
@@ -180,13 +190,11 @@ class CallRules(Struct, frozen=True, gc=False):
         points: Fraction | int = 0
         score: Fraction | Absence | None
         absent, reason, hidden = 0, None, call.argument_captures
-        for argument in self.arguments:
-            name, value = argument.name, argument.value
+        for argument, name, value, kind, worth in self.steps:
             found: object = actual.get(name, ABSENT)
-            kind = type(found)
-            if argument.kind is not None and kind in _SHARED and not hidden:
-                if kind is argument.kind and found == value:
-                    points += argument.points
+            if kind is not None and not hidden and (type(found) is kind or type(found) in _SHARED):
+                if type(found) is kind and found == value:
+                    points += worth
                     results.append(argument.matched)
                     continue
                 score = ZERO
@@ -199,7 +207,7 @@ class CallRules(Struct, frozen=True, gc=False):
             rule, outcome = argument.rule, _MISMATCHED
             if score is ONE:
                 outcome, score = _MATCHED, ONE
-                points += argument.points
+                points += worth
             elif isinstance(score, Absence):  # `MISSING`
                 outcome, score, found = ArgumentOutcome.MISSING, ZERO, None
             elif score is None:
@@ -208,13 +216,12 @@ class CallRules(Struct, frozen=True, gc=False):
                     REASON_OF_CAPTURE[hidden[name]] if is_hidden(hidden, name) else Reason.INPUT_MISSING
                 )
             else:
-                if argument.kind is None and not isinstance(value, str):
+                if kind is None and not isinstance(value, str):
                     parts = differing(value, found, rule, _earlier(call, context))
                 if score is not ZERO:
-                    points += argument.points * score
-            if argument.special:
-                value = self._as_written(name, value)
-            results.append(ArgumentResult(name, outcome, score, rule.strategy, value, found, rule.weight, parts))
+                    points += worth * score
+            written = self._as_written(name, value) if argument.special else value
+            results.append(ArgumentResult(name, outcome, score, rule.strategy, written, found, rule.weight, parts))
         extra = () if len(actual) == len(results) - absent else extra_arguments(self.expected, call)
         if reason is not None:
             verdict = Verdict(None, Label.NOT_EVALUATED, reason)
@@ -324,16 +331,21 @@ def call_rules(expected: ExpectedCall, criterion: Criterion, place: int = 0) -> 
         ]
     )
     by_values = criterion.match_mode == "name_and_args"
+    total = sum([argument.points for argument in arguments])
+    is_plain = bool(arguments) and None not in [argument.kind for argument in arguments]
     return CallRules(
         expected,
         criterion,
         arguments,
-        sum([argument.points for argument in arguments]),
+        tuple([(one, one.name, one.value, one.kind, one.points) for one in arguments]),
+        total,
         place,
         criterion.match_mode != "name_only",
         by_values,
         by_values or criterion.extra_arguments == "penalize",
         criterion.call_score,
+        (tuple([one.name for one in arguments]), tuple([one.value for one in arguments])) if is_plain else None,
+        _known_pair(total - min([one.points for one in arguments]), total, criterion.call_score) if is_plain else None,
     )
 
 
@@ -349,6 +361,20 @@ def extra_arguments(expected: ExpectedCall, call: ToolCall) -> tuple[str, ...]:
     if not actual or actual.keys() == expected.args.keys():
         return ()
     return tuple(name for name in actual if name not in expected.args)
+
+
+def plain_values(names: Sequence[str], call: ToolCall, context: CallContext) -> tuple[JsonValue, ...] | None:
+    """Return the values of some arguments of a call, to be looked up; None unless all are plain and known.
+
+    An argument that was not passed is there as null.
+    """
+    actual = arguments_of(call)
+    if actual is None or call.argument_captures:
+        return None
+    values = tuple(map(actual.get, names))
+    if not SCALARS.issuperset(map(type, values)) or (context.defaults is not None and None in values):
+        return None
+    return values
 
 
 def _score_value(

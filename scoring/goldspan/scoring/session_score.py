@@ -171,22 +171,28 @@ def score_run(
 
 def _with_golden_tool_names(session: Session, golden: Golden, kept: KeptScores | None) -> Session:
     """Replace aliases of tools by the names they have in the golden."""
-    named = Growing[Turn]() if kept is None else kept.named
+    named: Growing[Turn] = Growing() if kept is None else kept.named
     named.update(session.turns, lambda at: with_golden_tool_names(session.turns[at], golden))
     return session if all(map(is_, named.made, session.turns)) else replace(session, turns=tuple(named.made))
+
+
+_NOT_EXPECTED = Reason.TURN_NOT_EXPECTED
 
 
 def _score_turns(
     expected: ExpectedSession, session: Session, kept: KeptScores | None, *, final: bool
 ) -> list[TurnScore]:
     """Score the golden's turns in its order, then add the turns that no golden turn is joined with."""
-    turns = session.turns
-    keys = expected.keys
-    told = Growing[TurnTold]() if kept is None else kept.told
-    told.update(turns, lambda at: told_of(turns, at, keys=bool(keys.places)))
-    joined = join_turns(keys, turns, expected.criterion.turn_join, told.made)
+    turns, keys = session.turns, expected.keys
+    has_keys = bool(keys.places)
+    if kept is None:
+        told = [told_of(turns, at, keys=has_keys) for at in range(len(turns))]
+    else:
+        kept.told.update(turns, lambda at: told_of(turns, at, keys=has_keys))
+        told = kept.told.made
+    joined = join_turns(keys, turns, expected.criterion.turn_join, told)
     taken = set(joined.partners)
-    why_left = {index: Reason.TURN_NOT_EXPECTED for index in range(len(turns)) if index not in taken}
+    why_left = {index: _NOT_EXPECTED for index in range(len(turns)) if index not in taken}
     history = _history(expected, session) if expected.uses_history else None
     unseen = Reason.INCOMPLETE if session.incomplete else None
     scores: list[TurnScore | None] = []
@@ -208,8 +214,10 @@ def _score_turns(
             if score is None:
                 why = _why_missing(expected.criterion, session, known=index not in joined.unknown, complete=complete)
                 scores[index] = _kept_score(kept, expected, index, None, None, why, history)
-    left = [_kept_left(kept, turns[index], index, why_left[index]) for index in sorted(why_left)]
-    return [score for score in scores if score is not None] + left
+    found = [score for score in scores if score is not None]
+    if why_left:
+        found += [_kept_left(kept, turns[index], index, why_left[index]) for index in sorted(why_left)]
+    return found
 
 
 def _kept_score(

@@ -48,8 +48,8 @@ def places_of(turns: Sequence[Turn], told: Sequence[TurnTold] | None = None) -> 
     The input of a turn's first model call tells it, if it holds the conversation so far: then it has as many user
     messages as there were turns. Counts that do not grow from turn to turn tell nothing: the history is kept elsewhere.
     """
-    if all(turn.root is None for turn in turns):
-        return list(range(1, len(turns) + 1))  # given by code, not read from spans
+    if _is_given(turns):
+        return list(range(1, len(turns) + 1))
     places = [one.place for one in told or [told_of(turns, index) for index in range(len(turns))]]
     known = [(index, place) for index, place in enumerate(places) if place is not None]
     if any(after[1] - before[1] < after[0] - before[0] for before, after in pairwise([(-1, 0), *known])):
@@ -58,6 +58,11 @@ def places_of(turns: Sequence[Turn], told: Sequence[TurnTold] | None = None) -> 
         if later - place == stop - start:
             places[start + 1 : stop] = range(place + 1, later)
     return places
+
+
+def _is_given(turns: Sequence[Turn]) -> bool:
+    """Whether the turns are given by code, not read from spans."""
+    return all(turn.root is None for turn in turns)
 
 
 def _counted_place(turn: Turn, previous: Turn | None) -> int | None:
@@ -122,9 +127,13 @@ def join_turns(
         return JoinedTurns(tuple(index if index < len(turns) else None for index in range(len(golden))))
     if how == "key" and not expected.places:
         return JoinedTurns(tuple(partners), frozenset(range(len(golden))) if turns else frozenset())
-    places = _places_in(golden, turns, told)
+    places: Sequence[int | None] = [one.place for one in told]
+    if len(turns) < len(golden) or not _are_in_line(expected, told, places, how):
+        places = _places_in(golden, turns, told)
     if _are_in_line(expected, told, places, how):
         in_line = range(min(len(golden), len(turns)))
+        if len(in_line) == len(golden):
+            return JoinedTurns(tuple(in_line))
         partners[: len(in_line)] = in_line
         by_key = frozenset(in_line if expected.places else ())
     else:
@@ -156,7 +165,7 @@ def _are_in_line(
     """Whether each turn has the key of the golden turn at its position, or nothing tells that it has another place."""
     if expected.places:
         return all(key is not None and key in one.keys for key, one in zip(expected.keys, told, strict=False))
-    return how == "auto" and all(place is None or place == at for at, place in enumerate(places, start=1))
+    return how == "auto" and not [at for at, place in enumerate(places, start=1) if place not in (None, at)]
 
 
 def _places_in(golden: Sequence[GoldenTurn], turns: Sequence[Turn], told: Sequence[TurnTold]) -> list[int | None]:
@@ -178,7 +187,7 @@ def _saw_all(
     """
     expected = list(range(1, len(places) + 1))
     if places == expected:
-        return True, len(places) > 1 or all(turn.root is None for turn in turns)
+        return True, len(places) > 1 or _is_given(turns)
     left_out = any(place is not None and place != number for place, number in zip(places, expected, strict=True))
     return not left_out and joined == by_key and by_key == frozenset(range(len(by_key))), False
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 
 from msgspec import Struct
@@ -19,6 +19,7 @@ from goldspan.scoring.call_match import (
     ScoreBounds,
     call_rules,
     mean,
+    plain_values,
 )
 from goldspan.scoring.comparison import ONE, ZERO
 from goldspan.scoring.criterion import Criterion
@@ -137,7 +138,7 @@ def score_calls(
     if counted:
         penalized = len(unexpected) if criterion.extra_calls == "penalize" else 0
         verdict, bounds = _verdict(counted, expected, penalized, unseen)
-        if bounds.highest != 1 and (reason := _first_unknown(expected, calls)) is not None:
+        if bounds.highest is not ONE and (reason := _first_unknown(expected, calls)) is not None:
             highest = _highest_scores(expected, calls, context, batches)
             bounds = ScoreBounds(bounds.lowest, max(bounds.highest, _aggregate(highest, 0, criterion.turn_score)))
             if verdict.label is _FAIL and bounds.highest >= criterion.exact_threshold:
@@ -208,6 +209,7 @@ def _align(
     pair_scorer: PairScorer,
     batches: Sequence[int] | None,
     perfect: int = 0,
+    limits: _SameArguments | None = None,
 ) -> Alignment:
     if expected.criterion.parallel_calls == "in_order":
         batches = None
@@ -222,7 +224,45 @@ def _align(
         groups=expected.groups,
         optional=expected.optional,
         perfect=perfect,
+        limits=limits,
     )
+
+
+class _SameArguments:
+    """Finds the calls that may have all arguments of an expected call, without comparing it with each call."""
+
+    def __init__(self, turn: ExpectedTurn, calls: Sequence[ToolCall], context: CallContext) -> None:
+        self._wanted, self._calls, self._context = turn.wanted, calls, context
+        self._of_tool: dict[str, list[int]] | None = None
+        self._found: dict[tuple[str, tuple[str, ...]], tuple[dict[object, list[int]], list[int]]] = {}
+        """By tool and names of arguments: the calls with each values, and those that cannot be looked up."""
+
+    def second(self, row: int) -> Pair | None:
+        """Return the best pair with a call that has a wrong argument; None if that may be any."""
+        return self._wanted[row].with_a_mistake
+
+    def rivals(self, row: int) -> Iterable[int]:
+        """Return the calls that may have no wrong argument."""
+        rules = self._wanted[row]
+        names, values = rules.plain or ((), ())
+        key = rules.expected.name, names
+        found = self._found.get(key)
+        if found is None:
+            found = self._found[key] = self._by_values(*key)
+        same, unknown = found
+        return unknown + same[values] if values in same else unknown
+
+    def _by_values(self, tool: str, names: tuple[str, ...]) -> tuple[dict[object, list[int]], list[int]]:
+        if self._of_tool is None:
+            self._of_tool = {}
+            for index, call in enumerate(self._calls):
+                self._of_tool.setdefault(call.name, []).append(index)
+        same: dict[object, list[int]] = {}
+        unknown: list[int] = []
+        for index in self._of_tool.get(tool, ()):
+            values = plain_values(names, self._calls[index], self._context)
+            (unknown if values is None else same.setdefault(values, [])).append(index)
+        return same, unknown
 
 
 def _first_unknown(expected: ExpectedTurn, calls: Sequence[ToolCall]) -> Reason | None:
@@ -282,7 +322,10 @@ def _call_results(
         perfect += 1
     if perfect == len(wanted):
         return compared, range(perfect), False
-    alignment = _align(turn, calls, lambda row, column: wanted[row].pair(calls[column], context), batches, perfect)
+    limits = _SameArguments(turn, calls, context)
+    alignment = _align(
+        turn, calls, lambda row, column: wanted[row].pair(calls[column], context), batches, perfect, limits
+    )
     partners = alignment.partners
     near_misses: dict[int, int] = {}
     renamed: dict[int, int] = {}
@@ -373,7 +416,7 @@ def _aggregate(values: Sequence[Fraction], extra: int, how: str) -> Fraction:
 
 def verdict_of(exact: Fraction, threshold: Fraction) -> Verdict:
     """Return the verdict on a score without unknown parts."""
-    if exact == 1:
+    if exact is ONE or exact == 1:
         return PASSED
     return Verdict(exact, _PASS if threshold is not ONE and exact >= threshold else _FAIL)
 

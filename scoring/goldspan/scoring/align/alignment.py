@@ -11,16 +11,17 @@ marked as approximate.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
-from itertools import islice
 from math import lcm
+from typing import Protocol
 
 from msgspec import Struct
 
 from goldspan.scoring.align.assignment import Assignment, BestMatchings
 from goldspan.scoring.align.groups import align_batches, align_groups
-from goldspan.scoring.comparison import ZERO
+from goldspan.scoring.comparison import ONE, ZERO
 
 LIMIT = 200 * 200
 _PORTION = 200
@@ -46,7 +47,7 @@ class Pair(Struct, frozen=True, gc=False):
     @property
     def perfect(self) -> bool:
         """Whether no other pair can be better."""
-        return self.known and self.successful and self.score == 1
+        return (self.score is ONE or self.score == 1) and self.known and self.successful
 
 
 class Alignment(Struct, frozen=True, gc=False):
@@ -60,6 +61,16 @@ PairScorer = Callable[[int, int], Pair | None]
 """Scores an expected and an actual call of the same name, by position; None if they may not be aligned."""
 
 
+class Limits(Protocol):
+    """What is known of the pairs of expected calls without scoring them."""
+
+    def second(self, row: int) -> Pair | None:
+        """Return a pair that all pairs of a row are at most as good as, but those with `rivals`; None: any."""
+
+    def rivals(self, row: int) -> Iterable[int]:
+        """Return the columns whose pairs with a row may be better than that."""
+
+
 def align(
     expected: Sequence[str],
     actual: Sequence[str],
@@ -70,6 +81,7 @@ def align(
     groups: Sequence[int] | None = None,
     optional: Sequence[bool] | None = None,
     perfect: int = 0,
+    limits: Limits | None = None,
 ) -> Alignment:
     """Align calls of the same name by the scores of their pairs.
 
@@ -77,6 +89,7 @@ def align(
     `groups` has a number for each expected call: neighbours with the same number may be in any order. 0 means no group.
     Without `ordered`, all calls may be in any order. `optional` expected calls decide only between alignments that are
     equally good for the required calls. `perfect`: so many calls in front are known to be perfect partners, in order.
+    With `limits`, fewer pairs need to be scored.
     """
     names = set(expected)
     columns = [index for index, name in enumerate(actual) if name in names]
@@ -84,13 +97,11 @@ def align(
         return Alignment((None if pair_scorer(0, columns[0]) is None else columns[0],))
     ranks = ranks_of(len(actual), batches if ordered else [1] * len(actual))
     starts = _starts(len(expected), groups if ordered else None)
-    table = _Table(expected, actual, pair_scorer, starts, optional)
+    table = _Table(expected, actual, pair_scorer, limits, starts, optional)
     partners: list[int | None] = [None] * len(expected)
     if len(expected) * len(columns) <= LIMIT:
         rows = range(len(expected))
-        if type(ranks) is range and type(starts) is range and not (optional and any(optional)):
-            if len(rows) == len(columns) and _is_best_in_line(table, columns, perfect):
-                return Alignment(tuple(columns))
+        if type(ranks) is range and type(starts) is range and table.optional is None:
             partners[:perfect] = rows[:perfect]  # without any choice of order nothing is better
             rows, columns = rows[perfect:], columns[perfect:]
         exact = _align_exactly(table, rows, columns, ranks, partners)
@@ -117,14 +128,22 @@ class _Table:
         expected: Sequence[str],
         actual: Sequence[str],
         pair_scorer: PairScorer,
+        limits: Limits | None,
         groups: Sequence[int],
         optional: Sequence[bool] | None,
     ) -> None:
-        self.expected, self.actual, self._pair_scorer = expected, actual, pair_scorer
+        self.expected, self.actual, self._pair_scorer, self._limits = expected, actual, pair_scorer, limits
         self.groups = groups
         """For each row, the first row of its group."""
         self.optional = optional if optional is not None and any(optional) else None
         self._known: list[dict[int, Pair | None]] = [{} for _ in expected]
+
+    def positions(self, columns: Sequence[int]) -> dict[str, list[int]]:
+        """Return the positions of the columns with each name."""
+        found: dict[str, list[int]] = {}
+        for position, column in enumerate(columns):
+            found.setdefault(self.actual[column], []).append(position)
+        return found
 
     def pair(self, row: int, column: int) -> Pair | None:
         known = self._known[row]
@@ -133,13 +152,34 @@ class _Table:
             known[column] = self._pair_scorer(row, column) if same else None
         return known[column]
 
+    def highest_score(self, row: int) -> Fraction:
+        """Return a score that no pair of a row exceeds."""
+        second = None if self._limits is None else self._limits.second(row)
+        return ONE if second is None or self._has_rival(row, second) else second.score
+
+    def is_best(self, row: int, column: int) -> bool:
+        """Whether a pair is known to be the best one of its row."""
+        pair = self.pair(row, column)
+        if pair is None or pair.perfect or self._limits is None:
+            return pair is not None and pair.perfect
+        second = self._limits.second(row)
+        return (pair is second or pair == second) and not self._has_rival(row, pair)
+
+    def _has_rival(self, row: int, second: Pair) -> bool:
+        assert self._limits is not None
+        pairs = [self.pair(row, column) for column in self._limits.rivals(row)]
+        return any(pair is not None and pair.score > second.score for pair in pairs)
+
     def pairs(self, row: int, positions: Sequence[int], columns: Sequence[int]) -> list[tuple[int, Pair]]:
         """Return the pairs of a row with the columns at some positions."""
         known, scorer = self._known[row], self._pair_scorer
         pairs: list[tuple[int, Pair]] = []
         for position in positions:
             column = columns[position]
-            pair = known[column] if column in known else scorer(row, column)
+            if column in known:
+                pair = known[column]
+            else:
+                pair = known[column] = scorer(row, column)
             if pair is not None:
                 pairs.append((position, pair))
         return pairs
@@ -150,7 +190,7 @@ def ranks_of(calls: int, batches: Sequence[int] | None) -> Sequence[int]:
 
     A call without a batch is its own batch.
     """
-    if batches is None:
+    if batches is None or len(set(batches)) == calls:
         return range(calls)
     first: dict[int, int] = {}
     ranks = [first.setdefault(batch, call) if batch else call for call, batch in enumerate(batches)]
@@ -182,23 +222,19 @@ def _align_exactly(
     """Set the partners of some rows, and return whether they are exact."""
     if not rows or not columns:
         return True
-    in_line = type(ranks) is range and type(table.groups) is range and len(rows) > 1
-    found = None
-    if not in_line or len(rows) * len(columns) > _FEW:
-        found = _without_rivals(table, rows, columns, ranks) or _first_perfect(table, rows, columns, ranks)
+    if type(ranks) is range and type(table.groups) is range:
+        return _align_in_line(table, rows, columns, partners)
+    found = _without_rivals(table, rows, columns, ranks) or _first_perfect(table, rows, columns, ranks)
     if found is not None:
         partners[rows.start : rows.stop] = found
         return True
-    optional = None if table.optional is None else [table.optional[row] for row in rows]
-    positions: dict[str, list[int]] = {}
-    for position, column in enumerate(columns):
-        positions.setdefault(table.actual[column], []).append(position)
+    positions = table.positions(columns)
     pairs = [table.pairs(row, positions.get(table.expected[row], ()), columns) for row in rows]
-    weights, exact = _weights(pairs, len(columns), optional)
-    if in_line:
-        found = align_in_order(weights)
-        partners[rows.start : rows.stop] = [None if position is None else columns[position] for position in found]
-        return exact
+    weighted, exact = _weights(pairs, len(columns), table.optional and [table.optional[row] for row in rows])
+    weights = [[0] * len(columns) for _ in rows]
+    for weighted_row, row_weights in zip(weighted, weights, strict=True):
+        for position, weight in weighted_row:
+            row_weights[position] = weight
     places = [ranks[column] for column in columns]
     groups = _numbered(table.groups[row] for row in rows)
     if 1 < len(groups) < len(rows) and len(set(places)) > 1:
@@ -227,7 +263,7 @@ def align_weights(
     if batches is None or len(batches) == 1:
         return _in_any_order(weights, expected, actual)
     if len(batches) == len(actual) and batches == sorted(batches):
-        return align_in_order(weights)
+        return align_in_order([[pair for pair in enumerate(row) if pair[1]] for row in weights], len(actual))
     return align_batches(weights, batches)
 
 
@@ -237,22 +273,6 @@ def _numbered(ranks: Iterable[int]) -> list[list[int]]:
     for position, rank in enumerate(ranks):
         places.setdefault(rank, []).append(position)
     return [places[rank] for rank in sorted(places)]
-
-
-def _is_best_in_line(table: _Table, columns: Sequence[int], perfect: int) -> bool:
-    """Whether pairing each row with the column at its position is best: others have a pair less, and a lower score."""
-    total = float(perfect)
-    for row in range(perfect, len(columns)):
-        pair = table.pair(row, columns[row])
-        if pair is None:
-            return False
-        numerator, denominator = pair.score.as_integer_ratio()
-        total += numerator / denominator
-    return total > len(columns) - 1 + _ROUNDING
-
-
-_ROUNDING = 1e-6
-"""More than the error of a sum of so many floats."""
 
 
 def _without_rivals(
@@ -299,10 +319,10 @@ def _first_perfect(table: _Table, rows: range, columns: Sequence[int], ranks: Se
 
 def _weights(
     pairs: Sequence[Sequence[tuple[int, Pair]]], columns: int, optional: Sequence[bool] | None
-) -> tuple[list[list[int]], bool]:
-    """Return an integer weight for each pair, and whether the weights are exact; `pairs` has those of each row.
+) -> tuple[list[list[tuple[int, int]]], bool]:
+    """Return a positive integer as the weight of each pair, and whether they are exact; `pairs` has those of each row.
 
-    A weight combines the score with all tie-breakers: the better alignment has the greater sum. 0 means no pair.
+    A weight combines the score with all tie-breakers: the better alignment has the greater sum.
     """
     possible = {id(pair): pair for row in pairs for _, pair in row}
     """Most equal pairs are the same object, and fractions are slow to hash."""
@@ -326,52 +346,146 @@ def _weights(
             tie_breaker = pair.argument_score.numerator * fine // pair.argument_score.denominator
             gain = pair.possible_gain.numerator * fine // pair.possible_gain.denominator
             folded[key] += gain * most * fine + tie_breaker
-    weights = [[0] * columns for _ in pairs]
-    for row, weighted in zip(pairs, weights, strict=True):
-        for position, pair in row:
-            weighted[position] = folded[id(pair)]
-    if optional is not None:
+    weights = [[(position, folded[id(pair)]) for position, pair in row] for row in pairs]
+    if optional is not None and any(optional):
         beyond = max(folded.values(), default=0) * most + 1
         weights = [
-            row if is_optional else [weight * beyond for weight in row]
+            row if is_optional else [(position, weight * beyond) for position, weight in row]
             for row, is_optional in zip(weights, optional, strict=True)
         ]
     return weights, exact
 
 
-def align_in_order(weights: Sequence[Sequence[int]]) -> list[int | None]:
-    """Align as `align_weights` does if each column has its own rank, in ascending order.
+# In order, the place of a call among the expected ones says where its partner is. An alignment with a pair far from
+# there leaves out many expected calls.
+
+
+def _align_in_line(table: _Table, rows: range, columns: Sequence[int], partners: list[int | None]) -> bool:
+    """Set the partners of some rows where neither rows nor columns are free of order; return whether they are exact.
+
+    Only pairs within a band are scored: a pair of the row and the column at positions i and j is outside of it if j - i
+    is less than 0, or more than there are more columns than rows, by more than `beyond` (with fewer columns likewise).
+    An alignment with such a pair leaves out at least one row more than `beyond`, beside those that have to be left out.
+    The band gets wider until every alignment that leaves out so many is worse than the best one in the band.
+    """
+    names = {table.actual[column] for column in columns}
+    rows_in = [row for row in rows if table.expected[row] in names]
+    count, spare = len(rows_in), len(columns) - len(rows_in)
+    first_best = None if spare < 0 or table.optional is not None else _first_best(table, rows_in, columns)
+    if first_best is not None:
+        for row, column in zip(rows_in, first_best, strict=True):
+            partners[row] = column
+        return True
+    positions = table.positions(columns)
+    furthest = min(count, len(columns)) - 1
+    beyond = furthest if table.optional is not None or count * len(columns) <= _FEW else 0
+    limits: list[Fraction] | None = None
+    while True:
+        near: list[list[int]] = []
+        for at, row in enumerate(rows_in):
+            places = positions[table.expected[row]]
+            if beyond < furthest:
+                first, last = at + min(spare, 0) - beyond, at + max(spare, 0) + beyond
+                places = places[bisect_left(places, first) : bisect_left(places, last + 1)]
+            near.append(places)
+        pairs = [table.pairs(row, places, columns) for row, places in zip(rows_in, near, strict=True)]
+        weights, exact = _weights(pairs, len(columns), table.optional and [table.optional[row] for row in rows_in])
+        found = align_in_order(weights, len(columns))
+        if beyond >= furthest:
+            break
+        chosen = [
+            None if position is None else table.pair(row, columns[position])
+            for row, position in zip(rows_in, found, strict=True)
+        ]
+        left_out = max(-spare, 0) + beyond + 1
+        if _is_better(chosen, limits or [ONE] * count, left_out):
+            break
+        if limits is None:
+            limits = [
+                ONE if pair is not None and pair.perfect else table.highest_score(row)
+                for row, pair in zip(rows_in, chosen, strict=True)
+            ]
+            if _is_better(chosen, limits, left_out):
+                break
+        beyond = min(3 * beyond + 1, furthest)
+    for row, position in zip(rows_in, found, strict=True):
+        partners[row] = None if position is None else columns[position]
+    return exact
+
+
+def _first_best(table: _Table, rows: Sequence[int], columns: Sequence[int]) -> list[int] | None:
+    """Align each row with the first column, in order, that no other column beats; None if that leaves out a row."""
+    spare = len(columns) - len(rows)
+    if not spare:
+        score = 0.0
+        for row, column in zip(rows, columns, strict=True):
+            pair = table.pair(row, column)
+            if pair is None:
+                return None
+            numerator, denominator = pair.score.as_integer_ratio()
+            score += numerator / denominator
+        if score > len(rows) - 1 + _ROUNDING:  # any other alignment has a pair less
+            return [*columns]
+    found: list[int] = []
+    position = 0
+    for at, row in enumerate(rows):
+        while position <= at + spare:
+            column = columns[position]
+            position += 1
+            if table.is_best(row, column):
+                found.append(column)
+                break
+        else:
+            return None
+    return found
+
+
+_ROUNDING = 1e-6
+"""More than the error of a sum of so many floats."""
+
+
+def _is_better(chosen: Sequence[Pair | None], limits: Sequence[Fraction], left_out: int) -> bool:
+    """Whether an alignment is better than any that leaves out so many rows; `limits` are the rows' highest scores."""
+    pairs = [pair for pair in chosen if pair is not None]
+    ratios = [score.as_integer_ratio() for score in (*limits, *[pair.score for pair in pairs])]
+    scale = lcm(*{denominator for _, denominator in ratios})
+    points = [numerator * (scale // denominator) for numerator, denominator in ratios]
+    most = sum(sorted(points[: len(limits)])[left_out:])
+    score = sum(points[len(limits) :])
+    return score > most or (score == most and len(pairs) > len(limits) - left_out)
+
+
+def align_in_order(rows: Sequence[Sequence[tuple[int, int]]], columns: int) -> list[int | None]:
+    """Align as `align_weights` does if each column has its own rank, in ascending order; `rows` have column and weight.
 
     Dynamic programming from the end, then a walk from the start. `best[row]` has for each column, counted from the
     last, the highest total of this row and later rows from that column on.
     """
-    columns = len(weights[0])
     below = [0] * (columns + 1)
     best = [below]
-    for row in reversed(weights):
-        if any(row):
-            here, so_far, diagonal = [0], 0, 0
-            for weight, without in zip(reversed(row), islice(below, 1, None), strict=True):
-                if without > so_far:  # noqa: PLR1730 - a call costs more than all the rest
-                    so_far = without
-                if weight and weight + diagonal > so_far:
-                    so_far = weight + diagonal
-                here.append(so_far)
-                diagonal = without
-            below = here
-        best.append(below)
+    for row in reversed(rows):
+        here = below
+        if row:
+            here = below.copy()
+            for column, weight in row:
+                place = columns - column
+                total = weight + below[place - 1]
+                if total > here[place]:
+                    end = bisect_left(here, total, place)
+                    here[place:end] = [total] * (end - place)
+        best.append(here)
+        below = here
     found: list[int | None] = []
     start = 0
-    for number, row in enumerate(weights, start=1):
+    for number, row in enumerate(rows, start=1):
         here, below = best[-number], best[-number - 1]
         partner: int | None = None
-        if here is not below:
-            target = here[columns - start]
-            for column in range(start, columns):
+        target = here[columns - start]
+        for column, weight in row:
+            if column >= start:
                 if here[columns - column] < target:
                     break
-                weight = row[column]
-                if weight and weight + below[columns - column - 1] == target:
+                if weight + below[columns - column - 1] == target:
                     partner = column
                     break
         found.append(partner)
