@@ -166,6 +166,7 @@ class RunEvaluations:
     def __init__(self) -> None:
         self._shared: tuple[object, ...] = ()
         self._end = _Place(None, 0)
+        self._complete = False
         self._levels: dict[str, _KeptLevel] = {}
         """By metric, the golden's score first."""
 
@@ -192,14 +193,15 @@ class RunEvaluations:
         )
         shared = (
             *(id(golden), result.criterion, result.preset, result.metric, session.id, session.run, session.incomplete),
-            *(resource, complete, include_values),
+            *(resource, include_values),
         )
         removed = [] if shared == self._shared else self._removed()
         self._shared = shared
         run = _RunEvaluations(result, session, golden, resource, include_values)
         last = session.turns[-1] if session.turns else None
         end = _Place(None, 0) if last is None else _Place(last.root, last.end)
-        moved, self._end = end != self._end, end
+        # What is said of turns that were not seen: only a complete run lacks them, at the root of its last turn.
+        moved, self._end, self._complete = (end, complete) != (self._end, self._complete), end, complete
         before, self._levels = self._levels, {}
         added: list[Evaluation] = []
         for metric in (None, *result.metrics) if golden is not None else result.metrics:
