@@ -22,7 +22,7 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import Any, cast
 
@@ -207,25 +207,36 @@ _Source = tuple[Callable[..., Any], ResourceView]
 """What reads the spans of a source, and its resource."""
 
 
-class _Unread(msgspec.Struct, array_like=True, gc=False):
-    """Facts of a recognised span whose content was not read, with the same and the number of their source."""
-
-    position: int
-    read: int
-    source: int
-    scope_name: str
-    encoded: bytes
-    span_id: str
-    parent_id: str
-    start: int
-    end: int
-    version: tuple[int, int, str]
-    role: Role | None
-    session_keys: tuple[tuple[str, str], ...]
-    turn_id: str | None
-    run_id: str | None
-    no_turn: bool
-    entry: bool
+_KEPT = (
+    "span_id",
+    "parent_id",
+    "start",
+    "end",
+    "version",
+    "role",
+    "session_keys",
+    "turn_id",
+    "run_id",
+    "no_turn",
+    "entry",
+)
+_kept: Callable[[SpanFacts], Any] = attrgetter(*_KEPT)
+_Kept = tuple[
+    str,
+    str,
+    int,
+    int,
+    tuple[int, int, str],
+    Role | None,
+    tuple[tuple[str, str], ...],
+    str | None,
+    str | None,
+    bool,
+    bool,
+]
+"""What the outline of a span says, in the order of `_KEPT`."""
+_Unread = tuple[int, int, int, str, bytes, _Kept]
+"""The same for a recognised span whose content was not read: with the number of its source, its scope and its bytes."""
 
 
 @dataclass(slots=True)
@@ -310,24 +321,7 @@ class _RangeFacts:
         if fact.notes or fact.join_attributes is not None or fact.turn_number is not None:
             return None
         span = fact.content.span
-        return _Unread(
-            position,
-            read,
-            self._source(span.decode, span.resource),
-            span.scope_name,
-            span.encoded,
-            fact.span_id,
-            fact.parent_id,
-            fact.start,
-            fact.end,
-            fact.version,
-            fact.role,
-            fact.session_keys,
-            fact.turn_id,
-            fact.run_id,
-            fact.no_turn,
-            fact.entry,
-        )
+        return position, read, self._source(span.decode, span.resource), span.scope_name, span.encoded, _kept(fact)
 
     def _source(self, reader: Callable[..., Any], resource: ResourceView) -> int:
         key = (reader, id(resource))
@@ -488,26 +482,12 @@ def _records(work: _Work, number: int, share: int) -> Iterator[tuple[int, Replay
             for position, read, source, undecoded in all_plain:
                 plain = PlainSpanFacts(trace_id, undecoded, sources[source][0], resources[source])
                 found.append((position, read, (plain,)))
-            for one in all_unread:
-                decode, resource = sources[one.source]
-                span = EncodedSpan(one.encoded, decode, one.scope_name, resource)
-                unread = LazySpanFacts(
-                    trace_id,
-                    one.span_id,
-                    one.parent_id,
-                    one.start,
-                    one.end,
-                    one.version,
-                    one.role,
-                    session_keys=one.session_keys,
-                    turn_id=one.turn_id,
-                    run_id=one.run_id,
-                    no_turn=one.no_turn,
-                    entry=one.entry,
-                    resource=resources[one.source],
-                    content=UnreadSpan(registry, span),
-                )
-                found.append((one.position, one.read, unread))
+            for position, read, source, scope_name, encoded, kept in all_unread:
+                decode, resource = sources[source]
+                content = UnreadSpan(registry, EncodedSpan(encoded, decode, scope_name, resource))
+                told: dict[str, Any] = dict(zip(_KEPT, kept, strict=True))
+                unread = LazySpanFacts(trace_id, resource=resources[source], content=content, **told)
+                found.append((position, read, unread))
     found.sort(key=itemgetter(0))
     for _, read, record in found:
         yield read, record
