@@ -20,6 +20,7 @@ _COMMANDS = {
     "stream": "Score the tool calls in OTLP traces and logs that a Collector writes to Kafka.",
 }
 """The subcommands, each in a module of its name, and the first sentence of their help."""
+_SERVING = ("serve", "stream")
 
 
 class _Subcommands(click.Group):
@@ -38,8 +39,9 @@ class _Subcommands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return super().get_command(ctx, cmd_name)
-        # Imports and spans make many small values without cycles: looking for cycles so often only takes time.
-        gc.set_threshold(200_000, 20, 100)
+        # Imports and spans make many small values without cycles: looking for cycles so often only takes time. What
+        # serves must not pause long for it.
+        gc.set_threshold(200_000 if cmd_name in _SERVING else 1_000_000, 20, 100)
         command: click.Command = getattr(import_module(f"{__name__}.{cmd_name}"), cmd_name)
         if self._owns_process:
             gc.freeze()  # what was imported stays until the end, and is not searched for cycles then

@@ -192,11 +192,7 @@ def _result(future: Future[Any], others: Iterable[Future[Any]]) -> Any:
 
 
 def _read_range(number: int) -> _Reading:
-    gc.disable()  # nearly all that is made here stays until the range is read
-    try:
-        return _RangeFacts(_process.work, number).read()
-    finally:
-        gc.enable()
+    return _RangeFacts(_process.work, number).read()
 
 
 _Fact = tuple[int, int, SpanFacts | LogFacts]
