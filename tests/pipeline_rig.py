@@ -185,6 +185,11 @@ def everything() -> GoldenIndex:
 
 def bodies_of(recording: str) -> list[Request]:
     """A recording as export requests."""
+    return list(_bodies_of(recording))
+
+
+@cache  # all of them together are a few megabytes
+def _bodies_of(recording: str) -> Sequence[Request]:
     traces = [Request(Signal.TRACES, as_message(one).SerializeToString()) for one in requests_of(recording)]
     logs = log_documents(recording) if recording in LOGGED else []
     return traces + [Request(Signal.LOGS, as_logs_data(one).SerializeToString()) for one in logs]

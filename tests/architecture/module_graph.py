@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -28,27 +29,37 @@ class Import:
 
 
 class Module:
-    """One file of source."""
+    """One file of source; it is parsed when its tree or imports are first asked for."""
 
     def __init__(self, name: str, source: str, *, is_package: bool = False) -> None:
         self.name = name
         self.is_package = is_package
         self.lines = source.splitlines()
-        self.imports = list(self._imports(ast.parse(source)))
+        self._source = source
 
-    def _imports(self, tree: ast.Module) -> Iterator[Import]:
-        functions = [one for one in ast.walk(tree) if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)]
-        in_functions = {node for function in functions for node in ast.walk(function)}
-        for node in ast.walk(tree):
+    @cached_property
+    def tree(self) -> ast.Module:
+        return ast.parse(self._source)
+
+    @cached_property
+    def imports(self) -> list[Import]:
+        return list(self._imports(self.tree, in_function=False))
+
+    def _imports(self, parent: ast.AST, *, in_function: bool) -> Iterator[Import]:
+        for node in ast.iter_child_nodes(parent):
+            if isinstance(node, ast.expr):
+                continue
             if isinstance(node, ast.Import):
                 pairs: list[tuple[str, str | None]] = [(alias.name, None) for alias in node.names]
             elif isinstance(node, ast.ImportFrom):
                 pairs = [(self._absolute(node), alias.name) for alias in node.names]
             else:
+                inside = in_function or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+                yield from self._imports(node, in_function=inside)
                 continue
             comment = self._comment(node.lineno, node.end_lineno or node.lineno)
             for module, name in pairs:
-                yield Import(module, name, node.lineno, node in in_functions, comment)
+                yield Import(module, name, node.lineno, in_function, comment)
 
     def _absolute(self, node: ast.ImportFrom) -> str:
         if not node.level:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import ast
 import importlib
 import inspect
-from pathlib import Path
+from functools import cache
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from architecture.module_graph import ROOT, modules_in
+
 PROMISED = {
     "goldspan.scoring": {
         "Criterion",
@@ -30,16 +31,7 @@ PROMISED = {
 }
 
 
-def trees() -> dict[str, ast.Module]:
-    found: dict[str, ast.Module] = {}
-    for room in ("scoring", "mappers", "collector_processor"):
-        for path in sorted((ROOT / room / "goldspan").rglob("*.py")):
-            parts = path.relative_to(ROOT / room).with_suffix("").parts
-            found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = ast.parse(path.read_text("utf-8"))
-    return found
-
-
-TREES = trees()
+MODULES = modules_in(ROOT)
 
 
 def assigned(node: ast.stmt) -> str | None:
@@ -50,13 +42,18 @@ def assigned(node: ast.stmt) -> str | None:
     return None
 
 
-DOCUMENTED_CONSTANTS = {
-    name
-    for tree in TREES.values()
-    for node, after in zip(tree.body, tree.body[1:], strict=False)
-    if (name := assigned(node)) and isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
-}
-LISTING = [name for name, tree in TREES.items() if any(assigned(node) == "__all__" for node in tree.body)]
+@cache
+def documented_constants() -> set[str]:
+    trees = [module.tree for module in MODULES.values()]
+    return {
+        name
+        for tree in trees
+        for node, after in zip(tree.body, tree.body[1:], strict=False)
+        if (name := assigned(node)) and isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
+    }
+
+
+LISTING = [name for name, module in MODULES.items() if any(line.startswith("__all__") for line in module.lines)]
 
 
 @pytest.mark.parametrize("module", PROMISED)
@@ -78,7 +75,7 @@ def says_what_it_means(name: str, value: object) -> bool:
         return bool(value.__doc__) and not value.__doc__.startswith(f"{name}(")  # what dataclasses write themselves
     if inspect.isroutine(value) or inspect.ismodule(value):
         return bool(inspect.getdoc(value))
-    return name in DOCUMENTED_CONSTANTS
+    return name in documented_constants()
 
 
 @pytest.mark.parametrize("module", LISTING)

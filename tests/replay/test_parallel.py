@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import multiprocessing
 import os
 import random
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -40,7 +42,7 @@ pytestmark = [
 
 ROOT = Path(__file__).resolve().parents[2]
 RECORDINGS = sorted((ROOT / "tests/fixtures/recordings").glob("*.otlp.json"))
-NO_GOLDENS = load_goldens({"format": 1, "golden_set": "none", "goldens": []})
+ALL_SESSIONS = load_goldens({"format": 1, "golden_set": "none", "goldens": []}).with_sample(1.0)
 CHAT = [attribute("gen_ai.operation.name", "chat"), attribute("gen_ai.request.model", "m")]
 EVERYTHING = scorer_of(metrics=[metric.name for metric in WITHOUT_GOLDEN])
 
@@ -77,23 +79,38 @@ def score(
         return (*told(found), files.mistakes)
 
 
+@pytest.fixture(scope="module")
+def score_in_small_process() -> Iterator[Callable[..., tuple[Any, ...]]]:
+    """`score` in a process that holds no tests: to fork one that does takes longer than to score a recording."""
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as small:
+
+        def scored(*arguments: Any, **options: Any) -> tuple[Any, ...]:
+            return small.submit(score, *arguments, **options).result()
+
+        yield scored
+
+
 @settings(max_examples=settings().max_examples // 2)
 @given(st.lists(traffic(), min_size=1, max_size=3), st.integers(2, 3), st.sampled_from([1, 300, 2000]))
-def test_any_files_cut_anyhow_give_the_results_of_one_process(contents: list[bytes], jobs: int, size: int) -> None:
+def test_any_files_cut_anyhow_give_the_results_of_one_process(
+    score_in_small_process: Callable[..., tuple[Any, ...]], contents: list[bytes], jobs: int, size: int
+) -> None:
     with tempfile.TemporaryDirectory() as folder:
         paths = [Path(folder, f"{number}.jsonl") for number in range(len(contents))]
         for path, content in zip(paths, contents, strict=True):
             path.write_bytes(content)
-        assert score(paths, jobs, range_bytes=size) == score(paths, 1)
+        assert score_in_small_process(paths, jobs, range_bytes=size) == score(paths, 1)
 
 
 @settings(max_examples=settings().max_examples // 4)
 @given(st.lists(valid_requests(), min_size=1, max_size=6), st.sampled_from([prefixed, delimited]), st.integers(1, 900))
-def test_messages_cut_anyhow_give_the_results_of_one_process(requests: Any, frame: Any, size: int) -> None:
+def test_messages_cut_anyhow_give_the_results_of_one_process(
+    score_in_small_process: Callable[..., tuple[Any, ...]], requests: Any, frame: Any, size: int
+) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "traces.bin")
         path.write_bytes(frame(*(message_of(one).SerializeToString() for one in requests)))
-        assert score([path], 2, range_bytes=size) == score([path], 1)
+        assert score_in_small_process([path], 2, range_bytes=size) == score([path], 1)
 
 
 def span_lines(path: Path) -> list[dict[str, Any]]:
@@ -112,12 +129,14 @@ def span_lines(path: Path) -> list[dict[str, Any]]:
 
 @pytest.mark.every_recording
 @pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: path.name.removesuffix(".otlp.json"))
-def test_every_recording_gives_the_same_results_in_three_processes(path: Path, tmp_path: Path) -> None:
+def test_every_recording_gives_the_same_results_in_three_processes(
+    path: Path, tmp_path: Path, score_in_small_process: Callable[..., tuple[Any, ...]]
+) -> None:
     lines = span_lines(path)
     random.Random(path.name).shuffle(lines)
     paths = [write_lines(tmp_path / f"{number}.jsonl", *part) for number in range(3) if (part := lines[number::3])]
-    one = score(paths, 1, goldens=NO_GOLDENS.with_sample(1.0), scorer=EVERYTHING)
-    three = score(paths, 3, goldens=NO_GOLDENS.with_sample(1.0), scorer=EVERYTHING, range_bytes=2000)
+    one = score(paths, 1, goldens=ALL_SESSIONS, scorer=EVERYTHING)
+    three = score_in_small_process(paths, 3, goldens=ALL_SESSIONS, scorer=EVERYTHING, range_bytes=2000)
     assert three == one
     assert one[2]
 

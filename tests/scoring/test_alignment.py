@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
+from functools import cache
 from itertools import accumulate
 from typing import Any
 
@@ -313,6 +314,12 @@ ADVERSARIAL = {
 LARGE = 200
 
 
+@cache
+def all_pairs(scores: Callable[[int, int], Fraction]) -> list[list[Pair]]:
+    """All pairs, made once: that takes longer than to align them."""
+    return [[Pair(scores(row, column)) for column in range(LARGE)] for row in range(LARGE)]
+
+
 def in_a_whole_run(*values: int) -> list[Any]:
     return [pytest.param(value, marks=pytest.mark.exhaustive) for value in values]
 
@@ -321,7 +328,7 @@ def in_a_whole_run(*values: int) -> list[Any]:
 @pytest.mark.parametrize("size", [0, 40, *in_a_whole_run(1, 7, 66, 200)], ids="batches_of_{}".format)
 def test_two_hundred_by_two_hundred_is_exact_and_quick(size: int, scores: Callable[[int, int], Fraction]) -> None:
     batches = [1 + index // size if size else 0 for index in range(LARGE)]
-    pairs = [[Pair(scores(row, column)) for column in range(LARGE)] for row in range(LARGE)]
+    pairs = all_pairs(scores)
     started = time.process_time()
     found = align(["f"] * LARGE, ["f"] * LARGE, lambda row, column: pairs[row][column], batches=batches)
     assert not found.approximate
@@ -332,7 +339,7 @@ def test_two_hundred_by_two_hundred_is_exact_and_quick(size: int, scores: Callab
 @pytest.mark.parametrize("scores", ADVERSARIAL.values(), ids=ADVERSARIAL.keys())
 def test_so_it_is_where_expected_calls_are_grouped(groups: int, scores: Callable[[int, int], Fraction]) -> None:
     numbers = [1 + index // groups if groups else 0 for index in range(LARGE)]
-    pairs = [[Pair(scores(row, column)) for column in range(LARGE)] for row in range(LARGE)]
+    pairs = all_pairs(scores)
     started = time.process_time()
     found = align(["f"] * LARGE, ["f"] * LARGE, lambda row, column: pairs[row][column], groups=numbers)
     assert not found.approximate
@@ -344,7 +351,7 @@ def test_so_it_is_where_expected_calls_are_grouped(groups: int, scores: Callable
 def test_groups_and_batches_together_are_exact_while_small_and_bounded_beyond(groups: int, size: int) -> None:
     numbers = [1 + index // groups for index in range(LARGE)]
     batches = [1 + index // size for index in range(LARGE)]
-    pairs = [[Pair(pseudo_random(row, column)) for column in range(LARGE)] for row in range(LARGE)]
+    pairs = all_pairs(pseudo_random)
     started = time.process_time()
     found = align(["f"] * LARGE, ["f"] * LARGE, lambda row, column: pairs[row][column], batches=batches, groups=numbers)
     assert found.approximate is (max(size, groups) > 10)
