@@ -125,9 +125,8 @@ def _score(total: _Sum, unit: str, findings: tuple[Finding, ...] = ()) -> Metric
     if not total.judged:
         reason = total.reason or Reason.NOTHING_EXPECTED
         return MetricScore(None, REASON_TEXT[total.reason] if total.reason else "", reason, findings=findings)
-    head = f"{total.right} of {counted(total.judged, unit)}"
-    more = f"; and {total.wrong - _SHOWN} more" if total.wrong > _SHOWN else ""
-    words, detailed = (
-        f"{head}; {'; '.join(said[index] for said in total.shown)}{more}" if total.shown else head for index in (0, 1)
-    )
+    words = detailed = f"{total.right} of {counted(total.judged, unit)}"
+    if total.shown:
+        more = f"; and {total.wrong - _SHOWN} more" if total.wrong > _SHOWN else ""
+        words, detailed = (f"{words}; {'; '.join(one)}{more}" for one in zip(*total.shown, strict=True))
     return MetricScore(share(total.right, total.judged), words, findings=findings, detailed=detailed)

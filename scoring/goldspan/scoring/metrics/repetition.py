@@ -19,6 +19,7 @@ _LONGEST_LOOP = 8
 """Calls in one round of a loop."""
 _ROUNDS = 3
 """A loop whose results are not known has at least so many rounds."""
+_JSON = json.JSONEncoder(sort_keys=True, default=str)
 
 
 class ToolCallRepetition(Struct, frozen=True):
@@ -91,27 +92,47 @@ class _SeenCalls:
 
     def __init__(self) -> None:
         self.found: dict[int, Finding] = {}
-        self._first_with: dict[str, int] = {}
-        self._rounds: list[str | None] = []
+        self._calls: list[ToolCall] = []
+        self._keys: list[str | None] = []
+        """Name and arguments of each call; None for one that repeats none."""
+        self._alike: dict[str, list[int]] = {}
+        """The calls with a key."""
+        self._outcomes: dict[int, str | None] = {}
+        """Of calls whose key another has; what the others returned is never compared, so not read."""
+        self._first_with: dict[tuple[str, str], int] = {}
 
     def __len__(self) -> int:
-        return len(self._rounds)
+        return len(self._calls)
 
     def go_back(self, count: int) -> None:
         """Forget all calls after the first so many."""
-        for index in range(count, len(self._rounds)):
+        for index in range(len(self._calls) - 1, count - 1, -1):
             self.found.pop(index, None)
-        del self._rounds[count:]
-        while self._first_with and next(reversed(self._first_with.values())) >= count:
-            self._first_with.popitem()
+            key, outcome = self._keys[index], self._outcomes.pop(index, None)
+            if key is not None:
+                self._alike[key].pop()
+                if not self._alike[key]:
+                    del self._alike[key]
+                if outcome is not None and self._first_with[key, outcome] == index:
+                    del self._first_with[key, outcome]
+        del self._calls[count:], self._keys[count:]
 
     def add(self, calls: Sequence[ToolCall]) -> None:
-        for index, call in enumerate(calls, len(self._rounds)):
-            key, outcome = _key(call), _outcome(call)
-            self._rounds.append(key if key is None or outcome is None else f"{key}\0{outcome}")
-            if key is None or outcome is None:
+        for index, call in enumerate(calls, len(self._calls)):
+            key = _key(call)
+            self._calls.append(call)
+            self._keys.append(key)
+            if key is None:
                 continue
-            first = self._first_with.setdefault(f"{key}\0{outcome}", index)
+            alike = self._alike.setdefault(key, [])
+            alike.append(index)
+            if len(alike) == 1:
+                continue
+            for one in alike if len(alike) == 2 else (index,):
+                if (outcome := _outcome(self._calls[one])) is not None:
+                    self._first_with.setdefault((key, outcome), one)
+                self._outcomes[one] = outcome
+            first = index if outcome is None else self._first_with[key, outcome]
             if first != index:
                 failed = call.error is not None
                 kind = "retry_unchanged" if failed else "identical"
@@ -125,16 +146,20 @@ class _SeenCalls:
         """
         concerned = max(0, first - _LONGEST_LOOP * (_ROUNDS - 1))
         before = {index: one for index in range(concerned, first) if (one := self.found.get(index)) is not None}
-        for index in range(concerned, len(self._rounds)):
+        for index in range(concerned, len(self._calls)):
             if index in self.found and self.found[index].kind == "loop":
                 del self.found[index]
         begin = max(0, concerned - _LONGEST_LOOP)
-        for index, length in _loops(self._rounds[begin:]):
+        for index, length in _loops([self._round(index) for index in range(begin, len(self._calls))]):
             if index + begin >= concerned:
                 message = f"the same {counted(length, 'call')} again and again"
                 self.found.setdefault(index + begin, Finding("", "loop", message, failed=True))
         changed = (index for index in range(concerned, first) if self.found.get(index) != before.get(index))
         return next(changed, first)
+
+    def _round(self, index: int) -> tuple[str, str | None] | None:
+        key = self._keys[index]
+        return None if key is None else (key, self._outcomes.get(index))
 
 
 def _key(call: ToolCall) -> str | None:
@@ -157,15 +182,17 @@ def _outcome(call: ToolCall) -> str | None:
 def _written(value: object) -> str | None:
     """Return a value as text that equal values share; None where that cannot be said."""
     try:
-        return json.dumps(value, sort_keys=True, default=str)
+        return _JSON.encode(value)
     except (ValueError, RecursionError):  # nested too deep, or an integer of thousands of digits
         return None
     except TypeError:  # keys of several types
         return json.dumps(plain(value), sort_keys=True)
 
 
-def _loops(keys: Sequence[str | None]) -> Iterator[tuple[int, int]]:
+def _loops(keys: Sequence[tuple[str, str | None] | None]) -> Iterator[tuple[int, int]]:
     """Yield each position from the second round of a loop on, with the number of calls in a round."""
+    if len(set(keys)) == len(keys):
+        return
     for length in range(1, _LONGEST_LOOP + 1):
         run = 0
         for index in range(length, len(keys)):

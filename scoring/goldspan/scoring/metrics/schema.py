@@ -132,17 +132,51 @@ def _judged(call: ToolCall, declared: Mapping[str, Mapping[str, Any]], everythin
             finding = Finding("", "unknown_tool", message, failed=True)
             return CallScore(call, 0, max(1, len(arguments)), (finding,))
         return CallScore(call, reason=Reason.INPUT_MISSING)
-    if arguments and schema.get("properties") == {} and not any(key in schema for key in _OPEN):
+    rules = _rules_of(schema)
+    if arguments and rules.closed and not rules.properties:
         return CallScore(call, reason=Reason.INPUT_MISSING)  # some instrumentations write no parameters
     findings = tuple(violations(arguments, schema, hidden=call.argument_captures))
-    required = schema.get("required")
-    names = set(arguments) | {name for name in (required if is_sequence(required) else ()) if isinstance(name, str)}
-    first_steps = {finding.path.split("/")[1] if finding.path else "" for finding in findings}
-    wrong = first_steps & {*(pointer_to([str(name)])[1:] for name in names), ""}
+    names = rules.required.union(arguments)
+    wrong = {finding.path.split("/")[1] if finding.path else "" for finding in findings}
+    if wrong:
+        wrong &= {*(pointer_to([str(name)])[1:] for name in names), ""}
     judged = max(len(names), int(bool(wrong)))
     if not judged:
         return CallScore(call, reason=Reason.NOTHING_EXPECTED)
     return CallScore(call, judged - min(len(wrong), judged), judged, findings)
+
+
+class _Rules(Struct, frozen=True):
+    """What is looked up in a schema for each call."""
+
+    schema: Mapping[str, Any]
+    validator: Any
+    properties: Mapping[str, Any]
+    closed: bool
+    """It declares parameters, and says nothing of others: these are wrong."""
+    required: frozenset[str]
+
+
+_rules: dict[int, _Rules] = {}
+"""By the schema's identity, which the value keeps alive. Telemetry's schemas are the same objects for the same text."""
+_MOST_RULES = 512
+
+
+def _rules_of(schema: Mapping[str, Any]) -> _Rules:
+    found = _rules.get(id(schema))
+    if found is None:
+        properties, required = schema.get("properties"), schema.get("required")
+        found = _Rules(
+            schema,
+            _validator_of(schema),
+            properties if is_mapping(properties) else {},
+            is_mapping(properties) and not any(key in schema for key in _OPEN),
+            frozenset(name for name in (required if is_sequence(required) else ()) if isinstance(name, str)),
+        )
+        if len(_rules) >= _MOST_RULES:
+            _rules.clear()
+        _rules[id(schema)] = found
+    return found
 
 
 def violations(
@@ -154,13 +188,12 @@ def violations(
     that cannot be compiled, or refers to another document, finds nothing. Arguments of any shape are judged: what JSON
     cannot hold counts as text.
     """
-    properties = schema.get("properties")
-    declared = properties if is_mapping(properties) else dict[str, Any]()
-    if is_mapping(properties) and not any(key in schema for key in _OPEN):
-        for name in islice((name for name in arguments if name not in properties), _MOST_ERRORS):
+    rules = _rules_of(schema)
+    declared = rules.properties
+    if rules.closed:
+        for name in islice([name for name in arguments if name not in declared], _MOST_ERRORS):
             yield Finding(pointer_to([str(name)]), "unknown", _unknown(str(name), declared), failed=True)
-    validator = _validator_of(schema)
-    for error in () if validator is None else _errors(validator, arguments):
+    for error in () if rules.validator is None else _errors(rules.validator, arguments):
         path = pointer_to([str(step) for step in error.instance_path])
         kind = type(error.kind).__name__.removeprefix("ValidationErrorKind_")
         looked_into = path.split("/")[1] in hidden if path and hidden else False
