@@ -107,6 +107,21 @@ def test_what_comes_later_changes_nothing_but_the_beginning_of_a_loop(
     assert known == {index: one for index, one in found.items() if one.kind != "loop"}
 
 
+@pytest.mark.parametrize("length", [1, 3, 4, 8])
+@pytest.mark.parametrize("others", [1, 5, 20])
+def test_a_loop_that_ended_is_one_after_more_turns_too(length: int, others: int) -> None:
+    turns = [
+        Turn((*(unseen(x) for x in range(length)),) * 4 + tuple(unseen(f"a{x}") for x in range(others))),
+        Turn(tuple(unseen(f"b{x}") for x in range(3))),
+        Turn((unseen("c"),)),
+    ]
+    metric = ToolCallRepetition()
+    growing = metric.running()
+    for count in (1, 2, 3, 1, 2):
+        session = Session("s", tuple(turns[:count]))
+        assert growing(session) == metric(session)
+
+
 @given(calls)
 def test_calls_whose_arguments_all_differ_do_not_repeat(made: list[ToolCall]) -> None:
     different = [ToolCall(one.name, {"x": index}, error=one.error, result=one.result) for index, one in enumerate(made)]

@@ -149,7 +149,7 @@ class _SeenCalls:
         for index in range(concerned, len(self._calls)):
             if index in self.found and self.found[index].kind == "loop":
                 del self.found[index]
-        begin = max(0, concerned - _LONGEST_LOOP)
+        begin = max(0, concerned - _LONGEST_LOOP * _ROUNDS)
         for index, length in _loops([self._round(index) for index in range(begin, len(self._calls))]):
             if index + begin >= concerned:
                 message = f"the same {counted(length, 'call')} again and again"
