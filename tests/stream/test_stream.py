@@ -58,6 +58,15 @@ def sent(recordings: Iterable[str], seed: int, *, size: int = 5, repeated: float
     return sorted(requests, key=lambda one: one.signal is Signal.LOGS) if rng.random() < 0.5 else requests
 
 
+@pytest.mark.exhaustive  # the longest of all: first, lest it is what the others wait for in the end
+@pytest.mark.parametrize(("traces", "sessions", "lagging"), [(1, 1, 0), (4, 4, 0), (4, 3, 1)])
+def test_all_recordings_together_give_the_results_of_a_replay(traces: int, sessions: int, lagging: int) -> None:
+    stream = Stream(context(everything()), 1, traces=traces, sessions=sessions, lagging=lagging, faults=0.02)
+    stream.run(stream.put(sent(NAMES, traces)))
+    assert stream.said() == replayed(tuple(NAMES))
+    assert stream.restarts
+
+
 @pytest.mark.every_recording
 @pytest.mark.parametrize("recording", NAMES)
 def test_a_recording_gives_the_results_of_a_replay(recording: str) -> None:
@@ -127,12 +136,3 @@ def test_results_depend_on_the_records_alone(
     leaving = Counter(one.span_id for one in stream.spans())
     assert leaving >= every
     assert stream.restarts or leaving == every
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize(("traces", "sessions", "lagging"), [(1, 1, 0), (4, 4, 0), (4, 3, 1)])
-def test_all_recordings_together_give_the_results_of_a_replay(traces: int, sessions: int, lagging: int) -> None:
-    stream = Stream(context(everything()), 1, traces=traces, sessions=sessions, lagging=lagging, faults=0.02)
-    stream.run(stream.put(sent(NAMES, traces)))
-    assert stream.said() == replayed(tuple(NAMES))
-    assert stream.restarts
