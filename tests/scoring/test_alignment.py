@@ -10,7 +10,7 @@ from itertools import accumulate
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -147,20 +147,27 @@ def turns_of_plain_calls(draw: st.DrawFn) -> tuple[list[ExpectedCall], list[Tool
 
 
 @pytest.mark.parametrize("few", [0, 150])
-@given(turns_of_plain_calls())
+@given(turn=turns_of_plain_calls(), ordered=st.booleans())
+@example(  # the call that is right was made twice: one of the two is free for the call that is wrong
+    turn=(
+        [ExpectedCall("f", {"x": 1, "y": y, "z": True}) for y in (1, 9)],
+        [ToolCall("f", {"x": 1, "y": y, "z": True}) for y in (1, 1, 8)],
+    ),
+    ordered=False,
+)
 def test_pairs_that_are_not_scored_would_change_nothing(
-    few: int, turn: tuple[list[ExpectedCall], list[ToolCall]]
+    few: int, turn: tuple[list[ExpectedCall], list[ToolCall]], ordered: bool
 ) -> None:
-    expected, actual = turn
+    expected, actual = turn if ordered else (turn[0][:5], turn[1][:5])
     pairs: Scores = {}
     for row, wanted in enumerate(expected):
         for column, call in enumerate(actual):
             right = sum(exact(value, call.args[name]) for name, value in wanted.args.items())
             pairs[row, column] = Pair(Fraction(right, 3), successful=call.error is None)
-    best = by_exhaustion([call.name for call in expected], [call.name for call in actual], pairs, True, None)
+    best = by_exhaustion([call.name for call in expected], [call.name for call in actual], pairs, ordered, None)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(alignment, "_FEW", few)
-        found = score_turn(expected, actual)
+        found = score_turn(expected, actual, {"ordered": ordered})
     assert tuple(call.actual_index if call.aligned else None for call in found.calls) == best
 
 

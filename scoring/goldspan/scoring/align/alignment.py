@@ -12,7 +12,8 @@ marked as approximate.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Sequence
 from fractions import Fraction
 from math import lcm
 from typing import Protocol
@@ -165,10 +166,18 @@ class _Table:
         second = self._limits.second(row)
         return (pair is second or pair == second) and not self._has_rival(row, pair)
 
+    def perfect_columns(self, row: int, columns: Container[int]) -> tuple[int, ...] | None:
+        """Return those of the columns that are in a perfect pair with a row; None if only scoring all would tell."""
+        if self._limits is None or self._limits.second(row) is None:
+            return None
+        pairs = [(column, self.pair(row, column)) for column in sorted(self._limits.rivals(row)) if column in columns]
+        return tuple([column for column, pair in pairs if pair is not None and pair.perfect])
+
     def _has_rival(self, row: int, second: Pair) -> bool:
         assert self._limits is not None
         pairs = [self.pair(row, column) for column in self._limits.rivals(row)]
-        return any(pair is not None and pair.score > second.score for pair in pairs)
+        most = second.score, second.argument_score
+        return any(pair is not None and (pair.score, pair.argument_score) > most for pair in pairs)
 
     def pairs(self, row: int, positions: Sequence[int], columns: Sequence[int]) -> list[tuple[int, Pair]]:
         """Return the pairs of a row with the columns at some positions."""
@@ -224,7 +233,7 @@ def _align_exactly(
         return True
     if type(ranks) is range and type(table.groups) is range:
         return _align_in_line(table, rows, columns, partners)
-    found = _without_rivals(table, rows, columns, ranks) or _first_perfect(table, rows, columns, ranks)
+    found = _without_rivals(table, rows, columns, ranks) or _first_free(table, rows, columns, ranks)
     if found is not None:
         partners[rows.start : rows.stop] = found
         return True
@@ -297,22 +306,34 @@ def _without_rivals(
     return found
 
 
-def _first_perfect(table: _Table, rows: range, columns: Sequence[int], ranks: Sequence[int]) -> list[int | None] | None:
-    """Align each row with its first perfect partner, if every row has one. No alignment can be better."""
+def _first_free(table: _Table, rows: range, columns: Sequence[int], ranks: Sequence[int]) -> list[int | None] | None:
+    """Align each row with the first free column that no other beats, if there is one. No alignment can be better.
+
+    Where as many rows as columns can be in perfect pairs with each other, no other row gets one of these columns.
+    """
     if len(rows) > len(columns):
         return None
+    positions = table.positions(columns)
+    within = set(columns)
+    perfect = {row: table.perfect_columns(row, within) for row in rows}
+    for wanted, number in Counter(perfect.values()).items():
+        if wanted is not None and len(wanted) == number:
+            left = positions[table.actual[wanted[0]]]
+            left[:] = [position for position in left if columns[position] not in wanted]
     found: list[int | None] = []
-    free, reached, before, group = list(columns), 0, 0, -1
+    taken: set[int] = set()
+    reached, before, group = 0, 0, -1
     for row in rows:
         if table.groups[row] != group:
             group, before = table.groups[row], reached
+        free = perfect[row] or [columns[position] for position in positions.get(table.expected[row], ())]
         for column in free:
-            if ranks[column] >= before and (pair := table.pair(row, column)) is not None and pair.perfect:
+            if column not in taken and ranks[column] >= before and table.is_best(row, column):
                 break
         else:
             return None
         found.append(column)
-        free.remove(column)
+        taken.add(column)
         reached = max(reached, ranks[column])
     return found
 
