@@ -15,6 +15,8 @@ MadeT = TypeVar("MadeT")
 
 def same_start(before: Sequence[object], now: Sequence[object]) -> int:
     """Return how many items at the start of both lists are the same objects."""
+    if not before or before is now:
+        return len(before)
     same = list(map(is_, before, now))
     return same.index(False) if False in same else len(same)
 
@@ -28,16 +30,19 @@ class Growing(Generic[MadeT]):
         self._items: Sequence[object] = ()
         self.made: list[MadeT] = []
 
-    def update(self, items: Sequence[object], make: Callable[[int], MadeT], *, at_most: int | None = None) -> int:
+    def update(
+        self, items: Sequence[object], make: Callable[[int], MadeT], *, at_most: int | None = None
+    ) -> tuple[int, list[MadeT]]:
         """Make the items anew, by their positions, from the first one that is not the same object as before.
 
-        `at_most` says how many of those before may be kept. Returns how many were kept; what `make` raises changes
-        nothing.
+        `at_most` says how many of those before may be kept. Returns how many were kept, and what was made of the
+        others before; what `make` raises changes nothing.
         """
         first = same_start(self._items, items)
         if at_most is not None:
             first = min(first, at_most)
         more = [make(at) for at in range(first, len(items))]
-        self.made = [*self.made[:first], *more]
+        gone = self.made[first:]
+        self.made[first:] = more
         self._items = items
-        return first
+        return first, gone

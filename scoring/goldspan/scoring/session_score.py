@@ -11,14 +11,23 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from goldspan.scoring.call_context import CallHistory
-from goldspan.scoring.call_match import CallRules, ScoreBounds, mean
+from goldspan.scoring.call_match import CallRules, ScoreBounds, Sum, mean_of, plus
 from goldspan.scoring.criterion import MAIN_METRIC, Criterion
 from goldspan.scoring.goldens.golden import MOST_ALTERNATIVES, Golden, GoldenTurn
 from goldspan.scoring.goldens.golden_index import Ambiguous, with_golden_tool_names
-from goldspan.scoring.growing import Growing
+from goldspan.scoring.growing import Growing, same_start
 from goldspan.scoring.results import CallResult, SessionResult, TurnResult
 from goldspan.scoring.sessions import Session, Turn, as_one_turn, batches_of
-from goldspan.scoring.turn_join import GoldenKeys, TurnTold, golden_keys, join_turns, places_of, told_of
+from goldspan.scoring.turn_join import (
+    NOTHING_TOLD,
+    GoldenKeys,
+    ToldTogether,
+    TurnTold,
+    golden_keys,
+    join_turns,
+    places_of,
+    told_of,
+)
 from goldspan.scoring.turn_score import (
     ExpectedTurn,
     TurnScore,
@@ -106,19 +115,96 @@ def _concatenated(parts: Sequence[ExpectedTurn], criterion: Criterion) -> Expect
 # Score the turns, then the session.
 
 
+class _Sum(Struct, frozen=True, gc=False):
+    """What the first so many turns of a run come to: one more turn costs as much as the first."""
+
+    counted: int = 0
+    """Turns that count towards the mean."""
+    evaluated: int = 0
+    """Those of them that have a score."""
+    lowest: Sum = None
+    """The exact sums over turns that count: of the lowest scores that are possible, of the highest, of the scores."""
+    highest: Sum = None
+    scores: Sum = None
+    exactly: bool = True
+    """Nothing is unknown: the three sums are the same."""
+    forbidden: Verdict | None = None
+    """The worst of the verdicts on forbidden calls."""
+
+    def plus(self, turn: TurnScore) -> _Sum:
+        """Return what they come to with one more turn."""
+        forbidden = turn.forbidden or self.forbidden
+        if turn.forbidden is not None and self.forbidden is not None:
+            forbidden = combine_forbidden((self.forbidden, turn.forbidden))
+        if not turn.counts:
+            return self if forbidden is self.forbidden else replace(self, forbidden=forbidden)
+        exact, bounds = turn.result.verdict.exact, turn.bounds
+        exactly = self.exactly and bounds.highest is exact is bounds.lowest
+        lowest = highest = scores = plus(self.lowest, bounds.lowest)
+        if not exactly:
+            highest = plus(self.highest, bounds.highest)
+            scores = self.scores if exact is None else plus(self.scores, exact)
+        evaluated = self.evaluated + (exact is not None)
+        return _Sum(self.counted + 1, evaluated, lowest, highest, scores, exactly, forbidden)
+
+
+_NOTHING = _Sum()
+
+
 class KeptScores:
     """What was made of the turns of one run, for the next time that the run is scored by the same golden."""
 
+    __slots__ = (
+        *("in_line", "left", "named", "others", "results", "rows", "scored", "scores", "sums", "together", "told"),
+        *("turns", "unsure", "_reasons"),
+    )
+
     def __init__(self) -> None:
-        self.named: Growing[Turn] = Growing()
-        """The turns, with the golden's names of tools."""
-        self.told: Growing[TurnTold] = Growing()
+        self.named: Growing[Turn] | None = None
+        """The turns with the golden's names of tools, if it names aliases."""
+        self.turns: Sequence[Turn] = ()
+        self.told: list[TurnTold] = []
+        self.together: list[ToldTogether] = []
+        """What each turn tells, and what it tells together with those before it."""
+        self.in_line = self.unsure = False
+        """Whether the first turns of the run and of its golden were joined one by one, and whether that is unsure."""
+        self.rows: list[TurnScore | None] = []
+        """The scores of the golden's turns, by position."""
+        self.scored: list[TurnScore] = []
+        self.results: list[TurnResult] = []
+        """Those of all turns, in the order of the run's result."""
+        self.sums: list[_Sum] = []
+        """What they come to together with those before them."""
+        self._reasons: list[tuple[Reason | None, Reason | None]] = []
+        """The first reason of a call, and of a turn, as far as anything asked for it."""
         self.scores: dict[int, tuple[Turn | None, int | None, Reason | None, TurnScore]] = {}
         """By golden turn, what was joined with it, why calls may be missing, and its score."""
         self.others: dict[int, tuple[TurnScore, bool]] = {}
         """By golden turn, whether the turn with this score may be another one."""
         self.left: dict[int, tuple[Turn, Reason, TurnScore]] = {}
         """By position, the scores of turns that no golden turn is joined with."""
+
+    def put(self, first: int, scores: Sequence[TurnScore]) -> None:
+        """Replace the scores of the run's result from `first` on."""
+        sums = self.sums
+        del sums[first:], self._reasons[first:]
+        self.scored[first:] = scores
+        self.results[first:] = [score.result for score in scores]
+        so_far = sums[-1] if sums else _NOTHING
+        for score in scores:
+            so_far = so_far.plus(score)
+            sums.append(so_far)
+
+    def reason(self) -> Reason:
+        """Return why the run is not evaluated: what a call of it says first, else a turn."""
+        of_calls, of_turns = self._reasons[-1] if self._reasons else (None, None)
+        for score in self.scored[len(self._reasons) :]:
+            if score.counts:
+                reasons = (call.verdict.reason for call in score.result.calls)
+                of_calls = of_calls or next((reason for reason in reasons if reason is not None), None)
+                of_turns = of_turns or score.result.verdict.reason
+            self._reasons.append((of_calls, of_turns))
+        return of_calls or of_turns or Reason.CALLS_NOT_VISIBLE
 
 
 def score_run(
@@ -141,87 +227,94 @@ def score_run(
         if golden is None and session.ambiguous:
             reason = Reason.SESSION_AMBIGUOUS
         return SessionResult(Verdict(None, Label.NOT_EVALUATED, reason), session, None)
+    kept = kept or KeptScores()
     run = _with_golden_tool_names(session, golden, kept) if golden.aliases else session
     expected = expected_session(golden, criterion)
     if expected.as_one:
-        turns = [_score_as_one_turn(expected, run)] if final else []
+        kept.put(0, [_score_as_one_turn(expected, run)] if final else [])
     else:
-        turns = _score_turns(expected, run, kept, final=final)
-    counted: list[TurnScore] = []
-    forbidden: list[Verdict] = []
-    evaluated = 0
-    for turn in turns:
-        if turn.counts:
-            counted.append(turn)
-            evaluated += turn.result.verdict.exact is not None
-        if turn.forbidden is not None:
-            forbidden.append(turn.forbidden)
-    verdict = _verdict(counted, expected.criterion, final=final)
+        _score_turns(expected, run, kept, final=final)
+    total = kept.sums[-1] if kept.sums else _NOTHING
+    verdict = _verdict(total, kept, expected.criterion, final=final)
     return SessionResult(
-        with_forbidden(verdict, combine_forbidden(forbidden)) if forbidden else verdict,
+        verdict if total.forbidden is None else with_forbidden(verdict, total.forbidden),
         run,
         golden,
-        tuple([turn.result for turn in turns]),
-        len(counted),
-        evaluated,
+        tuple(kept.results),
+        total.counted,
+        total.evaluated,
         MAIN_METRIC,
         expected.digest,
     )
 
 
-def _with_golden_tool_names(session: Session, golden: Golden, kept: KeptScores | None) -> Session:
+def _with_golden_tool_names(session: Session, golden: Golden, kept: KeptScores) -> Session:
     """Replace aliases of tools by the names they have in the golden."""
-    named: Growing[Turn] = Growing() if kept is None else kept.named
+    named = kept.named = kept.named or Growing()
     named.update(session.turns, lambda at: with_golden_tool_names(session.turns[at], golden))
     return session if all(map(is_, named.made, session.turns)) else replace(session, turns=tuple(named.made))
 
 
-_NOT_EXPECTED = Reason.TURN_NOT_EXPECTED
+def _score_turns(expected: ExpectedSession, session: Session, kept: KeptScores, *, final: bool) -> None:
+    """Score the golden's turns in its order, then add the turns that no golden turn is joined with.
 
-
-def _score_turns(
-    expected: ExpectedSession, session: Session, kept: KeptScores | None, *, final: bool
-) -> list[TurnScore]:
-    """Score the golden's turns in its order, then add the turns that no golden turn is joined with."""
-    turns, keys = session.turns, expected.keys
-    has_keys = bool(keys.places)
-    if kept is None:
-        told = [told_of(turns, at, keys=has_keys) for at in range(len(turns))]
-    else:
-        kept.told.update(turns, lambda at: told_of(turns, at, keys=has_keys))
-        told = kept.told.made
-    joined = join_turns(keys, turns, expected.criterion.turn_join, told)
-    taken = set(joined.partners)
-    why_left = {index: _NOT_EXPECTED for index in range(len(turns)) if index not in taken}
+    What follows from the first turns, where these are the same as before, is kept.
+    """
+    turns, keys, told, together = session.turns, expected.keys, kept.told, kept.together
+    same = same_start(kept.turns, turns)
+    kept.turns = ()  # until all is done: a failure leaves nothing half done
+    del told[same:], together[same:]
+    all_tell, has_keys = together[-1] if together else NOTHING_TOLD, bool(keys.places)
+    for index in range(same, len(turns)):
+        one = told_of(turns, index, keys=has_keys)
+        all_tell = all_tell.then(keys, index, turns[index], one)
+        told.append(one)
+        together.append(all_tell)
+    joined = join_turns(keys, turns, expected.criterion.turn_join, told, all_tell)
     history = _history(expected, session) if expected.uses_history else None
+    partners, unsure = joined.partners, bool(joined.unsure)
+    in_line = isinstance(partners, range) and history is None
+    start = same if in_line and kept.in_line and kept.unsure is unsure else 0
     unseen = Reason.INCOMPLETE if session.incomplete else None
-    scores: list[TurnScore | None] = []
-    complete = joined.complete
-    rows = len(joined.partners)
-    while rows and not final and joined.partners[rows - 1] is None:
-        rows -= 1
-    for index, partner in enumerate(joined.partners[:rows]):
-        score = None
+    ambiguous: set[int | None] = set()
+    rows = kept.rows
+    del rows[start:]
+    for index in range(len(rows), len(partners)):
+        partner, score = partners[index], None
         if partner is not None:
             score = _kept_score(kept, expected, index, turns[partner], partner, unseen, history)
             if index in joined.unsure and _may_be_another(expected, index, turns[partner], score, kept):
-                why_left[partner], complete, score = Reason.SESSION_AMBIGUOUS, False, None
-        scores.append(score)
+                ambiguous.add(partner)
+                score = None
+        rows.append(score)
         if history is not None:
             history.record(index, {} if score is None else score.result.aligned_calls())
-    if final and None in scores:
-        for index, score in enumerate(scores):
+    scores = rows[start:]
+    if final and (len(rows) < len(expected.turns) or None in scores):
+        scores += [None] * (len(expected.turns) - len(rows))
+        complete = joined.complete and not ambiguous
+        for place, score in enumerate(scores):
             if score is None:
-                why = _why_missing(expected.criterion, session, known=index not in joined.unknown, complete=complete)
-                scores[index] = _kept_score(kept, expected, index, None, None, why, history)
+                known = start + place not in joined.unknown
+                why = _why_missing(expected.criterion, session, known=known, complete=complete)
+                scores[place] = _kept_score(kept, expected, start + place, None, None, why, history)
+    left: Sequence[int] = range(max(start, len(partners)), len(turns))
+    if not in_line or ambiguous:
+        taken = set(partners) - ambiguous
+        left = [index for index in range(len(turns)) if index not in taken]
     found = [score for score in scores if score is not None]
-    if why_left:
-        found += [_kept_left(kept, turns[index], index, why_left[index]) for index in sorted(why_left)]
-    return found
+    for index in left:
+        why_left = Reason.SESSION_AMBIGUOUS if index in ambiguous else Reason.TURN_NOT_EXPECTED
+        found.append(_kept_left(kept, turns[index], index, why_left))
+    if not start:
+        start = same_start(kept.scored, found)
+        found = found[start:] if start else found
+    kept.put(start, found)
+    kept.in_line, kept.unsure, kept.turns = in_line and not ambiguous, unsure, turns
 
 
 def _kept_score(
-    kept: KeptScores | None,
+    kept: KeptScores,
     expected: ExpectedSession,
     index: int,
     turn: Turn | None,
@@ -230,7 +323,7 @@ def _kept_score(
     history: CallHistory | None,
 ) -> TurnScore:
     """Score a turn, unless that was done before. With a history its score may depend on other turns."""
-    if kept is None or history is not None:
+    if history is not None:
         return _score_turn(expected, index, turn, turn_index, unseen, history)
     known = kept.scores.get(index)
     if known is None or known[0] is not turn or known[1] != turn_index or known[2] is not unseen:
@@ -239,12 +332,10 @@ def _kept_score(
     return known[3]
 
 
-def _kept_left(kept: KeptScores | None, turn: Turn, index: int, why: Reason) -> TurnScore:
-    known = None if kept is None else kept.left.get(index)
+def _kept_left(kept: KeptScores, turn: Turn, index: int, why: Reason) -> TurnScore:
+    known = kept.left.get(index)
     if known is None or known[0] is not turn or known[1] is not why:
-        known = (turn, why, TurnScore(_left_turn(turn, index, why), counts=False))
-        if kept is not None:
-            kept.left[index] = known
+        known = kept.left[index] = (turn, why, TurnScore(_left_turn(turn, index, why), counts=False))
     return known[2]
 
 
@@ -266,17 +357,13 @@ _NEAR = 20
 """A turn is compared with so many golden turns on each side, so that long goldens cost no more."""
 
 
-def _may_be_another(
-    expected: ExpectedSession, index: int, turn: Turn, score: TurnScore, kept: KeptScores | None
-) -> bool:
+def _may_be_another(expected: ExpectedSession, index: int, turn: Turn, score: TurnScore, kept: KeptScores) -> bool:
     """Whether a turn fails as this turn of the golden, and would not fail as another one near it."""
     if score.result.verdict.label is not Label.FAIL:
         return False
-    known = None if kept is None else kept.others.get(index)
+    known = kept.others.get(index)
     if known is None or known[0] is not score:
-        known = (score, _fits_another(expected, index, turn))
-        if kept is not None:
-            kept.others[index] = known
+        known = kept.others[index] = (score, _fits_another(expected, index, turn))
     return known[1]
 
 
@@ -341,22 +428,14 @@ def _left_turn(turn: Turn, index: int, reason: Reason) -> TurnResult:
     )
 
 
-def _verdict(turns: Sequence[TurnScore], criterion: Criterion, *, final: bool) -> Verdict:
+def _verdict(total: _Sum, kept: KeptScores, criterion: Criterion, *, final: bool) -> Verdict:
     """Return the verdict on the mean of the turns, by what that mean may become once everything is known."""
-    if not turns:
+    if not total.counted:
         return Verdict(None, Label.NOT_EVALUATED, Reason.NOTHING_EXPECTED if final else Reason.INCOMPLETE)
     threshold = criterion.exact_threshold
-    lowest = mean([turn.bounds.lowest for turn in turns])
-    for turn in turns:
-        if not turn.bounds.highest is turn.result.verdict.exact is turn.bounds.lowest:
-            break
-    else:
+    lowest = mean_of(total.lowest, total.counted)
+    if total.exactly:
         return verdict_of(lowest, threshold)
-    label = label_of(ScoreBounds(lowest, mean([turn.bounds.highest for turn in turns])), threshold)
-    reason = None
-    if label is Label.NOT_EVALUATED:
-        reasons = [call.verdict.reason for turn in turns for call in turn.result.calls]
-        reasons += [turn.result.verdict.reason for turn in turns]
-        reason = next((reason for reason in reasons if reason is not None), Reason.CALLS_NOT_VISIBLE)
-    scores = [exact for turn in turns if (exact := turn.result.verdict.exact) is not None]
-    return Verdict(mean(scores) if scores else None, label, reason)
+    label = label_of(ScoreBounds(lowest, mean_of(total.highest, total.counted)), threshold)
+    reason = kept.reason() if label is Label.NOT_EVALUATED else None
+    return Verdict(mean_of(total.scores, total.evaluated) if total.evaluated else None, label, reason)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
 from typing import Literal
 
@@ -19,6 +19,7 @@ from goldspan.scoring.align.alignment import Pair, align
 from goldspan.scoring.comparison import ONE
 from goldspan.scoring.goldens.golden import Golden, GoldenTurn
 from goldspan.scoring.goldens.golden_index import TurnKey, key_of, keys_of, user_texts
+from goldspan.scoring.growing import same_start
 from goldspan.scoring.sessions import Session, Turn
 
 # Places: what telemetry says of where a turn stands in the conversation.
@@ -83,12 +84,13 @@ def _counted_place(turn: Turn, previous: Turn | None) -> int | None:
 
 
 class JoinedTurns(Struct, frozen=True, gc=False):
-    """For each golden turn, the position of its turn in the session."""
+    """Which turn of the session is which turn of its golden."""
 
-    partners: tuple[int | None, ...]
-    unknown: frozenset[int] = frozenset()
+    partners: Sequence[int | None]
+    """For each golden turn up to the last that was seen, the position of its turn; a range if all stand in line."""
+    unknown: Collection[int] = ()
     """Golden turns without a partner that may be a remaining turn whose key is unknown."""
-    unsure: frozenset[int] = frozenset()
+    unsure: Collection[int] = ()
     """Golden turns whose partner may be another turn of the golden, since some of its turns were not seen."""
     complete: bool = True
     """No turn can have been served elsewhere: a golden turn without a partner never came."""
@@ -113,83 +115,93 @@ def golden_keys(turns: Sequence[GoldenTurn]) -> GoldenKeys:
     return GoldenKeys(turns, keys, places)
 
 
+class ToldTogether(Struct, frozen=True, gc=False):
+    """What the first so many turns of a run tell together, so that one more turn costs as much as the first."""
+
+    keys_in_line: bool = True
+    """Each has the key of the golden turn at its position."""
+    without_root: bool = True
+    """They were given by code, not read from spans."""
+    index: int = -1
+    """The last turn whose place is known."""
+    place: int = 0
+    straight: bool = True
+    """Each place that is known is that of the turn's position."""
+    grows: bool = True
+    """No place leaves less room than there are turns before it."""
+
+    def then(self, expected: GoldenKeys, index: int, turn: Turn, told: TurnTold) -> ToldTogether:
+        """Return what they tell together with the turn after them, which has this index."""
+        place, without_root, in_line = told.place, self.without_root and turn.root is None, self.keys_in_line
+        if in_line and index < len(expected.keys):
+            key = expected.keys[index]
+            in_line = key is not None and key in told.keys
+        if place is not None:
+            straight, grows = place == index + 1, place - self.place >= index - self.index
+            return ToldTogether(in_line, without_root, index, place, self.straight and straight, self.grows and grows)
+        if in_line is self.keys_in_line and without_root is self.without_root:
+            return self
+        return ToldTogether(in_line, without_root, self.index, self.place, self.straight, self.grows)
+
+
+NOTHING_TOLD = ToldTogether()
+
+
 def join_turns(
-    expected: GoldenKeys, turns: Sequence[Turn], how: Literal["auto", "key", "index"], told: Sequence[TurnTold]
+    expected: GoldenKeys,
+    turns: Sequence[Turn],
+    how: Literal["auto", "key", "index"],
+    told: Sequence[TurnTold],
+    together: ToldTogether,
 ) -> JoinedTurns:
     """Join by `index`, by `key` (turn id, else user text), or by `auto`.
 
     `auto` first joins the turns that have a key on both sides. Without any such turn it joins by places. What is left,
-    golden turns without a key and turns whose key was not recorded, it joins by order. `told` is what each turn tells.
+    golden turns without a key and turns whose key was not recorded, it joins by order. `told` is what each turn tells,
+    `together` what all do.
     """
-    golden = expected.turns
-    partners: list[int | None] = [None] * len(golden)
+    golden, with_keys = expected.turns, bool(expected.places)
+    in_line = range(min(len(golden), len(turns)))
     if how == "index":
-        return JoinedTurns(tuple(index if index < len(turns) else None for index in range(len(golden))))
-    if how == "key" and not expected.places:
-        return JoinedTurns(tuple(partners), frozenset(range(len(golden))) if turns else frozenset())
-    places: Sequence[int | None] = [one.place for one in told]
-    if len(turns) < len(golden) or not _are_in_line(expected, told, places, how):
-        places = _places_in(golden, turns, told)
-    if _are_in_line(expected, told, places, how):
-        in_line = range(min(len(golden), len(turns)))
+        return JoinedTurns(in_line)
+    if how == "key" and not with_keys:
+        return JoinedTurns((), range(len(golden)) if turns else ())
+    tell_nothing = not together.without_root and (not together.grows or _run_past(golden, told))
+    straight = together.without_root or tell_nothing or together.straight
+    all_known = together.without_root or (together.straight and not tell_nothing and together.index == len(turns) - 1)
+    if together.keys_in_line if with_keys else straight and how == "auto":
         if len(in_line) == len(golden):
-            return JoinedTurns(tuple(in_line))
-        partners[: len(in_line)] = in_line
-        by_key = frozenset(in_line if expected.places else ())
-    else:
-        _join_by_key(expected, told, partners)
-        by_key = frozenset(index for index, partner in enumerate(partners) if partner is not None)
-        if how == "auto":
-            if not by_key:
-                _join_by_place(golden, told, places, partners)
-            _join_by_order(golden, told, places if not by_key else [None] * len(turns), partners)
+            return JoinedTurns(in_line)
+        proven = all_known and (len(turns) > 1 or together.without_root)
+        complete = all_known or (straight and (with_keys or not in_line))
+        return JoinedTurns(in_line, unsure=() if proven or with_keys else in_line, complete=complete)
+    places: Sequence[int | None] = [None] * len(turns) if tell_nothing else places_of(turns, told)
+    partners: list[int | None] = [None] * len(golden)
+    _join_by_key(expected, told, partners)
+    by_key = frozenset(index for index, partner in enumerate(partners) if partner is not None)
+    if how == "auto":
+        if not by_key:
+            _join_by_place(golden, told, places, partners)
+        _join_by_order(golden, told, places if not by_key else [None] * len(turns), partners)
     found = frozenset(index for index, partner in enumerate(partners) if partner is not None)
     if len(found) == len(golden):
-        return JoinedTurns(tuple(partners))
+        return JoinedTurns(partners)
     may_be: frozenset[int] = frozenset()
     if how == "key":
         taken = set(partners)
         remaining = [one for index, one in enumerate(told) if index not in taken]
         missing = (index for index, partner in enumerate(partners) if partner is None)
         may_be = frozenset(index for index in missing if any(_may_be(golden[index], one) for one in remaining))
-    complete, proven = _saw_all(places, found, by_key, turns)
-    return JoinedTurns(tuple(partners), may_be, frozenset() if proven else found - by_key, complete)
+    proven = all_known and (len(turns) > 1 or together.without_root)
+    complete = all_known or (straight and found == by_key == frozenset(range(len(by_key))))
+    del partners[max(found, default=-1) + 1 :]
+    return JoinedTurns(partners, may_be, frozenset() if proven else found - by_key, complete)
 
 
-def _are_in_line(
-    expected: GoldenKeys,
-    told: Sequence[TurnTold],
-    places: Sequence[int | None],
-    how: Literal["auto", "key", "index"],
-) -> bool:
-    """Whether each turn has the key of the golden turn at its position, or nothing tells that it has another place."""
-    if expected.places:
-        return all(key is not None and key in one.keys for key, one in zip(expected.keys, told, strict=False))
-    return how == "auto" and not [at for at, place in enumerate(places, start=1) if place not in (None, at)]
-
-
-def _places_in(golden: Sequence[GoldenTurn], turns: Sequence[Turn], told: Sequence[TurnTold]) -> list[int | None]:
-    """Return the places of turns, unless they run past the golden without a gap: then the prompt has examples."""
-    places = places_of(turns, told)
-    first, last = (places[0], places[-1]) if places else (None, None)
-    if first is not None and last is not None and first > 1 and last > len(golden) and last - first == len(turns) - 1:
-        return [None] * len(turns)
-    return places
-
-
-def _saw_all(
-    places: Sequence[int | None], joined: frozenset[int], by_key: frozenset[int], turns: Sequence[Turn]
-) -> tuple[bool, bool]:
-    """Return whether no turn before the last can have been served elsewhere, and whether this is proven.
-
-    It is proven if the places of at least two turns leave nothing out. A single first turn may be one of many in a
-    framework that keeps the history elsewhere.
-    """
-    expected = list(range(1, len(places) + 1))
-    if places == expected:
-        return True, len(places) > 1 or _is_given(turns)
-    left_out = any(place is not None and place != number for place, number in zip(places, expected, strict=True))
-    return not left_out and joined == by_key and by_key == frozenset(range(len(by_key))), False
+def _run_past(golden: Sequence[GoldenTurn], told: Sequence[TurnTold]) -> bool:
+    """Whether the places of turns run past the golden without a gap: then the prompt has examples."""
+    first, last = (told[0].place, told[-1].place) if told else (None, None)
+    return first is not None and last is not None and first > 1 and last > len(golden) and last - first == len(told) - 1
 
 
 def _join_by_key(expected: GoldenKeys, told: Sequence[TurnTold], partners: list[int | None]) -> None:
@@ -282,45 +294,91 @@ DEFAULT_RUN_IDLE = 60.0
 """Seconds after which a run that saw every turn of its golden is over."""
 
 
-def split_runs(
-    session: Session, golden: Golden, run_idle: float = DEFAULT_RUN_IDLE, told: Sequence[TurnTold] | None = None
-) -> list[Session]:
+def split_runs(session: Session, golden: Golden, run_idle: float = DEFAULT_RUN_IDLE) -> list[Session]:
     """Split the turns of a session where its session id was used again.
 
     A run that saw every turn of its golden ends at the next gap longer than `run_idle` seconds, unless the turn after
     it carries on the conversation or has another key than the golden's first turn. Where the golden's first and last
     turns carry keys, it ends at a repeat of the first key after the last, too. A key that several of its turns carry
     must have come as often before it counts as the last. The first run keeps the session's `run`; the others add their
-    first turn to it. A golden for the whole session cuts nothing. `told` is what each turn tells, if that is known.
+    first turn to it. A golden for the whole session cuts nothing.
     """
-    if not golden.turns:
-        return [session]
-    first, last = golden.turns[0], key_of(golden.turns[-1])
-    begins = None if last is None else key_of(first)
-    told = told or [told_of(session.turns, index) for index in range(len(session.turns))]
-    repeated = begins is not None and any(begins in one.keys for one in told[1:])
-    if not repeated and len(session.turns) <= len(golden.turns):
-        return [session]
-    needed = sum(key_of(turn) == last for turn in golden.turns)
-    parts: list[list[Turn]] = [[]]
-    seen, lasts, end = _SeenTurns(golden), 0, 0
-    for turn, one in zip(session.turns, told, strict=True):
-        repeats = begins is not None and lasts >= needed and begins in one.keys
-        idle = turn.start - end if turn.start and end else 0
-        if repeats or (seen.every_turn and idle > run_idle * 1_000_000_000 and _may_begin(first, turn, one)):
-            parts.append([])
-            seen, lasts, end = _SeenTurns(golden), 0, 0
-        parts[-1].append(turn)
-        seen.add(turn, one.keys)
-        lasts += last in one.keys
-        end = max(end, turn.end)
-    if len(parts) == 1:
-        return [session]
-    runs = [replace(session, turns=tuple(part)) for part in parts]
-    return runs[:1] + [
-        replace(run, run=f"{session.run}/{_name(run.turns[0], number)}", used_again=True)
-        for number, run in enumerate(runs[1:], start=1)
-    ]
+    return SplitRuns(golden, run_idle).update(session)
+
+
+class SplitRuns:
+    """Splits a session while it grows, as `split_runs` does."""
+
+    def __init__(self, golden: Golden, run_idle: float = DEFAULT_RUN_IDLE) -> None:
+        """Begin without turns."""
+        self.golden = golden
+        self._idle = run_idle * 1_000_000_000
+        self._last = key_of(golden.turns[-1]) if golden.turns else None
+        self._begins = None if self._last is None else key_of(golden.turns[0])
+        self._turns: Sequence[Turn] = ()
+        self._told: list[TurnTold] = []
+        self._repeat: int | None = None
+        """The first turn after the first one that has the golden's first key."""
+        self._starts = [0]
+        """Where each run begins, as far as the turns were looked at."""
+        self._looked_at = 0
+        self._seen: _SeenTurns | None = None
+        """The turns of the last run."""
+        self._runs: list[Session] = []
+
+    def update(self, session: Session) -> list[Session]:
+        """Return the runs; those that do not change are the same objects as before."""
+        if not self.golden.turns:
+            return [session]
+        turns, told = session.turns, self._told
+        same = same_start(self._turns, turns)
+        self._turns = ()  # until all is done: a failure leaves nothing half done
+        del told[same:]
+        told += [told_of(turns, index) for index in range(same, len(turns))]
+        if self._begins is not None and (self._repeat is None or self._repeat >= same):
+            later = range(max(same, 1), len(turns))
+            self._repeat = next((index for index in later if self._begins in told[index].keys), None)
+        if same < self._looked_at:
+            while len(self._starts) > 1 and self._starts[-1] >= same:
+                self._starts.pop()
+            self._looked_at, self._seen = self._starts[-1], None
+        if self._repeat is not None or len(turns) > len(self.golden.turns):
+            self._look_at(turns)
+        self._turns = turns
+        if len(self._starts) == 1:
+            self._runs = []
+            return [session]
+        return self._runs_of(session, same)
+
+    def _look_at(self, turns: Sequence[Turn]) -> None:
+        for index in range(self._looked_at, len(turns)):
+            turn, told, seen = turns[index], self._told[index], self._seen or _SeenTurns(self.golden)
+            if seen.over and self._begins is not None and self._begins in told.keys:
+                ends = True
+            else:
+                idle = turn.start - seen.end if turn.start and seen.end else 0
+                ends = seen.every_turn and idle > self._idle and _may_begin(self.golden.turns[0], turn, told)
+            if ends:
+                self._starts.append(index)
+                seen = _SeenTurns(self.golden)
+            seen.add(turn, told.keys)
+            self._seen = seen
+        self._looked_at = len(turns)
+
+    def _runs_of(self, session: Session, same: int) -> list[Session]:
+        ends = [*self._starts[1:], len(session.turns)]
+        before = self._runs
+        stays = bool(before) and replace(before[0], turns=()) == replace(session, turns=())
+        self._runs = []
+        for number, (start, end) in enumerate(zip(self._starts, ends, strict=True)):
+            if stays and end < same and number < len(before) - 1:
+                self._runs.append(before[number])
+                continue
+            run = replace(session, turns=session.turns[start:end])
+            if number:
+                run = replace(run, run=f"{session.run}/{_name(run.turns[0], number)}", used_again=True)
+            self._runs.append(run)
+        return list(self._runs)
 
 
 class _SeenTurns:
@@ -328,6 +386,9 @@ class _SeenTurns:
 
     def __init__(self, golden: Golden) -> None:
         self._keys = Counter(key for turn in golden.turns if (key := key_of(turn)) is not None)
+        self._last = key_of(golden.turns[-1])
+        self._lasts = 0 if self._last is None else self._keys[self._last]
+        self.end = 0
         self._left, self._without_key = len(golden.turns), 0
         self._user_messages: int | None = 0
         self._left_out = False
@@ -336,8 +397,15 @@ class _SeenTurns:
     def every_turn(self) -> bool:
         return self._left <= 0 and self._keys.total() <= self._without_key and not self._left_out
 
+    @property
+    def over(self) -> bool:
+        """The golden's last key came as often as the golden has it."""
+        return self._lasts <= 0
+
     def add(self, turn: Turn, keys: Sequence[TurnKey]) -> None:
         self._left -= 1
+        self._lasts -= self._last in keys
+        self.end = max(self.end, turn.end)
         self._without_key += not keys
         if (key := next((key for key in keys if self._keys[key] > 0), None)) is not None:
             self._keys[key] -= 1

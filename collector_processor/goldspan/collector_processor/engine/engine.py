@@ -326,30 +326,29 @@ class Engine:
         waits = trace.fragments is None
         if waits:
             self._check_at(trace, callers_until)
-        ready: list[Fragment] = []
-        for fragment in fragments:
-            ready_at = trace.last + self._waiting_time(fragment)
-            if end_of_input or now >= ready_at:
-                ready.append(fragment)
-            else:
-                self._check_at(trace, ready_at)
-        released = set(map(id, trace.ready))
+        ready = fragments
+        if trace.reading.waiting and not end_of_input:
+            ready = []
+            for fragment in fragments:
+                ready_at = trace.last + self._waiting_time(fragment)
+                if now >= ready_at:
+                    ready.append(fragment)
+                else:
+                    self._check_at(trace, ready_at)
         if ready != trace.ready or (ready and trace.has_news):
             trace.has_news = False
-            output.touched.update(dict.fromkeys(fragment.session.id for fragment in (*trace.ready, *ready)))
-            self._remove_from_sessions(trace, {fragment.session.id for fragment in ready})
-            trace.ready = ready
-            for fragment in ready:
-                self._add_to_session(fragment, trace, now)
-        if self.settings.holds:
-            output.release(fragment for fragment in ready if id(fragment) not in released)
+            output.touched.update(dict.fromkeys(trace.by_session))
+            new = self._set_ready(trace, ready, now)
+            output.touched.update(dict.fromkeys(trace.by_session))
+            if self.settings.holds:
+                output.release(new)
         if len(ready) == len(fragments) and not waits:
             self._store.settle_trace(trace.trace_id)
             output.release_all(trace)
             reported = (
                 self.settings.report_unmatched and trace.ready
             )  # its session is dropped whole, as a wanted one is
-            if not reported and not any(self.goldens.wants(fragment.session.id) for fragment in fragments):
+            if not reported and not any(map(self.goldens.wants, trace.by_session)):
                 self._drop_unwanted_trace(trace, now, output)
 
     def _pass_unwanted_trace(self, trace: TraceState, now: float, output: OutputBuilder, *, end_of_input: bool) -> None:
@@ -385,7 +384,7 @@ class Engine:
         if without_spans:
             self._store.drop_with_tombstones([trace.trace_id], now)
             return
-        for session_id in {fragment.session.id for fragment in trace.ready}:
+        for session_id in trace.by_session:
             session = self._store.session(session_id)
             if session is not None:
                 self._judge.judge(session_id, output, complete=True)
@@ -397,26 +396,28 @@ class Engine:
 
     # Sessions.
 
-    def _add_to_session(self, fragment: Fragment, trace: TraceState, now: float) -> None:
-        session = self._store.session(fragment.session.id)
-        if session is None:
-            session = SessionState(fragment.session.id, last=now)
-            self._store.add_session(session)
-        if self._judge.is_late(fragment, session):
-            self.stats.late += len(fragment.spans)
-            return
-        session.traces[trace.trace_id] = session.changed[trace.trace_id] = None
-        session.last = now
-        session.judged = False
-        self._check_at(session, now + self.settings.run_idle)
-
-    def _remove_from_sessions(self, trace: TraceState, stays_in: set[str]) -> None:
-        """Remove a trace from the sessions that it does not belong to any longer, by its newer spans."""
-        for session_id in {fragment.session.id for fragment in trace.ready} - stays_in:
-            session = self._store.session(session_id)
-            if session is not None:
+    def _set_ready(self, trace: TraceState, ready: list[Fragment], now: float) -> list[Fragment]:
+        """Add the complete turns of a trace to their sessions, in place of those before; return the new ones."""
+        before = list(trace.by_session)
+        new = trace.set_ready(ready)
+        for session_id in before:
+            session = None if session_id in trace.by_session else self._store.session(session_id)
+            if session is not None:  # the trace does not belong to it any longer, by its newer spans
                 session.traces.pop(trace.trace_id, None)
                 session.changed[trace.trace_id] = None
+        for session_id, fragments in trace.by_session.items():
+            session = self._store.session(session_id)
+            if session is None:
+                session = SessionState(session_id, last=now)
+                self._store.add_session(session)
+            late = self._judge.late_fragments(fragments, session)
+            self.stats.late += sum(len(fragment.spans) for fragment in late)
+            if len(late) < len(fragments):
+                session.traces[trace.trace_id] = session.changed[trace.trace_id] = None
+                session.last = now
+                session.judged = False
+                self._check_at(session, now + self.settings.run_idle)
+        return new
 
     def _advance_session(self, session: SessionState, now: float, output: OutputBuilder) -> None:
         """Judge the runs of a quiet session; later drop its traces; later forget it."""
@@ -443,7 +444,7 @@ class Engine:
                 trace = self._store.trace(trace_id)
                 if trace is None:
                     continue
-                ends = [fragment.end for fragment in trace.ready if fragment.session.id == session.id]
+                ends = [fragment.end for fragment in trace.by_session.get(session.id, ())]
                 session.dropped_until = max([session.dropped_until, *ends])
         for session in sessions:
             for trace_id in session.traces:
@@ -476,11 +477,8 @@ class Engine:
     def _evict(self, oldest: TraceState, now: float) -> None:
         fragments = self._fragments(oldest)
         if oldest.ready != fragments:
-            self._remove_from_sessions(oldest, set())
-            oldest.ready = fragments
-            for fragment in fragments:
-                self._add_to_session(fragment, oldest, now)
-        group = self._sharing_traces([fragment.session.id for fragment in oldest.ready])
+            self._set_ready(oldest, fragments, now)
+        group = self._sharing_traces(list(oldest.by_session))
         for session in group:
             if not session.judged:
                 self.stats.evicted_sessions += self.goldens.wants(session.id)
@@ -512,5 +510,5 @@ class Engine:
                 continue
             group[session.id] = session
             traces = [self._store.trace(trace_id) for trace_id in session.traces]
-            pending += [fragment.session.id for trace in traces if trace is not None for fragment in trace.ready]
+            pending += [other for trace in traces if trace is not None for other in trace.by_session]
         return list(group.values())

@@ -23,6 +23,7 @@ from goldspan.mappers.assembly import (
 )
 from goldspan.mappers.span_facts import ResourceFacts
 from goldspan.scoring.goldens.golden import Golden
+from goldspan.scoring.goldens.golden_index import GoldenIndex
 from goldspan.scoring.growing import Growing
 from goldspan.scoring.metric_results import MetricCall, MetricResult, MetricTurn
 from goldspan.scoring.metrics.registry import OWN_NAMES
@@ -30,7 +31,7 @@ from goldspan.scoring.metrics.session_metrics import ChosenMetric, score_metrics
 from goldspan.scoring.results import CallResult, SessionResult, TurnResult, explain
 from goldspan.scoring.run import KeptRun
 from goldspan.scoring.sessions import Session, SpanRef, ToolCall
-from goldspan.scoring.turn_join import TurnTold
+from goldspan.scoring.turn_join import SplitRuns
 from goldspan.scoring.verdict import Label, Reason, Verdict
 
 INCOMPLETE = Verdict(None, Label.NOT_EVALUATED, Reason.INCOMPLETE)
@@ -154,6 +155,8 @@ class _KeptLevel:
     def __init__(self) -> None:
         self.rule: tuple[object, ...] = ()
         self.turns: Growing[_Group] = Growing()
+        self.unseen: int | None = None
+        """The first turn that never came: it stands where the run ends."""
         self.session: _Group = ()
 
     def all(self) -> list[Evaluation]:
@@ -214,8 +217,6 @@ class RunEvaluations:
             level.rule = rule
             self._levels[name] = level
             turns: Sequence[TurnResult | MetricTurn] = result.turns if metric is None else metric.turns
-            unseen = next((at for at, turn in enumerate(turns) if turn.turn is None), None) if moved else None
-            old = level.turns.made
 
             def of_turn(
                 at: int,
@@ -224,8 +225,10 @@ class RunEvaluations:
             ) -> _Group:
                 return tuple(run.of_turn(turns[at], metric, end, complete=complete))
 
-            first = level.turns.update(turns, of_turn, at_most=unseen)
-            removed += chain.from_iterable(old[first:])
+            first, gone = level.turns.update(turns, of_turn, at_most=level.unseen if moved else None)
+            if level.unseen is None or level.unseen >= first:
+                level.unseen = next((at for at in range(first, len(turns)) if turns[at].turn is None), None)
+            removed += chain.from_iterable(gone)
             added += chain.from_iterable(level.turns.made[first:])
             removed += level.session
             detail = result if metric is None else metric
@@ -244,17 +247,26 @@ class RunEvaluations:
 class JudgedRun:
     """What was made of one run, for the next time that its session is judged."""
 
-    __slots__ = ("evaluations", "scores")
+    __slots__ = ("complete", "evaluations", "judged", "scores")
 
     def __init__(self) -> None:
         self.scores = KeptRun()
         self.evaluations = RunEvaluations()
+        self.judged: tuple[Session, GoldenIndex] | None = None
+        """What was judged last, and by what."""
+        self.complete: tuple[SessionResult, ...] = ()
+        """Its result, if it was judged as complete."""
+
+    def stands(self, session: Session, goldens: GoldenIndex, *, ask: bool) -> bool:
+        """Tell whether what was made is of this session; `ask`: only if it was judged as complete."""
+        judged = self.judged
+        return judged is not None and judged[0] is session and judged[1] is goldens and (bool(self.complete) or not ask)
 
 
 class KeptSession:
     """What was made of one session, for the next time that it is judged. No more than its results."""
 
-    __slots__ = ("anew", "build", "lacking", "runs", "told", "turns")
+    __slots__ = ("anew", "build", "lacking", "runs", "split", "turns")
 
     def __init__(self, build: bool, turns: SessionTurns) -> None:  # noqa: FBT001
         self.build = build
@@ -262,8 +274,8 @@ class KeptSession:
         self.turns = turns
         self.lacking: set[str] = set()
         """Traces of which records were dropped."""
-        self.told: dict[str, Growing[TurnTold]] = {}
-        """What the turns of a run tell, before it is split."""
+        self.split: dict[str, SplitRuns] = {}
+        """What splits each run where its session id was used again."""
         self.runs: dict[tuple[str, int], JudgedRun] = {}
         """By name, and a number where several have one name."""
         self.anew = True

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import partial
 
 from msgspec.structs import replace
 
@@ -27,12 +26,11 @@ from goldspan.mappers.assembly import (
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.goldens.golden import Golden
 from goldspan.scoring.goldens.golden_index import GoldenIndex
-from goldspan.scoring.growing import Growing
 from goldspan.scoring.results import SessionResult
 from goldspan.scoring.run import KeptRun
 from goldspan.scoring.session_score import score_run
 from goldspan.scoring.sessions import Session, SpanRef, Turn
-from goldspan.scoring.turn_join import split_runs, told_of
+from goldspan.scoring.turn_join import SplitRuns
 
 
 @dataclass(slots=True)
@@ -114,6 +112,13 @@ class Judge:
         added: list[Evaluation] = []
         removed: list[Evaluation] = []
         for session in runs:
+            key = session.run, names[session.run] - 1
+            names[session.run] -= 1
+            one = known.get(key) or JudgedRun()
+            if not incomplete and one.stands(session, self.goldens, ask=complete or flushed):
+                kept.runs[key] = known.pop(key)
+                output.sessions += one.complete
+                continue
             run = replace(session, incomplete=True) if incomplete else session
             golden = self.goldens.find(run)
             if golden is None and complete:
@@ -121,9 +126,7 @@ class Judge:
             every = self.settings.scorer.scores_every_session and self.goldens.samples_run(run)
             if golden is None and not every and not (complete and self.settings.report_unmatched):
                 continue
-            names[run.run] -= 1
-            key = run.run, names[run.run]
-            one = kept.runs[key] = known.pop(key) if key in known else JudgedRun()
+            kept.runs[key] = known.pop(key, one)
             is_complete = complete or run.run in state.complete_runs
             is_complete = is_complete or (
                 flushed and isinstance(golden, Golden) and self._saw_every_turn(golden, run, one.scores)
@@ -132,6 +135,8 @@ class Judge:
             if golden is None and not every:  # it is reported, and not in the sample
                 scorer = scorer.without_metrics
             result = scorer.score(golden, run, final=is_complete, kept=one.scores)
+            one.judged = run, self.goldens
+            one.complete = (result,) if is_complete else ()
             if is_complete:
                 state.complete_runs.add(run.run)
                 output.sessions.append(result)
@@ -159,13 +164,14 @@ class Judge:
         result = score_run(golden, run, final=False, kept=kept)
         if golden.calls is not None or result.as_one:
             return golden.calls is None and bool(run.turns)
-        return sum(turn.expected_index is not None for turn in result.turns) == len(golden.turns)
+        last = len(golden.turns) - 1  # results are in the golden's order, without turns that were not seen
+        return last < len(result.turns) and (last < 0 or result.turns[last].expected_index is not None)
 
     def _source_of(self, state: SessionState) -> str:
         """Return the attribute that names a session, or `trace_id`."""
         traces = map(self._store.trace, state.traces)
-        fragments = (fragment for trace in traces if trace is not None for fragment in trace.ready)
-        return next((one.session.source for one in fragments if one.session.id == state.id), "trace_id")
+        own = (trace.by_session.get(state.id) for trace in traces if trace is not None)
+        return next((fragments[0].session.source for fragments in own if fragments), "trace_id")
 
     def _kept(self, state: SessionState, *, build: bool) -> KeptSession:
         """Return the fragments of a session, with those of traces that changed. Without `build` turns are outlined."""
@@ -177,8 +183,9 @@ class Judge:
             changed = state.traces
         for trace_id in changed:
             trace = self._store.trace(trace_id) if trace_id in state.traces else None
-            own = [one for one in trace.ready if one.session.id == state.id] if trace is not None else []
-            kept.turns.put(trace_id, [one for one in own if not self.is_late(one, state)])
+            own = trace.by_session.get(state.id, []) if trace is not None else []
+            late = set(map(id, self.late_fragments(own, state)))
+            kept.turns.put(trace_id, [one for one in own if id(one) not in late] if late else list(own))
             if trace is not None and _lacks_spans(trace):
                 kept.lacking.add(trace_id)
             else:
@@ -189,15 +196,17 @@ class Judge:
     def _runs(self, kept: KeptSession) -> list[Session]:
         """Return the runs of a session from its complete turns."""
         runs: list[Session] = []
-        told, kept.told = kept.told, {}
+        before, kept.split = kept.split, {}
         for _, session in kept.turns.runs():
             golden = self.goldens.find(session)
             if not isinstance(golden, Golden):
                 runs.append(session)
                 continue
-            of_run = kept.told[session.run] = told.get(session.run) or Growing()
-            of_run.update(session.turns, partial(told_of, session.turns))
-            runs += split_runs(session, golden, self.settings.assembly.run_idle, of_run.made)
+            split = before.get(session.run)
+            if split is None or split.golden is not golden:
+                split = SplitRuns(golden, self.settings.assembly.run_idle)
+            kept.split[session.run] = split
+            runs += split.update(session)
         lacking = kept.lacking
         if not lacking:
             return runs
@@ -208,11 +217,12 @@ class Judge:
             for run in runs
         ]
 
-    def is_late(self, fragment: Fragment, state: SessionState) -> bool:
-        """Tell whether a fragment belongs to a run that was dropped, so that it can correct nothing."""
-        if not state.dropped_until or not fragment.start:
-            return False
-        return fragment.start <= state.dropped_until + self.settings.assembly.session_gap_ns
+    def late_fragments(self, fragments: Iterable[Fragment], state: SessionState) -> list[Fragment]:
+        """Return the fragments that belong to a run that was dropped, so that they can correct nothing."""
+        if not state.dropped_until:
+            return []
+        until = state.dropped_until + self.settings.assembly.session_gap_ns
+        return [fragment for fragment in fragments if fragment.start and fragment.start <= until]
 
 
 def _outlined(fragments: TurnFragments, _: AssemblySettings) -> Turn:

@@ -19,6 +19,7 @@ from goldspan.collector_processor.emit.evaluation import Evaluation
 from goldspan.collector_processor.engine.evaluations import KeptSession
 from goldspan.mappers.assembly import Fragment, TraceReading
 from goldspan.mappers.span_facts import LogFacts, PlainSpanFacts, SpanFacts
+from goldspan.scoring.growing import same_start
 from goldspan.scoring.sessions import SpanRef
 
 
@@ -44,6 +45,8 @@ class TraceState:
     """A record came since its turns were last judged."""
     ready: list[Fragment] = field(default_factory=list[Fragment])
     """The fragments whose turns are complete, as of the last check."""
+    by_session: dict[str, list[Fragment]] = field(default_factory=dict[str, list[Fragment]])
+    """The same by their sessions, each in the same order."""
     due: float | None = None
     """When the engine checks it next."""
     session_ids: dict[str, str] = field(default_factory=dict[str, str])
@@ -67,6 +70,21 @@ class TraceState:
         """Add plain spans."""
         self.plain.append(plain)
         self.reading.add(plain)
+
+    def set_ready(self, ready: list[Fragment]) -> list[Fragment]:
+        """Set the fragments whose turns are complete; return those that were not among them before."""
+        same = same_start(self.ready, ready)
+        gone, new = self.ready[same:], ready[same:]
+        for fragment in gone:
+            of_session = self.by_session[fragment.session.id]
+            of_session.pop()
+            if not of_session:
+                del self.by_session[fragment.session.id]
+        for fragment in new:
+            self.by_session.setdefault(fragment.session.id, []).append(fragment)
+        self.ready = ready
+        known = set(map(id, gone))
+        return [fragment for fragment in new if id(fragment) not in known]
 
     @property
     def size(self) -> int:

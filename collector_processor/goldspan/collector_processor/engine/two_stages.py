@@ -246,7 +246,9 @@ class SessionParts:
         state = SessionState(self.session_id, 0.0)
         store.add_session(state)
         for trace_id, part in self._parts.items():
-            store.add_trace(TraceState(trace_id, 0.0, ready=list(part.fragments), lost_text=part.incomplete))
+            trace = TraceState(trace_id, 0.0, lost_text=part.incomplete)
+            trace.set_ready(list(part.fragments))
+            store.add_trace(trace)
             state.traces[trace_id] = None
         output = OutputBuilder()
         judge = Judge(goldens, settings, EngineStats(), store)

@@ -177,7 +177,7 @@ class CompressedStore(MemoryStore):
                 trace.spans[fact.span_id] = fact
             trace.reading.add(fact)
         trace.fragments = trace.reading.fragments(self._assembly.session_keys, lambda _: None)
-        trace.ready = trace.fragments
+        trace.set_ready(trace.fragments)
         return trace
 
 

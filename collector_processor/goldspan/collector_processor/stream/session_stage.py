@@ -250,7 +250,7 @@ class SessionStage:
             place = message.trace, root
             if part is None:
                 changed |= self._take(session, place)
-            elif session.judge.is_late(part[0][0], session.state):
+            elif session.judge.late_fragments([part[0][0]], session.state):
                 self.stats.late += len(part[0][0].spans)
             elif session.spans >= self._context.max_session_spans and place not in session.parts:
                 session.incomplete = changed = True
@@ -285,7 +285,7 @@ class SessionStage:
         if trace is None:
             trace = TraceState(place[0], last=0.0)
             session.store.add_trace(trace)
-        trace.ready.append(fragment)
+        trace.set_ready([*trace.ready, fragment])
         trace.lost_text = trace.lost_text or incomplete
         session.state.traces[place[0]] = session.state.changed[place[0]] = None
         return True
@@ -300,7 +300,7 @@ class SessionStage:
         session.spans -= len(part.fragment.spans)
         session.size -= part.size
         self._size -= part.size
-        trace.ready.remove(part.fragment)
+        trace.set_ready([fragment for fragment in trace.ready if fragment is not part.fragment])
         session.state.changed[place[0]] = None
         trace.lost_text = any(one.incomplete for (of, _), one in session.parts.items() if of == place[0])
         if not trace.ready:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -14,6 +14,7 @@ from goldspan.mappers.assembly.tool_calls_and_batches import PSEUDO_TOOLS, calls
 from goldspan.mappers.assembly.trace_tree import TraceTree, time_order
 from goldspan.mappers.assembly.turn_fragments import Fragment, order_of
 from goldspan.mappers.span_facts import NO_CONTEXT, ModelFacts, Role, SpanFacts, first_captured
+from goldspan.scoring.growing import same_start
 from goldspan.scoring.sessions import Session, ToolCall, Turn, UserMessages
 from goldspan.scoring.turn_join import DEFAULT_RUN_IDLE
 
@@ -54,10 +55,62 @@ class _JoinedTurn:
         self.attributes: tuple[Mapping[str, Any], ...] = ()
 
 
-class _Run(NamedTuple):
-    turns: list[_JoinedTurn]
-    run_id: str | None
-    last_end: int
+class _Run:
+    """The turns of one run, and what was made of them together."""
+
+    __slots__ = ("_attributes", "_made", "_session", "turns")
+
+    def __init__(self) -> None:
+        self.turns: list[_JoinedTurn] = []
+        self._made: list[Turn] = []
+        self._attributes: list[tuple[dict[str, object], bool]] = []
+        """Of the first so many turns: attributes that goldens may join on, and whether a session id is ambiguous."""
+        self._session: Session | None = None
+
+    def append(self, turn: _JoinedTurn) -> None:
+        self.turns.append(turn)
+        self._session = None
+
+    def pop(self) -> None:
+        self.turns.pop()
+        del self._made[len(self.turns) :], self._attributes[len(self.turns) :]
+        self._session = None
+
+    def session(self, build: Callable[[TurnFragments], Turn]) -> Session:
+        """Return the session, the same object until its turns change."""
+        if self._session is None:
+            for joined in self.turns[len(self._made) :]:
+                if joined.turn is None:
+                    joined.turn = build(tuple(joined.fragments))
+                    joined.attributes = tuple(_join_attributes(joined.fragments[0]))
+                known, ambiguous = self._attributes[-1] if self._attributes else ({}, False)
+                for found in joined.attributes:
+                    if not found.keys() <= known.keys():
+                        known = {**known, **{name: value for name, value in found.items() if name not in known}}
+                ambiguous = ambiguous or any(fragment.session.ambiguous for fragment in joined.fragments)
+                self._attributes.append((known, ambiguous))
+                self._made.append(joined.turn)
+            self._session = self._with(*self._attributes[-1])
+        return self._session
+
+    def _with(self, attributes: dict[str, object], ambiguous: bool) -> Session:  # noqa: FBT001
+        fragments = self.turns[0].fragments
+        first, source = fragments[0], fragments[0].resource
+        resource = {
+            "service.name": source.service_name,
+            "service.version": source.service_version,
+            "deployment.environment.name": source.environment,
+        }
+        return Session(
+            id=first.session.id,
+            turns=tuple(self._made),
+            id_source=first.session.source,
+            run=next((fragment.run_id for fragment in fragments if fragment.run_id), None)
+            or f"{first.root.trace_id}-{first.root.span_id}",
+            ambiguous=ambiguous,
+            resource={key: value for key, value in resource.items() if value is not None},
+            attributes=attributes,
+        )
 
 
 class SessionTurns:
@@ -77,24 +130,26 @@ class SessionTurns:
     ) -> None:
         """`build` makes a turn; by default `build_turn`."""
         self._settings = settings
-        self._build = build or build_turn
+        make = build or build_turn
+        self._build = lambda fragments: make(fragments, settings)
         self._by_trace: dict[str, Sequence[Fragment]] = {}
         self._fragments: list[Fragment] = []
         self._joined: list[_JoinedTurn] = []
         """The turn of each fragment, as far as these are joined."""
         self._by_turn_id: dict[str, _JoinedTurn] = {}
         self._turns: list[_JoinedTurn] = []
-        self._before: list[tuple[str | None, _Run | None]] = []
-        """For each turn its run id, and the run that had this id before it."""
-        self._by_run_id: dict[str | None, _Run] = {}
-        self._runs: list[list[_JoinedTurn]] = []
+        self._before: list[tuple[str | None, tuple[_Run, int] | None]] = []
+        """For each turn its run id, and the run that had this id before it, with its end."""
+        self._by_run_id: dict[str | None, tuple[_Run, int]] = {}
+        self._runs: list[_Run] = []
 
     def put(self, trace_id: str, fragments: Sequence[Fragment]) -> None:
         """Replace what a trace holds of the session."""
         first = len(self._joined)
         before = self._by_trace.pop(trace_id, ())
-        stays = set(map(id, before)).intersection(map(id, fragments))
-        for fragment in before:
+        same = same_start(before, fragments)
+        stays = set(map(id, before[same:])).intersection(map(id, fragments[same:]))
+        for fragment in before[same:]:
             if id(fragment) in stays:
                 continue
             at = bisect_left(self._fragments, fragment.order, key=order_of)
@@ -102,7 +157,7 @@ class SessionTurns:
                 at += 1
             del self._fragments[at]
             first = min(first, at)
-        for fragment in fragments:
+        for fragment in fragments[same:]:
             if id(fragment) in stays:
                 continue
             at = bisect_left(self._fragments, fragment.order, key=order_of)
@@ -114,7 +169,7 @@ class SessionTurns:
 
     def runs(self) -> list[tuple[Fragment, Session]]:
         """Return the runs in the order of their first turns, each with its first fragment."""
-        return [(turns[0].fragments[0], self._session(turns)) for turns in self._runs]
+        return [(run.turns[0].fragments[0], run.session(self._build)) for run in self._runs]
 
     def _join_from(self, first: int) -> None:
         """Join the fragments from `first` on, after all that were joined before is taken back from the end."""
@@ -155,10 +210,10 @@ class SessionTurns:
     def _cut_runs_from(self, first: int) -> None:
         while len(self._before) > first:
             run_id, before = self._before.pop()
-            turns = self._by_run_id[run_id].turns
-            turns.pop()
-            if not turns:
-                self._runs.remove(turns)
+            run, _ = self._by_run_id[run_id]
+            run.pop()
+            if not run.turns:
+                self._runs.remove(run)
             if before is None:
                 del self._by_run_id[run_id]
             else:
@@ -166,44 +221,14 @@ class SessionTurns:
         for turn in self._turns[first:]:
             run_id = next((fragment.run_id for fragment in turn.fragments if fragment.run_id), None)
             start, end = turn.fragments[0].start, max(fragment.end for fragment in turn.fragments)
-            before = run = self._by_run_id.get(run_id)
-            gap = self._settings.session_gap_ns
-            if run is None or (start and run.last_end and start - run.last_end > gap):
-                run = _Run([], run_id, run.last_end if run is not None else 0)
-                self._runs.append(run.turns)
-            run.turns.append(turn)
-            self._by_run_id[run_id] = _Run(run.turns, run_id, max(run.last_end, end))
+            before = self._by_run_id.get(run_id)
+            run, last_end = before or (_Run(), 0)
+            if not run.turns or (start and last_end and start - last_end > self._settings.session_gap_ns):
+                run = _Run() if run.turns else run
+                self._runs.append(run)
+            run.append(turn)
+            self._by_run_id[run_id] = run, max(last_end, end)
             self._before.append((run_id, before))
-
-    def _session(self, turns: Sequence[_JoinedTurn]) -> Session:
-        first = turns[0].fragments[0]
-        source = first.resource
-        for turn in turns:
-            if turn.turn is None:
-                turn.turn = self._build(tuple(turn.fragments), self._settings)
-                turn.attributes = tuple(_join_attributes(turn.fragments[0]))
-        attributes: dict[str, object] = {}
-        for found in [found for turn in turns for found in turn.attributes]:
-            for name, value in found.items():
-                attributes.setdefault(name, value)
-        return Session(
-            id=first.session.id,
-            turns=tuple([turn.turn for turn in turns if turn.turn is not None]),
-            id_source=first.session.source,
-            run=next((fragment.run_id for fragment in turns[0].fragments if fragment.run_id), None)
-            or f"{first.root.trace_id}-{first.root.span_id}",
-            ambiguous=any(fragment.session.ambiguous for turn in turns for fragment in turn.fragments),
-            resource={
-                key: value
-                for key, value in (
-                    ("service.name", source.service_name),
-                    ("service.version", source.service_version),
-                    ("deployment.environment.name", source.environment),
-                )
-                if value is not None
-            },
-            attributes=attributes,
-        )
 
 
 def _carries_on(turn: list[Fragment], fragment: Fragment) -> bool:

@@ -71,6 +71,8 @@ class TraceReading:
         self._new_pairs = self._more_pairs = False
         self.waits = False
         """`fragments` left out turns that wait for their caller."""
+        self.waiting = 0
+        """Fragments that wait for a caller, in their process or another."""
 
     def add(self, record: Record | PlainSpanFacts) -> None:
         """Add a record. It is looked at when fragments are asked for."""
@@ -112,6 +114,7 @@ class TraceReading:
         tree.listed = True
         for fragment in tree.fragments:
             insort(self._fragments, fragment, key=order_of)
+            self.waiting += fragment.waits_for_caller or fragment.waits_for_remote
         if beyond.used:
             self._looked_beyond[tree] = None
         else:
@@ -204,6 +207,7 @@ class TraceReading:
             while self._fragments[at] is not fragment:
                 at += 1
             del self._fragments[at]
+            self.waiting -= fragment.waits_for_caller or fragment.waits_for_remote
         tree.listed = False
 
     # Trees.

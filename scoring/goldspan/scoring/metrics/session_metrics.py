@@ -184,7 +184,7 @@ def _of_trajectory(
     calls: Sequence[TurnCalls],
     kept: KeptMetric,
 ) -> MetricResult:
-    first = kept.scores.update(calls, lambda at: metric.of_turn(calls[at]))
+    first, _ = kept.scores.update(list(calls), lambda at: metric.of_turn(calls[at]))
     scores = kept.scores.made
     exact, evaluated = mean(scores), sum(score.score is not None for score in scores)
     reason = next((one.reason for one in scores if one.reason), own.verdict.reason or Reason.NOTHING_EXPECTED)
