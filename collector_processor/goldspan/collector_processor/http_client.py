@@ -68,9 +68,11 @@ class HttpClient:
         if self._base.lower().startswith("https:"):
             context = ssl_context or ssl.create_default_context()
             context.sslsocket_class = _TlsSocket
-        self._pool = urllib3.PoolManager(maxsize=connections, block=True, retries=False, ssl_context=context)
+        self._pools = urllib3.PoolManager(maxsize=connections, block=True, retries=False, ssl_context=context)
         pools: dict[str, Any] = {"http": _HttpPool, "https": _HttpsPool}
-        self._pool.pool_classes_by_scheme = pools
+        self._pools.pool_classes_by_scheme = pools
+        self._pool: urllib3.HTTPConnectionPool | None = None
+        self._path = ""
 
     def request(
         self, method: str, path: str, body: bytes, headers: Mapping[str, str], *, seconds: float
@@ -86,9 +88,13 @@ class HttpClient:
         token = _ATTEMPT.set(attempt)
         try:
             left = attempt.seconds_left()
-            response = self._pool.request(
+            pool = self._pool
+            if pool is None:
+                self._path = urllib3.util.parse_url(self._base).path or ""
+                pool = self._pool = self._pools.connection_from_url(self._base)
+            response = pool.urlopen(
                 method,
-                self._base + path,
+                f"/{(self._path + path).lstrip('/')}",
                 body=body,
                 headers=headers,
                 redirect=False,
@@ -109,7 +115,8 @@ class HttpClient:
 
     def close(self) -> None:
         """Close the connections that no request uses."""
-        self._pool.clear()
+        self._pool = None
+        self._pools.clear()
 
 
 @contextmanager

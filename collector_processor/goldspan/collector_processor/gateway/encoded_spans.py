@@ -189,5 +189,5 @@ class EncodedSpanBuffer(SpanBuffer[bytes, SpanGroup]):
 
     def put(self, envelope: Envelope, spans: Mapping[bytes, list[bytes]], now: float) -> None:
         """Add spans of one envelope, by trace id."""
-        size = sum(sum(map(len, encoded)) + _OVERHEAD * len(encoded) for encoded in spans.values())
+        size = sum(len(span) + _OVERHEAD for some in spans.values() for span in some)
         self.add({trace: (SpanGroup(envelope, encoded),) for trace, encoded in spans.items()}, size, now)

@@ -9,7 +9,6 @@ traces are read that may have results.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
 
 from goldspan.collector_processor.engine.sessions_without_golden import SessionsWithoutGolden
 from goldspan.collector_processor.gateway.attribute_key_scanner import KeyScanner
@@ -200,19 +199,17 @@ class TraceSelection:
         elif not any(bare or any(map(scanner.marked, group.spans)) for group, bare in mine):
             return False
         groups = [group for group, _ in mine]
-        sessions = self._sessions(groups)
-        found = list(sessions if of_interest else islice(sessions, 1))
-        if not unwanted and (buffered := self.unread.records(trace)):
-            groups += buffered
-            found += self._sessions(buffered)
-        wants = goldens.wants
-        if wants(trace.hex()) or any(wants(session_id) for session_id, _ in found):
+        buffered = [] if unwanted else self.unread.records(trace)
+        groups += buffered
+        # Spans that are not of interest name no wanted session.
+        named = self._sessions(groups if of_interest else buffered)
+        if goldens.wants(trace.hex()) or any(goldens.wants(session_id) for session_id, _ in named):
             return True
         if not unwanted:
-            if not found:
+            if (first := next(self._sessions(groups), None)) is None:
                 return goldens.wants_any  # a later span may name its session
             self.unread.unwanted.add(trace)
-            self._count_without_golden(*found[0], groups)
+            self._count_without_golden(*first, groups)
         return False
 
     def _sessions(self, groups: Iterable[SpanGroup]) -> Iterator[_Session]:
