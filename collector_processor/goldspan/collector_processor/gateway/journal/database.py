@@ -83,12 +83,17 @@ def _is_whole(table: str, row: Row) -> bool:
     return check is None or check == _sum(tuple(values))
 
 
+_ENDINGS = ("", "-wal", "-shm")
+"""Of the names of SQLite's files."""
+
+
 class Database:
     """The tables in one file. Not thread-safe. Methods raise `OSError` if the file cannot be read or written."""
 
     def __init__(self, folder: Path, *, full_sync: bool, checkpoint_bytes: int) -> None:
         """Open the file or create it; a damaged one is renamed, and its rows are saved."""
         self.path = folder / "state.db"
+        self._parts = {ending: folder / f"state.db{ending}" for ending in _ENDINGS}
         self.problems: list[str] = []
         """What was found damaged since the caller emptied this list, as sentences for the log."""
         self._set_aside_path = folder / "unreadable-rows.jsonl"
@@ -173,7 +178,7 @@ class Database:
     @property
     def log_size(self) -> int:
         """Bytes of the log of transactions. The file may have to grow by as many before they are free again."""
-        return size_of(self._part("-wal"))
+        return size_of(self._parts["-wal"])
 
     def shrink(self, *, wholly: bool) -> None:
         """Give free pages back to the disk: some where there are many, or with `wholly` all, and the log too."""
@@ -259,13 +264,10 @@ class Database:
         """
         if self._connection is not None and not self._connection.in_transaction and self.log_size > size:
             with contextlib.suppress(OSError):
-                os.truncate(self._part("-wal"), size)
+                os.truncate(self._parts["-wal"], size)
 
     def _measure(self) -> None:
-        self.size = sum(size_of(self._part(ending)) for ending in ("", "-wal", "-shm"))
-
-    def _part(self, ending: str) -> Path:
-        return self.path.with_name(self.path.name + ending)
+        self.size = sum(map(size_of, self._parts.values()))
 
     # Opening.
 
@@ -283,8 +285,8 @@ class Database:
         """Open the file as it is. Raises `sqlite3.DatabaseError` if it is damaged."""
         os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))  # SQLite's other files get the same mode
         with contextlib.suppress(OSError):
-            self._part("-shm").unlink()  # of a version that shared the database
-        self._log = _content(self._part("-wal"))
+            self._parts["-shm"].unlink()  # of a version that shared the database
+        self._log = _content(self._parts["-wal"])
         connection = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
         try:
             run = connection.execute
@@ -348,15 +350,15 @@ class Database:
         """Rename the damaged database, and copy what can be read of it, and of its log, into a new one."""
         if isinstance(error, sqlite3.OperationalError):
             raise OSError(f"the journal's database cannot be read: {error}") from error
-        log = log or _content(self._part("-wal"))
+        log = log or _content(self._parts["-wal"])
         self.close()
         number = 1 + max(map(_number, self._damaged()), default=0)
         kept = self.path.with_name(f"{self.path.name}.unreadable-{number}")
         saved, lost = _saved_rows(self.path, log)
         moved: list[tuple[Path, Path]] = []
         try:
-            for ending in ("", "-wal", "-shm"):
-                if (part := self._part(ending)).exists():
+            for ending, part in self._parts.items():
+                if part.exists():
                     target = kept.with_name(kept.name + ending)
                     part.replace(target)
                     moved.append((part, target))
@@ -378,7 +380,7 @@ class Database:
         self.is_new = False
         self.lost_requests |= any("outgoing" in one for one in lost) or not saved["outgoing"]
         for old in sorted(self._damaged(), key=_number)[:-_KEPT_DATABASES]:
-            for ending in ("", "-wal", "-shm"):
+            for ending in _ENDINGS:
                 old.with_name(old.name + ending).unlink(missing_ok=True)
         counts = ", ".join(f"{len(rows)} of {table}" for table, rows in saved.items() if rows) or "none"
         self.problems.append(

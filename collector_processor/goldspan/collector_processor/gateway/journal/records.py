@@ -110,6 +110,7 @@ def encode_session(session: SessionState) -> bytes:
     shared: dict[str, int] = {}
     shared_values: list[Any] = []
     results: list[Any] = []
+    digests: dict[str, tuple[Evaluation, str]] = {}
     for one in session.results.values():
         common = [msgspec.to_builtins(getattr(one, name)) for name in _SHARED]
         text = repr(common)
@@ -117,9 +118,13 @@ def encode_session(session: SessionState) -> bytes:
             shared[text] = len(shared_values)
             shared_values.append(common)
         target = None if one.target is None else [_hex_to_bytes(one.target.trace_id), _hex_to_bytes(one.target.span_id)]
-        digest = _hex_to_bytes(one.detail.digest if isinstance(one.detail, DetailDigest) else digest_of(one))
+        written, digest = session.digests.get(one.id, (None, ""))
+        if written is not one:
+            digest = one.detail.digest if isinstance(one.detail, DetailDigest) else digest_of(one)
+        digests[one.id] = one, digest
         place = (one.level.value, target, one.timestamp, one.turn_index)
-        results.append([shared[text], _hex_to_bytes(one.id), digest, one.revision, *place])
+        results.append([shared[text], _hex_to_bytes(one.id), _hex_to_bytes(digest), one.revision, *place])
+    session.digests = digests
     return zlib_compress(
         msgspec.msgpack.encode([session.dropped_until, sorted(session.complete_runs), shared_values, results])
     )
