@@ -100,7 +100,7 @@ class HttpClient:
                 redirect=False,
                 preload_content=False,
                 timeout=left,
-                pool_timeout=left,
+                pool_timeout=left,  # type: ignore[arg-type] # typed as whole seconds; any number will do
             )
             try:
                 content, unread = _beginning(response, self._max_body), ""
