@@ -1,4 +1,6 @@
-"""Grounding on labelled calls, and what it costs: `python -m benchmarks.grounding FILE`; without a file the cost alone.
+"""Grounding on labelled calls, and what metrics without a golden cost: `python -m benchmarks.grounding FILE`.
+
+Without a file the cost alone.
 
 FILE has one JSON object a line, plain or gzip: `{id, source, context: [{role, text}], tools: [{name, parameters}],
 call: {name, arguments}, label}`, with the label `grounded` or `ungrounded`.
@@ -16,14 +18,20 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from benchmarks.traffic import DEFINITIONS, FIRST_NANOSECOND, plan_sessions
 from goldspan.scoring import Capture, Session, ToolCall, Turn
 from goldspan.scoring.grounding.conversation import Passage
 from goldspan.scoring.json_values import steps_of, value_at
 from goldspan.scoring.metric_results import Finding
 from goldspan.scoring.metrics.grounding import ToolParameterGrounding, ground_arguments
+from goldspan.scoring.metrics.repetition import ToolCallRepetition
+from goldspan.scoring.metrics.schema import ToolParameterSchema
 from goldspan.scoring.sessions import Content
 
 SHOWN = 10
+SESSIONS = 24
+"""In one slice."""
+KINDS = ("chat", "execute_tool")
 
 
 class Judged(NamedTuple):
@@ -147,6 +155,47 @@ def session(turns: int, calls: int) -> Session:
     return Session("s", tuple(made))
 
 
+def agent_sessions(seed: int) -> list[Session]:
+    """Make sessions of 2 turns of 4 calls, half of them with values from nowhere. Seeds share no result."""
+    made: list[Session] = []
+    for plan in plan_sessions([f"s-{seed}-{number}" for number in range(SESSIONS)], seed=seed, content=True):
+        turns: list[Turn] = []
+        for turn in plan.turns:
+            chats, tools = ([one.attributes for one in turn.children if one.name.startswith(name)] for name in KINDS)
+            calls = tuple(
+                ToolCall(
+                    str(tool["gen_ai.tool.name"]),
+                    json.loads(str(tool["gen_ai.tool.call.arguments"])),
+                    call_id=str(tool["gen_ai.tool.call.id"]),
+                    start=FIRST_NANOSECOND + number * 10 + 1,
+                    end=FIRST_NANOSECOND + number * 10 + 5,
+                    result=Content(tool["gen_ai.tool.call.result"], Capture.CAPTURED),
+                )
+                for number, tool in enumerate(tools)
+            )
+            messages = Content(chats[-1]["gen_ai.input.messages"], Capture.CAPTURED)
+            turns.append(Turn(calls, messages=messages, tool_definitions=Content(DEFINITIONS, Capture.CAPTURED)))
+        made.append(Session(plan.id, tuple(turns)))
+    return made
+
+
+def print_cost_of_sessions() -> None:
+    """Print what each metric costs a session, with texts that it never saw before, and with the same again."""
+    print("\nCPU time of a session of 8 calls, half of them with values from nowhere, the fastest slice of some")
+    print(f"{'':28}{'new texts':>12}{'same texts':>12}   us a session")
+    slices = [agent_sessions(seed) for seed in range(1, 13)]
+    for metric in (ToolParameterSchema(), ToolParameterGrounding(), ToolCallRepetition()):
+        taken: dict[str, float] = {}
+        for title, sessions in (("new", slices), ("same", [slices[0]] * len(slices))):
+            for some in sessions:
+                began = time.process_time()
+                for one in some:
+                    metric(one)
+                spent = (time.process_time() - began) / len(some)
+                taken[title] = min(spent, taken.get(title, math.inf))
+        print(f"{metric.name:28}{taken['new'] * 1e6:>12.0f}{taken['same'] * 1e6:>12.0f}")
+
+
 def seconds(one: Session) -> float:
     """Measure the CPU time of judging a session, the best of some."""
     metric = ToolParameterGrounding()
@@ -178,6 +227,7 @@ def main(arguments: list[str]) -> int:
             return 2
         print_quality([judge(case) for case in read_cases(path)])
     print_cost()
+    print_cost_of_sessions()
     return 0
 
 

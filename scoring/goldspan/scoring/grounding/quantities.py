@@ -111,7 +111,7 @@ def quantities_of(text: str, letters: Set[str]) -> list[Quantity]:
     found = _in_digits(text) if _DIGIT.search(text) else []
     if not _SPELLING.isdisjoint(letters):
         found += _spelled(text)
-    return [quantity for quantity in found if abs(quantity.value) < _LARGEST]
+    return [quantity for quantity in found if -_LARGEST < quantity.value < _LARGEST]
 
 
 def bounds_of(text: str, letters: Set[str]) -> Iterator[int]:
@@ -264,9 +264,9 @@ class Computed:
             return True
         for third in numbers:
             rest, part = value - third, value / (third or 1)
-            if _holds(gaps, abs(rest)) or _holds(sums, rest) or _holds(products, rest):
+            if _holds(gaps, abs(rest)) or _holds(gaps, abs(part)) or _holds(sums, part):
                 return True
-            if _holds(gaps, abs(part)) or _holds(sums, part):
+            if (rest > 0 or numbers[0] < 0) and (_holds(sums, rest) or _holds(products, rest)):
                 return True
         return False
 
@@ -284,16 +284,16 @@ class Computed:
 
 
 def _holds(ordered: Sequence[float], value: float) -> bool:
-    near = _near(ordered, value)
-    return bool(near) and _digits(value) in map(_digits, near)
+    start = bisect_left(ordered, value - abs(value) * _REACH)
+    if start == len(ordered) or ordered[start] > value + abs(value) * _REACH:
+        return False
+    return _digits(value) in map(_digits, _near(ordered, value))
 
 
 def _near(ordered: Sequence[float], value: float) -> Sequence[float]:
     """Return the numbers that may have the same nine digits."""
     reach = abs(value) * _REACH
     start = bisect_left(ordered, value - reach)
-    if start == len(ordered) or ordered[start] > value + reach:
-        return ()
     return ordered[start : bisect_right(ordered, value + reach, start)]
 
 
