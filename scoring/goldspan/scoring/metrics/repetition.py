@@ -129,9 +129,10 @@ class _SeenCalls:
             if len(alike) == 1:
                 continue
             for one in alike if len(alike) == 2 else (index,):
-                if (outcome := _outcome(self._calls[one])) is not None:
-                    self._first_with.setdefault((key, outcome), one)
-                self._outcomes[one] = outcome
+                read = self._outcomes[one] = _outcome(self._calls[one])
+                if read is not None:
+                    self._first_with.setdefault((key, read), one)
+            outcome = self._outcomes[index]
             first = index if outcome is None else self._first_with[key, outcome]
             if first != index:
                 failed = call.error is not None
