@@ -332,7 +332,7 @@ def call_rules(expected: ExpectedCall, criterion: Criterion, place: int = 0) -> 
     )
     by_values = criterion.match_mode == "name_and_args"
     total = sum([argument.points for argument in arguments])
-    is_plain = bool(arguments) and None not in [argument.kind for argument in arguments]
+    is_plain = bool(arguments) and not [one for one in arguments if one.kind is None or one.special]
     return CallRules(
         expected,
         criterion,
