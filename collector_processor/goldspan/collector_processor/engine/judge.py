@@ -28,7 +28,7 @@ from goldspan.scoring.goldens.golden import Golden
 from goldspan.scoring.goldens.golden_index import GoldenIndex
 from goldspan.scoring.results import SessionResult
 from goldspan.scoring.run import KeptRun
-from goldspan.scoring.session_score import score_run
+from goldspan.scoring.session_score import expected_session, score_run
 from goldspan.scoring.sessions import Session, SpanRef, Turn
 from goldspan.scoring.turn_join import SplitRuns
 
@@ -159,13 +159,13 @@ class Judge:
             yield from one.evaluations.all()
 
     def _saw_every_turn(self, golden: Golden, run: Session, scores: KeptRun) -> bool:
+        if expected_session(golden, None).as_one:
+            return golden.calls is None and bool(run.turns)
         scores.begin(golden, run)
         kept = scores.own if self.settings.scorer.criterion is None else None
-        result = score_run(golden, run, final=False, kept=kept)
-        if golden.calls is not None or result.as_one:
-            return golden.calls is None and bool(run.turns)
+        turns = score_run(golden, run, final=False, kept=kept).turns
         last = len(golden.turns) - 1  # results are in the golden's order, without turns that were not seen
-        return last < len(result.turns) and (last < 0 or result.turns[last].expected_index is not None)
+        return last < len(turns) and (last < 0 or turns[last].expected_index is not None)
 
     def _source_of(self, state: SessionState) -> str:
         """Return the attribute that names a session, or `trace_id`."""

@@ -46,11 +46,6 @@ class _Sum(Struct, frozen=True, gc=False):
     """The first of them as sentences, without and with values."""
 
 
-class _ScoredTurn(Struct, frozen=True, gc=False):
-    score: MetricScore
-    sum: _Sum
-
-
 class RunningScore(ABC):
     """The score of one run: right parts / judged parts, over all calls. It is called with more and more turns."""
 
@@ -58,7 +53,9 @@ class RunningScore(ABC):
         """Name a part by `unit`: `argument`."""
         self._unit = unit
         self._turns: Sequence[Turn] = ()
-        self._scored: list[_ScoredTurn] = []
+        self._scores: list[MetricScore] = []
+        self._sums: list[_Sum] = []
+        """What the calls of the first so many turns come to."""
 
     def __call__(self, session: Session) -> MetricScore:
         """Score the turns of a session; those that are the same objects as before, and that nothing new concerns, once.
@@ -68,15 +65,19 @@ class RunningScore(ABC):
         turns, same = session.turns, same_start(self._turns, session.turns)
         self._turns = ()  # until all is done: a failure leaves nothing half done
         kept = min(self._begin(session, same), same)
-        scored = self._scored[:kept]
-        scored += [_scored_turn(self._judged(index, turns[index]), self._unit) for index in range(kept, len(turns))]
-        self._scored, self._turns = scored, turns
-        pooled = _score(_total([one.sum for one in scored]), self._unit)
+        scores, sums = self._scores, self._sums
+        del scores[kept:], sums[kept:]
+        for index in range(kept, len(turns)):
+            score, total = _scored_turn(self._judged(index, turns[index]), self._unit)
+            scores.append(score)
+            sums.append(_total([sums[-1], total]) if sums else total)
+        self._turns = turns
+        pooled = _score(sums[-1] if sums else _total(()), self._unit)
         return MetricScore(
             pooled.score,
             pooled.explanation,
             pooled.reason,
-            [one.score for one in scored],
+            list(scores),
             detailed=pooled.detailed,
         )
 
@@ -89,14 +90,12 @@ class RunningScore(ABC):
         """Judge the calls of a turn; the turns come in order."""
 
 
-def _scored_turn(calls: Sequence[CallScore], unit: str) -> _ScoredTurn:
+def _scored_turn(calls: Sequence[CallScore], unit: str) -> tuple[MetricScore, _Sum]:
     sums = list(map(_sum, calls))
     total = _total(sums)
     score = _score(total, unit)
     of_calls = [_score(one, unit, call.findings) for call, one in zip(calls, sums, strict=True)]
-    return _ScoredTurn(
-        MetricScore(score.score, score.explanation, score.reason, calls=of_calls, detailed=score.detailed), total
-    )
+    return MetricScore(score.score, score.explanation, score.reason, calls=of_calls, detailed=score.detailed), total
 
 
 def _sum(call: CallScore) -> _Sum:

@@ -231,7 +231,9 @@ def _measured(
         if turns and len(turns) != len(session.turns):
             raise ValueError(f"{len(turns)} turns were scored, and the session has {len(session.turns)}")
         verdict = _verdict(score, metric, threshold)
-        expected = [places.get(index) for index in range(len(turns))]
+        expected: list[int | None] = [None] * len(turns)
+        if places:
+            expected = list(map(places.get, range(len(turns))))
         same = expected[: len(kept.places)] == kept.places and kept.running is not None
         kept.turns.update(turns, scored, at_most=None if same else 0)
         kept.places = expected
