@@ -86,7 +86,6 @@ class Conversation:
         self._joined_starts: list[int] = []
         self._sorted: list[str] = []
         self._sorted_backwards: list[str] = []
-        self._letters: dict[int, set[str]] = {}
         self._numbers: dict[float, tuple[int, Quantity]] = {}
         self._stated: _Places[float] = _Places()
         self._with_unit: list[tuple[Quantity, int]] = []
@@ -140,7 +139,6 @@ class Conversation:
         for places_of in (self._stated, self._bounds, self._days, self._times, self._relative):
             places_of.go_back(passages)
         self._numbers_read, self._dates_read = min(self._numbers_read, passages), min(self._dates_read, passages)
-        self._letters = {at: known for at, known in self._letters.items() if at < passages}
         self._initials, self._joined, self._joined_starts = self._initials[:end], "", []
         del self.passages[passages:], self.texts[passages:], self._starts[passages:], self._words[end:]
 
@@ -239,9 +237,7 @@ class Conversation:
         return found if found >= 0 and count > 1 else None
 
     def _letters_in(self, at: int) -> set[str]:
-        if (known := self._letters.get(at)) is None:
-            known = self._letters[at] = letters_in(self._words[self._starts[at] : self.end(at + 1)])
-        return known
+        return letters_in(self._words[self._starts[at] : self.end(at + 1)])
 
     def _read_numbers(self, passages: int) -> None:
         for at in range(self._numbers_read, passages):
