@@ -141,7 +141,7 @@ def turns_of_plain_calls(draw: st.DrawFn) -> tuple[list[ExpectedCall], list[Tool
             case _:
                 wrong = {draw(st.sampled_from("xyz")): draw(values)}
                 actual[place : place + 1] = [
-                    replace(call, arguments={**call.args, **wrong}) for call in actual[place : place + 1]
+                    replace(call, arguments={**(call.args or {}), **wrong}) for call in actual[place : place + 1]
                 ]
     return expected, actual
 
@@ -162,7 +162,7 @@ def test_pairs_that_are_not_scored_would_change_nothing(
     pairs: Scores = {}
     for row, wanted in enumerate(expected):
         for column, call in enumerate(actual):
-            right = sum(exact(value, call.args[name]) for name, value in wanted.args.items())
+            right = sum(exact(value, (call.args or {})[name]) for name, value in wanted.args.items())
             pairs[row, column] = Pair(Fraction(right, 3), successful=call.error is None)
     best = by_exhaustion([call.name for call in expected], [call.name for call in actual], pairs, ordered, None)
     with pytest.MonkeyPatch.context() as patch:

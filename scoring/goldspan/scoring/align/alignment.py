@@ -67,9 +67,11 @@ class Limits(Protocol):
 
     def second(self, row: int) -> Pair | None:
         """Return a pair that all pairs of a row are at most as good as, but those with `rivals`; None: any."""
+        ...
 
     def rivals(self, row: int) -> Iterable[int]:
         """Return the columns whose pairs with a row may be better than that."""
+        ...
 
 
 def align(
