@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
+from urllib.parse import urlsplit
 
 import urllib3
 from urllib3.connection import HTTPConnection, HTTPSConnection
@@ -90,7 +91,7 @@ class HttpClient:
             left = attempt.seconds_left()
             pool = self._pool
             if pool is None:
-                self._path = urllib3.util.parse_url(self._base).path or ""
+                self._path = urlsplit(self._base).path
                 pool = self._pool = self._pools.connection_from_url(self._base)
             response = pool.urlopen(
                 method,
