@@ -1,4 +1,4 @@
-"""What a result costs once it is known: its event, through the SDK and as bytes, and its metric points."""
+"""What a span costs to encode, and a result once it is known: its event, by the SDK and as bytes, and its points."""
 
 from __future__ import annotations
 
@@ -7,19 +7,27 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 
 from opentelemetry.exporter.otlp.proto.common._log_encoder import encode_logs
+from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from opentelemetry.metrics import Histogram
 from opentelemetry.metrics import MeterProvider as AnyMeterProvider
 from opentelemetry.sdk._logs import LoggerProvider, LogRecordProcessor, ReadableLogRecord, ReadWriteLogRecord
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
 from benchmarks.harness import THREAD_CPU, Comparison, Subject, compare, pin, print_tables
-from benchmarks.in_process import RESOURCE
+from benchmarks.in_process import RESOURCE, Agent, Recorded
 from benchmarks.traffic import golden_set, otlp_json_lines, plan_sessions
 from goldspan.collector_processor.emit.emitters import EventEmitter, MetricEmitter, evaluated_span
 from goldspan.collector_processor.emit.encoded_points import EncodedPoints
 from goldspan.collector_processor.emit.evaluation import Evaluation
-from goldspan.collector_processor.emit.otlp_encoding import encoded_events
+from goldspan.collector_processor.emit.otlp_encoding import (
+    encoded_events,
+    encoded_span,
+    export_request,
+    span_source,
+)
+from goldspan.collector_processor.in_process.span_pipeline import MAX_BATCH
 from goldspan.collector_processor.replay.replay import replay
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.readers import views
@@ -107,6 +115,35 @@ def events(results: Sequence[Evaluation]) -> Comparison:
     )
 
 
+def spans() -> Comparison:
+    """Encode the spans of an agent, unscored."""
+    recorded = Recorded()
+    agent = Agent(BatchSpanProcessor(recorded), agent=True, content=True)
+    agent.play()
+    agent.flush()
+    ended = recorded.take()
+    agent.provider.shutdown()
+
+    def by_the_sdk() -> None:
+        for start in range(0, len(ended), MAX_BATCH):
+            encode_spans(ended[start : start + MAX_BATCH]).SerializeToString()
+
+    def as_bytes() -> None:
+        for start in range(0, len(ended), MAX_BATCH):
+            export_request([(span_source(span), encoded_span(span)) for span in ended[start : start + MAX_BATCH]])
+
+    name = "encode_spans of the SDK"
+    return compare(
+        "a span, thread CPU",
+        item="span",
+        items=len(ended),
+        reference=Subject(name, by_the_sdk),
+        control=Subject(name, by_the_sdk),
+        candidates=[Subject("as bytes", as_bytes)],
+        clock=THREAD_CPU,
+    )
+
+
 def points(results: Sequence[Evaluation]) -> Comparison:
     """Record metric points."""
 
@@ -149,8 +186,9 @@ def points(results: Sequence[Evaluation]) -> Comparison:
 
 
 def run() -> Iterator[Comparison]:
-    """Measure events and points."""
+    """Measure spans, events and points."""
     pin()
+    yield spans()
     results = evaluations()
     yield events(results)
     yield points(results)

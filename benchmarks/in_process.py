@@ -35,6 +35,7 @@ from benchmarks.harness import (
 from benchmarks.sink import sink
 from benchmarks.traffic import SCOPE, SessionPlan, golden_set, plan_sessions, play
 from goldspan.collector_processor import ToolParameterMatchSpanProcessor
+from goldspan.collector_processor.in_process.otlp_sender import OtlpSpanExporter
 from goldspan.collector_processor.in_process.span_exporter import ExporterOptions, ToolParameterMatchExporter
 from goldspan.collector_processor.in_process.span_pipeline import MAX_BATCH
 from goldspan.scoring import GoldenIndex, load_goldens
@@ -50,6 +51,10 @@ class DoorOptions(ExporterOptions, total=False):
     """The options of a processor."""
 
     goldens: GoldenIndex
+
+
+Candidate = tuple[str, DoorOptions | None]
+"""Who sends spans, `SDK` or `goldspan`, and how they are scored; None: not at all."""
 
 
 class NoExport(SpanExporter):
@@ -87,6 +92,9 @@ class Counted(SpanExporter):
         """Return how many there were since the last call."""
         spans, self._spans = self._spans, 0
         return spans
+
+    def force_flush(self, timeout_millis: int = 30_000) -> bool:
+        return self._inner.force_flush(timeout_millis)
 
     def shutdown(self) -> None:
         self._inner.shutdown()
@@ -189,15 +197,16 @@ def telemetry(url: str) -> Iterator[tuple[LoggerProvider, MeterProvider]]:
 
 
 def altogether(
-    title: str, candidates: Mapping[str, DoorOptions], url: str, *, agent: bool, content: bool = False
+    title: str, candidates: Mapping[str, Candidate], url: str, *, agent: bool, content: bool = False
 ) -> Comparison:
     """Start, end, read, score and export spans over OTLP/HTTP, and results; every thread of the process is counted.
 
     Turns and sessions settle at once instead of after seconds, so that they are scored in the slice that made them.
     """
 
-    def exporter() -> Counted:
-        counters.append(Counted(OTLPSpanExporter(f"{url}/{len(counters)}")))
+    def exporter(sender: str = "SDK") -> Counted:
+        to = f"{url}/{len(counters)}"
+        counters.append(Counted(OtlpSpanExporter(to) if sender == "goldspan" else OTLPSpanExporter(to)))
         return counters[-1]
 
     def subject(name: str, processor: BatchSpanProcessor) -> Subject:
@@ -207,17 +216,20 @@ def altogether(
         def play_and_export() -> None:
             made.play()
             made.export()
-            # Events wait a second for others; here they leave in the slice that made them. Those that goldspan sends
-            # itself have left with the spans.
+            # Events wait a second for others; here they leave in the slice that made them. What goldspan sends itself
+            # has left with a flush of the door, and of its exporter where there is no door.
             logs.force_flush()
+            counter.force_flush()
 
         def check() -> None:
             assert counter.take() == made.spans, "some spans were exported outside of their slice"
 
         return Subject(name, play_and_export, before=made.plan, after=check)
 
-    def scored(name: str, options: DoorOptions) -> Subject:
-        processor = ToolParameterMatchSpanProcessor(exporter(), **{**options, **soon, **signals})
+    def candidate(name: str, sender: str, options: DoorOptions | None) -> Subject:
+        if options is None:
+            return subject(name, BatchSpanProcessor(exporter(sender)))
+        processor = ToolParameterMatchSpanProcessor(exporter(sender), **{**options, **soon, **signals})
         return subject(f"goldspan, {name}", processor)
 
     counters: list[Counted] = []
@@ -231,7 +243,7 @@ def altogether(
                 item="span",
                 reference=subject("BatchSpanProcessor", BatchSpanProcessor(exporter())),
                 control=subject("BatchSpanProcessor", BatchSpanProcessor(exporter())),
-                candidates=[scored(name, options) for name, options in candidates.items()],
+                candidates=[candidate(name, *one) for name, one in candidates.items()],
                 items=agents[0].spans,
                 clock=PROCESS_CPU,
                 rounds=max(5, ROUNDS // 2),
@@ -329,16 +341,16 @@ def run() -> Iterator[Comparison]:
     logging.getLogger("goldspan").setLevel(logging.ERROR)  # each flush says which sessions have no golden
     half = goldens_for_one_session_in(2)
     shares = {"no session": SESSIONS + 1, f"one session in {SESSIONS}": SESSIONS, "every other session": 2}
-    goldens: dict[str, DoorOptions] = {
-        f"{wanted} wanted": {"goldens": goldens_for_one_session_in(many)} for wanted, many in shares.items()
+    goldens: dict[str, Candidate] = {
+        f"{wanted} wanted": ("SDK", {"goldens": goldens_for_one_session_in(many)}) for wanted, many in shares.items()
     }
     half, every = goldens_for_one_session_in(2), goldens_for_one_session_in(1)
     # A sample of nearly none: what a session outside of it costs.
-    without: dict[str, DoorOptions] = {
-        "no session": {"sample": 1e-9},
-        "a tenth of the sessions": {"sample": 0.1},
-        "every session, schema only": {"metrics": ["tool_parameter_schema"]},
-        "every session, all three metrics": {},
+    without: dict[str, Candidate] = {
+        "no session": ("SDK", {"sample": 1e-9}),
+        "a tenth of the sessions": ("SDK", {"sample": 0.1}),
+        "every session, schema only": ("SDK", {"metrics": ["tool_parameter_schema"]}),
+        "every session, all three metrics": ("SDK", {}),
     }
     doors: dict[str, DoorOptions] = {
         "no session wanted": {"goldens": goldens_for_one_session_in(SESSIONS + 1)},
@@ -348,17 +360,29 @@ def run() -> Iterator[Comparison]:
     yield door_only("door only: spans made before, exported to nowhere, process CPU", doors, content=False)
     yield door_only("door only, with content", doors, content=True)
     with sink() as url:
-        goldens['every other session wanted, events="otlp"'] = {"goldens": half, "events": url}
-        without['every session, all three metrics, events="otlp"'] = {"events": url}
+        itself: dict[str, Candidate] = {
+            name: ("goldspan", {**options, "events": url}) for name, (_, options) in goldens.items() if options
+        }
+        itself = {"goldspan's exporter alone, nothing scored": ("goldspan", None), **itself}
+        goldens['every other session wanted, events="otlp"'] = ("SDK", {"goldens": half, "events": url})
+        without['every session, all three metrics, events="otlp"'] = ("SDK", {"events": url})
+        judged: DoorOptions = {"goldens": every, "metrics": WITHOUT_GOLDEN}
         mix = "25 % chat, 25 % tools, 50 % HTTP"
         yield on_the_callers_thread(f"start and end a span, caller's thread CPU ({mix}; half wanted)", half, agent=True)
         yield on_the_callers_thread("start and end a span, caller's thread CPU (HTTP only)", half, agent=False)
         yield altogether(f"start, end and export by OTLP/HTTP, process CPU ({mix})", goldens, url, agent=True)
         yield altogether(
+            "the same, spans and events sent by goldspan itself: its exporter is compared with the SDK's",
+            itself,
+            url,
+            agent=True,
+        )
+        yield altogether(
             f"three metrics and a golden for every session, with content: process CPU ({mix})",
             {
-                "events by the logger provider": {"goldens": every, "metrics": WITHOUT_GOLDEN},
-                'events="otlp"': {"goldens": every, "metrics": WITHOUT_GOLDEN, "events": url},
+                "events by the logger provider": ("SDK", judged),
+                'events="otlp"': ("SDK", {**judged, "events": url}),
+                "spans and events sent by goldspan itself": ("goldspan", {**judged, "events": url}),
             },
             url,
             agent=True,
@@ -371,7 +395,7 @@ def run() -> Iterator[Comparison]:
             agent=True,
             content=True,
         )
-        plain: dict[str, DoorOptions] = {"goldens for other sessions": {"goldens": half}}
+        plain: dict[str, Candidate] = {"goldens for other sessions": ("SDK", {"goldens": half})}
         yield altogether("start, end and export by OTLP/HTTP, process CPU (HTTP only)", plain, url, agent=False)
 
 

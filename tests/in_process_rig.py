@@ -53,8 +53,8 @@ class Inner(SpanExporter):
 class Rig:
     """A door between a simple processor, which exports as spans end, and an exporter in memory."""
 
-    def __init__(self, inner: Inner, **options: Any) -> None:
-        self.inner = inner
+    def __init__(self, inner: Any, **options: Any) -> None:
+        self.inner: Inner = inner
         self._logs = InMemoryLogRecordExporter()
         self._reader = InMemoryMetricReader()
         self.logger_provider = LoggerProvider(shutdown_on_exit=False)

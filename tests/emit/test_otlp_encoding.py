@@ -1,4 +1,4 @@
-"""Events and attributes as bytes, beside what the SDK encodes."""
+"""Events, spans and attributes as bytes, beside what the SDK encodes."""
 
 from __future__ import annotations
 
@@ -9,11 +9,18 @@ import pytest
 from hypothesis import given as for_all
 from hypothesis import strategies as st
 from opentelemetry.exporter.otlp.proto.common._log_encoder import encode_logs
+from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from opentelemetry.sdk._logs import LoggerProvider
 from opentelemetry.sdk._logs.export import InMemoryLogRecordExporter, SimpleLogRecordProcessor
 from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import Event, ReadableSpan, SpanLimits, TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.sdk.util.instrumentation import InstrumentationScope
+from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode, TraceState
 
 import evaluation_examples as given
 from conformance.recordings import files_of
@@ -23,14 +30,16 @@ from goldspan.collector_processor.emit.evaluation import Evaluation
 from goldspan.collector_processor.emit.otlp_encoding import (
     SPAN_ATTRIBUTES,
     encoded_attributes,
-    encoded_event,
     encoded_events,
-    events_request,
+    encoded_span,
+    export_request,
+    span_source,
 )
 from goldspan.mappers.readers import read_files
 from goldspan.mappers.span_facts import ResourceFacts
 from goldspan.mappers.spans import SpanView
 from goldspan.scoring.sessions import SpanRef
+from otlp_containers import as_sdk_spans, requests_of
 from recorded_evaluations import NAMES, WRONG, evaluations_of
 from recorded_goldens import goldens_of
 
@@ -112,8 +121,6 @@ def test_events_of_several_resources_are_one_request() -> None:
         for one in request.resource_logs
     ]
     assert counts == [("a", 2), ("b", 1)]
-    parts = {one: [encoded_event(given.evaluation(given.TURN), OBSERVED)] for one in (ResourceFacts("c"),)}
-    assert len(ExportLogsServiceRequest.FromString(events_request(parts)).resource_logs) == 1
 
 
 def value_of(value: Any) -> Any:
@@ -131,6 +138,107 @@ values = st.one_of(
     st.floats(allow_nan=False),
     st.lists(texts, max_size=3).map(tuple),
 )
+
+
+def encoded(spans: Sequence[ReadableSpan]) -> ExportTraceServiceRequest:
+    return ExportTraceServiceRequest.FromString(
+        export_request([(span_source(one), encoded_span(one)) for one in spans])
+    )
+
+
+@pytest.mark.every_recording
+@pytest.mark.parametrize("recording", sorted(NAMES))
+def test_encoded_spans_are_those_of_the_sdk(recording: str) -> None:
+    spans = [span for request in requests_of(recording) for span in as_sdk_spans(request)]
+    assert spans
+    assert encoded(spans) == encode_spans(spans)
+
+
+def test_spans_beyond_the_limits_of_the_sdk_are_those_of_the_sdk() -> None:
+    memory = InMemorySpanExporter()
+    limits = SpanLimits(max_attributes=2, max_events=1, max_links=1, max_event_attributes=1, max_link_attributes=1)
+    provider = TracerProvider(resource=Resource({"service.name": "shop"}), span_limits=limits, shutdown_on_exit=False)
+    provider.add_span_processor(SimpleSpanProcessor(memory))
+    attributes = {"a": "1", "b": (True, False), "c": 3.5}
+    links = [Link(SpanContext(1, number, is_remote=True), attributes) for number in (1, 2)]
+    for tracer in (provider.get_tracer("one", "1", "https://example.com/schema", {"x": 1}), provider.get_tracer("two")):
+        with tracer.start_as_current_span("parent", attributes=attributes, links=links) as parent:
+            tracer.start_span("child", kind=SpanKind.CLIENT).end()
+            parent.add_event("first", attributes)
+            parent.add_link(SpanContext(1, 3, is_remote=False), attributes)
+            parent.record_exception(ValueError("no"))
+            parent.set_status(StatusCode.ERROR, "no")
+    provider.shutdown()
+    spans = memory.get_finished_spans()
+    assert encoded(spans) == encode_spans(spans)
+    [_, parent_of_one] = encoded(spans).resource_spans[0].scope_spans[0].spans
+    assert (parent_of_one.dropped_attributes_count, parent_of_one.dropped_events_count) == (1, 1)
+    assert (parent_of_one.dropped_links_count, parent_of_one.links[0].dropped_attributes_count) == (2, 2)
+    assert parent_of_one.status.message
+
+
+utf8 = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+nested = st.recursive(
+    st.one_of(utf8, st.booleans(), st.integers(-(2**63), 2**63 - 1), st.floats(allow_nan=False), st.binary(max_size=9)),
+    lambda one: st.one_of(st.lists(one, max_size=3).map(tuple), st.dictionaries(utf8, one, max_size=3)),
+    max_leaves=8,
+)
+"""Values that the encoder of every SDK takes."""
+refused = st.one_of(
+    st.sampled_from([2**63, -(2**63) - 1, object(), {1, 2}, (object(),)]), st.sets(utf8), st.complex_numbers()
+)
+"""Values that none takes: the attribute is left out."""
+bags = st.dictionaries(utf8, st.one_of(nested, refused), max_size=4)
+contexts = st.builds(
+    SpanContext,
+    st.integers(1, 2**128 - 1),
+    st.integers(1, 2**64 - 1),
+    st.booleans(),
+    trace_state=st.sampled_from([TraceState(), TraceState([("vendor", "1"), ("other", "x y")])]),
+)
+times = st.one_of(st.none(), st.integers(0, 2**64 - 1))
+counts = st.integers(0, 2**31)
+sdk_resources = st.builds(Resource, st.dictionaries(utf8.filter(bool), utf8, max_size=1), utf8)
+sdk_scopes = st.one_of(st.none(), st.builds(InstrumentationScope, utf8, st.one_of(st.none(), utf8), utf8))
+sources = st.lists(st.tuples(sdk_resources, sdk_scopes), min_size=1, max_size=3)
+statuses = st.one_of(
+    st.builds(Status, st.sampled_from([StatusCode.UNSET, StatusCode.OK])),
+    st.builds(Status, st.just(StatusCode.ERROR), st.one_of(st.none(), utf8)),
+)
+
+
+@for_all(st.data(), sources)
+def test_spans_of_any_shape_are_those_of_the_sdk(data: st.DataObject, places: list[tuple[Any, Any]]) -> None:
+    spans: list[ReadableSpan] = []
+    for _ in range(data.draw(st.integers(1, 3))):
+        resource, scope = data.draw(st.sampled_from(places))
+        events = st.lists(st.builds(Event, utf8, bags, st.integers(1, 2**64 - 1)), max_size=2)
+        links = st.lists(st.builds(Link, contexts, bags), max_size=2)
+        spans.append(
+            ReadableSpan(
+                data.draw(utf8),
+                data.draw(contexts),
+                data.draw(st.one_of(st.none(), contexts)),
+                resource,
+                data.draw(st.one_of(st.none(), bags)),
+                data.draw(events),
+                data.draw(links),
+                data.draw(st.sampled_from(SpanKind)),
+                status=data.draw(statuses),
+                start_time=data.draw(times),
+                end_time=data.draw(times),
+                instrumentation_scope=scope,
+            )
+        )
+    assert encoded(spans) == encode_spans(spans)
+
+
+def test_an_attribute_that_is_left_out_is_logged_once_without_its_value(caplog: pytest.LogCaptureFixture) -> None:
+    for value in (1 << 63, 1 << 64):
+        assert encoded_attributes({"card": value, "kept": 1}, SPAN_ATTRIBUTES).count(b"kept") == 1
+    [logged] = [record.getMessage() for record in caplog.records if record.name == "goldspan"]
+    assert "attribute card is left out" in logged
+    assert str(1 << 63) not in logged
 
 
 @for_all(st.dictionaries(texts, values, max_size=6))

@@ -17,7 +17,7 @@ from scripted_agent import golden, golden_set
 Logged = Callable[[], list[str]]
 
 
-def processor_around(inner: SpanExporter) -> SpanProcessor:
+def processor_around(inner: SpanExporter | str) -> SpanProcessor:
     goldens = golden_set(golden("wanted", [("get_weather", {"city": "Paris"})]))
     return ToolParameterMatchSpanProcessor(inner, goldens=goldens)
 
@@ -33,6 +33,7 @@ class Wrapper(SpanProcessor):
         self.inside.on_start(span, parent_context)
 
 
+@pytest.mark.parametrize("inner", [OTLPSpanExporter, str])
 @pytest.mark.parametrize("wrapped", [True, False])
 @pytest.mark.parametrize(
     ("beside", "twice"), [("http://127.0.0.1:9/v1/traces", True), ("http://127.0.0.1:9/other", False), (None, False)]
@@ -40,13 +41,14 @@ class Wrapper(SpanProcessor):
 @pytest.mark.parametrize("kind", [BatchSpanProcessor, SimpleSpanProcessor])
 def test_a_second_exporter_to_the_same_place_is_warned_of_once(
     kind: Callable[[SpanExporter], SpanProcessor],
+    inner: Callable[[str], SpanExporter | str],
     beside: str | None,
     twice: bool,
     wrapped: bool,
     warnings_logged: Logged,
 ) -> None:
     provider = TracerProvider(shutdown_on_exit=False)
-    mine = processor_around(OTLPSpanExporter("http://127.0.0.1:9/v1/traces"))
+    mine = processor_around(inner("http://127.0.0.1:9/v1/traces"))
     other = kind(OTLPSpanExporter(beside) if beside else Inner())
     for processor in (mine, other):
         provider.add_span_processor(Wrapper(processor) if wrapped else processor)

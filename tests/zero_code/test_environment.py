@@ -8,7 +8,8 @@ import os
 import pytest
 
 from goldspan.collector_processor import ToolParameterMatchExporter
-from goldspan.collector_processor.in_process.zero_code import OPTIONS, options_of
+from goldspan.collector_processor.in_process.otlp_sender import OtlpSpanExporter
+from goldspan.collector_processor.in_process.zero_code import OPTIONS, make_exporter, options_of
 from goldspan.scoring.errors import SettingsError
 
 PYTHON_ONLY = {"self", "inner", "logger_provider", "meter_provider"}
@@ -45,3 +46,7 @@ def test_all_mistakes_are_said_at_once() -> None:
         "GOLDSPAN_HOLD: found 'maybe', expected on or off; "
         "GOLDSPAN_MAX_HELD_BYTES: found '64MB', expected a number of bytes"
     )
+
+
+def test_the_exporter_of_a_url_is_goldspan_s_own() -> None:
+    assert isinstance(make_exporter("http://127.0.0.1:9"), OtlpSpanExporter)

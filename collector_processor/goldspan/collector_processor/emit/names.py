@@ -278,7 +278,9 @@ RELEASED_EARLY = _self_counter(
     "Held spans exported without a result: `hold_timeout`, `max_held_bytes`, `max_held_spans`, `failure`",
 )
 DROPPED_SPANS = _self_counter(
-    "spans.dropped", "span", "Spans that were not exported: `export_failed`, `export_timeout`, `failure`, `shutdown`"
+    "spans.dropped",
+    "span",
+    "Spans that were not exported: `export_failed`, `export_timeout`, `failure`, `queue_full`, `refused`, `shutdown`",
 )
 DROPPED_EVENTS = _self_counter(
     "events.dropped",

@@ -1,14 +1,16 @@
-"""Score attributes and events as OTLP bytes.
+"""Score attributes, events and spans of the SDK as OTLP bytes.
 
-What comes before a value, its key and its length, is encoded once and kept: it differs little from event to event.
-https://github.com/open-telemetry/opentelemetry-proto (common.proto, resource.proto, logs.proto)
+What comes before a value, its key and its length, is encoded once and kept: it differs little from record to record.
+https://github.com/open-telemetry/opentelemetry-proto (common.proto, resource.proto, logs.proto, trace.proto)
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from struct import Struct
+from typing import TYPE_CHECKING, Any, cast
 
 from goldspan.collector_processor.emit import names
 from goldspan.collector_processor.emit.attributes import (
@@ -20,11 +22,21 @@ from goldspan.collector_processor.emit.attributes import (
 )
 from goldspan.collector_processor.emit.emitters import SCOPE, scope_version
 from goldspan.collector_processor.emit.evaluation import Evaluation
+from goldspan.mappers.readers.sdk import attributes_of
 from goldspan.mappers.span_facts import ResourceFacts
 from goldspan.scoring.sessions import SpanRef
 
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import Event, ReadableSpan
+    from opentelemetry.trace import Link, SpanContext
+
+_logger = logging.getLogger("goldspan")
+
 Value = str | bool | int | float | Sequence[str]
-"""The attribute values that can be encoded."""
+"""The attribute values that goldspan writes. Those of spans may be any that OTLP has."""
+
+Source = tuple[bytes, bytes]
+"""Where records come from, as the fields of their resource and of their scope, each with its schema URL."""
 
 # The tag of a field is its number times 8, plus 0 for a varint, 1 for 8 bytes, 2 for a length and bytes, 5 for 4 bytes.
 
@@ -33,11 +45,20 @@ SPAN_ATTRIBUTES = b"\x4a"
 _RECORD_ATTRIBUTES = b"\x32"
 _RESOURCE_ATTRIBUTES = b"\x0a"
 
+_SPAN = b"\x12"
+_SPAN_EVENT = b"\x5a"
+_SPAN_LINK = b"\x6a"
+
 _KEPT = 4096
 """So many beginnings of attributes are kept, each with a key and a length."""
+_KEPT_SOURCES = 256
+"""So many resources, and scopes, are kept."""
 _64_BITS = 0xFFFFFFFFFFFFFFFF
+_2_63 = 1 << 63
 
 _TIMES = Struct("<BQ")
+_KIND_AND_TIMES = Struct("<BBBQBQ")
+_IDS = Struct(">BBQQBBQ")
 _DOUBLE = Struct("<Bd")
 _INFO = b"\x10\x09"
 """The severity of events."""
@@ -45,18 +66,24 @@ _SAMPLED = b"\x45\x01\x00\x00\x00"
 """Trace flags of a record with a span."""
 
 
-def encoded_attributes(attributes: Mapping[str, Value], tag: bytes) -> bytes:
-    """Return attributes as a repeated field of `KeyValue`. Lone surrogates, which UTF-8 cannot encode, are escaped."""
+def encoded_attributes(attributes: Mapping[str, object], tag: bytes) -> bytes:
+    """Return attributes as a repeated field of `KeyValue`. Lone surrogates, which UTF-8 cannot encode, are escaped.
+
+    An attribute that OTLP has no value for, such as an integer of more than 64 bits, is left out and logged.
+    """
     parts: list[bytes] = []
     for key, value in attributes.items():
-        if isinstance(value, str):
-            text = value.encode("utf-8", "backslashreplace")
-            parts.append(_before_text(tag, key, len(text)))
-            parts.append(text)
-        else:
-            content = _any_value(value)
-            parts.append(_before(tag, key, len(content)))
-            parts.append(content)
+        try:
+            if isinstance(value, str):
+                text = value.encode("utf-8", "backslashreplace")
+                parts.append(_before_text(tag, key, len(text)))
+                parts.append(text)
+            else:
+                content = _any_value(value)
+                parts.append(_before(tag, key, len(content)))
+                parts.append(content)
+        except Exception as error:  # noqa: BLE001 - the values of spans are the user's
+            _log_left_out(str(key), type(value).__name__, type(error).__name__)
     return b"".join(parts)
 
 
@@ -65,10 +92,7 @@ def encoded_events(evaluations: Iterable[Evaluation], observed: int) -> bytes:
 
     An event has the resource and the span context of what was judged. `observed` is in nanoseconds since the epoch.
     """
-    by_source: dict[ResourceFacts, list[bytes]] = {}
-    for evaluation in evaluations:
-        by_source.setdefault(evaluation.resource, []).append(encoded_event(evaluation, observed))
-    return events_request(by_source)
+    return export_request((event_source(one.resource), encoded_event(one, observed)) for one in evaluations)
 
 
 def encoded_event(evaluation: Evaluation, observed: int) -> bytes:
@@ -89,14 +113,131 @@ def encoded_event(evaluation: Evaluation, observed: int) -> bytes:
     )
 
 
-def events_request(by_source: Mapping[ResourceFacts, Iterable[bytes]]) -> bytes:
-    """Return an `ExportLogsServiceRequest` of encoded events, by the resource that was judged."""
+@lru_cache(maxsize=64)
+def event_source(judged: ResourceFacts) -> Source:
+    """Return where events come from: goldspan's scope, in the resource that was judged."""
+    resource = encoded_attributes(source_attributes(judged), _RESOURCE_ATTRIBUTES)
+    return encoded_field(b"\x0a", resource), SCOPE_FIELD + SCHEMA_URL_FIELD
+
+
+def export_request(records: Iterable[tuple[Source, bytes]]) -> bytes:
+    """Return an `ExportLogsServiceRequest` of events, or an `ExportTraceServiceRequest` of spans: one frame."""
+    by_resource: dict[bytes, dict[bytes, list[bytes]]] = {}
+    for (resource, scope), record in records:
+        by_resource.setdefault(resource, {}).setdefault(scope, []).append(record)
     return b"".join(
         encoded_field(
-            b"\x0a", _resource(source) + encoded_field(b"\x12", SCOPE_FIELD + b"".join(events) + SCHEMA_URL_FIELD)
+            b"\x0a",
+            resource + b"".join(encoded_field(b"\x12", scope + b"".join(some)) for scope, some in scopes.items()),
         )
-        for source, events in by_source.items()
+        for resource, scopes in by_resource.items()
     )
+
+
+def span_source(span: ReadableSpan) -> Source:
+    """Return where a span comes from."""
+    return (
+        _kept(_resources, span.resource, _encoded_resource),
+        _kept(_scopes, span.instrumentation_scope, _encoded_scope),
+    )
+
+
+def encoded_span(span: ReadableSpan) -> bytes:
+    """Return a span as a field of a `ScopeSpans`, with what the SDK's `encode_spans` writes.
+
+    Raises:
+        Exception: of any kind, where OTLP has no such span: without ids, or with a time below 0.
+
+    """
+    context, parent, kind = cast("SpanContext", span.context), span.parent, span.kind
+    parts = [
+        _ids(context),
+        encoded_field(b"\x2a", _text(span.name or "")),
+        # The SDK counts kinds from 0 (internal), OTLP from 1.
+        _KIND_AND_TIMES.pack(0x30, kind.value + 1, 0x39, span.start_time or 0, 0x41, span.end_time or 0),
+        encoded_attributes(attributes_of(span), SPAN_ATTRIBUTES),
+    ]
+    if context.trace_state:
+        state = ",".join(f"{key}={value}" for key, value in context.trace_state.items())
+        parts.append(encoded_field(b"\x1a", _text(state)))
+    if parent is not None:
+        parts += (b"\x22\x08", parent.span_id.to_bytes(8, "big"))
+    parts += [_span_event(event) for event in span.events]
+    parts += [_span_link(link) for link in span.links]
+    for tag, dropped in (
+        (b"\x50", span.dropped_attributes),
+        (b"\x60", span.dropped_events),
+        (b"\x70", span.dropped_links),
+    ):
+        if dropped:
+            parts.append(tag + _varint(dropped))
+    if (status := span.status) is not None:  # pyright: ignore[reportUnnecessaryComparison] # of a span made by hand
+        code = b"\x18" + _ONE_BYTE[status.status_code.value]
+        parts.append(encoded_field(b"\x7a", code + _optional(b"\x12", status.description)))
+    parts += (b"\x85\x01", _span_flags(parent))
+    return encoded_field(_SPAN, b"".join(parts))
+
+
+def _span_event(event: Event) -> bytes:
+    return encoded_field(
+        _SPAN_EVENT,
+        _TIMES.pack(0x09, event.timestamp or 0)
+        + encoded_field(b"\x12", _text(event.name))
+        + encoded_attributes(attributes_of(event), b"\x1a")
+        + b"\x20"
+        + _varint(event.dropped_attributes),
+    )
+
+
+def _span_link(link: Link) -> bytes:
+    context = link.context
+    return encoded_field(
+        _SPAN_LINK,
+        _ids(context)
+        + encoded_attributes(attributes_of(link), b"\x22")
+        + b"\x28"
+        + _varint(link.dropped_attributes)
+        + b"\x35"
+        + _span_flags(context),
+    )
+
+
+def _ids(context: SpanContext) -> bytes:
+    """Return the ids as a span and a link have them."""
+    trace_id = context.trace_id
+    return _IDS.pack(0x0A, 16, trace_id >> 64, trace_id & _64_BITS, 0x12, 8, context.span_id)
+
+
+def _span_flags(context: SpanContext | None) -> bytes:
+    """Return the flags of a span with this parent, or of a link to this span: whether that is in another process."""
+    return b"\x00\x03\x00\x00" if context is not None and context.is_remote else b"\x00\x01\x00\x00"
+
+
+def _kept(kept: dict[int, tuple[object, bytes]], source: Any, encode: Callable[[Any], bytes]) -> bytes:
+    """Encode a resource or scope once: by identity, since hashing one costs more than encoding a span."""
+    found = kept.get(id(source))
+    if found is None:
+        if len(kept) >= _KEPT_SOURCES:
+            kept.clear()
+        found = kept[id(source)] = (source, encode(source))  # what is kept keeps its id
+    return found[1]
+
+
+def _encoded_resource(resource: Any) -> bytes:
+    attributes = encoded_attributes(resource.attributes, _RESOURCE_ATTRIBUTES)
+    return encoded_field(b"\x0a", attributes) + _optional(b"\x1a", resource.schema_url)
+
+
+def _encoded_scope(scope: Any) -> bytes:
+    if scope is None:
+        return b"\x0a\x00"
+    content = _optional(b"\x0a", scope.name) + _optional(b"\x12", scope.version)
+    content += encoded_attributes(scope.attributes or {}, b"\x1a")
+    return encoded_field(b"\x0a", content) + _optional(b"\x1a", scope.schema_url)
+
+
+def _optional(tag: bytes, text: str | None) -> bytes:
+    return encoded_field(tag, _text(text)) if text else b""
 
 
 def _context(target: SpanRef | None) -> bytes:
@@ -114,9 +255,10 @@ def _run_attributes(run: EventRun) -> bytes:
     return encoded_attributes(run_attributes(run), _RECORD_ATTRIBUTES)
 
 
-@lru_cache(maxsize=64)
-def _resource(source: ResourceFacts) -> bytes:
-    return encoded_field(b"\x0a", encoded_attributes(source_attributes(source), _RESOURCE_ATTRIBUTES))
+@lru_cache(256)
+def _log_left_out(key: str, kind: str, error: str) -> None:
+    """Log an attribute that cannot be encoded, once for each key and reason; its value may be confidential."""
+    _logger.warning("attribute %s is left out: OTLP cannot encode this %s (%s). It is logged once.", key, kind, error)
 
 
 @lru_cache(_KEPT)
@@ -133,16 +275,33 @@ def _before_text(tag: bytes, key: str, size: int) -> bytes:
     return _before(tag, key, len(start) + size) + start
 
 
-def _any_value(value: Value) -> bytes:
+def _any_value(value: object) -> bytes:
+    """Return the content of an `AnyValue`. Raises OverflowError and TypeError for what it cannot be."""
     if isinstance(value, bool):
         return b"\x10\x01" if value else b"\x10\x00"
     if isinstance(value, int):
+        if not -_2_63 <= value < _2_63:
+            raise OverflowError("more than 64 bits")
         return b"\x18" + _varint(value & _64_BITS)
     if isinstance(value, float):
         return _DOUBLE.pack(0x21, value)
     if isinstance(value, str):
         return encoded_field(b"\x0a", _text(value))
-    return encoded_field(b"\x2a", b"".join(encoded_field(b"\x0a", _any_value(item)) for item in value))
+    if value is None:
+        return b""
+    if isinstance(value, bytes):
+        return encoded_field(b"\x3a", value)
+    if isinstance(value, Sequence):
+        items = cast("Sequence[object]", value)
+        return encoded_field(b"\x2a", b"".join(encoded_field(b"\x0a", _any_value(item)) for item in items))
+    if isinstance(value, Mapping):
+        return encoded_field(b"\x32", b"".join(_pair(*pair) for pair in cast("Mapping[Any, object]", value).items()))
+    raise TypeError("no value of OTLP")
+
+
+def _pair(key: object, value: object) -> bytes:
+    content = encoded_field(b"\x0a", _text(str(key))) + encoded_field(b"\x12", _any_value(value))
+    return encoded_field(b"\x0a", content)
 
 
 def encoded_field(tag: bytes, content: bytes) -> bytes:
@@ -165,6 +324,8 @@ def _text(text: str) -> bytes:
     return text.encode("utf-8", "backslashreplace")
 
 
+_resources: dict[int, tuple[object, bytes]] = {}
+_scopes: dict[int, tuple[object, bytes]] = {}
 _ONE_BYTE = tuple(bytes([size]) for size in range(128))
 _EVENT_NAME = encoded_field(b"\x62", names.EVALUATION_RESULT.encode())
 SCHEMA_URL_FIELD = encoded_field(b"\x1a", names.SCHEMA_URL.encode())

@@ -33,13 +33,13 @@ class ToolParameterMatchSpanProcessor(BatchSpanProcessor):
     `provider.add_span_processor(ToolParameterMatchSpanProcessor(OTLPSpanExporter(), goldens="goldens.yaml"))` takes the
     place of `BatchSpanProcessor(OTLPSpanExporter())`. Without goldens, metrics that need none score every session. The
     queue, its limits and its environment variables are the same, and ending a span costs the same. The parameters up to
-    `export_timeout_millis` are those of `BatchSpanProcessor`, the options those of `ToolParameterMatchExporter`. Only
-    the constructor raises: `SettingsError` for an invalid option.
+    `export_timeout_millis` are those of `BatchSpanProcessor`, exporter and options those of
+    `ToolParameterMatchExporter`. Only the constructor raises: `SettingsError` for an invalid option.
     """
 
     def __init__(
         self,
-        span_exporter: SpanExporter,
+        span_exporter: SpanExporter | str,
         max_queue_size: int | None = None,
         schedule_delay_millis: float | None = None,
         max_export_batch_size: int | None = None,

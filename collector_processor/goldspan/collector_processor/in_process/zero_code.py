@@ -59,7 +59,9 @@ OPTIONS: Mapping[str, Option] = {
     "metric_timeout": Option(float, "seconds"),
     "sample": Option(float, "a number above 0 and at most 1"),
     "tools": Option(str, "a JSON file with definitions of tools"),
-    "exporter": Option(str, "the name of the exporter that sends the spans, such as otlp or console"),
+    "exporter": Option(
+        str, "the exporter that sends the spans, such as otlp or console, or the URL of an OTLP/HTTP receiver"
+    ),
     "hold": Option(_switch, "on or off"),
     "hold_timeout": Option(float, "seconds"),
     "settle": Option(float, "seconds"),
@@ -159,14 +161,21 @@ def _inner_exporter(name: Any) -> Any:
 
 
 def make_exporter(chosen: NamedExporter) -> SpanExporter:
-    """Make the exporter of this name. Raises `SettingsError` if there is none, or if it cannot be made."""
+    """Make the exporter of this name, or goldspan's own to this URL.
+
+    Raises `SettingsError` if there is none, or if it cannot be made.
+    """
     name, arguments = _name_and_arguments(chosen)
+    if name.startswith(("http://", "https://")):
+        from goldspan.collector_processor.in_process.setup import otlp_span_exporter  # noqa: PLC0415 - as in the door
+
+        return otlp_span_exporter(name, None)
     if name == OWN_NAME:
         raise SettingsError(f"exporter: found {name!r}, which is this one; expected the one that sends the spans")
     entry = next(iter(entry_points(group=GROUP, name=_entry_name(name))), None)
     if entry is None:
         known = sorted(one.name for one in entry_points(group=GROUP) if one.name != OWN_NAME)
-        raise SettingsError(f"exporter: found {name!r}, expected one of {', '.join(known)}")
+        raise SettingsError(f"exporter: found {name!r}, expected one of {', '.join(known)} or the URL of a receiver")
     try:
         exporter = entry.load()(**arguments)
     except Exception as error:
