@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from goldspan.collector_processor.emit.evaluation import Level
 from goldspan.collector_processor.engine.engine import Engine
 from goldspan.collector_processor.engine.settings import EngineSettings
 from goldspan.mappers.span_facts import ContextFacts, SpanFacts
 from goldspan.scoring.goldens import GoldenIndex, load_goldens
 from goldspan.scoring.metrics.registry import WITHOUT_GOLDEN
 from goldspan.scoring.run import scorer_of
+from goldspan.scoring.sessions import SpanRef
 from goldspan.scoring.verdict import Label
 from span_facts import agent, captured, model, tool
 
@@ -89,3 +91,18 @@ def test_one_session_beyond_the_limit_is_incomplete_and_another_version_of_a_spa
         engine.feed(span, 0.0)
     output = engine.flush(0.0, end_of_input=True)
     assert all(one.incomplete for one in output.evaluations)
+
+
+def test_what_came_for_another_trace_of_an_evicted_session_is_judged() -> None:
+    engine = Engine(WANTED, EngineSettings(settle=1, run_idle=10, max_spans=4))
+    first, quiet = "1" * 32, "2" * 32
+    for span in (tool(first, "t1", parent="a1"), agent(first, "a1", session="old"), agent(quiet, "a2", session="old")):
+        engine.feed(span, 0.0)
+    judged = [*engine.poll(2.0).evaluations, *engine.poll(60.0).evaluations]
+    assert {one.level for one in judged} >= {Level.SESSION}
+    engine.feed(tool(first, "t2", parent="a1", name="g"), 70.0)
+    engine.feed(agent("3" * 32, "a3", session="new"), 70.0)
+    output = engine.poll(70.0)
+    turn = next(one for one in output.evaluations if one.level == Level.TURN)
+    assert (turn.session_id, turn.target, turn.incomplete) == ("old", SpanRef(first, "a1"), True)
+    assert "g" in turn.explanation

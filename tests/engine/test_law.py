@@ -23,7 +23,7 @@ from goldspan.scoring.goldens import GoldenIndex, load_goldens
 from goldspan.scoring.goldens.golden import Golden
 from goldspan.scoring.metrics.registry import WITHOUT_GOLDEN
 from goldspan.scoring.run import Scorer, scorer_of
-from goldspan.scoring.sessions import NO_CONTENT, UserMessages
+from goldspan.scoring.sessions import NO_CONTENT, SpanRef, UserMessages
 from goldspan.scoring.turn_join import split_runs
 from span_facts import agent, captured, model, plain, tool
 
@@ -303,6 +303,12 @@ class LawUnderTimeLimits(Law):
     )
     steps = st.sampled_from([0.4, 2.0, 61.0, 400.0, 4000.0])
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.late_traces: set[str] = set()
+        self.in_time: set[SpanRef] = set()
+        """The turns that were judged before anything of their trace came too late."""
+
     def teardown(self) -> None:
         self.finish()
         if self.engine.stats.late:
@@ -317,8 +323,20 @@ class LawUnderTimeLimits(Law):
         expected = {key: one for key, one in oracle(self.records).items() if one.session_id not in touched}
         assert standing == expected
 
+    def feed(self, fact: Record) -> None:
+        late = self.engine.stats.late
+        super().feed(fact)
+        if self.engine.stats.late > late:
+            self.late_traces.add(fact.trace_id)
+
+    def take(self, output: EngineOutput) -> None:
+        super().take(output)
+        turns = {one.target for one in output.evaluations if one.level == "turn"}
+        self.in_time |= {target for target in turns if target is not None and target.trace_id not in self.late_traces}
+
     def check_no_phantoms(self) -> None:
-        """What came too late is counted; it never becomes a run of its own. Each turn that is lost may part a run.
+        """What came too late is counted; it never becomes a run of its own. Each turn that is lost may part a run, and
+        so may each that was judged as two, before the span that joins them came.
 
         The law says nothing of a session that is marked: where a part of a turn came too late, another part of it may
         stand for a turn of the golden.
@@ -326,9 +344,11 @@ class LawUnderTimeLimits(Law):
         all_of_them = list(oracle(self.records).values())
         given = [one for one in self.newest.values() if not one.withdrawn]
         runs = Counter(one.session_id for one in all_of_them if one.level == "session")
-        seen = {one.target for one in given if one.level == "turn"}
-        lost = {(one.session_id, one.target) for one in all_of_them if one.level == "turn" and one.target not in seen}
-        runs.update(session_id for session_id, _ in lost)
+        expected = {(one.session_id, one.target) for one in all_of_them if one.level == "turn"}
+        found = {(one.session_id, one.target) for one in given if one.level == "turn"}
+        seen = {target for _, target in found}
+        runs.update(session_id for session_id, target in expected if target not in seen)
+        runs.update(session_id for session_id, target in found - expected if target in self.in_time)
         mine = Counter(one.session_id for one in given if one.level == "session")
         touched = {one.session_id for one in given if one.incomplete}
         assert all(count <= runs[session] for session, count in mine.items() if session not in touched)

@@ -328,7 +328,7 @@ class Engine:
             self._check_at(trace, callers_until)
         ready = fragments
         if trace.reading.waiting and not end_of_input:
-            ready = []
+            ready = list[Fragment]()
             for fragment in fragments:
                 ready_at = trace.last + self._waiting_time(fragment)
                 if now >= ready_at:
@@ -475,10 +475,17 @@ class Engine:
         return self._records > self.settings.max_spans or (most is not None and self._content > most)
 
     def _evict(self, oldest: TraceState, now: float) -> None:
-        fragments = self._fragments(oldest)
-        if oldest.ready != fragments:
-            self._set_ready(oldest, fragments, now)
-        group = self._sharing_traces(list(oldest.by_session))
+        group: list[SessionState] = []
+        unread = [oldest]
+        while unread:  # what came for any trace that is dropped counts
+            for trace in unread:
+                trace.has_news = False
+                fragments = self._fragments(trace)
+                if trace.ready != fragments:
+                    self._set_ready(trace, fragments, now)
+            group = self._sharing_traces(list(oldest.by_session))
+            traces = (self._store.trace(trace_id) for session in group for trace_id in session.traces)
+            unread = [trace for trace in traces if trace is not None and trace.has_news]
         for session in group:
             if not session.judged:
                 self.stats.evicted_sessions += self.goldens.wants(session.id)

@@ -131,7 +131,7 @@ class SessionTurns:
         """`build` makes a turn; by default `build_turn`."""
         self._settings = settings
         make = build or build_turn
-        self._build = lambda fragments: make(fragments, settings)
+        self._build: Callable[[TurnFragments], Turn] = lambda fragments: make(fragments, settings)
         self._by_trace: dict[str, Sequence[Fragment]] = {}
         self._fragments: list[Fragment] = []
         self._joined: list[_JoinedTurn] = []
