@@ -331,7 +331,10 @@ def test_what_is_refused_is_counted_and_not_sent_again(
     ours.sends.close(1)
 
 
-def test_what_a_receiver_rejects_of_a_request_is_counted(receiver: Receiver, sender: MakeSender) -> None:
+def test_what_a_receiver_rejects_of_a_request_is_counted(
+    receiver: Receiver, sender: MakeSender, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(otlp_sender, "_DELAY", 60.0)  # one request
     receiver.mode = "partial"
     ours = sender(receiver.endpoint)
     ours.emit(*names(5))
