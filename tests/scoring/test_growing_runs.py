@@ -2,101 +2,152 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import hypothesis.strategies as st
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from msgspec.structs import replace
 
 from goldspan.scoring import Session, ToolCall, Turn, load_goldens
 from goldspan.scoring.goldens.golden import Golden
 from goldspan.scoring.metrics.registry import WITHOUT_GOLDEN
 from goldspan.scoring.metrics.trajectory import TRAJECTORY_METRICS
-from goldspan.scoring.run import KeptRun, scorer_of
+from goldspan.scoring.run import KeptRun, Scorer, scorer_of
 from goldspan.scoring.sessions import NO_CONTENT, Capture, Content, SpanRef, UserMessages
 from goldspan.scoring.turn_join import SplitRuns, split_runs
 
-TURNS = [
-    {"user": "one", "calls": [{"name": "f", "args": {"x": 1}}]},
-    {"user": "two", "calls": [{"name": "g", "args": {"x": 2}}, {"name": "f", "args": {"x": 1}}]},
-    {"user": "one", "calls": [{"name": "f", "args": {"x": 3}}]},
-]
-WITHOUT_KEYS = [{"calls": turn["calls"]} for turn in TURNS]
+TURNS = 4
+Keys = Callable[[int], dict[str, Any]]
+
+
+def golden(keys: Keys = lambda _: {}, calls: Keys = lambda _: {}, aliases: Any = None, **more: Any) -> Golden:
+    """A golden whose turns call f with their numbers; `keys` and `calls` say what else a turn and its call have."""
+    turns = [{"calls": [{"name": "f", "args": {"x": at}, **calls(at)}], **keys(at)} for at in range(1, TURNS + 1)]
+    document = {"format": 1, "golden_set": "a", "goldens": [{"session": "s", "turns": turns, **more}]}
+    return load_goldens(document if aliases is None else {**document, "aliases": aliases}).goldens[0]
+
+
+def text(number: int) -> dict[str, Any]:
+    return {"user": f"message {number}"}
+
+
 GOLDENS: dict[str, Golden | None] = {
     "no golden": None,
-    "by position": load_goldens(
-        {"format": 1, "golden_set": "a", "goldens": [{"session": "s", "turns": WITHOUT_KEYS}]}
-    ).goldens[0],
-    "by text": load_goldens({"format": 1, "golden_set": "a", "goldens": [{"session": "s", "turns": TURNS}]}).goldens[0],
+    "place": golden(),
+    "place, optional calls": golden(calls=lambda number: {"optional": number != 2}),
+    "text": golden(text),
+    "text that repeats": golden(lambda number: text(min(number, 2))),
+    "text of some": golden(lambda number: text(number) if number in {1, TURNS} else {}),
+    "id": golden(lambda number: {"turn_id": str(number)}),
+    "key alone": golden(text, criterion={"turn_join": "key"}),
+    "order alone": golden(criterion={"turn_join": "index"}),
+    "results": golden(calls=lambda number: {"args": {"x": {"$from_result": {"call": "f"}}}} if number == 3 else {}),
+    "aliases": golden(text, aliases={"f": ["g"]}),
 }
-SCORER = scorer_of(metrics=[*WITHOUT_GOLDEN, *TRAJECTORY_METRICS])
+SCORERS = [scorer_of(), scorer_of(metrics=[*WITHOUT_GOLDEN, *TRAJECTORY_METRICS])]
+DEFINITIONS = (None, '[{"name": "f", "parameters": {"properties": {"x": {"enum": [1]}}}}]', '[{"name": "g"}]')
 
 
-def said(text: object) -> Content:
+def said(text: str | None) -> Content:
     return NO_CONTENT if text is None else Content(text, Capture.CAPTURED)
 
 
-CALLS = st.builds(
-    ToolCall,
-    st.sampled_from(["f", "f", "g"]),
-    st.sampled_from([{"x": 1}, {"x": 2}, {"x": 3}]),
-    result=st.sampled_from(["found 3", "2", None]).map(said),
-)
-DEFINITIONS = (None, '[{"name": "f", "parameters": {"properties": {"x": {"enum": [1]}}}}]', '[{"name": "g"}]')
-TIMES = st.sampled_from([0, 1, 50, 100, 150, 200]).map(lambda second: second * 1_000_000_000)
-RUNS = st.lists(
+class Shape(NamedTuple):
+    """How a turn differs from the one that the golden has at its place."""
+
+    is_another: int
+    tells_place: bool | None
+    """None: a wrong one."""
+    tells_key: bool
+    calls: tuple[ToolCall, ...] | None
+    """None: those of the golden."""
+    pause: int
+    tool_definitions: str | None
+
+
+CALLS = st.lists(
     st.builds(
-        Turn,
-        st.lists(CALLS, max_size=4).map(tuple),
-        root=st.integers(0, 9).map(lambda number: SpanRef("t", str(number))),
-        user_text=st.sampled_from(["one", "two", "say 3", None]).map(said),
-        answer=st.sampled_from(["2 it is", None]).map(said),
-        tool_definitions=st.sampled_from(DEFINITIONS).map(said),
-        start=TIMES,
-        end=TIMES,
-        user_messages=st.sampled_from([(), (UserMessages(0, 1),), (UserMessages(1, 2),)]),
+        ToolCall,
+        st.sampled_from(["f", "f", "g"]),
+        st.sampled_from([{"x": 1}, {"x": 2}, {"x": 3}]),
+        result=st.sampled_from(["found 3", "2", None]).map(said),
     ),
-    max_size=9,
+    max_size=3,
 )
+SHAPES = st.builds(
+    Shape,
+    st.sampled_from([0, 0, 0, 0, 1, 2, -1]),
+    st.sampled_from([True, True, True, False, False, None]),
+    st.sampled_from([True, True, True, False]),
+    st.none() | st.none() | CALLS.map(tuple),
+    st.sampled_from([1, 1, 100]),
+    st.sampled_from(DEFINITIONS),
+)
+EXAMPLES = settings(max_examples=min(settings().max_examples, 100))
+"""Each example is a whole session."""
+Edit = tuple[str, int, Shape]
+EDITS = st.lists(st.tuples(st.sampled_from("+++++i==--!"), st.integers(0, 12), SHAPES), min_size=8, max_size=16)
 
 
-EDITS = st.lists(st.tuples(st.integers(0, 7), st.sampled_from("+++-=!")), max_size=6)
+def turn_of(shape: Shape, at: int, before: Turn | None) -> Turn:
+    """The turn at a position; a session has the golden's conversation again and again."""
+    number, place = (at + shape.is_another) % TURNS + 1, at % TURNS
+    start = (before.end if before else 10**9) + shape.pause * 10**9
+    calls = (ToolCall("f", {"x": number}, result=said(str(number))),) if shape.calls is None else shape.calls
+    counts = () if shape.tells_place is False else (UserMessages(place, place + 1),)
+    return Turn(
+        calls,
+        root=SpanRef("t", str(start)),
+        turn_id=str(number) if shape.tells_key else None,
+        user_text=said(f"message {number}" if shape.tells_key else None),
+        answer=said("2 it is" if number == 2 else None),
+        tool_definitions=said(shape.tool_definitions),
+        start=start,
+        end=start + 10**9,
+        user_messages=(UserMessages(0, 1),) if shape.tells_place is None else counts,
+    )
 
 
-def growing(turns: list[Turn], others: list[Turn], edits: list[tuple[int, str]]) -> Iterator[Session]:
-    """Yield a session that gets its turns one by one, and is then edited."""
-    turns, others, run, session = [*turns], [*others], list[Turn](), Session("s")
-    for at, edit in [*((len(turns), "+") for _ in turns), *edits]:
-        spare = turns if turns and edit == "+" else others
-        if edit in "+=" and spare:
-            run[at : at + (edit == "=")] = [spare.pop(0)]
+def growing(edits: list[Edit]) -> Iterator[Session]:
+    """Yield a session that grows, is inserted into, shrinks, or changes; mostly its last turns change."""
+    run, session = list[Turn](), Session("s")
+    for edit, back, shape in edits:
+        at = len(run) if edit == "+" else max(len(run) - 1 - back // 2, 0)
+        turn = turn_of(shape, at, run[at - 1] if at else None)
+        if edit in "+i=":
+            run[at : at + (edit == "=")] = [turn]
         elif edit == "-":
-            del run[at : at + 1]
-        elif edit == "!":
+            del run[at : at + 1 + back % 2]
+        else:
             session = replace(session, incomplete=not session.incomplete)
         session = replace(session, turns=tuple(run))
         yield session
 
 
 @pytest.mark.parametrize("golden", GOLDENS.values(), ids=GOLDENS)
-@given(turns=RUNS, others=RUNS, edits=EDITS)
-def test_what_is_kept_changes_no_result(
-    golden: Golden | None, turns: list[Turn], others: list[Turn], edits: list[tuple[int, str]]
-) -> None:
+@EXAMPLES
+@given(edits=EDITS, scorer=st.sampled_from(SCORERS))
+def test_what_is_kept_changes_no_result(golden: Golden | None, edits: list[Edit], scorer: Scorer) -> None:
     kept = KeptRun()
-    for session in growing(turns, others, edits):
+    for session in growing(edits):
         for final in (False, True):
-            assert SCORER.score(golden, session, final=final, kept=kept) == SCORER.score(golden, session, final=final)
+            assert scorer.score(golden, session, final=final, kept=kept) == scorer.score(golden, session, final=final)
 
 
-@pytest.mark.parametrize("turns_of_golden", [TURNS[:1], WITHOUT_KEYS[:1], TURNS[:2]])
-@given(turns=RUNS, others=RUNS, edits=EDITS)
-def test_a_session_that_grows_is_split_as_one_that_is_read_whole(
-    turns_of_golden: list[dict[str, object]], turns: list[Turn], others: list[Turn], edits: list[tuple[int, str]]
+@pytest.mark.parametrize(
+    "golden", [one for one in GOLDENS.values() if one], ids=[name for name in GOLDENS if GOLDENS[name]]
+)
+@EXAMPLES
+@given(edits=EDITS)
+def test_a_session_id_that_is_used_again_is_split_and_scored_as_one_that_is_read_whole(
+    golden: Golden, edits: list[Edit]
 ) -> None:
-    goldens = [{"session": "s", "turns": turns_of_golden}]
-    golden = load_goldens({"format": 1, "golden_set": "a", "goldens": goldens}).goldens[0]
-    split = SplitRuns(golden)
-    for session in growing(turns, others, edits):
-        assert split.update(session) == split_runs(session, golden)
+    split, kept = SplitRuns(golden), defaultdict[str, KeptRun](KeptRun)
+    for session in growing(edits):
+        runs = split_runs(session, golden)
+        assert split.update(session) == runs
+        for run in runs:
+            assert SCORERS[0].score(golden, run, kept=kept[run.run]) == SCORERS[0].score(golden, run)

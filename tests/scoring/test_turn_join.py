@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from goldspan.scoring.api import score_session
@@ -100,6 +100,19 @@ def test_turns_given_by_code_are_all_there() -> None:
 
 
 AMBIGUOUS = "session_ambiguous"
+
+
+@given(st.lists(st.none() | st.integers(1, 5).map(lambda place: (place - 1, place)), min_size=1, max_size=5))
+@example([(0, 1), (0, 1), (2, 3)])
+@example([(0, 1), (0, 1), (1, 2)])
+@example([(1, 2), None, (1, 2)])
+def test_only_places_that_leave_nothing_out_prove_that_a_turn_never_came(counts: list[Counts]) -> None:
+    turns = [turn(number, of_turn, text=f"message {number}") for number, of_turn in enumerate(counts, start=1)]
+    places = places_of(turns)
+    proven = places == list(range(1, len(turns) + 1))
+    assert labels(golden(12), *turns)["golden 12"] == ("fail" if proven else AMBIGUOUS)
+    left_out = any(place not in (None, number) for number, place in enumerate(places, start=1))
+    assert labels(golden(12, keyed=True), *turns)["golden 12"] == (AMBIGUOUS if left_out else "fail")
 
 
 @pytest.mark.parametrize(

@@ -125,10 +125,13 @@ class ToldTogether(Struct, frozen=True, gc=False):
     index: int = -1
     """The last turn whose place is known."""
     place: int = 0
-    straight: bool = True
-    """Each place that is known is that of the turn's position."""
     grows: bool = True
     """No place leaves less room than there are turns before it."""
+
+    @property
+    def straight(self) -> bool:
+        """Each place that is known is that of the turn's position, if they grow: no later place makes up for a gap."""
+        return self.place == self.index + 1
 
     def then(self, expected: GoldenKeys, index: int, turn: Turn, told: TurnTold) -> ToldTogether:
         """Return what they tell together with the turn after them, which has this index."""
@@ -137,11 +140,11 @@ class ToldTogether(Struct, frozen=True, gc=False):
             key = expected.keys[index]
             in_line = key is not None and key in told.keys
         if place is not None:
-            straight, grows = place == index + 1, place - self.place >= index - self.index
-            return ToldTogether(in_line, without_root, index, place, self.straight and straight, self.grows and grows)
+            grows = self.grows and place - self.place >= index - self.index
+            return ToldTogether(in_line, without_root, index, place, grows)
         if in_line is self.keys_in_line and without_root is self.without_root:
             return self
-        return ToldTogether(in_line, without_root, self.index, self.place, self.straight, self.grows)
+        return ToldTogether(in_line, without_root, self.index, self.place, self.grows)
 
 
 NOTHING_TOLD = ToldTogether()
@@ -371,7 +374,7 @@ class SplitRuns:
         stays = bool(before) and replace(before[0], turns=()) == replace(session, turns=())
         self._runs = []
         for number, (start, end) in enumerate(zip(self._starts, ends, strict=True)):
-            if stays and end < same and number < len(before) - 1:
+            if stays and end < same:
                 self._runs.append(before[number])
                 continue
             run = replace(session, turns=session.turns[start:end])
