@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from goldspan.scoring.api import score_session
 from goldspan.scoring.goldens import ExpectedCall, Golden, GoldenTurn
 from goldspan.scoring.sessions import NO_CONTENT, Capture, Content, Session, SpanRef, ToolCall, Turn, UserMessages
-from goldspan.scoring.turn_join import places_of, split_runs
+from goldspan.scoring.turn_join import SplitRuns, places_of, split_runs
 
 Counts = tuple[int, int] | None
 
@@ -187,6 +187,13 @@ def test_a_pause_after_every_turn_of_the_golden_starts_a_run(turns: list[Turn], 
     assert [len(run.turns) for run in found] == runs
     assert [run.used_again for run in found] == [False] + [True] * (len(runs) - 1)
     assert len({run.run for run in found}) == len(runs)
+
+
+def test_a_pause_that_shows_later_ends_the_run_before_it() -> None:
+    turns, split = [*conversation(100, count=5), *conversation(1000)], SplitRuns(golden(), 60)
+    assert [len(run.turns) for run in split.update(Session("s", tuple(turns)))] == [5, 3]
+    turns[3] = turn(4, begin=300)
+    assert [len(run.turns) for run in split.update(Session("s", tuple(turns)))] == [3, 5]
 
 
 def test_a_pause_in_one_of_several_processes_starts_no_run() -> None:
