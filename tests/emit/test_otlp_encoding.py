@@ -146,12 +146,29 @@ def encoded(spans: Sequence[ReadableSpan]) -> ExportTraceServiceRequest:
     )
 
 
+OF_NONE = ReadableSpan("none", SpanContext(1, 1, is_remote=False), attributes={"none": cast("Any", None)})
+ENCODES_NONE = len(encode_spans([OF_NONE]).resource_spans[0].scope_spans[0].spans[0].attributes) == 1
+"""The encoder of SDK 1.39 leaves such an attribute out; later ones write an empty value, as goldspan does."""
+
+
+def leave_out_none(request: ExportTraceServiceRequest) -> None:
+    for source in request.resource_spans:
+        for span in (span for scope in source.scope_spans for span in scope.spans):
+            for attributes in (span.attributes, *(event.attributes for event in span.events)):
+                kept = [one for one in attributes if one.value.WhichOneof("value") is not None]
+                del attributes[:]
+                attributes.extend(kept)
+
+
 @pytest.mark.every_recording
 @pytest.mark.parametrize("recording", sorted(NAMES))
 def test_encoded_spans_are_those_of_the_sdk(recording: str) -> None:
     spans = [span for request in requests_of(recording) for span in as_sdk_spans(request)]
     assert spans
-    assert encoded(spans) == encode_spans(spans)
+    ours, theirs = encoded(spans), encode_spans(spans)
+    if not ENCODES_NONE:
+        leave_out_none(ours)
+    assert ours == theirs
 
 
 def test_spans_beyond_the_limits_of_the_sdk_are_those_of_the_sdk() -> None:
