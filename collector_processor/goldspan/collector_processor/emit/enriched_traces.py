@@ -8,10 +8,10 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import IO, Any, cast
 
-from goldspan.collector_processor.emit.attributes import Attributes, AttributeValue, span_attributes
+from goldspan.collector_processor.emit.attributes import Attributes, span_attributes
 from goldspan.collector_processor.emit.evaluation import Evaluation
 from goldspan.collector_processor.emit.names import is_own
-from goldspan.mappers.readers.otlp_json import hex_id
+from goldspan.mappers.readers.otlp_json import encode_attributes, hex_id
 from goldspan.scoring.json_values import is_dict, is_list
 from goldspan.scoring.sessions import SpanRef
 
@@ -24,9 +24,6 @@ _CONTAINERS = (
     "instrumentationLibrarySpans",
     "spans",
 )
-
-
-_KEYS: Mapping[type, str] = {bool: "boolValue", float: "doubleValue", str: "stringValue"}
 
 
 class ScoreAttributes:
@@ -92,16 +89,7 @@ def _write(span: dict[str, Any], attributes: Attributes, metrics: Collection[str
         span["attributes"] = {**others, **attributes}
     elif is_list(present):
         pairs = [pair for pair in present if not (is_dict(pair) and is_own(str(pair.get("key")), metrics))]
-        span["attributes"] = pairs + [{"key": key, "value": _any_value(value)} for key, value in attributes.items()]
+        span["attributes"] = pairs + encode_attributes(attributes)
     else:
         return False
     return True
-
-
-def _any_value(value: AttributeValue) -> dict[str, Any]:
-    """Encode as `AnyValue` of OTLP/JSON: 64-bit integers are strings."""
-    if isinstance(value, tuple):
-        return {"arrayValue": {"values": list(map(_any_value, value))}}
-    if type(value) is int:
-        return {"intValue": str(value)}
-    return {_KEYS[type(value)]: value}

@@ -12,7 +12,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from goldspan.mappers.readers.otlp_json import SPAN_KINDS, STATUS_CODES, integer
+from goldspan.mappers.readers.otlp_json import SPAN_KINDS, STATUS_CODES, encode_value, integer
 from goldspan.scoring.json_values import is_dict, is_list
 
 _OTEL_FIELDS = frozenset(
@@ -56,17 +56,6 @@ def _status_of(tags: Mapping[str, Any], *, failed: bool, message: str = "") -> d
     code = 2 if failed else STATUS_CODES.get(str(tags.get("otel.status_code")).upper(), 0)
     message = str(tags.get("otel.status_description") or message)
     return ({"code": code} if code else {}) | ({"message": message} if message else {})
-
-
-def _scalar_value(value: object) -> dict[str, Any]:
-    """Return a scalar as `AnyValue` of OTLP/JSON; null for anything else."""
-    if isinstance(value, bool):
-        return {"boolValue": value}
-    if isinstance(value, int):
-        return {"intValue": str(value)}
-    if isinstance(value, float):
-        return {"doubleValue": value}
-    return {"stringValue": value} if isinstance(value, str) else {}
 
 
 # Jaeger's JSON, as its query service and its UI's download write it.
@@ -244,10 +233,10 @@ def _tag_value(kind: object, value: object) -> dict[str, Any]:
     if kind == "bool" and isinstance(value, str):
         return {"boolValue": value.lower() == "true"}
     if kind == "int64" and isinstance(number := integer(value), int):
-        return _scalar_value(number)
+        return encode_value(number)
     if kind == "float64" and isinstance(value, str | int | float) and not isinstance(value, bool):
         return {"doubleValue": value}
-    return _scalar_value(value)
+    return encode_value(value) if isinstance(value, str | int | float) else {}
 
 
 # Zipkin's JSON (v2).
@@ -376,7 +365,7 @@ def _annotation(value: str) -> tuple[str, list[dict[str, Any]]]:
 
 def _attributes(attributes: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     for key, value in attributes.items():
-        yield {"key": key, "value": _scalar_value(json.dumps(value) if isinstance(value, list | dict) else value)}
+        yield {"key": key, "value": encode_value(json.dumps(value) if isinstance(value, list | dict) else value)}
 
 
 def _parsed(text: str) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from goldspan.mappers.readers.problems import BAD_RECORD, BAD_SPAN, OnProblem, describe
 from goldspan.mappers.spans import DecodedSpan, EventView, LogView, RecordView, ResourceView, SpanView
 from goldspan.scoring.errors import Problem
-from goldspan.scoring.json_values import is_dict, is_list
+from goldspan.scoring.json_values import is_dict, is_list, is_mapping, is_sequence
 from goldspan.scoring.sessions import SpanRef
 
 # Attribute values of OTLP/JSON (`AnyValue`), decoded to plain Python without ever raising.
@@ -49,6 +49,28 @@ def decode_value(value: object, depth: int = 0) -> Any:
         if decode is not None:
             return decode(inner, depth) if depth < _MAX_DEPTH else None
     return None
+
+
+def encode_attributes(attributes: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Encode attributes as a list of key-value pairs."""
+    return [{"key": key, "value": encode_value(value)} for key, value in attributes.items()]
+
+
+def encode_value(value: object) -> dict[str, Any]:
+    """Encode one value as `AnyValue`; what OTLP has no kind for becomes text."""
+    if value is None:
+        return {}
+    if isinstance(value, bool):
+        return {"boolValue": value}
+    if isinstance(value, int):
+        return {"intValue": str(value)}
+    if isinstance(value, float):
+        return {"doubleValue": value}
+    if is_mapping(value):
+        return {"kvlistValue": {"values": encode_attributes(value)}}
+    if is_sequence(value):
+        return {"arrayValue": {"values": list(map(encode_value, value))}}
+    return {"stringValue": value if isinstance(value, str) else str(value)}
 
 
 def integer(inner: object) -> Any:

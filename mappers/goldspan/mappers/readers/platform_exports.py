@@ -18,6 +18,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from goldspan.mappers.readers.otlp_json import encode_value
 from goldspan.scoring.json_values import is_dict, is_list
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -276,12 +277,8 @@ def _pairs(attributes: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _value(value: object) -> dict[str, Any]:
-    if isinstance(value, bool):
-        return {"boolValue": value}
-    if isinstance(value, int):
-        return {"intValue": str(value)}
-    if isinstance(value, float):
-        return {"doubleValue": value}
-    if is_list(value) and all(isinstance(one, str | int | float) for one in value):
-        return {"arrayValue": {"values": [_value(one) for one in value]}}
-    return {"stringValue": value if isinstance(value, str) else json.dumps(value)}
+    if is_list(value):
+        is_plain = all(isinstance(one, str | int | float) for one in value)
+    else:
+        is_plain = isinstance(value, str | int | float)
+    return encode_value(value if is_plain else json.dumps(value))

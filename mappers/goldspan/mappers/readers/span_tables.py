@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from goldspan.mappers.readers.decompression import OnBytes
-from goldspan.mappers.readers.otlp_json import hex_id, is_remote, span_kind, status_code
+from goldspan.mappers.readers.otlp_json import encode_attributes, hex_id, is_remote, span_kind, status_code
 from goldspan.mappers.readers.problems import BAD_SPAN, OnProblem, describe
 from goldspan.mappers.spans import DecodedSpan, EventView, ResourceView, SpanView
 from goldspan.scoring.errors import Problem
@@ -199,32 +199,14 @@ def otlp_of_span(span: DecodedSpan) -> dict[str, Any]:
         "kind": span.kind,
         "startTimeUnixNano": str(span.start),
         "endTimeUnixNano": str(span.end),
-        "attributes": _otlp_attributes(span.attributes),
+        "attributes": encode_attributes(span.attributes),
         "status": {"code": span.status_code, "message": span.status_message},
-        "events": [{"name": one.name, "attributes": _otlp_attributes(one.attributes)} for one in span.events],
+        "events": [{"name": one.name, "attributes": encode_attributes(one.attributes)} for one in span.events],
         "links": [{"traceId": ref.trace_id, "spanId": ref.span_id} for ref in span.links],
     }
     scope_spans = {"scope": {"name": span.scope_name}, "spans": [written]}
-    resource = {"attributes": _otlp_attributes(span.resource.attributes)}
+    resource = {"attributes": encode_attributes(span.resource.attributes)}
     return {"resourceSpans": [{"resource": resource, "scopeSpans": [scope_spans]}]}
-
-
-def _otlp_attributes(attributes: Mapping[str, Any]) -> list[dict[str, Any]]:
-    return [{"key": key, "value": _otlp_value(value)} for key, value in attributes.items()]
-
-
-def _otlp_value(value: Any) -> dict[str, Any]:
-    if isinstance(value, bool):
-        return {"boolValue": value}
-    if isinstance(value, int):
-        return {"intValue": str(value)}
-    if isinstance(value, float):
-        return {"doubleValue": value}
-    if is_mapping(value):
-        return {"kvlistValue": {"values": _otlp_attributes(value)}}
-    if is_list(value):
-        return {"arrayValue": {"values": [_otlp_value(one) for one in value]}}
-    return {} if value is None else {"stringValue": value if isinstance(value, str) else str(value)}
 
 
 def attributes_of(written: Any) -> dict[str, Any]:
