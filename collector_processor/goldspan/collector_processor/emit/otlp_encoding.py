@@ -170,7 +170,7 @@ def encoded_span(span: ReadableSpan) -> bytes:
         (b"\x70", span.dropped_links),
     ):
         if dropped:
-            parts.append(tag + _varint(dropped))
+            parts.append(tag + varint(dropped))
     if (status := span.status) is not None:  # pyright: ignore[reportUnnecessaryComparison] # of a span made by hand
         code = b"\x18" + _ONE_BYTE[status.status_code.value]
         parts.append(encoded_field(b"\x7a", code + _optional(b"\x12", status.description)))
@@ -185,7 +185,7 @@ def _span_event(event: Event) -> bytes:
         + encoded_field(b"\x12", _text(event.name))
         + encoded_attributes(attributes_of(event), b"\x1a")
         + b"\x20"
-        + _varint(event.dropped_attributes),
+        + varint(event.dropped_attributes),
     )
 
 
@@ -196,7 +196,7 @@ def _span_link(link: Link) -> bytes:
         _ids(context)
         + encoded_attributes(attributes_of(link), b"\x22")
         + b"\x28"
-        + _varint(link.dropped_attributes)
+        + varint(link.dropped_attributes)
         + b"\x35"
         + _span_flags(context),
     )
@@ -264,14 +264,14 @@ def _log_left_out(key: str, kind: str, error: str) -> None:
 @lru_cache(_KEPT)
 def _before(tag: bytes, key: str, size: int) -> bytes:
     """Return what comes before an `AnyValue` in a `KeyValue` with this tag."""
-    start = encoded_field(b"\x0a", _text(key)) + b"\x12" + _varint(size)
-    return tag + _varint(len(start) + size) + start
+    start = encoded_field(b"\x0a", _text(key)) + b"\x12" + varint(size)
+    return tag + varint(len(start) + size) + start
 
 
 @lru_cache(_KEPT)
 def _before_text(tag: bytes, key: str, size: int) -> bytes:
     """Return what comes before a text."""
-    start = b"\x0a" + _varint(size)
+    start = b"\x0a" + varint(size)
     return _before(tag, key, len(start) + size) + start
 
 
@@ -282,7 +282,7 @@ def _any_value(value: object) -> bytes:
     if isinstance(value, int):
         if not -_2_63 <= value < _2_63:
             raise OverflowError("more than 64 bits")
-        return b"\x18" + _varint(value & _64_BITS)
+        return b"\x18" + varint(value & _64_BITS)
     if isinstance(value, float):
         return _DOUBLE.pack(0x21, value)
     if isinstance(value, str):
@@ -306,10 +306,11 @@ def _pair(key: object, value: object) -> bytes:
 
 def encoded_field(tag: bytes, content: bytes) -> bytes:
     """Return a field with a length."""
-    return tag + _varint(len(content)) + content
+    return tag + varint(len(content)) + content
 
 
-def _varint(number: int) -> bytes:
+def varint(number: int) -> bytes:
+    """Return a number of 0 or more as protobuf writes it."""
     if number < 128:
         return _ONE_BYTE[number]
     encoded = bytearray()

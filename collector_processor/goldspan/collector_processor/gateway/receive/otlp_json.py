@@ -32,6 +32,7 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
+from goldspan.collector_processor.emit.otlp_encoding import encoded_field, varint
 from goldspan.collector_processor.gateway.interfaces import Signal
 from goldspan.scoring.json_values import is_dict, is_list, shown
 
@@ -322,7 +323,7 @@ def _field(one: FieldDescriptor, new: Any) -> _Field:
     message = _message(one.message_type)
     if one.is_repeated:
         return _messages(one, message, new)
-    return _one_message(one.name, message, _varint(one.number << 3 | 2))
+    return _one_message(one.name, message, varint(one.number << 3 | 2))
 
 
 def _one_scalar(name: str, scalar: _Scalar, new: Any) -> _Field:
@@ -354,15 +355,14 @@ def _one_message(name: str, message: _Message, tag: bytes) -> _Field:
         return message(value, dropped, depth + 1)
 
     def encode(text: _Text, dropped: _DroppedRecords, depth: int) -> bytes:
-        content = message.encode_text(text, dropped, depth + 1)
-        return b"".join((tag, _varint(len(content)), content))
+        return encoded_field(tag, message.encode_text(text, dropped, depth + 1))
 
     return _Field(name, None, convert, encode)
 
 
 def _messages(one: FieldDescriptor, message: _Message, new: Any) -> _Field:
     """Return a list of messages. Of a list of records, each invalid one is dropped."""
-    name, json_name, tag = one.name, one.json_name, _varint(one.number << 3 | 2)
+    name, json_name, tag = one.name, one.json_name, varint(one.number << 3 | 2)
     are_records = name in _LISTS_OF_RECORDS
 
     def convert_records(value: Any, dropped: _DroppedRecords, depth: int, first: int = 0) -> list[dict[str, Any]]:
@@ -402,7 +402,7 @@ def _messages(one: FieldDescriptor, message: _Message, new: Any) -> _Field:
         finally:
             if are_records:
                 dropped.path.pop()
-        return b"".join((tag, _varint(len(content)), content))
+        return encoded_field(tag, content)
 
     def encode(text: _Text, dropped: _DroppedRecords, depth: int) -> bytes:
         encoded = bytearray()
@@ -432,15 +432,6 @@ def _parts(items: list[msgspec.Raw]) -> Iterator[tuple[int, int]]:
         size += item
     if items:
         yield first, len(items)
-
-
-def _varint(number: int) -> bytes:
-    encoded = bytearray()
-    while number > 0x7F:
-        encoded.append(number & 0x7F | 0x80)
-        number >>= 7
-    encoded.append(number)
-    return bytes(encoded)
 
 
 def _scalar(one: FieldDescriptor) -> _Scalar:
