@@ -13,6 +13,7 @@ from goldspan.collector_processor.http_client import RETRYABLE_STATUS
 from goldspan.collector_processor.sinks.score_exporter import (
     CALL,
     SESSION,
+    Backend,
     JsonApi,
     Response,
     Score,
@@ -69,17 +70,10 @@ def langfuse_headers(public_key: str | None = None, secret_key: str | None = Non
     return make_headers(basic_auth=f"{public}:{secret}")
 
 
-class LangfuseBackend:
+class LangfuseBackend(Backend):
     """Langfuse's REST API, `POST /api/public/ingestion` with one `score-create` event for each score."""
 
     name = "Langfuse"
-
-    def __init__(self, api: JsonApi) -> None:
-        self._api = api
-
-    def close(self) -> None:
-        """Close the connections."""
-        self._api.close()
 
     def send(self, scores: Sequence[Score]) -> SendResult:
         """Send all scores in one request. Langfuse accepts scores before it knows their trace."""

@@ -14,6 +14,7 @@ from urllib3.util import make_headers
 from goldspan.collector_processor.http_client import RETRYABLE_STATUS
 from goldspan.collector_processor.sinks.score_exporter import (
     CALL,
+    Backend,
     JsonApi,
     Response,
     Score,
@@ -75,7 +76,7 @@ def mlflow_headers(token: str | None = None) -> dict[str, str]:
     return {}
 
 
-class MLflowBackend:
+class MLflowBackend(Backend):
     """MLflow's REST API, `POST /api/3.0/mlflow/traces/{trace}/assessments`, one request for each score.
 
     MLflow gives an assessment an id of its own. So the assessments of a trace are read before its first score is
@@ -85,13 +86,9 @@ class MLflowBackend:
     name = "MLflow"
 
     def __init__(self, api: JsonApi) -> None:
-        self._api = api
+        super().__init__(api)
         self._known: OrderedDict[str, str] = OrderedDict()
         self._read: OrderedDict[str, None] = OrderedDict()
-
-    def close(self) -> None:
-        """Close the connections."""
-        self._api.close()
 
     def send(self, scores: Sequence[Score]) -> SendResult:
         """Send the scores one by one, so that each is retried alone."""

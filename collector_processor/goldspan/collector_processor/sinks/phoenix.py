@@ -13,6 +13,7 @@ from goldspan.collector_processor.sinks.score_exporter import (
     CALL,
     SESSION,
     TURN,
+    Backend,
     JsonApi,
     Score,
     ScoreExporter,
@@ -81,17 +82,10 @@ def phoenix_headers(api_key: str | None = None) -> dict[str, str]:
     return headers
 
 
-class PhoenixBackend:
+class PhoenixBackend(Backend):
     """Phoenix's REST API, `POST /v1/{span,trace,session}_annotations`."""
 
     name = "Phoenix"
-
-    def __init__(self, api: JsonApi) -> None:
-        self._api = api
-
-    def close(self) -> None:
-        """Close the connections."""
-        self._api.close()
 
     def send(self, scores: Sequence[Score]) -> SendResult:
         """Send the scores of each level to its own path.

@@ -14,10 +14,11 @@ import os
 import threading
 import time
 import weakref
+from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, cast
+from typing import Any, ClassVar, cast
 
 from opentelemetry.sdk._logs import ReadableLogRecord
 from opentelemetry.sdk._logs.export import LogRecordExporter, LogRecordExportResult
@@ -140,23 +141,6 @@ def joined(results: Iterable[SendResult]) -> SendResult:
     )
 
 
-class Backend(Protocol):
-    """Sends scores by one back-end's API."""
-
-    @property
-    def name(self) -> str:
-        """The back-end's name in messages."""
-        ...
-
-    def send(self, scores: Sequence[Score]) -> SendResult:
-        """Send scores once. May raise `urllib3.exceptions.HTTPError` or `OSError`: then all are sent again."""
-        ...
-
-    def close(self) -> None:
-        """Close connections; nothing is sent any more."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class Response:
     """An HTTP response."""
@@ -208,6 +192,24 @@ class JsonApi:
     def close(self) -> None:
         """Close the connections."""
         self._client.close()
+
+
+class Backend(ABC):
+    """Sends scores by one back-end's API."""
+
+    name: ClassVar[str]
+    """The back-end's name in messages."""
+
+    def __init__(self, api: JsonApi) -> None:
+        self._api = api
+
+    @abstractmethod
+    def send(self, scores: Sequence[Score]) -> SendResult:
+        """Send scores once. May raise `urllib3.exceptions.HTTPError` or `OSError`: then all are sent again."""
+
+    def close(self) -> None:
+        """Close connections; nothing is sent any more."""
+        self._api.close()
 
 
 @dataclass(frozen=True, slots=True)
