@@ -6,13 +6,14 @@ import contextlib
 import json
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, overload
 
 import click
 import msgspec
 
 from goldspan.collector_processor.replay.wording import printable
-from goldspan.scoring.errors import FileError, GoldspanError
+from goldspan.scoring.errors import FileError, GoldspanError, SettingsError
 
 if TYPE_CHECKING:
     from goldspan.collector_processor.replay.trace_files import TraceFiles
@@ -48,6 +49,13 @@ def file_errors() -> Generator[None]:
     except GoldspanError as error:
         complain([error])
         sys.exit(UNUSABLE)
+
+
+def refuse_without(libraries: Iterable[str], what: str, extra: str) -> None:
+    """Raise SettingsError if a library that something needs is not installed; `extra` brings them all."""
+    missing = [name for name in libraries if find_spec(name) is None]
+    if missing:
+        raise SettingsError(f"{what} needs {', '.join(missing)}: pip install 'goldspan[{extra}]'")
 
 
 def complain(reasons: Iterable[object]) -> None:

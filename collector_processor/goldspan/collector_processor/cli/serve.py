@@ -5,13 +5,11 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
 import click
 
-from goldspan.collector_processor.cli.input_output import file_errors
-from goldspan.scoring.errors import SettingsError
+from goldspan.collector_processor.cli.input_output import file_errors, refuse_without
 
 _NEEDED = ("grpc", "httptools", "prometheus_client", "urllib3", "uvicorn", "zstandard")
 
@@ -56,6 +54,4 @@ def serve(*, config: Path | None, check: bool) -> None:
 
 def refuse_without_libraries() -> None:
     """Raise SettingsError if a library of the gateway is not installed."""
-    missing = [name for name in _NEEDED if find_spec(name) is None]
-    if missing:
-        raise SettingsError(f"the gateway needs {', '.join(missing)}: pip install 'goldspan[gateway]'")
+    refuse_without(_NEEDED, "the gateway", "gateway")

@@ -5,13 +5,11 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
 import click
 
-from goldspan.collector_processor.cli.input_output import file_errors
-from goldspan.scoring.errors import SettingsError
+from goldspan.collector_processor.cli.input_output import file_errors, refuse_without
 
 _NEEDED = ("confluent_kafka", "httptools", "prometheus_client", "quixstreams", "urllib3", "uvicorn", "zstandard")
 
@@ -28,7 +26,7 @@ def stream(*, config: Path | None, check: bool) -> None:
     Exit codes: 0 ended by a signal, or checked; 2 something is wrong with settings, goldens, topics or the disk.
     """
     with file_errors():
-        refuse_without_libraries()
+        refuse_without(_NEEDED, "`goldspan stream`", "kafka")
         # Imported when asked for, since they need the extra `kafka`.
         from goldspan.collector_processor.gateway.process import (  # noqa: PLC0415 - see above
             configure_logs,
@@ -55,10 +53,3 @@ def stream(*, config: Path | None, check: bool) -> None:
             logging.getLogger("goldspan.stream").info("no setting has these variables", extra={"variables": unknown})
         run_stream(settings, os.environ)
     sys.exit(0)
-
-
-def refuse_without_libraries() -> None:
-    """Raise SettingsError if a library of the workers is not installed."""
-    missing = [name for name in _NEEDED if find_spec(name) is None]
-    if missing:
-        raise SettingsError(f"`goldspan stream` needs {', '.join(missing)}: pip install 'goldspan[kafka]'")
