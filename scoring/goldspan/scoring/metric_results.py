@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 from msgspec import Struct
 
 from goldspan.scoring.sessions import JsonValue, ToolCall, Turn
-from goldspan.scoring.verdict import Label, Reason
+from goldspan.scoring.verdict import ExactScore, Label, Reason
 
 
 class Range(NamedTuple):
@@ -58,10 +58,9 @@ class MetricScore(Struct, frozen=True, gc=False):
     """The explanation with values of arguments; empty if it is the same."""
 
 
-class MetricVerdict(Struct, frozen=True, gc=False):
+class MetricVerdict(ExactScore, frozen=True, gc=False):
     """A score of a metric, with a label if the metric has a threshold."""
 
-    exact: Fraction | None
     label: Label | None = None
     """`not_evaluated` only if there is no score; None if the metric has no threshold."""
     reason: Reason | None = None
@@ -69,14 +68,6 @@ class MetricVerdict(Struct, frozen=True, gc=False):
     explanation: str = ""
     detailed: str = ""
     """The explanation with values of arguments; empty if it is the same."""
-
-    @property
-    def score(self) -> float | None:
-        """The score as a float, or None."""
-        if self.exact is None:
-            return None
-        numerator, denominator = self.exact.as_integer_ratio()
-        return numerator / denominator  # what `float` gives, at a third of the cost
 
 
 class _HasVerdict(Protocol):

@@ -320,8 +320,6 @@ class SplitRuns:
         self._begins = None if self._last is None else key_of(golden.turns[0])
         self._turns: Sequence[Turn] = ()
         self._told: list[TurnTold] = []
-        self._repeat: int | None = None
-        """The first turn after the first one that has the golden's first key."""
         self._starts = [0]
         """Where each run begins, as far as the turns were looked at."""
         self._looked_at = 0
@@ -338,15 +336,11 @@ class SplitRuns:
         self._turns = ()  # until all is done: a failure leaves nothing half done
         del told[same:]
         told += [told_of(turns, index) for index in range(same, len(turns))]
-        if self._begins is not None and (self._repeat is None or self._repeat >= same):
-            later = range(max(same, 1), len(turns))
-            self._repeat = next((index for index in later if self._begins in told[index].keys), None)
         if same < self._looked_at:
             while len(self._starts) > 1 and self._starts[-1] >= same:
                 self._starts.pop()
             self._looked_at, self._seen = self._starts[-1], None
-        if self._repeat is not None or len(turns) > len(self.golden.turns):
-            self._look_at(turns)
+        self._look_at(turns)
         self._turns = turns
         if len(self._starts) == 1:
             self._runs = []

@@ -47,14 +47,11 @@ Coverage = Literal["strict", "lenient"]
 """`strict`: anything that could not be evaluated prevents a pass. `lenient`: it does not."""
 
 
-class Verdict(Struct, frozen=True, gc=False):
-    """A score and its label, or the reason why there is no score. Every result has a verdict."""
+class ExactScore(Struct, frozen=True, gc=False):
+    """Base class of verdicts: a score, or none."""
 
     exact: Fraction | None
     """The exact score; None if nothing was evaluated."""
-    label: Label
-    reason: Reason | None = None
-    """Set only if `label` is `not_evaluated`."""
 
     @property
     def score(self) -> float | None:
@@ -63,6 +60,14 @@ class Verdict(Struct, frozen=True, gc=False):
             return None
         numerator, denominator = self.exact.as_integer_ratio()
         return numerator / denominator  # what `float` gives, at a third of the cost
+
+
+class Verdict(ExactScore, frozen=True, gc=False):
+    """A score and its label, or the reason why there is no score. Every result has a verdict."""
+
+    label: Label
+    reason: Reason | None = None
+    """Set only if `label` is `not_evaluated`."""
 
 
 class Scored(Struct, frozen=True, gc=False):
