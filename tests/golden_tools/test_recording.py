@@ -80,6 +80,26 @@ def test_what_is_not_known_is_said_and_not_invented() -> None:
         assert comment in text
 
 
+@pytest.mark.parametrize(
+    ("bad", "why"),
+    [
+        (session(("Hi", call("a"), call(""))), 'turns[0].calls[1].name: found "", expected text that is not blank'),
+        (session(("Hi", call("a", batch=1), call("\ud83d", batch=1))), "expected text without halves of characters"),
+        (session(("Hi", call("a")), key="s-\ud83d"), "session: found"),
+    ],
+)
+def test_what_no_golden_file_can_hold_is_left_out_and_said(bad: Session, why: str) -> None:
+    goldens, [notice] = recorded(bad, session(("Hi", call("a")), key="s-2"))
+    assert [golden["session"] for golden in goldens] == ["s-2"]
+    assert why in notice
+    assert notice.endswith(": left out")
+
+
+def test_a_text_that_was_cut_within_a_character_finds_no_turn() -> None:
+    [golden], _ = recorded(session(("Hi \ud83d", call("a", {"x": "\ud83d"}))))
+    assert golden["turns"] == [{"calls": [{"name": "a", "args": {"x": "\ud83d"}}]}]
+
+
 def test_what_is_redacted_only_has_to_be_present() -> None:
     args = {
         "token": "t",

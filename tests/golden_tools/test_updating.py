@@ -186,6 +186,21 @@ def test_the_alternative_that_was_nearest_is_changed(run: Run, tmp_path: Path) -
     assert path.read_text("utf-8") == text.replace("y: 2", "y: 3")
 
 
+@pytest.mark.parametrize("suffix", ["yaml", "json"])
+def test_what_no_golden_file_can_hold_is_left_to_a_person(run: Run, tmp_path: Path, suffix: str) -> None:
+    calls = [{"name": "get_weather", "args": {"city": "Paris", "days": 3}}, {"name": "convert"}]
+    document = {"golden_set": "w", "goldens": [{"session": "s-1", "turns": [{"calls": calls}]}]}
+    (path := tmp_path / f"goldens.{suffix}").write_text(json.dumps(document), "utf-8")
+    seen = traces(tmp_path, [("get_weather", {"city": "Lyon", "days": float("nan")}), ("\u2028", {})])
+    result = run("update", path, seen, "--yes", "--extra-calls")
+    assert "calls[0].name: " in result.stderr
+    assert "expected text that is not blank: change that by hand" in result.stderr
+    assert "args.days: found a value that JSON cannot hold: change that by hand" in result.stderr
+    assert result.exit_code == 1
+    [expected] = load_goldens(path).goldens[0].turns[0].calls
+    assert dict(expected.args) == {"city": "Lyon", "days": 3}
+
+
 def test_line_breaks_of_windows_stay(run: Run, goldens: Path, tmp_path: Path) -> None:
     goldens.write_bytes(GOLDENS.replace("\n", "\r\n").encode())
     seen = traces(tmp_path, (("get_weather", {"city": "Lyon", "days": 3}), AGREED[1]))

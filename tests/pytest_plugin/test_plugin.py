@@ -212,6 +212,21 @@ def test_an_update_refuses_what_it_cannot_record(project: pytest.Pytester) -> No
     result.stdout.fnmatch_lines(["E *no tool was called*", "E *no span was recorded in this test*", "E *is forbidden*"])
 
 
+def test_what_no_golden_file_can_hold_spoils_no_other_golden(project: pytest.Pytester) -> None:
+    write_tests(
+        project,
+        "@pytest.mark.parametrize('tool', ['f', chr(0xd83d)], ids=['good', 'half'])\n"
+        "def test_x(goldspan, agent, tool):\n    agent((tool, {'x': chr(0xd83d)}))\n    goldspan.assert_matches()\n",
+    )
+    result = project.runpytest_inprocess("--goldspan-update")
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(["E *without halves of characters*"])
+    reports = [f"--goldspan-report={kind}=report.{kind}" for kind in ("html", "json", "junit", "markdown")]
+    result = project.runpytest_inprocess(*reports)
+    result.assert_outcomes(passed=1, failed=1)
+    assert all((project.path / f"report.{kind}").exists() for kind in ("html", "json", "junit", "markdown"))
+
+
 RUNS = """
 @pytest.mark.golden(runs=5, passes=4)
 def test_runs(goldspan, agent):

@@ -131,7 +131,7 @@ def record(
             )
         complain(f"note: {notice}" for notice in recorded.notices)
         if not recorded.document["goldens"]:
-            complain(["no tool call was found: `goldspan inspect` shows what was recognised"])
+            complain(["no tool call was found that a golden can expect: `goldspan inspect` shows what was recognised"])
             end(files.mistakes, 1)
         _write(output, recorded.document, recorded.comments, RECORDED)
         end(files.mistakes, 0)

@@ -17,6 +17,8 @@ from goldspan.collector_processor.replay.hints import CAPTURE_WORDS, NO_SESSION_
 from goldspan.collector_processor.replay.inspection import user_text
 from goldspan.collector_processor.replay.wording import counted
 from goldspan.scoring.comparison import equal
+from goldspan.scoring.errors import GoldenFileError
+from goldspan.scoring.goldens import load_goldens
 from goldspan.scoring.goldens.golden import MOST_ALTERNATIVES
 from goldspan.scoring.goldens.json_with_lines import MAX_DEPTH, ValuePath
 from goldspan.scoring.json_values import is_mapping, is_sequence, shown, shown_name
@@ -86,6 +88,9 @@ def record(
             notices.append(Notice(key, "no tool was called: left out"))
             continue
         agreed = merge_sessions(turns)
+        if refused := refusal({key_field: key, **agreed.value}):
+            notices.append(Notice(key, f"{refused}: left out"))
+            continue
         for where, lines in agreed.comments.items():
             comments["goldens", len(goldens), *where] = lines
         goldens.append({key_field: key, **agreed.value})
@@ -96,6 +101,16 @@ def record(
         ]
         notices += [Notice(key, text) for text in said]
     return Recorded({"golden_set": name, "goldens": goldens}, comments, tuple(notices))
+
+
+def refusal(golden: Mapping[str, JsonValue]) -> str:
+    """Return why no golden file can hold this golden, such as a call of a tool without a name; empty if one can."""
+    try:
+        load_goldens({"golden_set": "x", "goldens": [golden]})
+    except GoldenFileError as error:
+        first = error.mistakes[0]
+        return f"{first.path.partition('.')[2]}: {first.message}"
+    return ""
 
 
 def _by_key(
@@ -215,7 +230,9 @@ def recorded_turn(turn: Turn, redact: frozenset[str] = frozenset()) -> RecordedT
         batch = call.batch
         groups[-1].append(recorded_call(call, redact))
     text = user_text(turn.user_text)
-    return RecordedTurn(text if text and text.strip() else None, tuple(map(tuple, groups)), turn.calls_visible)
+    return RecordedTurn(
+        text if text and text.strip() and _is_unicode(text) else None, tuple(map(tuple, groups)), turn.calls_visible
+    )
 
 
 def recorded_call(call: ToolCall, redact: frozenset[str] = frozenset()) -> RecordedCall:
@@ -230,7 +247,7 @@ def recorded_call(call: ToolCall, redact: frozenset[str] = frozenset()) -> Recor
             args[name] = PRESENT
         elif name in call.argument_captures:
             unknown[name] = call.argument_captures[name].value.replace("_", " ")
-        elif not _is_json(value):
+        elif not is_json(value):
             unknown[name] = "not a value that JSON can hold"
         else:
             args[name] = _redacted(escape_literal(value), redact)
@@ -256,7 +273,15 @@ def _mentions(value: JsonValue, names: frozenset[str]) -> bool:
     return is_mapping(value) and (not names.isdisjoint(value) or any(_mentions(item, names) for item in value.values()))
 
 
-def _is_json(value: Any, depth: int = 0) -> bool:
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # half of a character, where the text was cut
+        return False
+    return True
+
+
+def is_json(value: Any, depth: int = 0) -> bool:
     """Whether a golden file can hold the value."""
     if value is None or isinstance(value, bool | str):
         return True
@@ -267,8 +292,8 @@ def _is_json(value: Any, depth: int = 0) -> bool:
     if depth >= _DEEPEST:
         return False
     if is_mapping(value):
-        return all(_is_json(item, depth + 1) for item in value.values())
-    return is_sequence(value) and all(_is_json(item, depth + 1) for item in value)
+        return all(is_json(item, depth + 1) for item in value.values())
+    return is_sequence(value) and all(is_json(item, depth + 1) for item in value)
 
 
 # Several runs of one session merged into one golden.

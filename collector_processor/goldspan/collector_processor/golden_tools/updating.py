@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from goldspan.collector_processor.golden_tools.differences import NOTHING, CallPlace, Change, TraceDifference
-from goldspan.collector_processor.golden_tools.recording import ABSENT, any_of, choices
+from goldspan.collector_processor.golden_tools.recording import ABSENT, any_of, choices, is_json, refusal
 from goldspan.collector_processor.golden_tools.writing import golden_set_text
 from goldspan.collector_processor.golden_tools.yaml_editing import (
     Edit,
@@ -27,7 +27,7 @@ from goldspan.scoring.goldens.adk_eval_set import is_eval_set
 from goldspan.scoring.goldens.json_with_lines import MistakeCollector, ValuePath, path_text, read_text
 from goldspan.scoring.goldens.loading import READERS
 from goldspan.scoring.goldens.yaml_text import read_yaml
-from goldspan.scoring.json_values import is_mapping, is_sequence
+from goldspan.scoring.json_values import is_mapping, is_sequence, shown_name
 from goldspan.scoring.sessions import JsonValue
 
 _FORBIDDEN = "is forbidden: change that by hand if it is allowed now"
@@ -78,6 +78,8 @@ def acceptable_changes(
                 by_hand.append(f"{golden.key}: {name} {_FORBIDDEN}")
             elif not change.tool and change.after is NOTHING:
                 by_hand.append(f"{golden.key}: {name} {_UNSEEN}")
+            elif refused := _refusal(change):
+                by_hand.append(f"{golden.key}: {shown_name(name)}: {refused}: change that by hand")
             elif not change.scored and not extra_calls:
                 extra.append(AcceptableChange(position, change))
             elif golden.session is None and not pattern_goldens:
@@ -85,6 +87,15 @@ def acceptable_changes(
             else:
                 found.append(AcceptableChange(position, change))
     return AcceptableChanges(tuple(found), tuple(extra), tuple(of_patterns), tuple(by_hand))
+
+
+def _refusal(change: Change) -> str:
+    """Return why no golden file can hold what was seen; empty if one can."""
+    if change.after is NOTHING:
+        return ""
+    if change.path:
+        return "" if is_json(change.after) else f"{change.field}: found a value that JSON cannot hold"
+    return refusal({"session": "x", **({"calls": [change.after]} if change.place else {"turns": [change.after]})})
 
 
 def _combined(runs: Sequence[Sequence[Change]]) -> Iterator[Change]:

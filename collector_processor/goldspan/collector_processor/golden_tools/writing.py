@@ -245,6 +245,8 @@ def golden_set_text(
 def write_text(file: str, text: str) -> None:
     """Put text in the place of a file at once, so that a fault never leaves half of it.
 
+    Halves of characters, which UTF-8 cannot hold, are escaped.
+
     Raises:
         FileError: the file cannot be written.
 
@@ -256,7 +258,7 @@ def write_text(file: str, text: str) -> None:
         handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}-")
         try:
             with os.fdopen(handle, "wb") as stream:
-                stream.write(text.encode("utf-8"))
+                stream.write(text.encode("utf-8", "backslashreplace"))
             Path(temporary).chmod(mode)
             Path(temporary).replace(target)
         except BaseException:

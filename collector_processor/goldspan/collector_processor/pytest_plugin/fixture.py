@@ -322,10 +322,8 @@ class GoldspanFixture:
     def _no_golden(self, source: _Source) -> str:
         if source.file is None:
             return f"no golden `{source.name}` in what was given, and none for the session ids in the spans"
-        return (
-            f"no golden `{source.name}` in {self._pytest_run.shown(source.file)}; this writes it from what the agent "
-            f"did: {self._command()}"
-        )
+        said = f"no golden `{source.name}` in {self._pytest_run.shown(source.file)}"
+        return said if self._pytest_run.update else f"{said}; this writes it from what the agent did: {self._command()}"
 
     def _command(self) -> str:
         return f"pytest {shlex.quote(node_id(self._node))} --goldspan-update"

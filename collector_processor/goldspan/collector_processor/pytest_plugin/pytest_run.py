@@ -152,11 +152,11 @@ class PytestRun:
                 update = updated(file, seen)
                 file.parent.mkdir(parents=True, exist_ok=True)
                 write_text(str(file), update.text)
+                self._goldens[file] = load_goldens(file)
             except (FileError, OSError) as error:
                 self._said.append(("error", printable(str(error))))
                 yield False
                 continue
-            self._goldens[file] = load_goldens(file)
             for word, names in (("new", update.new), ("changed", update.changed)):
                 if names:
                     self._said.append((word, f"{self.shown(file)}: {', '.join(map(printable, names))}"))

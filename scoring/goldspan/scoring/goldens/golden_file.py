@@ -120,6 +120,8 @@ def _message(error: ErrorDetails, entry: type[_Entry]) -> str:
             expected = "text: put it in quotes"
         case "string_type":
             expected = "text"
+        case "string_unicode":
+            expected = "text without halves of characters"
         case "string_pattern_mismatch":
             expected = "text that is not blank"
         case "bool_type":
