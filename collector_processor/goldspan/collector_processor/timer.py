@@ -1,15 +1,24 @@
-"""A timer on a daemon thread of its own, which lives only while a time is set."""
+"""A timer on a daemon thread of its own, which lives only while a time is set; and forks, which no thread survives."""
 
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import time
+import weakref
 from collections.abc import Callable
 
 _logger = logging.getLogger("goldspan")
 _MIN_INTERVAL = 0.01
 """Seconds between two calls at least, so that an owner that always sets a time in the past does not spin."""
+
+
+def call_in_forked_children(method: Callable[[], object]) -> None:
+    """Call a method in every process that is forked from this one, as long as its object lives."""
+    if hasattr(os, "register_at_fork"):
+        alive = weakref.WeakMethod(method)
+        os.register_at_fork(after_in_child=lambda: (found := alive()) and found())
 
 
 class Timer:

@@ -18,9 +18,7 @@ from msgspec.structs import replace
 
 from goldspan.collector_processor.emit.attributes import event_attributes
 from goldspan.collector_processor.emit.evaluation import SHARE, DetailDigest, Evaluation, Level
-from goldspan.mappers.assembly import (
-    SessionTurns,
-)
+from goldspan.mappers.assembly import SessionTurns
 from goldspan.mappers.span_facts import ResourceFacts
 from goldspan.scoring.goldens.golden import Golden
 from goldspan.scoring.goldens.golden_index import GoldenIndex
@@ -109,28 +107,13 @@ class _RunEvaluations:
         for call in (*turn.calls, *turn.unexpected_calls):
             actual = call.actual if call.aligned or call.unexpected else None
             key = f"expected:{call.expected_index}" if call.expected is not None else f"actual:{_name(call)}"
-            target, timestamp, agent = place.target, place.timestamp, place.agent
-            if actual is not None:
-                target = actual.span or (actual.evidence[0] if actual.evidence else target)
-                timestamp, agent = actual.end or timestamp, actual.agent or agent
-            of_call = _Place(target, timestamp, place.turn_key, key, place.turn_index, agent)
-            yield self.evaluation(Level.CALL, call, of_call)
+            yield self.evaluation(Level.CALL, call, _place_of_call(actual, key, place))
 
     def of_metric_calls(self, metric: MetricResult, turn: MetricTurn, place: _Place) -> Iterator[Evaluation]:
         """Yield the evaluations of the calls that an additional metric judges."""
         for one in turn.calls:
-            call = one.call
-            target = call.span or (call.evidence[0] if call.evidence else place.target)
-            key = f"actual:{_span_or_index(call, one.call_index)}"
-            at = _Place(
-                target,
-                call.end or place.timestamp,
-                place.turn_key,
-                key,
-                place.turn_index,
-                call.agent or place.agent,
-            )
-            yield self.evaluation(Level.CALL, one, at, metric)
+            key = f"actual:{_span_or_index(one.call, one.call_index)}"
+            yield self.evaluation(Level.CALL, one, _place_of_call(one.call, key, place), metric)
 
     def of_turn(
         self, turn: TurnResult | MetricTurn, metric: MetricResult | None, end: _Place, *, complete: bool
@@ -313,6 +296,15 @@ def _place_of_turn(result: TurnResult | MetricTurn, end_of_run: _Place) -> _Plac
     root = turn.root
     key = f"expected:{result.expected_index}" if root is None else f"{root.trace_id}/{root.span_id}"
     return _Place(root, turn.end, key, turn_index=index, agent=turn.agent)
+
+
+def _place_of_call(call: ToolCall | None, key: str, turn: _Place) -> _Place:
+    """Return the span of a call; the root of its turn for a call that was not made."""
+    target, timestamp, agent = turn.target, turn.timestamp, turn.agent
+    if call is not None:
+        target = call.span or (call.evidence[0] if call.evidence else target)
+        timestamp, agent = call.end or timestamp, call.agent or agent
+    return _Place(target, timestamp, turn.turn_key, key, turn.turn_index, agent)
 
 
 def _rule(metric: MetricResult) -> str:

@@ -11,7 +11,6 @@ import os
 import ssl
 import threading
 import time
-import weakref
 import zlib
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -47,7 +46,7 @@ from goldspan.collector_processor.http_client import (
     parse_retry_after,
     requests_end_by,
 )
-from goldspan.collector_processor.timer import Timer
+from goldspan.collector_processor.timer import Timer, call_in_forked_children
 from goldspan.scoring.errors import SettingsError
 
 _logger = logging.getLogger("goldspan")
@@ -204,10 +203,8 @@ class OtlpSender:
         self._ended = False
         """Nothing more is sent."""
         self._reset()
-        if hasattr(os, "register_at_fork"):
-            # A forked child starts empty: its parent sends the parent's records, and locks and threads do not survive.
-            reset = weakref.WeakMethod(self._reset)
-            os.register_at_fork(after_in_child=lambda: (alive := reset()) and alive())
+        # A forked child starts empty: its parent sends the parent's records, and locks and threads do not survive.
+        call_in_forked_children(self._reset)
 
     def add(self, records: Sequence[_Record]) -> None:
         """Queue records, each with its source."""

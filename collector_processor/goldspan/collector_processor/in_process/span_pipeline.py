@@ -22,10 +22,8 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-import os
 import threading
 import time
-import weakref
 from collections import deque
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
@@ -49,7 +47,7 @@ from goldspan.collector_processor.engine.settings import EngineStats
 from goldspan.collector_processor.export_outage import ExportOutage
 from goldspan.collector_processor.in_process.held_spans import HeldSpan, HeldSpans, HoldSettings
 from goldspan.collector_processor.in_process.trace_filter import TraceFilter
-from goldspan.collector_processor.timer import Timer
+from goldspan.collector_processor.timer import Timer, call_in_forked_children
 from goldspan.mappers.readers.sdk import SdkReader, log_event
 from goldspan.mappers.spans import LogView
 
@@ -137,10 +135,8 @@ class SpanPipeline:
         self._reported_held = (0, 0)
         self._counted = EngineStats()
         self._reset()
-        if hasattr(os, "register_at_fork"):
-            # A forked child starts empty: its parent exports the parent's spans, and locks and threads do not survive.
-            reset = weakref.WeakMethod(self._reset)
-            os.register_at_fork(after_in_child=lambda: (alive := reset()) and alive())
+        # A forked child starts empty: its parent exports the parent's spans, and locks and threads do not survive.
+        call_in_forked_children(self._reset)
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         """Export the spans that need not wait. Returns the inner exporter's result for these."""

@@ -10,10 +10,8 @@ import contextlib
 import json
 import logging
 import math
-import os
 import threading
 import time
-import weakref
 from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Container, Iterable, Mapping, Sequence
@@ -31,7 +29,7 @@ from goldspan.collector_processor.emit.emitters import suppressed_instrumentatio
 from goldspan.collector_processor.emit.evaluation import Evaluation, Level
 from goldspan.collector_processor.export_outage import ExportOutage
 from goldspan.collector_processor.http_client import RETRYABLE_STATUS, HttpClient, describe, requests_end_by
-from goldspan.collector_processor.timer import Timer
+from goldspan.collector_processor.timer import Timer, call_in_forked_children
 
 CALL, TURN, SESSION = Level.CALL.value, Level.TURN.value, Level.SESSION.value
 
@@ -240,10 +238,8 @@ class ScoreExporter(LogRecordExporter):
         self.delivered = 0
         self.dropped = 0
         self._reset()
-        if hasattr(os, "register_at_fork"):
-            # A forked child starts empty: its parent sends the parent's scores, and locks and threads do not survive.
-            reset = weakref.WeakMethod(self._reset)
-            os.register_at_fork(after_in_child=lambda: (alive := reset()) and alive())
+        # A forked child starts empty: its parent sends the parent's scores, and locks and threads do not survive.
+        call_in_forked_children(self._reset)
 
     def export(self, batch: Sequence[ReadableLogRecord]) -> LogRecordExportResult:
         """Queue the scores among these records."""

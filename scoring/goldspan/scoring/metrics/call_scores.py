@@ -90,6 +90,18 @@ class RunningScore(ABC):
         """Judge the calls of a turn; the turns come in order."""
 
 
+class CallMetric(Struct, frozen=True):
+    """Base class of metrics that judge one call after another."""
+
+    def __call__(self, session: Session, _golden: object = None, /) -> MetricScore:
+        """Judge every call of a session, rejected requests aside."""
+        return self.running()(session)
+
+    def running(self) -> RunningScore:
+        """Return what judges one run while it grows."""
+        raise NotImplementedError
+
+
 def _scored_turn(calls: Sequence[CallScore], unit: str) -> tuple[MetricScore, _Sum]:
     sums = list(map(_sum, calls))
     total = _total(sums)

@@ -9,15 +9,13 @@ from fractions import Fraction
 from typing import Any
 from weakref import ref
 
-from msgspec import Struct
-
 from goldspan.scoring.grounding.context import MAX_TEXT, CallContext, SessionContext, local_days
 from goldspan.scoring.grounding.conversation import Conversation, Passage
 from goldspan.scoring.grounding.nearest import nearest_known, place_in
 from goldspan.scoring.grounding.origins import Kind, Leaf, Origin, OriginFinder, leaves
 from goldspan.scoring.json_values import plain, shown
 from goldspan.scoring.metric_results import Finding, MetricScore, Range
-from goldspan.scoring.metrics.call_scores import CallScore, RunningScore
+from goldspan.scoring.metrics.call_scores import CallMetric, CallScore, RunningScore
 from goldspan.scoring.metrics.schema import DeclaredTools, declared_tools
 from goldspan.scoring.sessions import Session, ToolCall, Turn
 from goldspan.scoring.tool_definitions import schema_of
@@ -27,7 +25,7 @@ _UNJUDGED = frozenset((Kind.TRIVIAL, Kind.FREE_TEXT, Kind.UNKNOWN))
 """Kinds of origin that say nothing for or against a call."""
 
 
-class ToolParameterGrounding(Struct, frozen=True):
+class ToolParameterGrounding(CallMetric, frozen=True):
     """How many of the values that need an origin have one in what was said and returned before the call."""
 
     tools: Mapping[str, Mapping[str, Any]] | None = None
@@ -40,10 +38,6 @@ class ToolParameterGrounding(Struct, frozen=True):
     needs: frozenset[str] = frozenset(("context", "tool_definitions"))
     by_turn: bool = True
     threshold: Fraction | None = Fraction(1)
-
-    def __call__(self, session: Session, _golden: object = None, /) -> MetricScore:
-        """Judge every call of a session, rejected requests aside."""
-        return self.running()(session)
 
     def running(self) -> RunningScore:
         """Return what judges one run while it grows."""

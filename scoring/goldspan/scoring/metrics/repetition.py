@@ -7,11 +7,9 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
-from msgspec import Struct
-
 from goldspan.scoring.json_values import counted, plain
-from goldspan.scoring.metric_results import Finding, MetricScore, Range
-from goldspan.scoring.metrics.call_scores import CallScore, RunningScore
+from goldspan.scoring.metric_results import Finding, Range
+from goldspan.scoring.metrics.call_scores import CallMetric, CallScore, RunningScore
 from goldspan.scoring.sessions import Capture, Session, ToolCall, Turn
 from goldspan.scoring.verdict import Reason, arguments_of, why_hidden, why_not_known
 
@@ -22,7 +20,7 @@ _ROUNDS = 3
 _JSON = json.JSONEncoder(sort_keys=True, default=str)
 
 
-class ToolCallRepetition(Struct, frozen=True):
+class ToolCallRepetition(CallMetric, frozen=True):
     """Whether a call was made before, with the same arguments and the same outcome."""
 
     name: str = "tool_call_repetition"
@@ -31,10 +29,6 @@ class ToolCallRepetition(Struct, frozen=True):
     needs: frozenset[str] = frozenset(("context",))
     by_turn: bool = True
     threshold: Fraction | None = None
-
-    def __call__(self, session: Session, _golden: object = None, /) -> MetricScore:
-        """Judge every call of a session, rejected requests aside."""
-        return self.running()(session)
 
     def running(self) -> RunningScore:
         """Return what judges one run while it grows."""

@@ -12,8 +12,8 @@ from typing import Any
 from msgspec import Struct
 
 from goldspan.scoring.json_values import is_mapping, is_sequence, plain, pointer_to, shown
-from goldspan.scoring.metric_results import Finding, MetricScore, Range
-from goldspan.scoring.metrics.call_scores import CallScore, RunningScore
+from goldspan.scoring.metric_results import Finding, Range
+from goldspan.scoring.metrics.call_scores import CallMetric, CallScore, RunningScore
 from goldspan.scoring.sessions import NO_CONTENT, Capture, Content, Session, ToolCall, Turn
 from goldspan.scoring.tool_definitions import schema_of, schemas_of
 from goldspan.scoring.verdict import Reason, arguments_of, why_not_known
@@ -28,7 +28,7 @@ _MOST_ERRORS = 20
 _DEEPEST = 32
 
 
-class ToolParameterSchema(Struct, frozen=True):
+class ToolParameterSchema(CallMetric, frozen=True):
     """How many of the arguments that are present or required are valid by the tool's schema."""
 
     tools: Mapping[str, Mapping[str, Any]] | None = None
@@ -39,10 +39,6 @@ class ToolParameterSchema(Struct, frozen=True):
     needs: frozenset[str] = frozenset(("tool_definitions",))
     by_turn: bool = True
     threshold: Fraction | None = Fraction(1)
-
-    def __call__(self, session: Session, _golden: object = None, /) -> MetricScore:
-        """Judge every call of a session, rejected requests aside."""
-        return self.running()(session)
 
     def running(self) -> RunningScore:
         """Return what judges one run while it grows."""

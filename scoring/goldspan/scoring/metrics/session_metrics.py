@@ -21,7 +21,7 @@ from goldspan.scoring.metric_results import (
     MetricVerdict,
     Range,
 )
-from goldspan.scoring.metrics.grounding import ToolParameterGrounding
+from goldspan.scoring.metrics.call_scores import CallMetric
 from goldspan.scoring.metrics.registry import (
     BUILT_IN_METRICS,
     GOLDEN,
@@ -35,8 +35,6 @@ from goldspan.scoring.metrics.registry import (
     needs_of,
     run_in_this_thread,
 )
-from goldspan.scoring.metrics.repetition import ToolCallRepetition
-from goldspan.scoring.metrics.schema import ToolParameterSchema
 from goldspan.scoring.metrics.trajectory import TrajectoryMetric, TurnCalls, mean, update_calls_by_turn
 from goldspan.scoring.results import SessionResult, explain
 from goldspan.scoring.sessions import Session, Turn
@@ -217,7 +215,7 @@ def _measured(
         return MetricTurn(verdict, turn, index, places.get(index), calls)
 
     try:
-        if isinstance(metric, ToolParameterSchema | ToolParameterGrounding | ToolCallRepetition):
+        if isinstance(metric, CallMetric):
             kept.running = kept.running or metric.running()
             answer: MetricAnswer = kept.running(session)
         elif getattr(metric, "by_turn", False) and kept.answered is not None and kept.answered[0] == session:
