@@ -35,8 +35,6 @@ from goldspan.collector_processor.report.model import (
     TurnReport,
 )
 from goldspan.collector_processor.report.shown_values import (
-    ABSENT,
-    Absent,
     arguments_text,
     differences,
     may_be_absent,
@@ -45,6 +43,7 @@ from goldspan.collector_processor.report.shown_values import (
 from goldspan.collector_processor.report.terminal import call_text
 from goldspan.scoring.json_values import is_dict, is_list, plain
 from goldspan.scoring.matchers.kinds.literal import dollar_keys
+from goldspan.scoring.matchers.matcher import ABSENT, Absence
 from goldspan.scoring.results import ArgumentOutcome
 from goldspan.scoring.sessions import JsonValue
 from goldspan.scoring.verdict import Label, Reason
@@ -470,7 +469,7 @@ def _call(call: CallReport) -> Iterator[str]:
     if note := "; ".join(filter(None, (call.note.rstrip(":"), call.hint))):
         yield f' <span class="note {call.label.value}">{html_text(note)}</span>'
     if not opened:
-        expected = {one.name: one.expected for one in call.arguments if not isinstance(one.expected, Absent)}
+        expected = {one.name: one.expected for one in call.arguments if not isinstance(one.expected, Absence)}
         yield f' <span class="brief">{html_text(shorten(arguments_text(expected), _BRIEF))}</span>'
     yield "</summary>"
     if call.arguments:
@@ -504,7 +503,7 @@ def _argument(argument: ArgumentReport, head: str) -> Iterator[str]:
     yield f'<td class="what">{html_text(words)}</td></tr>'
 
 
-def _value_or_nothing(value: JsonValue | Absent) -> str:
+def _value_or_nothing(value: JsonValue | Absence) -> str:
     return _NOTHING if value is ABSENT else value_html(value)
 
 

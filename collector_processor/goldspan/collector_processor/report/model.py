@@ -32,11 +32,12 @@ from goldspan.collector_processor.replay.summary_and_exit_code import (
     unseen_goldens,
 )
 from goldspan.collector_processor.replay.wording import counted, listed, number_text, printable, score_text
-from goldspan.collector_processor.report.shown_values import ABSENT, Absent, shorten
+from goldspan.collector_processor.report.shown_values import shorten
 from goldspan.scoring.differences import DifferenceKind, value_differences
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.goldens.golden import ExpectedCall
 from goldspan.scoring.json_values import pointer_name, shown_name
+from goldspan.scoring.matchers.matcher import ABSENT, Absence
 from goldspan.scoring.metric_results import Finding, MetricCall, MetricResult, MetricVerdict, PresetResult
 from goldspan.scoring.results import ArgumentOutcome, ArgumentResult, CallResult, SessionResult, TurnResult, explain
 from goldspan.scoring.run import RunResult
@@ -69,8 +70,8 @@ class ArgumentReport(Struct, frozen=True, gc=False):
     outcome: str
     """An `ArgumentOutcome`, `never_called` without a call to compare with, or `extra` for an unexpected argument."""
     words: str
-    expected: JsonValue | Absent
-    actual: JsonValue | Absent
+    expected: JsonValue | Absence
+    actual: JsonValue | Absence
     unknown: str = ""
     strategy: str = "exact"
     score: Fraction | None = None
@@ -82,7 +83,7 @@ class ActualCall(Struct, frozen=True, gc=False):
     """A call as it was made."""
 
     tool: str
-    arguments: tuple[tuple[str, JsonValue | Absent, str], ...]
+    arguments: tuple[tuple[str, JsonValue | Absence, str], ...]
     """Name, value, and why the value is not known."""
     hidden: str
     facts: tuple[str, ...]
@@ -772,7 +773,7 @@ def _arguments(call: CallResult) -> Iterator[ArgumentReport]:
 
 
 def _argument(argument: ArgumentResult, made: ToolCall | None) -> ArgumentReport:
-    actual: JsonValue | Absent = ABSENT
+    actual: JsonValue | Absence = ABSENT
     unknown = ""
     if argument.outcome in {ArgumentOutcome.MATCHED, ArgumentOutcome.MISMATCHED}:
         left_out = made is not None and made.arguments is not None and argument.name not in made.arguments

@@ -11,19 +11,12 @@ from rich.cells import cell_len, set_cell_size
 
 from goldspan.collector_processor.replay.wording import printable
 from goldspan.scoring.json_values import is_dict, is_list, plain
-from goldspan.scoring.matchers import matcher
 from goldspan.scoring.matchers.kinds.literal import dollar_keys
+from goldspan.scoring.matchers.matcher import ABSENT, Absence
 from goldspan.scoring.matchers.reading import matches
 from goldspan.scoring.sessions import JsonValue
 
 _DEEPEST = 12
-
-
-class Absent:
-    """Stands where one side of a difference has nothing; not JSON's null."""
-
-
-ABSENT = Absent()
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +24,9 @@ class Difference:
     """The innermost place where two values part, as in `address.zip` or `stops[2]`."""
 
     path: str
-    expected: JsonValue | Absent
-    actual: JsonValue | Absent
+    expected: JsonValue | Absence
+    """`ABSENT` where there is nothing, which is not JSON's null."""
+    actual: JsonValue | Absence
 
 
 def one_line(value: JsonValue) -> str:
@@ -93,7 +87,7 @@ def _differences(expected: Any, actual: Any, path: str, depth: int, *, casefold:
 
 def may_be_absent(expected: JsonValue) -> bool:
     """Whether an expected value is a matcher that is satisfied where there is nothing."""
-    return bool(dollar_keys(expected)) and matches(expected, matcher.ABSENT)
+    return bool(dollar_keys(expected)) and matches(expected, ABSENT)
 
 
 def _same(expected: Any, actual: Any, *, casefold: bool) -> bool:

@@ -35,7 +35,6 @@ from goldspan.collector_processor.report.model import (
     TurnReport,
 )
 from goldspan.collector_processor.report.shown_values import (
-    ABSENT,
     Difference,
     arguments_text,
     contrast,
@@ -43,6 +42,7 @@ from goldspan.collector_processor.report.shown_values import (
     one_line,
     shorten,
 )
+from goldspan.scoring.matchers.matcher import ABSENT
 from goldspan.scoring.results import ArgumentOutcome
 from goldspan.scoring.verdict import Label
 

@@ -132,11 +132,6 @@ class GoldenTurn:
     """Other lists of calls that would do as well as `calls`; the best counts."""
     call_counts: CallCounts = field(default_factory=dict[str, CallCount])
 
-    @property
-    def has_key(self) -> bool:
-        """Whether the turn can be found by something else than its position."""
-        return self.user is not None or self.turn_id is not None
-
 
 @dataclass(frozen=True, slots=True)
 class Golden:
