@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from goldspan.collector_processor.replay.hints import CAPTURE_WORDS, Hint, hints_for_run, reason_words
 from goldspan.collector_processor.replay.summary_and_exit_code import (
@@ -422,10 +423,13 @@ def problem_texts(problems: Sequence[Problem]) -> tuple[tuple[str, str], ...]:
 # Sessions, turns and calls.
 
 
-def _session(result: SessionResult, name: str, run: tuple[int, int], by_dialect: Mapping[str, str]) -> SessionReport:
+def _session(
+    result: SessionResult, name: str, run: tuple[int, int], by_dialect: Mapping[str, str] | None
+) -> SessionReport:
+    """Return the report of a session; without what is known of dialects it says nothing of what may help."""
     session, golden, verdict = result.session, result.golden, result.verdict
     helps = ""
-    if verdict.reason is not None:
+    if verdict.reason is not None and by_dialect is not None:
         alone = RunResult((result,))
         helps = "; ".join(text for _, text in hints_for_run(alone, totals(alone), by_dialect))
     calls = [call for turn in result.turns for call in turn.calls]
@@ -472,35 +476,15 @@ def _without_golden(result: SessionResult, name: str, run: tuple[int, int]) -> S
     reason, code = next(iter(reasons), ("nothing to judge", Reason.NOTHING_EXPECTED))
     none = label is Label.NOT_EVALUATED
     session = result.session
-    turns = () if session is None else session.turns
-    start = min((turn.start for turn in turns if turn.start), default=0)
-    return SessionReport(
-        id="" if session is None else printable(session.id),
-        run=run[0],
-        runs=run[1],
-        name=name,
-        golden_set="",
-        source="",
-        metric=printable(result.metric),
+    return replace(
+        _session(result, name, run, None),
         preset="",
         label=label,
-        score=None,
         failed=label is Label.FAIL,
-        repeated=False,
         reason=reason if none else "",
         reason_code=code if none else "",
-        helps="",
         explanation="; ".join(f"{one.name} {number_text(one.verdict.exact)}" for one in result.metrics),
-        notes=tuple(map(printable, _notes(result))),
         facts=() if session is None else (f"session id from {printable(session.id_source)}",),
-        mistakes=tuple(_found_by_metrics(result)),
-        forbidden_tools=(),
-        calls_right=0,
-        start_ns=start,
-        end_ns=max((turn.end for turn in turns if turn.end), default=start) if start else 0,
-        turns=(),
-        metrics=tuple(_metric(one, result) for one in result.metrics),
-        judged=tuple(_judged_calls(result)),
         has_golden=False,
     )
 

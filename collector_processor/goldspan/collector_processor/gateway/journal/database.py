@@ -365,12 +365,7 @@ class Database:
             if log:
                 write_private(kept.with_name(f"{kept.name}-wal"), log)
             self._connection = self._connect()
-            self._transaction(
-                [
-                    (f"insert or replace into {table} ({_names(table)}, sum) values ({_marks(table)})", rows)
-                    for table, rows in saved.items()
-                ]
-            )
+            self._transaction([(insert_into(table), rows) for table, rows in saved.items()])
         except (sqlite3.Error, OSError) as why:
             self.close()
             for part, target in moved:
@@ -406,8 +401,10 @@ def _names(table: str) -> str:
     return ", ".join(name for name, _ in COLUMNS[table])
 
 
-def _marks(table: str) -> str:
-    return ", ".join("?" * (len(COLUMNS[table]) + 1))
+def insert_into(table: str) -> str:
+    """Return the statement that puts a row with its check sum into a table."""
+    marks = ", ".join("?" * (len(COLUMNS[table]) + 1))
+    return f"insert or replace into {table} ({_names(table)}, sum) values ({marks})"
 
 
 def size_of(path: Path) -> int:

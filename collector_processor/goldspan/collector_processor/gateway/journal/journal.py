@@ -24,7 +24,7 @@ import msgspec
 
 from goldspan.collector_processor.gateway.interfaces import Headers, Request, Signal
 from goldspan.collector_processor.gateway.journal.body_log import BodyLog, LogEntry, LogFullError
-from goldspan.collector_processor.gateway.journal.database import COLUMNS, Database, Row, size_of, with_sum
+from goldspan.collector_processor.gateway.journal.database import Database, Row, insert_into, size_of, with_sum
 from goldspan.collector_processor.gateway.journal.folder import Reserve, make_private
 from goldspan.collector_processor.gateway.journal.records import SCHEMA
 from goldspan.scoring.sessions import SpanRef
@@ -379,9 +379,7 @@ def _statements(changes: Changes, deleted: Iterable[int]) -> list[tuple[str, lis
     """Return what a transaction does for these changes."""
 
     def put(table: str, rows: Iterable[Row]) -> tuple[str, list[Row]]:
-        names = ", ".join(name for name, _ in COLUMNS[table])
-        marks = ", ".join("?" * (len(COLUMNS[table]) + 1))
-        return f"insert or replace into {table} ({names}, sum) values ({marks})", [with_sum(row) for row in rows]
+        return insert_into(table), [with_sum(row) for row in rows]
 
     def remove(table: str, keys: str, rows: Iterable[Row]) -> tuple[str, list[Row]]:
         return f"delete from {table} where {keys}", list(rows)
