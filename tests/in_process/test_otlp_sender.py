@@ -375,6 +375,7 @@ def test_a_request_that_outlasts_the_end_is_counted_too(receiver: Receiver, send
     ours = sender(receiver.endpoint, timeout=0.3)
     ours.emit(*names(1))
     until(lambda: receiver.requests == 1)
+    assert not ours.sends.flush(0.01)
     ours.emit(*names(2, 1))
     assert not ours.sends.close(0.05)
     until(lambda: ours.dropped == {"shutdown": 3})
@@ -432,11 +433,21 @@ def variables(environment: dict[str, str], signal: Signal) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("chosen", "environment", "said"),
     [
-        ("otel", {}, "OPTION: found 'otel"),
+        ("otel", {}, 'OPTION: found "otel", expected .* such as http://localhost:4318'),
+        ("localhost:4318", {}, 'OPTION: found "localhost:4318", expected'),
+        ("http://[::1", {}, "OPTION: found"),
+        ("http://localhost:99999", {}, "OPTION: found"),
+        ("http://localhost?key=1", {}, "OPTION: found"),
+        ("http://u:secret@c", {}, "OPTION: found `@`: .* OTEL_EXPORTER_OTLP_HEADERS takes secrets"),
+        ("otlp", {"SIGNAL_ENDPOINT": "localhost:4318"}, '^OTEL_EXPORTER_OTLP_OTLP_ENDPOINT: found "localhost:4318"'),
+        ("otlp", {"ENDPOINT": "localhost:4318"}, '^OTEL_EXPORTER_OTLP_ENDPOINT: found "localhost:4318"'),
         ("otlp", {"PROTOCOL": "grpc"}, "OPTION: found the protocol 'grpc' .* expected http/protobuf"),
-        ("otlp", {"SIGNAL_COMPRESSION": "br"}, "found 'br', expected none, gzip or deflate"),
-        ("otlp", {"SIGNAL_TIMEOUT": "soon"}, "found 'soon', expected seconds"),
-        ("otlp", {"SIGNAL_CERTIFICATE": "no-such-file"}, "certificates"),
+        ("otlp", {"SIGNAL_COMPRESSION": "br"}, "_OTLP_OTLP_COMPRESSION: found 'br', expected none, gzip or deflate"),
+        ("otlp", {"SIGNAL_TIMEOUT": "soon"}, "_OTLP_OTLP_TIMEOUT: found 'soon', expected seconds"),
+        ("otlp", {"TIMEOUT": "-1"}, "_OTLP_TIMEOUT: found '-1', expected seconds, more than 0"),
+        ("otlp", {"TIMEOUT": "nan"}, "_OTLP_TIMEOUT: found 'nan', expected seconds, more than 0"),
+        ("otlp", {"HEADERS": "token=a%0Ab"}, "_OTLP_HEADERS: 'token' has characters that no header can have"),
+        ("otlp", {"SIGNAL_CERTIFICATE": "no-such-file"}, r"certificates .*\(no-such-file\)"),
     ],
 )
 def test_what_cannot_be_used_is_said_at_the_start(
@@ -444,8 +455,10 @@ def test_what_cannot_be_used_is_said_at_the_start(
 ) -> None:
     for name, value in variables(environment, signal).items():
         monkeypatch.setenv(name, value)
-    with pytest.raises(SettingsError, match=said.replace("OPTION", signal.option)):
+    said = said.replace("OPTION", signal.option).replace("_OTLP_OTLP_", f"_OTLP_{signal.otlp.upper()}_")
+    with pytest.raises(SettingsError, match=said) as raised:
         door_that_sends(signal, chosen)
+    assert "secret@" not in str(raised.value)
 
 
 def test_the_extra_that_is_missing_is_named(signal: Signal, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -74,6 +74,9 @@ CASES = {
     "no number": Case((GOOD,), ("--fail-under", "80%"), 2, "'80%' is not a number from 0 to 1"),
     "metrics to nowhere": Case((GOOD,), ("--otlp-metrics",), 2, "--otlp-metrics needs --otlp-endpoint"),
     "no URL": Case((GOOD,), ("--otlp-endpoint", "localhost:4318"), 2, "expected a URL such as"),
+    "half a URL": Case((GOOD,), ("--otlp-endpoint", "http://[::1"), 2, "expected a URL such as"),
+    "a secret in a URL": Case((GOOD,), ("--otlp-endpoint", "http://a:b@c"), 2, "no user name and no password"),
+    "a sink without URL": Case((GOOD,), ("--sink", "phoenix=http://localhost:99999"), 2, "expected KIND=URL, as in"),
     "an unknown option": Case((GOOD,), ("--nope",), 2, "No such option"),
     "a report to nowhere": Case(
         (GOOD,), ("--report", "junit=none/a.xml", "--report", "junit=b.xml"), 2, "none/a.xml: cannot be written"

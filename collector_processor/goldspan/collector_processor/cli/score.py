@@ -37,6 +37,7 @@ from goldspan.collector_processor.replay.replay import Consumer, Replay, replay
 from goldspan.collector_processor.replay.summary_and_exit_code import Coverage, ExitDecision, decide_exit_code
 from goldspan.collector_processor.replay.trace_files import TraceFiles
 from goldspan.collector_processor.report.result_file import SUFFIXES, write_results
+from goldspan.collector_processor.server_urls import check_url
 from goldspan.mappers.dialect_registry import JOIN_ATTRIBUTES, DialectRegistry
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.errors import CriterionError, FileError, Mistake
@@ -105,10 +106,13 @@ def _table_file(written: str) -> Path:
 def _sink(written: str) -> tuple[str, str]:
     """Read a kind of back-end and its address."""
     kind, _, endpoint = written.partition("=")
-    if kind not in _SINK_KINDS or not endpoint.startswith(("http://", "https://")):
-        kinds = ", ".join(_SINK_KINDS)
+    kinds = ", ".join(_SINK_KINDS)
+    if kind not in _SINK_KINDS:
         raise click.BadParameter(f"{written!r}: expected KIND=URL, as in phoenix=http://localhost:6006, one of {kinds}")
-    return kind, endpoint
+    try:
+        return kind, check_url(endpoint, "KIND=URL, as in phoenix=http://localhost:6006", "variables have the keys")
+    except ValueError as error:
+        raise click.BadParameter(f"{kind}: {error}") from None
 
 
 def _preset_option(written: str) -> tuple[str, Any]:
@@ -359,8 +363,11 @@ def _refuse_contradictions(
 def _refuse_endpoint(otlp_endpoint: str | None, *, otlp_metrics: bool) -> None:
     if otlp_metrics and otlp_endpoint is None:
         raise click.UsageError("--otlp-metrics needs --otlp-endpoint URL to send them to")
-    if otlp_endpoint is not None and not otlp_endpoint.startswith(("http://", "https://")):
-        raise click.UsageError(f"--otlp-endpoint {otlp_endpoint}: expected a URL such as http://localhost:4318")
+    try:
+        if otlp_endpoint is not None:
+            check_url(otlp_endpoint, "a URL such as http://localhost:4318", "OTEL_EXPORTER_OTLP_HEADERS has secrets")
+    except ValueError as error:
+        raise click.UsageError(f"--otlp-endpoint: {error}") from None
 
 
 def _scorer(

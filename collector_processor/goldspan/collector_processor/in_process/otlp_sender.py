@@ -46,6 +46,7 @@ from goldspan.collector_processor.http_client import (
     parse_retry_after,
     requests_end_by,
 )
+from goldspan.collector_processor.server_urls import check_url
 from goldspan.collector_processor.timer import Timer, call_in_forked_children
 from goldspan.scoring.errors import SettingsError
 
@@ -61,6 +62,7 @@ _DELAY = 1.0
 """Seconds that a record waits for others, as in BatchLogRecordProcessor."""
 TIMEOUT = 10.0
 """Seconds for one request."""
+_MAX_TIMEOUT = 1e6
 _RETRYABLE = frozenset({429, 502, 503, 504})
 MIN_BACKOFF, MAX_BACKOFF = 1.0, 30.0
 """Seconds before a request is sent again, unless the receiver asks for others. Doubled each time."""
@@ -96,14 +98,14 @@ class Signal:
 EVENTS = Signal(
     "events",
     "events",
-    "'provider', 'otlp' or the URL of an OTLP/HTTP receiver",
+    "'provider', 'otlp' or the URL of an OTLP/HTTP receiver such as http://localhost:4318",
     "logs",
     lambda body: ExportLogsServiceResponse.FromString(body).partial_success.rejected_log_records,
 )
 SPANS = Signal(
     "spans",
     "exporter",
-    "an exporter, 'otlp' or the URL of an OTLP/HTTP receiver",
+    "an exporter, 'otlp' or the URL of an OTLP/HTTP receiver such as http://localhost:4318",
     "traces",
     lambda body: ExportTraceServiceResponse.FromString(body).partial_success.rejected_spans,
 )
@@ -132,41 +134,51 @@ class OtlpReceiver:
         """
         own = f"OTEL_EXPORTER_OTLP_{signal.otlp.upper()}_"
 
-        def variable(name: str) -> str:
-            variables = (f"{own}{name}", f"OTEL_EXPORTER_OTLP_{name}")
-            return next(filter(None, (environment.get(one, "").strip() for one in variables)), "")
+        def variable(name: str) -> tuple[str, str]:
+            """Return the variable that counts, and its value; an empty one does not count."""
+            of_all = f"OTEL_EXPORTER_OTLP_{name}"
+            place = f"{own}{name}" if environment.get(f"{own}{name}", "").strip() else of_all
+            return place, environment.get(place, "").strip()
 
+        def refused(place: str, value: object, expected: str) -> SettingsError:
+            return SettingsError(f"{place}: found {value!r}, expected {expected}")
+
+        place, base = signal.option, chosen
         if chosen == "otlp":
-            if (protocol := variable("PROTOCOL")) not in ("", "http/protobuf"):
+            place, protocol = variable("PROTOCOL")
+            if protocol not in ("", "http/protobuf"):
                 raise SettingsError(
-                    f"{signal.option}: found the protocol {protocol!r} in OTEL_EXPORTER_OTLP_PROTOCOL, expected "
-                    "http/protobuf; or name an OTLP/HTTP receiver: 'http://localhost:4318'"
+                    f"{signal.option}: found the protocol {protocol!r} in {place}, expected http/protobuf; "
+                    "or name an OTLP/HTTP receiver: 'http://localhost:4318'"
                 )
-            base = environment.get("OTEL_EXPORTER_OTLP_ENDPOINT", "").strip() or "http://localhost:4318"
-            endpoint = environment.get(f"{own}ENDPOINT", "").strip() or signal.url(base)
-        else:
-            endpoint = signal.url(chosen)
-        if not endpoint.lower().startswith(("http://", "https://")):
-            raise SettingsError(f"{signal.option}: found {endpoint!r}, expected {signal.expected}")
-        compression = variable("COMPRESSION").lower()
-        if compression not in ("", "none", *_COMPRESS):
-            raise SettingsError(
-                f"OTEL_EXPORTER_OTLP_COMPRESSION: found {compression!r}, expected none, gzip or deflate"
-            )
+            place, base = variable("ENDPOINT")
         try:
-            timeout = float(variable("TIMEOUT") or TIMEOUT)
+            check_url(base or "http://localhost:4318", signal.expected, "OTEL_EXPORTER_OTLP_HEADERS takes secrets")
+        except ValueError as error:
+            raise SettingsError(f"{place}: {error}") from None
+        endpoint = base if place.startswith(own) else signal.url(base or "http://localhost:4318")
+        place, compression = variable("COMPRESSION")
+        if compression.lower() not in ("", "none", *_COMPRESS):
+            raise refused(place, compression, "none, gzip or deflate")
+        place, seconds = variable("TIMEOUT")
+        try:
+            timeout = float(seconds or TIMEOUT)
         except ValueError:
-            raise SettingsError(
-                f"OTEL_EXPORTER_OTLP_TIMEOUT: found {variable('TIMEOUT')!r}, expected seconds"
-            ) from None
+            raise refused(place, seconds, "seconds") from None
+        if not 0 < timeout < _MAX_TIMEOUT:
+            raise refused(place, seconds, "seconds, more than 0")
+        place, pairs = variable("HEADERS")
+        headers = parse_env_headers(pairs, liberal=True)
+        if bad := [name for name, value in headers.items() if not (name + value).isascii() or not value.isprintable()]:
+            raise SettingsError(f"{place}: {bad[0]!r} has characters that no header can have, expected printable ASCII")
         return cls(
             endpoint,
-            parse_env_headers(variable("HEADERS"), liberal=True),
+            headers,
             timeout,
-            "" if compression == "none" else compression,
-            variable("CERTIFICATE"),
-            variable("CLIENT_CERTIFICATE"),
-            variable("CLIENT_KEY"),
+            compression.lower().removeprefix("none"),
+            variable("CERTIFICATE")[1],
+            variable("CLIENT_CERTIFICATE")[1],
+            variable("CLIENT_KEY")[1],
         )
 
     def tls(self) -> ssl.SSLContext | None:
@@ -178,7 +190,8 @@ class OtlpReceiver:
             if self.client_certificate:
                 context.load_cert_chain(self.client_certificate, self.client_key or None)
         except (OSError, ValueError) as error:
-            raise SettingsError(f"the certificates of OTEL_EXPORTER_OTLP_* cannot be used: {error}") from None
+            files = ", ".join(filter(None, (self.certificate, self.client_certificate, self.client_key)))
+            raise SettingsError(f"the certificates of OTEL_EXPORTER_OTLP_* ({files}) cannot be used: {error}") from None
         return context
 
 
@@ -198,6 +211,8 @@ class OtlpSender:
         self._receiver = receiver
         self._on_dropped = on_dropped
         self._tls = receiver.tls()
+        self._bytes = 0
+        """Of the queue, and of the batch that is being sent."""
         self._closed = False
         """Nothing more is queued."""
         self._ended = False
@@ -227,19 +242,17 @@ class OtlpSender:
             self._timer.set_at_latest(max(self._resumes, time.monotonic() + _DELAY))
 
     def flush(self, seconds: float) -> bool:
-        """Send every queued record once, now. Returns whether the queue is empty then."""
+        """Send every queued record once, now. Returns whether none is queued or on its way then."""
         end = time.monotonic() + seconds
-        if not self._queue and not self._bytes:
-            return True
-        if self._sending.acquire(timeout=max(0.0, seconds)):
+        if self._bytes > 0 and self._sending.acquire(timeout=max(0.0, seconds)):
             try:
                 self._send_all(end)
             finally:
                 self._sending.release()
-        return not self._queue
+        return self._bytes <= 0
 
     def close(self, seconds: float) -> bool:
-        """Send what is queued for so long at most, then drop the rest. False if some were dropped."""
+        """Send what is queued for so long at most, then drop the rest. False if some were dropped, or may be."""
         end = time.monotonic() + seconds
         self._closed = True
         while not self.flush(max(0.0, end - time.monotonic())):
@@ -249,13 +262,13 @@ class OtlpSender:
             time.sleep(max(0.01, pause))
         self._timer.set(None)
         with self._lock:
-            left = len(self._queue)
+            left, sent = len(self._queue), self._bytes <= 0
             self._queue.clear()
             self._bytes = 0
             self._ended = True
         self._drop_at_end(left)
         self._client.close()
-        return not left
+        return sent
 
     def drop(self, count: int, reason: str, said: str) -> None:
         """Count records that are not sent, and log each reason once."""
@@ -375,7 +388,6 @@ class OtlpSender:
         self._sending = threading.Lock()
         self._queue = deque[_Record]()
         self._bytes = 0
-        """Of the queue, and of the batch that is being sent."""
         self._failures = 0
         self._resumes = 0.0
         """When the receiver may be asked again."""

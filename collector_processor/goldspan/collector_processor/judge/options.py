@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal
-from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from goldspan.collector_processor.server_urls import check_url
 from goldspan.scoring.errors import FileError, SettingsError
 from goldspan.scoring.goldens.json_text import read_json
 from goldspan.scoring.goldens.json_with_lines import MistakeCollector, Unreadable, ValuePath, nearest, read_text
@@ -27,16 +27,7 @@ _Count = Annotated[int, Field(ge=1)]
 
 
 def _url(value: str) -> str:
-    if "@" in value:
-        raise ValueError("found `@`: a URL may hold no user name and no password; use `api_key_env`")
-    try:
-        parts = urlsplit(value)
-        valid = parts.scheme in {"http", "https"} and bool(parts.hostname) and (parts.port or 1) > 0
-    except ValueError:
-        valid = False
-    if not valid or not value.isascii() or not value.isprintable() or " " in value:
-        raise ValueError(f"found {shown(value)}, expected a URL such as https://api.openai.com/v1")
-    return value
+    return check_url(value, "a URL such as https://api.openai.com/v1", "`api_key_env` names the key's variable")
 
 
 class _Options(BaseModel):

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Self
-from urllib.parse import urlsplit
 
 from pydantic import (
     AfterValidator,
@@ -24,6 +23,7 @@ from pydantic import (
     model_validator,
 )
 
+from goldspan.collector_processor.server_urls import check_url
 from goldspan.scoring.errors import SettingsError
 from goldspan.scoring.field_docstrings import describe_fields
 from goldspan.scoring.json_values import shown
@@ -113,21 +113,8 @@ def _address(value: object) -> object:
         raise ValueError(f"found {shown(value)}, {error}") from None
 
 
-def _url(value: object) -> object:
-    text = value if isinstance(value, str) else ""
-    if "@" in text:
-        raise ValueError(
-            "found `@`: a URL may hold no user name and no password, which logs show; `headers` take secrets"
-        )
-    try:
-        parts = urlsplit(text)
-        valid = parts.scheme in {"http", "https"} and bool(parts.hostname) and (parts.port or 1) > 0
-        valid = valid and not parts.query and not parts.fragment and text.isascii() and not re.search(r"[\s\x7f]", text)
-    except ValueError:
-        valid = False
-    if not valid:
-        raise ValueError(f"found {shown(value)}, expected a URL such as http://localhost:4318")
-    return text
+def _url(value: object) -> str:
+    return check_url(value, "a URL such as http://localhost:4318", "`headers` take secrets")
 
 
 def _forwarded_header(value: object) -> object:

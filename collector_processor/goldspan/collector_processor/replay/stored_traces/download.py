@@ -24,6 +24,7 @@ from goldspan.collector_processor.http_client import (
     describe,
     parse_retry_after,
 )
+from goldspan.collector_processor.server_urls import check_url
 from goldspan.scoring.errors import GoldspanError
 from goldspan.scoring.json_values import is_dict
 
@@ -198,6 +199,11 @@ class _Asking:
     def __init__(self, source: StoredTraces, sleep: Callable[[float], object]) -> None:
         self._source = source
         self._sleep = sleep
+        try:
+            check_url(source.address, "a URL such as http://localhost:6006", "other variables take them")
+        except ValueError as error:
+            message = f"{source.url}: the address of {source.platform}: {error}. {source.variables}"
+            raise DownloadError(message) from None
         self._client = HttpClient(source.address, max_body=MAX_ANSWER + 1)
         self._headers = {"Accept": "application/json", "User-Agent": "goldspan", **source.headers}
         self._has_answered = False
