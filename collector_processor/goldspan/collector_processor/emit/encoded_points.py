@@ -6,6 +6,7 @@ https://github.com/open-telemetry/opentelemetry-proto (metrics.proto)
 
 from __future__ import annotations
 
+import time
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from math import inf, isfinite
@@ -16,6 +17,8 @@ from opentelemetry.context import Context
 from opentelemetry.metrics import Meter, NoOpCounter, NoOpHistogram, NoOpMeter, NoOpMeterProvider
 from opentelemetry.trace import get_current_span
 
+from goldspan.collector_processor.emit import names
+from goldspan.collector_processor.emit.emitters import MetricEmitter
 from goldspan.collector_processor.emit.otlp_encoding import (
     SCHEMA_URL_FIELD,
     SCOPE_FIELD,
@@ -58,6 +61,23 @@ class EncodedPoints(NoOpMeterProvider):
         if not metrics:
             return b""
         return encoded_field(b"\x0a", self._resource + encoded_field(b"\x12", SCOPE_FIELD + metrics + SCHEMA_URL_FIELD))
+
+
+class EncodedMetrics(MetricEmitter):
+    """Records evaluations in points of its own, cumulative since the start of the process.
+
+    Each request contains all points, so of several that wait to be delivered only the newest is needed.
+    """
+
+    def __init__(self, service: str, instance: str) -> None:
+        """`instance` distinguishes the points of this process from those of others of this service."""
+        resource = {names.SERVICE_NAME.name: service, "service.instance.id": instance}
+        self._points = EncodedPoints(resource, time.time_ns)
+        super().__init__(self._points)
+
+    def encoded(self) -> bytes:
+        """Return an `ExportMetricsServiceRequest` with every point; empty without points."""
+        return self._points.encoded()
 
 
 class _Meter(NoOpMeter):

@@ -14,7 +14,7 @@
        |
     engine/                  complete traces -> sessions -> evaluations
        |
-    worker                   scores appended to held spans, events and metrics (deliver/evaluation_requests)
+    worker                   scores appended to held spans, events and metrics (emit/encoded_points)
        |
     deliver/outbox           requests with results are committed to journal/journal first
        |

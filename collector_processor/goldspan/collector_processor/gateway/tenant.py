@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from goldspan.collector_processor.emit.attributes import Attributes, span_attributes
+from goldspan.collector_processor.emit.encoded_points import EncodedMetrics
 from goldspan.collector_processor.emit.evaluation import Evaluation
 from goldspan.collector_processor.engine.engine import Engine, EngineOutput
 from goldspan.collector_processor.engine.settings import EngineSettings
 from goldspan.collector_processor.gateway.attribute_key_scanner import KeyScanner
 from goldspan.collector_processor.gateway.compressed_store import CompressedStore
 from goldspan.collector_processor.gateway.deliver.dispatcher import PendingRequest
-from goldspan.collector_processor.gateway.deliver.evaluation_requests import TenantMetrics
 from goldspan.collector_processor.gateway.encoded_spans import (
     EncodedSpanBuffer,
     Envelope,
@@ -314,7 +314,7 @@ class TenantState:
     headers: Headers
     tenant: Tenant
     unread: EncodedSpanBuffer
-    metrics: TenantMetrics
+    metrics: EncodedMetrics
     journaled: dict[str, int] = field(default_factory=dict[str, int])
     """For each session a hash of its results as they were last written to the journal."""
     metrics_request: PendingRequest | None = None

@@ -13,13 +13,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from goldspan.collector_processor.emit.encoded_points import EncodedMetrics
 from goldspan.collector_processor.emit.evaluation import Evaluation, Level
 from goldspan.collector_processor.emit.otlp_encoding import encoded_events
 from goldspan.collector_processor.engine.sessions_without_golden import JoinReport, SeenSession, SessionsWithoutGolden
 from goldspan.collector_processor.engine.store import SessionState
 from goldspan.collector_processor.gateway.attribute_key_scanner import KeyScanner
 from goldspan.collector_processor.gateway.background_judge import BackgroundJudge
-from goldspan.collector_processor.gateway.deliver.evaluation_requests import TenantMetrics
 from goldspan.collector_processor.gateway.deliver.outbox import (
     AcceptedBody,
     DeadLetters,
@@ -332,7 +332,8 @@ class Worker:
     def _new_tenant_state(self, name: str, headers: Headers) -> TenantState:
         engine = self.settings.engine
         unread = EncodedSpanBuffer(retention=engine.trace_retention, max_bytes=self.settings.unread_span_bytes)
-        return TenantState(name, headers, self._new_tenant(name, unread), unread, TenantMetrics(self._instance))
+        metrics = EncodedMetrics("goldspan-gateway", self._instance)
+        return TenantState(name, headers, self._new_tenant(name, unread), unread, metrics)
 
     def _new_tenant(self, name: str, unread: EncodedSpanBuffer) -> Tenant:
         outbox = self.outbox
@@ -417,7 +418,7 @@ class Worker:
         total = tenant.engine.stats.sessions_without_golden
         added, state.sessions_without_golden = total - state.sessions_without_golden, total
         if added:
-            state.metrics.record_without_golden(added)
+            state.metrics.record_no_golden(added)
             state.metrics_changed = True
         if state.metrics_changed and now - state.metrics_sent_at >= _METRICS_INTERVAL:
             self._send_metrics(state, now)

@@ -31,7 +31,7 @@ from quixstreams.models import TopicManager
 from quixstreams.sinks import BaseSink
 from quixstreams.state.rocksdb import RocksDBOptions
 
-from goldspan.collector_processor.gateway.deliver.evaluation_requests import TenantMetrics
+from goldspan.collector_processor.emit.encoded_points import EncodedMetrics
 from goldspan.collector_processor.gateway.foreign_scores import ForeignScores
 from goldspan.collector_processor.gateway.interfaces import Sample, Signal
 from goldspan.collector_processor.gateway.worker import Coverage
@@ -206,7 +206,7 @@ class StreamWorker(BaseSink):
         self._coverage = coverage
         self._counters = counters
         self._foreign_scores = foreign_scores
-        self._metrics = TenantMetrics(instance, "goldspan-stream")
+        self._metrics = EncodedMetrics("goldspan-stream", instance)
         self._new_points = False
         self._told_points_at = clock()
         self._without_golden = 0
@@ -478,7 +478,7 @@ class StreamWorker(BaseSink):
         """Write the metric points, if there are new ones."""
         unmatched = self.sessions_without_golden
         if unmatched > self._without_golden:
-            self._metrics.record_without_golden(unmatched - self._without_golden)
+            self._metrics.record_no_golden(unmatched - self._without_golden)
             self._without_golden, self._new_points = unmatched, True
         if self._new_points and now >= self._told_points_at + self._settings.kafka.commit_interval:
             self._new_points, self._told_points_at = False, now
