@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from goldspan.collector_processor.emit import names
 from goldspan.collector_processor.emit.evaluation import Evaluation
 from goldspan.mappers.span_facts import ResourceFacts
@@ -48,63 +46,25 @@ def source_attributes(source: ResourceFacts) -> dict[str, str]:
     return {name: value for name, value in attributes.items() if value is not None}
 
 
-class EventRun(NamedTuple):
-    """What events of one metric and one run share."""
-
-    metric: str
-    session_id: str
-    run: str
-    criterion: str
-    golden: str
-    golden_set: str
-    preset: str | None
-
-
 def event_attributes(evaluation: Evaluation) -> Attributes:
     """Return the attributes of the event: semantic conventions, and goldspan's own under the metric's name."""
-    return run_attributes(run_of(evaluation)) | result_attributes(evaluation)
-
-
-def run_of(evaluation: Evaluation) -> EventRun:
-    """Return what an event shares with others."""
-    return EventRun(
-        evaluation.metric,
-        evaluation.session_id,
-        evaluation.run,
-        evaluation.criterion,
-        evaluation.golden,
-        evaluation.golden_set,
-        evaluation.preset,
-    )
-
-
-def run_attributes(run: EventRun) -> Attributes:
-    """Return the attributes that events of one metric and one run share."""
-    key = names.names_of(run.metric)
-    attributes: Attributes = {
-        names.EVALUATION_NAME.name: run.metric,
-        names.CONVERSATION_ID.name: run.session_id,
-        key[names.RUN]: run.run,
-        key[names.CRITERION]: run.criterion,
-    }
-    if run.golden:
-        attributes[key[names.GOLDEN]] = run.golden
-    if run.golden_set:
-        attributes[key[names.GOLDEN_SET]] = run.golden_set
-    if run.preset is not None:
-        attributes[key[names.PRESET]] = run.preset
-    return attributes
-
-
-def result_attributes(evaluation: Evaluation) -> Attributes:
-    """Return the attributes of an event beside `run_attributes`."""
     metric, verdict, detail = evaluation.metric, evaluation.verdict, evaluation.detail
     key = names.names_of(metric)
     attributes: Attributes = {
+        names.EVALUATION_NAME.name: metric,
+        names.CONVERSATION_ID.name: evaluation.session_id,
+        key[names.RUN]: evaluation.run,
+        key[names.CRITERION]: evaluation.criterion,
         key[names.RESULT_ID]: evaluation.id,
         key[names.LEVEL]: str(evaluation.level),
         key[names.REVISION]: evaluation.revision,
     }
+    if evaluation.golden:
+        attributes[key[names.GOLDEN]] = evaluation.golden
+    if evaluation.golden_set:
+        attributes[key[names.GOLDEN_SET]] = evaluation.golden_set
+    if evaluation.preset is not None:
+        attributes[key[names.PRESET]] = evaluation.preset
     if verdict.label is not None:
         attributes[names.EVALUATION_LABEL.name] = str(verdict.label)
     if (score := verdict.score) is not None:

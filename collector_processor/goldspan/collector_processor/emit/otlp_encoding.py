@@ -13,13 +13,7 @@ from struct import Struct
 from typing import TYPE_CHECKING, Any, cast
 
 from goldspan.collector_processor.emit import names
-from goldspan.collector_processor.emit.attributes import (
-    EventRun,
-    result_attributes,
-    run_attributes,
-    run_of,
-    source_attributes,
-)
+from goldspan.collector_processor.emit.attributes import event_attributes, source_attributes
 from goldspan.collector_processor.emit.emitters import SCOPE, scope_version
 from goldspan.collector_processor.emit.evaluation import Evaluation
 from goldspan.mappers.readers.sdk import attributes_of
@@ -103,8 +97,7 @@ def encoded_event(evaluation: Evaluation, observed: int) -> bytes:
             (
                 _TIMES.pack(0x09, evaluation.timestamp & _64_BITS),
                 _INFO,
-                _run_attributes(run_of(evaluation)),
-                encoded_attributes(result_attributes(evaluation), _RECORD_ATTRIBUTES),
+                encoded_attributes(event_attributes(evaluation), _RECORD_ATTRIBUTES),
                 _context(evaluation.target),
                 _TIMES.pack(0x59, observed & _64_BITS),
                 _EVENT_NAME,
@@ -248,11 +241,6 @@ def _context(target: SpanRef | None) -> bytes:
     if not (trace_id and span_id):
         return b""
     return _SAMPLED + encoded_field(b"\x4a", trace_id) + encoded_field(b"\x52", span_id)
-
-
-@lru_cache(maxsize=64)
-def _run_attributes(run: EventRun) -> bytes:
-    return encoded_attributes(run_attributes(run), _RECORD_ATTRIBUTES)
 
 
 @lru_cache(256)
