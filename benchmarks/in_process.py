@@ -339,7 +339,6 @@ def run() -> Iterator[Comparison]:
     """Measure both costs, on an agent's traffic and on traffic without agents."""
     pin()
     logging.getLogger("goldspan").setLevel(logging.ERROR)  # each flush says which sessions have no golden
-    half = goldens_for_one_session_in(2)
     shares = {"no session": SESSIONS + 1, f"one session in {SESSIONS}": SESSIONS, "every other session": 2}
     goldens: dict[str, Candidate] = {
         f"{wanted} wanted": ("SDK", {"goldens": goldens_for_one_session_in(many)}) for wanted, many in shares.items()

@@ -157,7 +157,3 @@ def test_plain_bodies_have_the_ceiling_too() -> None:
 def test_what_leaves_can_be_read_by_everybody(text: bytes) -> None:
     assert gzip.decompress(compression.gzip(text)) == text
     assert zstandard.ZstdDecompressor().decompress(compression.zstd(text)) == text
-
-
-def test_the_engine_is_named(engine: str) -> None:
-    assert compression.gzip_engine() == engine

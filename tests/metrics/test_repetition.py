@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -9,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goldspan.scoring import Capture, Session, ToolCall, Turn, score_sessions
-from goldspan.scoring.metrics.repetition import ToolCallRepetition, repeated_calls
+from goldspan.scoring.metric_results import Finding, MetricScore
+from goldspan.scoring.metrics.repetition import ToolCallRepetition
 from goldspan.scoring.sessions import Content
 from goldspan.scoring.verdict import Reason
 
@@ -24,6 +26,14 @@ def unseen(x: Any = 1, name: str = "f", **named: Any) -> ToolCall:
 
 def failed(x: Any = 1, error: str = "timeout") -> ToolCall:
     return ToolCall("f", {"x": x}, error=error)
+
+
+def repeated_calls(calls: Sequence[ToolCall]) -> dict[int, Finding]:
+    """What is said of the calls that repeat earlier ones, by position."""
+    (turn,) = ToolCallRepetition()(Session("s", (Turn(tuple(calls)),))).turns
+    assert isinstance(turn, MetricScore)
+    judged = (one.findings for one in turn.calls if isinstance(one, MetricScore))
+    return {index: findings[0] for index, findings in enumerate(judged) if findings}
 
 
 def kinds(*calls: ToolCall) -> list[str]:

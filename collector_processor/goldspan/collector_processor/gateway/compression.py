@@ -95,11 +95,6 @@ def zstd(body: bytes) -> bytes:
     return cast("bytes", import_module("zstandard").ZstdCompressor().compress(body))
 
 
-def gzip_engine() -> str:
-    """Name the library that compresses gzip here: `isal` or `zlib`."""
-    return "isal" if _zlib_library() is not zlib else "zlib"
-
-
 def _zlib_library() -> ModuleType:
     return import_module("isal.isal_zlib") if find_spec("isal") else zlib
 

@@ -22,21 +22,14 @@ from goldspan.scoring.goldens.json_with_lines import ValuePath, path_text
 from goldspan.scoring.json_values import is_mapping, is_sequence, shown, shown_name, steps_of
 from goldspan.scoring.matchers import escape_literal
 from goldspan.scoring.matchers.kinds.literal import dollar_keys
+from goldspan.scoring.matchers.matcher import ABSENT
 from goldspan.scoring.matchers.value_score import MOST_DIFFERING
 from goldspan.scoring.results import ArgumentOutcome, ArgumentResult, CallResult, TurnResult
 from goldspan.scoring.run import RunResult
 from goldspan.scoring.sessions import JsonValue, Session, ToolCall
 from goldspan.scoring.verdict import Reason
 
-
-class _Nothing:
-    """The side of a change that is not there."""
-
-    def __repr__(self) -> str:
-        return "NOTHING"
-
-
-NOTHING: Final = _Nothing()
+NOTHING: Final = ABSENT
 """Stands where one side has nothing at all, which is not null."""
 
 

@@ -68,21 +68,13 @@ def _score(call: ToolCall, finding: Finding | None) -> CallScore:
     return CallScore(call, int(finding is None), 1, () if finding is None else (finding,))
 
 
-def repeated_calls(calls: Sequence[ToolCall]) -> dict[int, Finding]:
-    """Return what is said of the calls that repeat earlier ones, by position.
+class _SeenCalls:
+    """The calls of a run that grows, and what is said of each that repeats earlier ones.
 
     A call is `identical` if an earlier call had its name and arguments, and returned the same; `retry_unchanged` if
     both failed. Calls whose results were not captured are repeated only as a `loop`: the same calls in the same
     order, three times in a row.
     """
-    seen = _SeenCalls()
-    seen.add(calls)
-    seen.find_loops(0)
-    return seen.found
-
-
-class _SeenCalls:
-    """The calls of a run that grows, and what is said of each that repeats earlier ones."""
 
     def __init__(self) -> None:
         self.found: dict[int, Finding] = {}
