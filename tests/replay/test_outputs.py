@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import time
 from pathlib import Path
 from typing import Any
@@ -102,7 +103,29 @@ def test_judged_spans_are_enriched_and_all_others_stay_as_they_came(
     assert unexpected["tool_parameter_match.unexpected"] is True
     assert root["tool_parameter_match.turn.score"] == 0.5
     assert root["tool_parameter_match.turn.expected_calls"] == "1"
-    assert not list(tmp_path.glob("*.partial"))
+    assert {path.name for path in tmp_path.iterdir()} == {"goldens.yaml", "traces.jsonl", name}
+
+
+@pytest.mark.parametrize("option", ["--enriched", "--output"])
+def test_a_link_stays_a_link(option: str, run: Run, goldens: Path, tmp_path: Path) -> None:
+    source = write_lines(tmp_path / "traces.jsonl", turn_request("sess-1", ("get_weather", WRONG)))
+    (target := tmp_path / "of today.parquet").write_bytes(b"")
+    target.chmod(0o640)
+    (link := tmp_path / "newest.parquet").symlink_to(target.name)
+    assert run("score", source, "--goldens", goldens, option, link).exit_code == 1
+    assert link.is_symlink()
+    assert target.stat().st_size
+    assert target.stat().st_mode & 0o777 == 0o640
+
+
+def test_a_pipe_is_written_and_not_replaced(run: Run, goldens: Path, tmp_path: Path) -> None:
+    source = write_lines(tmp_path / "traces.jsonl", turn_request("sess-1", ("get_weather", WRONG)))
+    os.mkfifo(pipe := tmp_path / "pipe")
+    reader = os.open(pipe, os.O_RDWR | os.O_NONBLOCK)
+    assert run("score", source, "--goldens", goldens, "--enriched", pipe).exit_code == 1
+    assert json.loads(os.read(reader, 1 << 16))["resourceSpans"]
+    os.close(reader)
+    assert pipe.is_fifo()
 
 
 def test_a_score_that_was_in_the_file_is_replaced(run: Run, goldens: Path, tmp_path: Path) -> None:

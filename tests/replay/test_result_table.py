@@ -12,10 +12,9 @@ import pytest
 from msgspec.structs import replace
 
 from command_line import Run
+from goldspan.collector_processor.cli.score import write_results
 from goldspan.collector_processor.engine import result_table
 from goldspan.collector_processor.engine.result_table import COLUMNS, ResultRow, arrow_batch, arrow_schema, run_rows
-from goldspan.collector_processor.report import result_file
-from goldspan.collector_processor.report.result_file import write_results
 from goldspan.mappers import read_sessions
 from goldspan.scoring import score_sessions
 from goldspan.scoring.run import RunResult
@@ -133,7 +132,7 @@ def test_without_goldens_calls_and_findings_have_their_spans(run: Run, tmp_path:
 
 
 def test_rows_are_written_in_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(result_file, "_ROWS_A_GROUP", 7)
+    monkeypatch.setattr("goldspan.collector_processor.cli.score._ROWS_A_GROUP", 7)
     rows = list(run_rows(EVERYTHING))
     assert write_results(tmp_path / "results.parquet", iter(rows)) == len(rows)
     written = parquet.ParquetFile(tmp_path / "results.parquet")

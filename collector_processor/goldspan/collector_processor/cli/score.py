@@ -11,8 +11,9 @@ from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from functools import partial
 from importlib import import_module
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import click
 
@@ -31,13 +32,13 @@ from goldspan.collector_processor.cli.input_output import (
 )
 from goldspan.collector_processor.cli.trace_sources import TRACES, Traces, open_traces, sinks_of
 from goldspan.collector_processor.emit.enriched_traces import ScoreAttributes, write_enriched
-from goldspan.collector_processor.engine.result_table import arrow_schema, run_rows
+from goldspan.collector_processor.engine.result_table import ResultRow, arrow_batch, arrow_schema, run_rows
 from goldspan.collector_processor.metric_threads import MetricWorkers
 from goldspan.collector_processor.replay.replay import Consumer, Replay, replay
 from goldspan.collector_processor.replay.summary_and_exit_code import Coverage, ExitDecision, decide_exit_code
 from goldspan.collector_processor.replay.trace_files import TraceFiles
-from goldspan.collector_processor.report.result_file import SUFFIXES, write_results
 from goldspan.collector_processor.server_urls import check_url
+from goldspan.collector_processor.whole_files import whole_file
 from goldspan.mappers.dialect_registry import JOIN_ATTRIBUTES, DialectRegistry
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.errors import CriterionError, FileError, Mistake
@@ -62,6 +63,9 @@ _RENDERERS = {
 }
 """The kinds of report that are made of the `Report`, each with its module in `report/` and function."""
 _REPORT_KINDS = (*_RENDERERS, "json")
+_TABLE_SUFFIXES = (".parquet", ".arrow")
+_ROWS_A_GROUP = 50_000
+"""Rows that are in memory at once, and in one row group of the file."""
 _SINK_KINDS = ("phoenix", "mlflow", "langfuse")
 
 
@@ -98,8 +102,8 @@ def _report_file(written: str) -> tuple[str, Path]:
 def _table_file(written: str) -> Path:
     """Read the file to write the table of results to."""
     path = Path(written)
-    if path.suffix not in SUFFIXES:
-        raise click.BadParameter(f"{written!r}: expected a name that ends with {' or '.join(SUFFIXES)}")
+    if path.suffix not in _TABLE_SUFFIXES:
+        raise click.BadParameter(f"{written!r}: expected a name that ends with {' or '.join(_TABLE_SUFFIXES)}")
     return path
 
 
@@ -444,6 +448,26 @@ def _write_reports(files: Iterable[tuple[str, Path]], report: Report, found: Rep
             path.write_bytes(text.encode("utf-8", "backslashreplace"))
         except OSError as error:
             yield Mistake(str(path), "", f"cannot be written: {error.strerror or error}")
+
+
+def write_results(path: Path, rows: Iterable[ResultRow]) -> int:
+    """Write rows to a Parquet or Arrow file, by its suffix, some at a time; return how many.
+
+    The file has another name until it is whole. Raises OSError, and SettingsError without the extra `parquet`.
+    """
+    schema = arrow_schema()
+    written, rows = 0, iter(rows)
+    with whole_file(path) as file, _writer(file, path.suffix, schema) as writer:
+        while group := list(islice(rows, _ROWS_A_GROUP)):
+            writer.write_batch(arrow_batch(group))
+            written += len(group)
+    return written
+
+
+def _writer(file: IO[bytes], suffix: str, schema: Any) -> Any:
+    if suffix == ".parquet":
+        return import_module("pyarrow.parquet").ParquetWriter(file, schema, compression="zstd")
+    return import_module("pyarrow").ipc.new_file(file, schema)
 
 
 @contextmanager

@@ -5,12 +5,14 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import nullcontext
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import Any
 
 from goldspan.collector_processor.emit.attributes import Attributes, span_attributes
 from goldspan.collector_processor.emit.evaluation import Evaluation
 from goldspan.collector_processor.emit.names import is_own
+from goldspan.collector_processor.whole_files import whole_file
 from goldspan.mappers.readers.otlp_json import encode_attributes, hex_id
 from goldspan.scoring.json_values import is_dict, is_list
 from goldspan.scoring.sessions import SpanRef
@@ -52,18 +54,16 @@ def write_enriched(path: Path, documents: Iterable[object], scores: ScoreAttribu
     Scores take the place of those that a span has already. Spans without scores are written unchanged. A path that
     ends in `.gz` is compressed. The file gets its name only when it is complete.
     """
-    partial = path.with_name(f"{path.name}.partial")
     changed = 0
-    try:
-        with cast("IO[bytes]", gzip.open(partial, "wb")) if path.suffix == ".gz" else partial.open("wb") as file:
-            for document in documents:
-                changed += _add_scores(document, scores)
-                text = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
-                # UTF-8 cannot encode a lone surrogate. Its escape is valid JSON.
-                file.write(text.encode("utf-8", "backslashreplace") + b"\n")
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    with (
+        whole_file(path) as plain,
+        gzip.GzipFile("", "wb", fileobj=plain) if path.suffix == ".gz" else nullcontext(plain) as file,
+    ):
+        for document in documents:
+            changed += _add_scores(document, scores)
+            text = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
+            # UTF-8 cannot encode a lone surrogate. Its escape is valid JSON.
+            file.write(text.encode("utf-8", "backslashreplace") + b"\n")
     return changed
 
 

@@ -7,14 +7,13 @@ of YAML could take for something else (`NO`, `012`, `12:30`, `1e3`, `~`, dates) 
 from __future__ import annotations
 
 import json
-import os
 import re
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import IO
 
+from goldspan.collector_processor.whole_files import whole_file
 from goldspan.scoring.errors import FileError, Mistake
 from goldspan.scoring.goldens.json_with_lines import ValuePath
 from goldspan.scoring.json_values import is_mapping, is_sequence
@@ -251,27 +250,11 @@ def write_text(file: str, text: str) -> None:
         FileError: the file cannot be written.
 
     """
-    path = Path(file)
-    target = path.resolve()
     try:
-        mode = target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask()
-        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}-")
-        try:
-            with os.fdopen(handle, "wb") as stream:
-                stream.write(text.encode("utf-8", "backslashreplace"))
-            Path(temporary).chmod(mode)
-            Path(temporary).replace(target)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+        with whole_file(Path(file)) as stream:
+            stream.write(text.encode("utf-8", "backslashreplace"))
     except OSError as error:
         raise FileError(Mistake(file, "", f"cannot be written: {error.strerror or error}")) from None
-
-
-def _umask() -> int:
-    current = os.umask(0)
-    os.umask(current)
-    return current
 
 
 def _safe(text: str) -> str:

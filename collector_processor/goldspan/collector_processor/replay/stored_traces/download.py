@@ -25,6 +25,7 @@ from goldspan.collector_processor.http_client import (
     parse_retry_after,
 )
 from goldspan.collector_processor.server_urls import check_url
+from goldspan.collector_processor.whole_files import whole_file
 from goldspan.scoring.errors import GoldspanError
 from goldspan.scoring.json_values import is_dict
 
@@ -264,7 +265,5 @@ def _state(path: Path) -> dict[str, object]:
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all."""
-    part = path.with_name(f".{path.name.lstrip('.')}.part")
-    part.write_bytes(content)
-    part.replace(path)
+    with whole_file(path) as file:
+        file.write(content)
