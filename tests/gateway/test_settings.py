@@ -95,6 +95,11 @@ journal: {enabled: maybe, folder: 7}
     ("text", "message"),
     [
         ("[]", "found [], expected a mapping"),
+        ("log: {level: info}", "`export` is missing: expected `export: {endpoint: ...}`"),
+        (
+            EXPORT + "scoring: {goldens: g.yaml}",
+            "unknown field here: did you mean `goldens` at the top of the settings?",
+        ),
         ("a: {", "YAML"),
         ("export: {endpoint: 'http://collector'}\nexport: {}\n", "twice"),
     ],

@@ -165,6 +165,8 @@ def test_a_wrong_type_anywhere_costs_no_other_span(write: Write, place: str, bad
         ('{"level": "info"}\n{"level": "warn"}', "holds JSON without spans"),
         ('{"resourceSpans": [{"sco', "is not whole JSON: "),
         (gzip.compress(b"", mtime=0), "is empty"),
+        (b"\x1f\x8b\x08 no gzip", "cannot be read further: "),
+        (ONE.encode("utf-16"), "found UTF-16 text: save the file as UTF-8"),
         ("[" * 5000, "is not whole JSON: nested too deeply"),
     ],
 )

@@ -73,6 +73,7 @@ CASES = {
     ),
     "no number": Case((GOOD,), ("--fail-under", "80%"), 2, "'80%' is not a number from 0 to 1"),
     "metrics to nowhere": Case((GOOD,), ("--otlp-metrics",), 2, "--otlp-metrics needs --otlp-endpoint"),
+    "an unknown platform": Case(None, ("pheonix://default",), 2, "URLs of stored traces begin with phoenix://"),
     "no URL": Case((GOOD,), ("--otlp-endpoint", "localhost:4318"), 2, "expected a URL such as"),
     "half a URL": Case((GOOD,), ("--otlp-endpoint", "http://[::1"), 2, "expected a URL such as"),
     "a secret in a URL": Case((GOOD,), ("--otlp-endpoint", "http://a:b@c"), 2, "no user name and no password"),

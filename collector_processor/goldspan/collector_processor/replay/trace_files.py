@@ -140,6 +140,10 @@ def trace_files(
                 paths.append(path)
             else:
                 message = "no such file or directory; name a trace file, a directory, or - for standard input"
+                if "://" in name:
+                    message += (
+                        "; URLs of stored traces begin with phoenix://, langfuse://, mlflow://, tempo:// or jaeger://"
+                    )
                 missing.append(Mistake(name, "", message))
         if missing:
             raise TraceFileError(*missing)

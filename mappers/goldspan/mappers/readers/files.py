@@ -10,6 +10,7 @@ What cannot be read is a problem with its file and place, and everything good be
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import io
 import json
@@ -322,13 +323,15 @@ class _File:
         if self._part is not None and self._part.start:
             return self._first_problem or "holds no span"
         if not self._head.strip():
-            return f"is empty; {_EXPECTED}"
+            return f"{self._first_problem or 'is empty'}; {_EXPECTED}"
         if self._protobuf is not None:
             return f"{self._first_problem or 'holds protobuf without spans'}; {_EXPECTED}"
         if is_parquet(self._head):
             return self._first_problem or f"holds no table of spans; {_EXPECTED_COLUMNS}"
         if may_be_json(self._head):
             return f"{self._first_problem or 'holds JSON without spans'}; {_EXPECTED}"
+        if self._head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            return f"found UTF-16 text: save the file as UTF-8; {_EXPECTED}"
         if not is_text(self._head):
             return f"found binary data; {_EXPECTED}"
         start = self._head.split(maxsplit=1)[0].decode("utf-8", errors="replace")[:40]

@@ -178,6 +178,10 @@ def _describe(detail: ErrorDetails, document: object, top: type[Section]) -> tup
         name = str(detail["loc"][-1])
         section = _section_at(where, top)
         meaning = None if section is None else field_docstrings(section).get(name)
+        inner = None if section is None else section_in(section.model_fields[name].annotation)
+        if meaning is None and inner is not None:
+            needed = ", ".join(f"{one}: ..." for one, field in inner.model_fields.items() if field.is_required())
+            meaning = f"expected `{name}: {{{needed}}}`"
         return where, f"`{name}` is missing{f': {meaning}' if meaning else ''}"
     if kind == "extra_forbidden":
         return where, _describe_unknown(str(where[-1]), _section_at(where[:-1], top), top)
@@ -200,7 +204,8 @@ def _describe_unknown(name: str, section: type[Section] | None, top: type[Sectio
         return f"unknown field: did you mean `{near}`?"
     elsewhere = [path_text(where) for _, where in variables(top) if where[-1] == name]
     if elsewhere:
-        return f"unknown field here: did you mean `{elsewhere[0]}`?"
+        top_level = "" if "." in elsewhere[0] else " at the top of the settings"
+        return f"unknown field here: did you mean `{elsewhere[0]}`{top_level}?"
     return f"unknown field: there are {', '.join(known)}"
 
 
