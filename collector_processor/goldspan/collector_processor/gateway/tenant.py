@@ -33,10 +33,8 @@ from goldspan.scoring.errors import Problem
 from goldspan.scoring.goldens import GoldenIndex
 from goldspan.scoring.sessions import SpanRef
 
-_MAX_RESOURCES = _MAX_SCOPES = 256
 _AT_ONCE = 128
 """Traces and sessions that are judged at once: between them held spans leave, and requests are received."""
-"""Sessions without golden, each counted once while it is remembered."""
 
 
 @dataclass(slots=True)

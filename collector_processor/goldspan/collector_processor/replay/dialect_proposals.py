@@ -16,7 +16,6 @@ _COMMON = frozenset(
     | {"parameters", "span", "tool", "tools", "function", "opentelemetry", "instrumentation", "name"}
 )
 """Words that name no framework."""
-_WIDTH = 100
 
 
 class Proposal(NamedTuple):

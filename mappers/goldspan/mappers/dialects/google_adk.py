@@ -7,7 +7,6 @@ https://google.github.io/adk-docs/observability/
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Any
 
@@ -26,7 +25,6 @@ _RESPONSE = "gcp.vertex.agent.tool_response"
 _CONTENTS = '"contents": '
 _FAILED = re.compile(r'"status"\s*:\s*"error"')
 _LONGEST_ERROR = 200
-_decode = json.JSONDecoder().raw_decode
 
 
 def _unless_elided(value: Any) -> Any:
