@@ -9,6 +9,7 @@ from pathlib import Path
 from xml.etree.ElementTree import parse
 
 import pytest
+import yaml  # noqa: F401 - as below
 
 # Imported here: what a run in this process imports first, it would import again in each run.
 import goldspan.collector_processor.pytest_plugin.fixture  # noqa: F401
@@ -18,6 +19,7 @@ pytest_plugins = ["pytester"]
 
 CONFTEST = """
 import pytest
+import yaml  # noqa: F401 - as below
 from opentelemetry.sdk.trace import TracerProvider
 from scripted_agent import run_turn
 
@@ -317,7 +319,11 @@ def test_spans_belong_to_the_test_in_which_they_start(project: pytest.Pytester) 
         ("agent(PARIS, said='Weather in Paris?')\n    goldspan.assert_grounded()", None),
         ("agent(PARIS, said='Weather?')\n    goldspan.assert_grounded()", '*"Paris" comes from nowhere*'),
         ("agent(PARIS, said='Weather?')\n    goldspan.assert_grounded(threshold=0)", None),
-        ("agent(PARIS)\n    goldspan.assert_metric('tool_parameter_schema')", "*tool_parameter_schema: *"),
+        (
+            "agent(PARIS)\n    goldspan.assert_metric('tool_parameter_schema')",
+            "*tool_parameter_schema: no definition of the tool*",
+        ),
+        ("agent(PARIS)\n    goldspan.assert_grounded()", "*nothing said before the call was captured*"),
         ("agent(PARIS, ROME)\n    goldspan.assert_metric('tool_call_repetition')", None),
         ("agent(PARIS)\n    goldspan.assert_metric('trajectory_f1')", "*no golden `test_metric` in __goldens__*"),
         (

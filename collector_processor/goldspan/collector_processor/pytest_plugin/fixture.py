@@ -32,7 +32,7 @@ from goldspan.scoring.metrics.session_metrics import ChosenMetric, MetricSource,
 from goldspan.scoring.results import SessionResult, verdict_text
 from goldspan.scoring.run import RunResult, Scorer, scorer_of
 from goldspan.scoring.sessions import Session
-from goldspan.scoring.verdict import Label, Verdict
+from goldspan.scoring.verdict import REASON_TEXT, Label, Verdict
 
 _T = TypeVar("_T")
 _SUFFIXES = (".yaml", ".yml", ".json", ".jsonl")
@@ -405,7 +405,7 @@ def _with_threshold(chosen: ChosenMetric, threshold: float | Fraction | None) ->
 def _metric_line(result: MetricResult) -> str:
     verdict = result.verdict
     words = verdict.detailed or verdict.explanation
-    if verdict.reason is not None and not words:
+    if verdict.reason is not None and words in ("", REASON_TEXT.get(verdict.reason)):
         words = reason_words(result.name, verdict.reason)
     words = words or f"{float(result.threshold or 0):g} passes"
     return f"{verdict_text(verdict)} {result.name}: {words}"
