@@ -197,6 +197,19 @@ def test_a_check_reads_everything_and_starts_nothing(tmp_path: Path) -> None:
     assert "g.yaml:1: `goldens` is missing" in ended.stderr
 
 
+def test_a_port_that_is_in_use_is_named(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        (tmp_path / "s.yaml").write_text(
+            f"receivers: {{grpc: '{address}', http: '127.0.0.1:0'}}\nexport: {{endpoint: 'http://localhost:9'}}\n"
+        )
+        ended = run("--config", "s.yaml", folder=tmp_path)
+    assert ended.returncode == 2
+    assert f"cannot listen on {address}: " in ended.stderr
+    assert "does another process listen there?" in ended.stderr
+    assert "GRPC_VERBOSITY" not in ended.stderr
+
+
 def memory_mebibytes(gateway: Process) -> int:
     status = Path(f"/proc/{gateway.process.pid}/status").read_text("ascii")
     return int(status.partition("VmRSS:")[2].split()[0]) // 1024

@@ -19,7 +19,6 @@ pytest_plugins = ["pytester"]
 
 CONFTEST = """
 import pytest
-import yaml  # noqa: F401 - as below
 from opentelemetry.sdk.trace import TracerProvider
 from scripted_agent import run_turn
 

@@ -254,6 +254,7 @@ def test_propose_prints_a_dialect_and_writes_a_package(run: Run, tmp_path: Path)
     assert 'ACME = DialectTable(\n    name="acme",' in printed
     written = run("dialects", "propose", path, "--name", "boat", "--output", "boat")
     assert written.exit_code == 0
+    assert "then `pip install ./boat`" in written.stdout  # `boat` alone would be sought in a registry
     assert (tmp_path / "boat/goldspan_dialect_boat.py").read_text("utf-8") == printed.replace("ACME", "BOAT").replace(
         'name="acme"', 'name="boat"'
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 from pathlib import Path
 
 import click
@@ -68,7 +70,9 @@ def propose(traces: Traces, *, name: str | None, output: str | None) -> None:
             _write_package(
                 Path(output), {f"{proposed.module_name}.py": proposed.module} | {"pyproject.toml": proposed.pyproject}
             )
-            click.echo(f"wrote {proposed.module_name}.py and pyproject.toml: check them, then `pip install {output}`")
+            # Without a slash it would be the name of a package in a registry.
+            folder = shlex.quote(os.path.join(".", output))  # noqa: PTH118 - a Path drops the dot
+            click.echo(f"wrote {proposed.module_name}.py and pyproject.toml: check them, then `pip install {folder}`")
         end(files.mistakes, 0)
 
 

@@ -69,7 +69,9 @@ class GrpcReceiver:
                 )
                 self.port = server.add_secure_port(str(self._listen), credentials)
         except RuntimeError as error:
-            raise SettingsError(f"cannot listen on {self._listen}: {error}") from None
+            reason = str(error).partition(";")[0]  # gRPC tells more to its own log alone
+            message = f"cannot listen on {self._listen}: {reason}: does another process listen there?"
+            raise SettingsError(message) from None
         await server.start()
         self._server = server
 
