@@ -417,6 +417,7 @@ def test_headers_and_compression_of_the_variables(receiver: Receiver, sender: Ma
         ("otlp", {"ENDPOINT": "https://c:1/x/"}, OtlpReceiver("https://c:1/x/v1/SIGNAL")),
         ("otlp", {"SIGNAL_ENDPOINT": "http://c/other"}, OtlpReceiver("http://c/other")),
         ("http://c:2", {"SIGNAL_ENDPOINT": "http://d"}, OtlpReceiver("http://c:2/v1/SIGNAL")),
+        ("http://c:2/v1/traces/", {}, OtlpReceiver("http://c:2/v1/SIGNAL")),
         ("http://c:2/v1/SIGNAL", {"SIGNAL_TIMEOUT": "3"}, OtlpReceiver("http://c:2/v1/SIGNAL", timeout=3.0)),
         ("http://c", {"COMPRESSION": "gzip", "SIGNAL_COMPRESSION": "none"}, OtlpReceiver("http://c/v1/SIGNAL")),
     ],

@@ -8,6 +8,7 @@ from __future__ import annotations
 import gzip
 import logging
 import os
+import re
 import ssl
 import threading
 import time
@@ -63,6 +64,7 @@ _DELAY = 1.0
 TIMEOUT = 10.0
 """Seconds for one request."""
 _MAX_TIMEOUT = 1e6
+_OF_A_SIGNAL = re.compile("/v1/(traces|logs|metrics)$")
 _RETRYABLE = frozenset({429, 502, 503, 504})
 MIN_BACKOFF, MAX_BACKOFF = 1.0, 30.0
 """Seconds before a request is sent again, unless the receiver asks for others. Doubled each time."""
@@ -90,9 +92,8 @@ class Signal:
     """Reads from a response how many records the receiver did not take. Raises DecodeError."""
 
     def url(self, base: str) -> str:
-        """Return the URL of a receiver for this signal."""
-        base, path = base.rstrip("/"), f"/v1/{self.otlp}"
-        return base if base.endswith(path) else base + path
+        """Return the URL of a receiver for this signal; `base` may be that for any signal."""
+        return f"{_OF_A_SIGNAL.sub('', base.rstrip('/'))}/v1/{self.otlp}"
 
 
 EVENTS = Signal(
