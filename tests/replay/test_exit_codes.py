@@ -86,6 +86,10 @@ CASES = {
     "a report without a file": Case((GOOD,), ("--report", "junit"), 2, "'junit' names no file"),
     "a report over input": Case((GOOD,), ("--report", "junit=traces.jsonl"), 2, "is one of the traces that are read"),
     "output over input": Case((GOOD,), ("--enriched", "traces.jsonl"), 2, "is one of the traces that are read"),
+    "an output twice": Case((GOOD,), ("--report", "html=a", "--enriched", "./a"), 2, "is named for another output too"),
+    "a device twice": Case(
+        (GOOD,), ("--report", "html=/dev/null", "--enriched", "/dev/null"), 0, "✓ passed: 1 session of 1."
+    ),
     "output to nowhere": Case(
         (GOOD,), ("--enriched", "none/enriched.jsonl"), 2, "none/enriched.jsonl: cannot be written"
     ),

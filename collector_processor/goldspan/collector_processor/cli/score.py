@@ -289,7 +289,7 @@ def score(
             on_problem=files.problems.append,
         )
         outputs = [*(("--report", path) for _, path in reports), ("--output", output), ("--enriched", enriched)]
-        _refuse_input_as_output(outputs, files)
+        _refuse_overwriting(outputs, files)
         if output is not None:
             arrow_schema()  # says before the work, not after it, that the extra is missing
         attributes = ScoreAttributes()
@@ -420,11 +420,19 @@ def _sending(
     return sending(otlp_endpoint, sinks, complaints, otlp_metrics=otlp_metrics)
 
 
-def _refuse_input_as_output(outputs: Iterable[tuple[str, Path | None]], files: TraceFiles) -> None:
+def _refuse_overwriting(outputs: Iterable[tuple[str, Path | None]], files: TraceFiles) -> None:
+    """Refuse outputs that would replace a file of traces, or one another. A device or a pipe may be named twice."""
     inputs = {path.resolve() for path in files.paths}
+    written = set[Path]()
     for option, output in outputs:
-        if output is not None and output.resolve() in inputs:
+        if output is None:
+            continue
+        path = output.resolve()
+        if path in inputs:
             raise click.UsageError(f"{option} {output} is one of the traces that are read; name another file")
+        if path in written and (path.is_file() or not path.exists()):
+            raise click.UsageError(f"{option} {output} is named for another output too; name another file")
+        written.add(path)
 
 
 def _report(found: Replay, decision: ExitDecision, coverage: Coverage, registry: DialectRegistry) -> Report:
