@@ -138,7 +138,8 @@ def test_a_room_imports_only_what_it_may(room: str) -> None:
 
 COLLECTOR = ROOT / "collector_processor/goldspan/collector_processor"
 LAYERS = (
-    {"bounded_calls", "export_outage", "http_client", "metric_threads", "server_urls", "timer", "whole_files"},
+    {"export_outage", "metric_threads", "server_urls", "timer", "whole_files"},
+    {"bounded_calls", "http_client"},
     {"emit"},
     {"engine", "judge", "sinks"},
     {"in_process", "gateway", "replay", "spark"},

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -15,8 +17,9 @@ from opentelemetry.sdk.trace import TracerProvider
 
 from goldspan.collector_processor import ToolParameterMatchSpanProcessor
 from goldspan.collector_processor.sinks import LangfuseScores, MLflowScores, PhoenixScores
-from goldspan.collector_processor.sinks.score_exporter import Score, ScoreExporter, SendResult, _QueuedScore
+from goldspan.collector_processor.sinks.score_exporter import JsonApi, Score, ScoreExporter, SendResult, _QueuedScore
 from in_process_rig import Inner, until
+from local_http import Quiet, serving
 from score_backend import Reply, Server, score_backend
 from scripted_agent import PARIS, ROME, Call, golden, golden_set, run_turn
 
@@ -274,3 +277,62 @@ def test_a_child_leaves_its_parents_scores_alone() -> None:
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert sink.force_flush()
     until(lambda: sink.delivered == 1)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_child_opens_connections_of_its_own() -> None:
+    ports: dict[str, list[int]] = {"parent": [], "child": []}
+
+    class Handler(Quiet):
+        protocol_version = "HTTP/1.1"  # connections are kept
+
+        def do_POST(self) -> None:
+            process = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            ports[process].append(self.client_address[1])
+            self.send_response(200)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+    with serving(Handler) as endpoint:
+        api = JsonApi(endpoint, {})
+        assert api.request("POST", "/", "parent").status == 200
+        if (child := os.fork()) == 0:
+            try:
+                os._exit(0 if api.request("POST", "/", "child").status == 200 else 1)
+            finally:
+                os._exit(2)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert api.request("POST", "/", "parent").status == 200
+        api.close()
+    [of_the_child] = ports["child"]
+    [of_the_parent] = set(ports["parent"])
+    assert of_the_child != of_the_parent
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_child_looks_up_names_that_its_parent_waits_for(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    release, asked, real = threading.Event(), threading.Event(), socket.getaddrinfo
+
+    def hanging(*arguments: Any, **options: Any) -> Any:
+        asked.set()
+        release.wait(30)
+        return real(*arguments, **options)
+
+    monkeypatch.setattr(socket, "getaddrinfo", hanging)
+    api = JsonApi(server.endpoint, {})
+    waiting_for_the_name = threading.Thread(target=api.request, args=("POST", "/", "parent"), daemon=True)
+    waiting_for_the_name.start()
+    assert asked.wait(10)
+    if (child := os.fork()) == 0:
+        try:
+            socket.getaddrinfo = real
+            os._exit(0 if api.request("POST", "/", "child").status == 200 else 1)
+        finally:
+            os._exit(2)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    release.set()
+    waiting_for_the_name.join()
+    api.close()
+    assert [body for _, _, body, _ in server.requests] == ["child", "parent"]

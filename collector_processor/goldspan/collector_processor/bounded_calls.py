@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import threading
 import time
-import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
+
+from goldspan.collector_processor.timer import call_in_forked_children
 
 
 @dataclass(slots=True)
@@ -32,9 +32,7 @@ class BoundedCalls:
         self._closed = False
         self._call: _Call | None = None
         self._reset()
-        if hasattr(os, "register_at_fork"):
-            reset = weakref.WeakMethod(self._reset)
-            os.register_at_fork(after_in_child=lambda: (alive := reset()) and alive())
+        call_in_forked_children(self._reset)
 
     def run(self, call: Callable[[], bool], seconds: float) -> bool | None:
         """Return what `call` returns, and raise what it raises. None: it has not ended or not begun within `seconds`.

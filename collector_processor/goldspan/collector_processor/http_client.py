@@ -8,7 +8,6 @@ are counted where they come from the socket, so that no header, chunk or trailer
 from __future__ import annotations
 
 import math
-import os
 import socket
 import ssl
 import threading
@@ -20,11 +19,14 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
 import urllib3
 from urllib3.connection import HTTPConnection, HTTPSConnection
+
+from goldspan.collector_processor.timer import call_in_forked_children
 
 MAX_BODY = 64 << 10
 """Bytes of a response body that are read, if a client does not say otherwise. A longer body is cut."""
@@ -69,11 +71,12 @@ class HttpClient:
         if self._base.lower().startswith("https:"):
             context = ssl_context or ssl.create_default_context()
             context.sslsocket_class = _TlsSocket
-        self._pools = urllib3.PoolManager(maxsize=connections, block=True, retries=False, ssl_context=context)
-        pools: dict[str, Any] = {"http": _HttpPool, "https": _HttpsPool}
-        self._pools.pool_classes_by_scheme = pools
-        self._pool: urllib3.HTTPConnectionPool | None = None
-        self._path = ""
+        self._context = context
+        self._connections = connections
+        self._pool: urllib3.HTTPConnectionPool | None
+        self._reset()
+        # A forked child opens its own connections: on its parent's, their requests and responses would mix.
+        call_in_forked_children(self._reset)
 
     def request(
         self, method: str, path: str, body: bytes, headers: Mapping[str, str], *, seconds: float
@@ -118,6 +121,16 @@ class HttpClient:
         """Close the connections that no request uses."""
         self._pool = None
         self._pools.clear()
+
+    def _reset(self) -> None:
+        """Start without a connection: at first, and in a forked child."""
+        self._pools = urllib3.PoolManager(
+            maxsize=self._connections, block=True, retries=False, ssl_context=self._context
+        )
+        pools: dict[str, Any] = {"http": _HttpPool, "https": _HttpsPool}
+        self._pools.pool_classes_by_scheme = pools
+        self._pool = None
+        self._path = ""
 
 
 @contextmanager
@@ -237,7 +250,8 @@ def _connect(connection: HTTPConnection) -> socket.socket:
     """Connect to the first address of the host that accepts. Raises OSError, the last one."""
     attempt = _ATTEMPT.get()
     failure = OSError(f"no address of {connection.host} was found")
-    for family, kind, protocol, _, address in _addresses(connection.host, connection.port, attempt.seconds_left()):
+    found = _LOOKUPS.addresses(connection.host, connection.port, attempt.seconds_left())
+    for family, kind, protocol, _, address in found:
         opened = _Socket(family, kind, protocol)
         try:
             for option in connection.socket_options or ():
@@ -253,41 +267,50 @@ def _connect(connection: HTTPConnection) -> socket.socket:
     raise failure
 
 
-_lookups: dict[tuple[int, str, int], Future[Any]] = {}
-"""Lookups that run, by process: threads do not survive a fork."""
-_lookups_lock = threading.Lock()
+class _Lookups:
+    """Lookups of names that run. `getaddrinfo` has no timeout.
 
-
-def _addresses(host: str, port: int, seconds: float) -> Any:
-    """Return what `getaddrinfo` returns. Raises OSError, and TimeoutError after `seconds`.
-
-    `getaddrinfo` has no timeout. It runs in a thread, one for each name at most, which is left alone if it hangs; where
-    none can be started, in the caller's.
+    Each runs in a thread, one for each name at most, which is left alone if it hangs; where none can be started, in the
+    caller's.
     """
-    host, key = host.strip("[]"), (os.getpid(), host, port)
-    with _lookups_lock:
-        future, here = _lookups.get(key), False
-        if future is None:
-            future = _lookups[key] = Future()
-            thread = threading.Thread(target=_look_up, args=(key, host, port, future), name="goldspan-dns", daemon=True)
-            try:
-                thread.start()
-            except RuntimeError:  # no more threads, or the process ends
-                here = True
-    if here:
-        _look_up(key, host, port, future)
-    try:
-        return future.result(seconds)
-    except TimeoutError:
-        raise TimeoutError(f"the name {host} was not resolved in time") from None
+
+    def __init__(self) -> None:
+        self._reset()
+        call_in_forked_children(self._reset)
+
+    def addresses(self, host: str, port: int, seconds: float) -> Any:
+        """Return what `getaddrinfo` returns. Raises OSError, and TimeoutError after `seconds`."""
+        key = (host.strip("[]"), port)
+        with self._lock:
+            future, here = self._running.get(key), False
+            if future is None:
+                future = self._running[key] = Future()
+                look_up = partial(self._look_up, key, future)
+                try:
+                    threading.Thread(target=look_up, name="goldspan-dns", daemon=True).start()
+                except RuntimeError:  # no more threads, or the process ends
+                    here = True
+        if here:
+            self._look_up(key, future)
+        try:
+            return future.result(seconds)
+        except TimeoutError:
+            raise TimeoutError(f"the name {key[0]} was not resolved in time") from None
+
+    def _look_up(self, key: tuple[str, int], future: Future[Any]) -> None:
+        look_up: Callable[..., Any] = socket.getaddrinfo
+        try:
+            future.set_result(look_up(*key, type=socket.SOCK_STREAM))
+        except BaseException as error:  # noqa: BLE001 - raised again where the result is read
+            future.set_exception(error)
+        finally:
+            with self._lock:
+                self._running.pop(key, None)
+
+    def _reset(self) -> None:
+        """Start with none: at first, and in a forked child, where neither threads nor a lock that one holds survive."""
+        self._lock = threading.Lock()
+        self._running: dict[tuple[str, int], Future[Any]] = {}
 
 
-def _look_up(key: tuple[int, str, int], host: str, port: int, future: Future[Any]) -> None:
-    look_up: Callable[..., Any] = socket.getaddrinfo
-    try:
-        future.set_result(look_up(host, port, type=socket.SOCK_STREAM))
-    except BaseException as error:  # noqa: BLE001 - raised again where the result is read
-        future.set_exception(error)
-    finally:
-        with _lookups_lock:
-            _lookups.pop(key, None)
+_LOOKUPS = _Lookups()
