@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -372,13 +373,31 @@ def test_what_nobody_took_until_the_end_is_counted(sender: MakeSender) -> None:
 
 def test_a_request_that_outlasts_the_end_is_counted_too(receiver: Receiver, sender: MakeSender) -> None:
     receiver.mode = "hang"
-    ours = sender(receiver.endpoint, timeout=0.3)
+    ours = sender(receiver.endpoint, timeout=1.0)
     ours.emit(*names(1))
     until(lambda: receiver.requests == 1)
     assert not ours.sends.flush(0.01)
     ours.emit(*names(2, 1))
     assert not ours.sends.close(0.05)
+    assert ours.dropped == {"shutdown": 2}  # the end does not wait for the request
     until(lambda: ours.dropped == {"shutdown": 3})
+
+
+def test_the_end_comes_on_a_machine_that_sleeps_too_long(sender: MakeSender, monkeypatch: pytest.MonkeyPatch) -> None:
+    def overslept(seconds: float) -> None:
+        sleeps.append(seconds)
+        assert len(sleeps) < 10, "the end never comes"
+        real(seconds + 0.3)
+
+    sleeps: list[float] = []
+    real = time.sleep
+    monkeypatch.setattr(otlp_sender, "_DELAY", 60.0)
+    monkeypatch.setattr(time, "sleep", overslept)
+    ours = sender(refused_port())
+    ours.emit(*names(4))
+    assert not ours.sends.close(0.2)
+    assert sleeps
+    assert ours.dropped == {"shutdown": 4}
 
 
 @pytest.mark.parametrize(("what", "dropped"), [("events", 3), ("inner", 4)])

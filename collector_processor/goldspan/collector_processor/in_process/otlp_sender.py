@@ -68,6 +68,8 @@ _OF_A_SIGNAL = re.compile("/v1/(traces|logs|metrics)$")
 _RETRYABLE = frozenset({429, 502, 503, 504})
 MIN_BACKOFF, MAX_BACKOFF = 1.0, 30.0
 """Seconds before a request is sent again, unless the receiver asks for others. Doubled each time."""
+_MIN_PAUSE = 0.01
+"""Seconds between two attempts at the end."""
 _MAX_RETRY_AFTER = 300.0
 _MAX_SHOWN = 200
 """Characters of a reason that are logged."""
@@ -211,7 +213,7 @@ class OtlpSender:
         self._signal = signal
         self._receiver = receiver
         self._on_dropped = on_dropped
-        self._tls = receiver.tls()
+        self._client = HttpClient(receiver.endpoint, ssl_context=receiver.tls())
         self._bytes = 0
         """Of the queue, and of the batch that is being sent."""
         self._closed = False
@@ -257,10 +259,11 @@ class OtlpSender:
         end = time.monotonic() + seconds
         self._closed = True
         while not self.flush(max(0.0, end - time.monotonic())):
-            pause = min(self._resumes, end) - time.monotonic()
-            if time.monotonic() + pause >= end:
+            now = time.monotonic()
+            resumes = max(self._resumes, now + _MIN_PAUSE)
+            if resumes >= end:
                 break
-            time.sleep(max(0.01, pause))
+            time.sleep(resumes - now)
         self._timer.set(None)
         with self._lock:
             left, sent = len(self._queue), self._bytes <= 0
@@ -394,7 +397,6 @@ class OtlpSender:
         """When the receiver may be asked again."""
         self._logged = set[str]()
         self._outage: ExportOutage = ExportOutage(self._receiver.endpoint, self._signal.name, "sent again")
-        self._client: HttpClient = HttpClient(self._receiver.endpoint, ssl_context=self._tls)
         self._timer: Timer = Timer(self._on_timer, f"goldspan-{self._signal.name}")
 
 
