@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import gzip
+import itertools
 import os
 import socket
 import subprocess
@@ -11,12 +12,16 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import (
     ExportLogsPartialSuccess,
@@ -95,6 +100,12 @@ PARTIAL = {
 
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
+    with receiving() as found:
+        yield found
+
+
+@contextmanager
+def receiving() -> Generator[Receiver]:
     found = Receiver()
 
     class Handler(Quiet):
@@ -178,6 +189,15 @@ def sender(signal: Signal) -> MakeSender:
         return Sender(made, dropped)
 
     return make
+
+
+NEXT = itertools.count(1_000_000)
+STEPS = st.one_of(
+    st.tuples(st.just("emit"), st.integers(1, 600)),
+    st.tuples(st.just("answer"), st.sampled_from(["accept", "503", "429", "400", "reset"])),
+    st.tuples(st.just("flush"), st.sampled_from([0.0, 0.001, 0.05])),
+    st.tuples(st.just("wait"), st.sampled_from([0.001, 0.03])),
+)
 
 
 def names(count: int, start: int = 0) -> list[str]:
@@ -369,6 +389,36 @@ def test_what_nobody_took_until_the_end_is_counted(sender: MakeSender) -> None:
     ours.sends.close(0.2)
     ours.emit(*names(1))
     assert ours.dropped == {"shutdown": 5}
+
+
+@hypothesis.given(steps=st.lists(STEPS, min_size=1, max_size=12), seconds=st.sampled_from([0.0, 0.02, 0.06, 0.2]))
+@settings(
+    max_examples=settings().max_examples // 8,
+    phases=[Phase.generate],  # a hang takes too long to make smaller
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+def test_every_record_is_taken_or_counted_whatever_happens(
+    sender: MakeSender, steps: list[tuple[str, Any]], seconds: float
+) -> None:
+    with receiving() as receiver:
+        ours, emitted = sender(receiver.endpoint), list[str]()
+        for what, how in steps:
+            if what == "emit":
+                ours.emit(*(one := names(how, next(NEXT) * 1000)))
+                emitted += one
+            elif what == "answer":
+                receiver.mode = how
+            elif what == "flush":
+                ours.sends.flush(how)
+            else:
+                time.sleep(how)
+        ending = threading.Thread(target=ours.sends.close, args=(seconds,), daemon=True)
+        ending.start()
+        ending.join(10)
+        assert not ending.is_alive()
+        # Both, where a request was taken after its sender had given it up.
+        until(lambda: len(set(receiver.taken)) + sum(ours.dropped.values()) >= len(emitted))
+        assert set(receiver.taken) <= set(emitted)
 
 
 def test_a_request_that_outlasts_the_end_is_counted_too(receiver: Receiver, sender: MakeSender) -> None:
