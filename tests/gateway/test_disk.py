@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import os
 import random
 import shutil
@@ -17,7 +18,7 @@ import pytest
 
 from goldspan.collector_processor.gateway.deliver.outbox import DeadLetters
 from goldspan.collector_processor.gateway.interfaces import Accepted, Delivered, Request, Retry, Signal
-from goldspan.collector_processor.gateway.journal.body_log import BodyGoneError
+from goldspan.collector_processor.gateway.journal.body_log import BodyGoneError, LogFullError
 from goldspan.collector_processor.gateway.journal.journal import Changes, Journal, decode_refs, encode_refs
 from goldspan.collector_processor.gateway.pipeline import GatewayPipeline
 from goldspan.collector_processor.gateway.settings.sections import PipelineSettings
@@ -115,6 +116,30 @@ def test_changes_without_room_leave_room_for_rows_to_be_deleted(small_disk: Path
         }
         assert not found.problems
         after.close()
+
+
+@pytest.mark.parametrize("size", [0, 20_000, 1_000_000])
+def test_a_disk_that_was_full_is_ready_once_a_request_would_be_accepted(size: int, small_disk: Path) -> None:
+    journal = Journal(small_disk / "journal", max_bytes=64 * MEBIBYTE)
+    journal.recover(0.0)
+    one, kept = request(1, size), set[int]()
+    with pytest.raises(OSError, match=r"room|full"):  # noqa: PT012 - how many have room is not known
+        for start in itertools.count(step=(several := 1 + 100_000 // (size + 400))):
+            some = range(start, start + several)
+            journal.commit(Changes(outgoing=dict.fromkeys(some, one)), 0.0)
+            kept.update(some)
+    journal.commit(Changes(), 0.0)
+    journal.check_room(now=True)
+    assert journal.not_ready_reason
+    with pytest.raises(LogFullError):
+        journal.append(one, 1.0)
+    for half in (0, 1):  # the first leaves gaps everywhere
+        journal.commit(Changes(delivered={number for number in kept if number % 2 == half}), 0.0)
+        journal.check_room(now=True)
+        journal.check_room(now=True)
+    assert journal.not_ready_reason is None
+    journal.append(one, 1.0)
+    journal.close()
 
 
 @pytest.mark.parametrize("number", [errno.EMFILE, errno.EIO, errno.ENOMEM])

@@ -297,6 +297,7 @@ class Database:
                 run("pragma auto_vacuum = incremental")
             run("pragma journal_mode = wal")
             run(f"pragma synchronous = {'full' if self._full_sync else 'normal'}")
+            run("pragma secure_delete = fast")  # Debian's default writes freed pages: a full disk has no room for that
             run(f"pragma cache_size = -{_CACHE_KIB}")
             run("pragma temp_store = memory")
             run(f"pragma wal_autocheckpoint = {self._checkpoint_pages}")

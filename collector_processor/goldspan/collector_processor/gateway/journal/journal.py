@@ -39,6 +39,8 @@ _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _LARGEST_RESERVE, _LARGEST_CHECKPOINT, _LARGEST_SEGMENT = 16 << 20, 16 << 20, 32 << 20
 _PACKED = b"\x01"
 """The first byte of ids of spans as they are encoded now."""
+_ROOM_TO_DELETE = 32 << 10
+"""Bytes of the database's log that deleting one row takes at most."""
 _CHECK_INTERVAL = 1.0
 """Seconds between two looks whether a full disk has room again."""
 
@@ -237,8 +239,7 @@ class Journal:
         if self._full is not None:
             raise LogFullError(self._full)
         if self.size + len(request.body) > (bound := self.bound):
-            limit = "`journal.max_bytes`" if bound == self._max_bytes // 4 * 3 else "free space on its disk"
-            self._over_bound = f"the journal has {self.size:,} bytes, as many as its {limit} allows"
+            self._over_bound = self._said_over(bound)
             raise LogFullError(self._over_bound)
         try:
             entry = self._log.append(request, received)
@@ -248,6 +249,10 @@ class Journal:
             raise
         self._over_bound = ""
         return entry
+
+    def _said_over(self, bound: int) -> str:
+        limit = "`journal.max_bytes`" if bound == self._max_bytes // 4 * 3 else "free space on its disk"
+        return f"the journal has {self.size:,} bytes, as many as its {limit} allows"
 
     def body(self, entry: LogEntry) -> bytes:
         """Read a body. Raises `BodyGoneError` if it is gone, or `OSError`: then try again."""
@@ -269,10 +274,14 @@ class Journal:
             except OSError as error:
                 self._give_up_reserve(error.strerror or str(error))
                 try:
-                    # Rows that are no longer needed go first. That takes little room, and gives some.
+                    # Rows that are no longer needed go first, a few at a time. That takes little room, and gives some.
                     self._database.shrink(wholly=True)
-                    self._database.execute(_statements(Changes(delivered=changes.delivered), self._deleted))
-                    self._database.shrink(wholly=True)
+                    delivered = sorted(changes.delivered)
+                    few = max(1, self._reserve.size_wanted // _ROOM_TO_DELETE)
+                    for start in range(0, len(delivered), few):
+                        some = set(delivered[start : start + few])
+                        self._database.execute(_statements(Changes(delivered=some), ()))
+                        self._database.shrink(wholly=True)
                     self._write(changes)
                 except OSError:
                     self._is_behind = True
@@ -298,14 +307,17 @@ class Journal:
         if self._is_tight:
             self._deleted += self._log.done(set(), 0.0, tight=True)
         with self._database_lock:
-            self._database.shrink(wholly=self._full is not None)
+            self._database.shrink(wholly=self.not_ready_reason is not None)
         if self._is_behind or (self._full is None and self._reserved):
             return
-        if self._reserve.take():
-            self._full = None
-        elif self._full is None:
-            self._full = "there is no room for what the database may have to write"
+        taken = self._reserve.take()
         self._reserved = self._reserve.size
+        if not taken:
+            self._full = self._full or "there is no room for what the database may have to write"
+            return
+        if self.size > (bound := self.bound):  # not ready yet: the next request would be refused
+            self._over_bound = self._said_over(bound)
+        self._full = None
 
     def close(self) -> None:
         """Close all files. The next process recovers from them."""
