@@ -82,7 +82,7 @@ def decode_message(body: bytes) -> SessionMessage:
 def encode_fragment(fragment: Fragment, *, incomplete: bool) -> bytes:
     """Return a fragment as bytes; `incomplete`: records of its trace were dropped."""
     needed = _taken_contents(fragment)
-    others = spans_above(fragment)
+    others = _spans_above(fragment)
     session = fragment.session
     content = (
         fragment.root.span_id,
@@ -94,7 +94,7 @@ def encode_fragment(fragment: Fragment, *, incomplete: bool) -> bytes:
     return zlib_compress(_encode(content))
 
 
-def spans_above(fragment: Fragment) -> list[SpanFacts]:
+def _spans_above(fragment: Fragment) -> list[SpanFacts]:
     """Return the spans above those of a fragment, in the order of time."""
     ids = {span.span_id for span in fragment.spans}
     above = {} if fragment.root_span is None else {fragment.root.span_id: fragment.root_span}

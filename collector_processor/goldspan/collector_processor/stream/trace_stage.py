@@ -46,7 +46,6 @@ from goldspan.collector_processor.stream.rows_and_messages import (
     encode_fragment,
     encode_trace_row,
     session_message,
-    spans_above,
 )
 from goldspan.collector_processor.stream.stage_interface import (
     DeadLetter,
@@ -59,7 +58,7 @@ from goldspan.collector_processor.stream.stage_interface import (
     ToSession,
     Traces,
 )
-from goldspan.mappers.assembly import Fragment, read_trace
+from goldspan.mappers.assembly import Fragment, TraceReading
 from goldspan.mappers.assembly.duplicate_spans import newer_version
 from goldspan.mappers.span_facts import LogFacts, Record, Role, SpanFacts, content_size
 from goldspan.scoring.errors import Problem
@@ -107,8 +106,10 @@ class _Trace:
     held: dict[str, _HeldSpan] = field(default_factory=dict[str, _HeldSpan])
     sent: dict[str, tuple[str, bytes]] = field(default_factory=dict[str, tuple[str, bytes]])
     """The session and the digest of each fragment that was sent, by the span id of its root."""
-    made_of: dict[str, tuple[object, ...]] = field(default_factory=dict[str, "tuple[object, ...]"])
-    """What each fragment consisted of when it was encoded, by the span id of its root."""
+    encoded: dict[str, tuple[Fragment, bool]] = field(default_factory=dict[str, tuple[Fragment, bool]])
+    """Each fragment that was encoded, and whether records of it were dropped, by the span id of its root."""
+    reading: TraceReading = field(default_factory=TraceReading)
+    """What was read of its records."""
     fragments: list[Fragment] | None = None
     """None after a new record, until they are read again."""
     rows: int = 0
@@ -501,13 +502,15 @@ class TraceStage:
         settings = self._settings
         if not trace.sent and not self._may_matter(trace):
             return self._pass_unwanted(trace, now, outputs)
-        if trace.fragments is None:
-            trace.fragments, problems = read_trace(trace.spans, settings.assembly, trace.logs.values())
-            for problem in problems:
-                self._on_problem(problem)
-        again: list[float] = []
+        callers_until = trace.last + settings.caller_timeout
+        fragments = trace.fragments
+        if fragments is None:
+            waiting = bool(trace.sent) or now >= callers_until
+            fragments = trace.reading.fragments(settings.assembly.session_keys, self._on_problem, waiting=waiting)
+            trace.fragments = None if trace.reading.waits else fragments
+        again = [callers_until] if trace.fragments is None else []
         ready: list[Fragment] = []
-        for fragment in trace.fragments:
+        for fragment in fragments:
             ready_at = trace.last + self._waiting_time(fragment)
             if now >= ready_at or fragment.root.span_id in trace.sent:
                 ready.append(fragment)
@@ -518,7 +521,7 @@ class TraceStage:
             return again
         trace.complete = True
         outputs += _requests(self._release(trace, list(trace.held)))
-        wanted = trace.sent or not trace.fragments
+        wanted = trace.sent or not fragments
         dropped_at = trace.last + (settings.retention if wanted else settings.trace_retention)
         return [dropped_at] if now < dropped_at else []
 
@@ -545,28 +548,29 @@ class TraceStage:
         sent: dict[str, tuple[str, bytes]] = {}
         for fragment in ready:
             root, session = fragment.root.span_id, fragment.session.id
-            own = dict.fromkeys((root, *(span.span_id for span in fragment.spans)))
+            incomplete = _lacks_records(trace, fragment)
+            known, was_incomplete = trace.encoded.get(root, (None, False))
+            unchanged = known is fragment and was_incomplete is incomplete  # as most of a long trace
+            own = () if unchanged else dict.fromkeys((root, *(span.span_id for span in fragment.spans)))
             spans = self._release(trace, [span_id for span_id in own if span_id in trace.held])
             if not self._goldens.wants(session):
                 outputs += _requests(spans)
                 continue
-            incomplete = _lacks_records(trace, fragment)
-            made_of = (fragment.session, incomplete, *fragment.spans, *spans_above(fragment))
-            if root in trace.sent and trace.made_of.get(root) == made_of:
-                sent[root] = trace.sent[root]  # as most of a long trace, and encoding costs more than comparing
-            else:
-                encoded = encode_fragment(fragment, incomplete=incomplete)
-                sent[root] = session, digest(encoded)
-                trace.made_of[root] = made_of
-                if trace.sent.get(root) != sent[root]:
-                    changes.setdefault(session, []).append((root, encoded))
+            if unchanged:
+                sent[root] = trace.sent[root]
+                continue
+            encoded = encode_fragment(fragment, incomplete=incomplete)
+            sent[root] = session, digest(encoded)
+            trace.encoded[root] = fragment, incomplete
+            if trace.sent.get(root) != sent[root]:
+                changes.setdefault(session, []).append((root, encoded))
             if spans:
                 held.setdefault(session, []).extend(spans)
         for root, (session, _) in trace.sent.items():
             if root not in sent or sent[root][0] != session:
                 changes.setdefault(session, []).append((root, None))
         trace.sent = sent
-        trace.made_of = {root: made_of for root, made_of in trace.made_of.items() if root in sent}
+        trace.encoded = {root: known for root, known in trace.encoded.items() if root in sent}
         for session in dict.fromkeys((*changes, *held)):
             key = session.encode("utf-8", "surrogatepass")
             told = list(chunks(changes.get(session, ()), lambda change: len(change[1] or b"")))
@@ -627,6 +631,7 @@ class TraceStage:
 def _note(trace: _Trace, record: Record) -> None:
     """Add a record to a trace in memory."""
     keys = record.session_keys
+    trace.reading.add(record)
     if isinstance(record, LogFacts):
         trace.logs[record.identity] = record
     else:
