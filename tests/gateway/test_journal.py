@@ -12,12 +12,20 @@ from pathlib import Path
 import hypothesis.strategies as st
 import pytest
 from hypothesis import given
+from msgspec.structs import replace
 
+import evaluation_examples as examples
 from conformance.recordings import FOLDER
+from goldspan.collector_processor.engine.store import SessionState
 from goldspan.collector_processor.gateway.interfaces import Request, Signal
 from goldspan.collector_processor.gateway.journal.body_log import BodyLog, LogFullError
 from goldspan.collector_processor.gateway.journal.journal import Changes, Journal
-from goldspan.collector_processor.gateway.journal.records import decode_record, encode_record
+from goldspan.collector_processor.gateway.journal.records import (
+    decode_record,
+    decode_session,
+    encode_record,
+    encode_session,
+)
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.readers import read_files
 from goldspan.mappers.span_facts import LogFacts, ModelFacts, Role, SpanFacts, ToolFacts
@@ -250,6 +258,23 @@ def test_a_commit_that_finds_no_room_is_all_there_for_the_next(tmp_path: Path) -
     journal.commit(changes, 0.0)
     journal.close()
     assert len(opened(tmp_path).recover(0.0).sessions) == 50
+
+
+def test_results_of_a_session_are_written_alike_however_often() -> None:
+    first, second = (examples.evaluation(examples.ALIGNED, id=f"{number:032x}") for number in (1, 2))
+    session = SessionState("s", 0.0, results={first.id: first})
+    encode_session(session)
+    newer = replace(first, revision=2, run="another run")
+    session.results = {first.id: newer, second.id: second}
+    encoded = encode_session(session)
+    assert encoded == encode_session(session)
+    assert encoded == encode_session(SessionState("s", 0.0, results=dict(session.results)))
+    found = decode_session("s", encoded, 0.0).results
+    assert [(one.id, one.revision, one.run) for one in found.values()] == [
+        (one.id, one.revision, one.run) for one in (newer, second)
+    ]
+    del session.results[first.id]
+    assert decode_session("s", encode_session(session), 0.0).results.keys() == {second.id}
 
 
 def test_records_of_another_version_are_left_out(tmp_path: Path) -> None:

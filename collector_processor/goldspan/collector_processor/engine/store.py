@@ -101,8 +101,10 @@ class SessionState:
     traces: dict[str, None] = field(default_factory=dict[str, None])
     results: dict[str, Evaluation] = field(default_factory=dict[str, Evaluation])
     """The newest revision of every result, by id."""
-    digests: dict[str, tuple[Evaluation, str]] = field(default_factory=dict[str, tuple[Evaluation, str]])
-    """Results and their digests, by id, as a journal last wrote them."""
+    written: dict[str, tuple[Evaluation, bytes, bytes]] = field(
+        default_factory=dict[str, tuple[Evaluation, bytes, bytes]]
+    )
+    """Results as a journal last wrote them, by id: what is shared with others, and the rest."""
     complete_runs: set[str] = field(default_factory=set[str])
     """Runs that were judged as complete; corrections judge them as complete again."""
     kept: KeptSession | None = None

@@ -107,27 +107,31 @@ _SHARED = (
 
 def encode_session(session: SessionState) -> bytes:
     """Return the state of a session that is needed after a restart, besides its call records."""
-    shared: dict[str, int] = {}
-    shared_values: list[Any] = []
-    results: list[Any] = []
-    digests: dict[str, tuple[Evaluation, str]] = {}
+    shared: dict[bytes, tuple[bytes, bytes]] = {}
+    results: list[msgspec.Raw] = []
+    before, session.written = session.written, {}
     for one in session.results.values():
-        common = [msgspec.to_builtins(getattr(one, name)) for name in _SHARED]
-        text = repr(common)
-        if text not in shared:
-            shared[text] = len(shared_values)
-            shared_values.append(common)
-        target = None if one.target is None else [_hex_to_bytes(one.target.trace_id), _hex_to_bytes(one.target.span_id)]
-        written, digest = session.digests.get(one.id, (None, ""))
-        if written is not one:
-            digest = one.detail.digest if isinstance(one.detail, DetailDigest) else digest_of(one)
-        digests[one.id] = one, digest
-        place = (one.level.value, target, one.timestamp, one.turn_index)
-        results.append([shared[text], _hex_to_bytes(one.id), _hex_to_bytes(digest), one.revision, *place])
-    session.digests = digests
-    return zlib_compress(
-        msgspec.msgpack.encode([session.dropped_until, sorted(session.complete_runs), shared_values, results])
-    )
+        written = before.get(one.id)
+        _, common, own = written if written is not None and written[0] is one else (one, *_encoded_result(one))
+        number, common = shared.get(common) or shared.setdefault(common, (_encode(len(shared)), common))
+        session.written[one.id] = one, common, own
+        results.append(msgspec.Raw(_ARRAY_OF_8 + number + own))
+    commons = list(map(msgspec.Raw, shared))
+    return zlib_compress(_encode([session.dropped_until, sorted(session.complete_runs), commons, results]))
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_ARRAY_OF_8 = b"\x98"
+"""How MessagePack begins an array of 8 values."""
+
+
+def _encoded_result(one: Evaluation) -> tuple[bytes, bytes]:
+    """Return what a result may share with others, and the 7 values of its own."""
+    digest = one.detail.digest if isinstance(one.detail, DetailDigest) else digest_of(one)
+    target = None if one.target is None else [_hex_to_bytes(one.target.trace_id), _hex_to_bytes(one.target.span_id)]
+    identity = (_hex_to_bytes(one.id), _hex_to_bytes(digest), one.revision)
+    own = _encode((*identity, one.level.value, target, one.timestamp, one.turn_index))
+    return _encode([getattr(one, name) for name in _SHARED]), own[1:]
 
 
 def decode_session(session_id: str, state: bytes, now: float) -> SessionState:
