@@ -183,16 +183,17 @@ def _add(span: Span, attributes: Any) -> None:
 
 def bodies_of(sessions: Sequence[SessionPlan]) -> list[bytes]:
     """Return sessions as encoded requests."""
-    bodies: list[bytes] = []
-    for line in otlp_json_lines(sessions, spans_per_request=SPANS):
-        document = json.loads(line)
-        for group in document["resourceSpans"]:
-            for inner in group["scopeSpans"]:
-                for span in inner["spans"]:
-                    for key in ("traceId", "spanId", "parentSpanId"):
-                        span[key] = base64.b64encode(bytes.fromhex(span[key])).decode()
-        bodies.append(json_format.ParseDict(document, ExportTraceServiceRequest()).SerializeToString())
-    return bodies
+    return [as_request(json.loads(line)) for line in otlp_json_lines(sessions, spans_per_request=SPANS)]
+
+
+def as_request(document: dict[str, Any]) -> bytes:
+    """Encode a document of OTLP/JSON."""
+    for group in document["resourceSpans"]:
+        for inner in group["scopeSpans"]:
+            for span in inner["spans"]:
+                for key in ("traceId", "spanId", "parentSpanId"):
+                    span[key] = base64.b64encode(bytes.fromhex(span.get(key, ""))).decode()
+    return json_format.ParseDict(document, ExportTraceServiceRequest()).SerializeToString()
 
 
 def spans_in(bodies: Sequence[bytes]) -> int:

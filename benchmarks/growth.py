@@ -14,12 +14,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
 
 from opentelemetry.sdk.trace import TracerProvider
 
+from benchmarks.gateway import as_request
 from benchmarks.harness import PROCESS_CPU, ROUNDS, THREAD_CPU, Clock, Comparison, nothing, pin
 from benchmarks.in_process import RESOURCE, NoExport
 from benchmarks.traffic import (
@@ -35,6 +37,9 @@ from benchmarks.traffic import (
 from goldspan.collector_processor import ToolParameterMatchSpanProcessor
 from goldspan.collector_processor.engine.engine import Engine
 from goldspan.collector_processor.engine.settings import EngineSettings
+from goldspan.collector_processor.stream.session_stage import SessionStage
+from goldspan.collector_processor.stream.stage_interface import StreamContext, ToSession
+from goldspan.collector_processor.stream.trace_stage import TraceStage
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.readers import views
 from goldspan.mappers.span_facts import Record
@@ -93,15 +98,22 @@ def cumulated(work: Iterable[Callable[[], object]], sizes: Sequence[int], clock:
 # Turns of a session, each judged after it.
 
 
-def facts_of(turns: Iterable[SpanPlan], *, one_trace: bool = False) -> Iterator[list[Record]]:
-    """Yield what is read of each turn; each is a trace of its own, or all are one."""
-    random, registry = Random(7), DialectRegistry()
+def documents_of(turns: Iterable[SpanPlan], *, one_trace: bool = False) -> Iterator[dict[str, Any]]:
+    """Yield each turn as OTLP/JSON; each is a trace of its own, or all are one."""
+    random = Random(7)
     clock = iter(range(FIRST_NANOSECOND, FIRST_NANOSECOND * 2, 1_000_000))
     trace_ids = (f"{1 if one_trace else number:032x}" for number in itertools.count(1))
     for turn, trace_id in zip(turns, trace_ids, strict=False):
         spans = list(otlp_spans(turn, trace_id, "", clock, random))
-        document = {"resourceSpans": [{"resource": {}, "scopeSpans": [{"scope": {"name": SCOPE}, "spans": spans}]}]}
-        yield list(registry.facts(views(json.loads(json.dumps(document)), lambda _: None)))
+        scopes = [{"scope": {"name": SCOPE}, "spans": spans}]
+        yield json.loads(json.dumps({"resourceSpans": [{"resource": {}, "scopeSpans": scopes}]}))
+
+
+def facts_of(turns: Iterable[SpanPlan], *, one_trace: bool = False) -> Iterator[list[Record]]:
+    """Yield what is read of each turn; each is a trace of its own, or all are one."""
+    registry = DialectRegistry()
+    for document in documents_of(turns, one_trace=one_trace):
+        yield list(registry.facts(views(document, lambda _: None)))
 
 
 def texts_of(plan: SessionPlan) -> list[str]:
@@ -252,6 +264,81 @@ def one_turn(sizes: Sequence[int]) -> list[int]:
     return cumulated(((lambda records=records: settle(records)) for records in pieces), sizes, THREAD_CPU)
 
 
+# The two stages of a stream.
+
+
+class Rows:
+    """The state of a partition, in memory."""
+
+    def __init__(self) -> None:
+        self._rows: dict[bytes, bytes] = {}
+        self.get, self.set = self._rows.get, self._rows.__setitem__
+
+    def delete(self, key: bytes) -> None:
+        """Delete a row, if it is there."""
+        self._rows.pop(key, None)
+
+    def items(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """Return no row: nothing is restored."""
+        return iter(())
+
+
+def print_stream(sizes: Sequence[int]) -> None:
+    """Print the curves of one trace in the first stage, and of the turns of one session in the second."""
+    [plan] = plan_sessions(["s"], turns=sizes[-1], rounds=ROUND)
+    context = StreamContext.of(goldens_for(sizes[-1]), settings(Scorer()))
+    spans = 4 * ROUND + 1
+    for what, change in (("each time with a turn", dict), ("its agent still running", without_root)):
+        bodies = [as_request(change(document)) for document in documents_of(plan.turns, one_trace=True)]
+        title = f"stream, stage 1, spans of one trace that settles every {spans} spans, {what}"
+        taken = least(lambda bodies=bodies: cumulated(first_stage(context, bodies, []), sizes, THREAD_CPU))
+        print_curve(title, "span", [spans * size for size in sizes], taken)
+    messages: list[list[ToSession]] = []
+    for piece in first_stage(context, list(map(as_request, documents_of(plan.turns))), messages):
+        piece()
+    taken = least(lambda: cumulated(second_stage(context, messages), sizes, THREAD_CPU))
+    print_curve("stream, stage 2, turns of a session, judged after each", "turn", sizes, taken)
+
+
+def without_root(document: dict[str, Any]) -> dict[str, Any]:
+    """Leave out the root of a turn; those of all turns are one that never comes."""
+    spans = document["resourceSpans"][0]["scopeSpans"][0]["spans"]
+    root = next(span for span in spans if not span.get("parentSpanId"))
+    spans.remove(root)
+    for span in spans:
+        if span["parentSpanId"] == root["spanId"]:
+            span["parentSpanId"] = "ab" * 8
+    return document
+
+
+def first_stage(
+    context: StreamContext, bodies: Sequence[bytes], messages: list[list[ToSession]]
+) -> Iterator[Callable[[], object]]:
+    """Yield one piece of work for each request, which is settled and saved; note what goes to the second stage."""
+    stage = TraceStage(context, Rows(), 0)
+
+    def settle(body: bytes, now: float) -> None:
+        outputs = [*stage.spans(body, now), *stage.advance(now + 0.9)]
+        stage.save()
+        messages.append([one for one in outputs if isinstance(one, ToSession)])
+
+    for now, body in enumerate(bodies, 1):
+        yield partial(settle, body, float(now))
+
+
+def second_stage(context: StreamContext, messages: Sequence[Sequence[ToSession]]) -> Iterator[Callable[[], object]]:
+    """Yield one piece of work for each turn."""
+    stage = SessionStage(context, Rows(), 1)
+
+    def judge(some: Sequence[ToSession]) -> None:
+        for message in some:
+            stage.receive(message.key, message.body)
+        stage.save()
+
+    for some in messages:
+        yield partial(judge, some)
+
+
 # Goldens, and calls of a turn.
 
 
@@ -300,6 +387,7 @@ def run(*, quick: bool = False) -> Iterator[Comparison]:
     print_turns(TURNS[:5] if quick else TURNS)
     print_open_sessions(OPEN_SESSIONS[:4] if quick else OPEN_SESSIONS)
     print_long_traces(TRACE_TURNS[:5] if quick else TRACE_TURNS)
+    print_stream(TURNS[:5] if quick else TURNS[:6])
     print_goldens(GOLDENS[:3] if quick else GOLDENS)
     print_calls(CALLS)
     print(f"\n{time.process_time() - began:.0f} s of CPU")
