@@ -139,13 +139,13 @@ def events_in(bodies: Iterable[bytes]) -> list[dict[str, Any]]:
     return found
 
 
-def newest(events: Iterable[dict[str, Any]]) -> Said:
-    """The last revision of every result that was not withdrawn."""
+def newest(events: Iterable[dict[str, Any]], *, as_written: bool = False) -> Said:
+    """The last revision of every result that was not withdrawn; `as_written`: the one that was written last."""
     found: Said = {}
     for event in events:
         name = event[_attribute(event, "result_id")]
         before, revision = found.get(name), _attribute(event, "revision")
-        if before is None or before[revision] <= event[revision]:
+        if as_written or before is None or before[revision] <= event[revision]:
             found[name] = event
     left = {name: dict(event) for name, event in found.items() if not event.get(_attribute(event, "withdrawn"))}
     for event in left.values():

@@ -192,7 +192,7 @@ class Stream:
         return events_in(self.of(Logs))
 
     def said(self) -> Said:
-        return newest(self.events())
+        return newest(self.events(), as_written=True)  # a restart forgets revisions that were not committed
 
     def spans(self) -> list[Span]:
         return spans_in(self.of(Traces))

@@ -171,14 +171,14 @@ class Cluster:
         return [message.value() for message in self.read(name)]
 
     def said(self) -> Said:
-        return newest(events_in(self.bodies("events")))
+        return newest(events_in(self.bodies("events")), as_written=True)
 
     def until_said(self, expected: Said, seconds: float) -> float:
         """Wait until the final results are these; return how long it took. Fails with what differs."""
         began = time.monotonic()
         log = TopicLog(self.brokers, self.topics["events"])
         while True:
-            said = newest(events_in(log.read()))
+            said = newest(events_in(log.read()), as_written=True)
             if said == expected:
                 return time.monotonic() - began
             if time.monotonic() > began + seconds:
