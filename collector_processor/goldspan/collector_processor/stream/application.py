@@ -320,8 +320,8 @@ class StreamWorker(BaseSink):
                     event_time = str(int(one.progress.watermark * 1000)).encode()
                     for partition in range(self._partitions):
                         self._produce(topics.notes, body, partition=partition, headers={_EVENT_TIME: event_time})
-                case Logs(body):
-                    self._produce(topics.events, body)
+                case Logs(key, body):
+                    self._produce(topics.events, body, key=key)
                 case Results(evaluations):
                     self._metrics.record(evaluations)
                     for evaluation in evaluations:

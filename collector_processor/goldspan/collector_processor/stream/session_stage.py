@@ -264,7 +264,7 @@ class SessionStage:
         if changed or message.held:
             output = OutputBuilder()
             session.judge.judge(session.state.id, output, incomplete=session.incomplete)
-            self._give(output, message.watermark, outputs)
+            self._give(session.state.id, output, message.watermark, outputs)
             if message.held:
                 found = session.judge.results(session.state.id)
                 outputs.append(_scored(message.held, found, session.state.results))
@@ -318,7 +318,7 @@ class SessionStage:
             output = OutputBuilder()
             session.judge.judge(state.id, output, complete=True, incomplete=session.incomplete)
             state.judged = True
-            self._give(output, now, outputs)
+            self._give(state.id, output, now, outputs)
             self._schedule(key, state.last + settings.retention)
         elif now < state.last + settings.retention:
             self._schedule(key, state.last + settings.retention)
@@ -337,12 +337,13 @@ class SessionStage:
             self._size -= session.size
             self._dropped[key] = None
 
-    def _give(self, output: OutputBuilder, now: float, outputs: list[Output]) -> None:
+    def _give(self, session_id: str, output: OutputBuilder, now: float, outputs: list[Output]) -> None:
         for problem in output.problems:
             self.stats.problems[problem.code] += 1
         self.stats.sessions_without_golden = self._engine_stats.sessions_without_golden
         if output.evaluations:
-            outputs.append(Logs(encoded_events(output.evaluations, int(now * _NANOSECONDS))))
+            key = session_id.encode("utf-8", "surrogatepass")
+            outputs.append(Logs(key, encoded_events(output.evaluations, int(now * _NANOSECONDS))))
         if output.evaluations or output.sessions:
             outputs.append(Results(tuple(output.evaluations), tuple(output.sessions)))
 

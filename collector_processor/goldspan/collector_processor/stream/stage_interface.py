@@ -117,8 +117,10 @@ class Traces(Struct, frozen=True, gc=False):
 
 
 class Logs(Struct, frozen=True, gc=False):
-    """An `ExportLogsServiceRequest`: one event for each result."""
+    """An `ExportLogsServiceRequest`: one event for each result. Those of a session stay in order: the last counts."""
 
+    key: bytes
+    """The session id."""
     body: bytes
 
 
