@@ -199,6 +199,16 @@ def test_what_comes_for_a_dropped_trace_is_late_and_passed_on() -> None:
     assert len(stream.spans()) == 6
 
 
+def test_a_record_of_an_earlier_time_makes_no_trace_older() -> None:
+    stage = TraceStage(CONTEXT, DictState({}), 0)
+    last, first = root_last(turn("a", 0))
+    stage.spans(body(last), 10_000.0)
+    stage.spans(body(first), 0.0)
+    assert any(isinstance(one, ToSession) for one in stage.advance(10_010.0))
+    stage.spans(body(turn("a", 0)), 10_011.0)
+    assert stage.stats.late == 0
+
+
 @pytest.mark.parametrize("limits", [{"max_trace_spans": 1}, {"max_session_spans": 1}])
 def test_a_limit_makes_results_incomplete(limits: dict[str, int]) -> None:
     stream = stream_of((0, 0, turn("a", 0)), (0, 1, turn("a", 1)), context=replace(CONTEXT, **limits))

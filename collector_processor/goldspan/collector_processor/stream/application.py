@@ -273,7 +273,7 @@ class StreamWorker(BaseSink):
             _logger.exception("a record failed and goes to the dead letters", extra={"topic": topic, "offset": offset})
             outputs = [DeadLetter(value, f"{type(error).__name__}: {error}")]
         one.unsaved = True
-        self._send(outputs, one, source=(topic, partition, offset))
+        self._send(outputs, event_time, source=(topic, partition, offset))
 
     def _process(
         self, stage: TraceStage | SessionStage, topic: str, key: bytes, body: bytes, event_time: float
@@ -303,9 +303,10 @@ class StreamWorker(BaseSink):
             one.advanced = watermark
             outputs = list(one.stage.advance(watermark))
             one.unsaved = True
-            self._send(outputs, one)
+            self._send(outputs, watermark)
 
-    def _send(self, outputs: Iterable[Output], one: _Assigned, source: tuple[str, int, int] | None = None) -> None:
+    def _send(self, outputs: Iterable[Output], now: float, source: tuple[str, int, int] | None = None) -> None:
+        """Write the outputs of a stage at this event time."""
         topics = self._topics
         for output in outputs:
             match output:
@@ -317,7 +318,7 @@ class StreamWorker(BaseSink):
                     for partition in range(self._partitions):
                         self._produce(topics.sessions, body, partition=partition)
                 case ToEveryTracePartition(body):
-                    event_time = str(int(one.progress.watermark * 1000)).encode()
+                    event_time = str(int(now * 1000)).encode()
                     for partition in range(self._partitions):
                         self._produce(topics.notes, body, partition=partition, headers={_EVENT_TIME: event_time})
                 case Logs(key, body):

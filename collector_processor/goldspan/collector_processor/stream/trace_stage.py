@@ -441,13 +441,13 @@ class TraceStage:
         else:
             _note(trace, record)
             trace.unsaved.append(record)
-        trace.last = now
+        trace.last = max(trace.last, now)  # a note may be of an earlier time than the spans it is for
         trace.fragments = None
         trace.complete = False
         self._traces.move_to_end(trace.key)
         self._changed[trace.key] = None
-        if self._due[trace.key] > now + self._settings.settle:
-            self._schedule(trace.key, now + self._settings.settle)
+        if self._due[trace.key] > trace.last + self._settings.settle:
+            self._schedule(trace.key, trace.last + self._settings.settle)
 
     def _receive_log(self, fact: LogFacts, now: float) -> None:
         try:
