@@ -287,7 +287,8 @@ def test_beside_a_stuck_exporter_nothing_waits_for_ever(
     assert set(rig.exported()) == {"first"}
     assert rig.counted("goldspan.spans.dropped") == {"export_timeout": 1}
     assert [call for call in stuck.calls if call != "force_flush"] == ["shutdown", "export"]
-    [warning] = warnings_logged()
+    # A machine that runs the flush's thread late lets it still end in time, and say that no golden was seen.
+    [warning] = [said for said in warnings_logged() if "goldens seen" not in said]
     assert "cannot be delivered to Stuck: an export has not ended for 0.05 s. They are dropped" in warning
 
 

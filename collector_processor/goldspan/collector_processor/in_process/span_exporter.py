@@ -200,7 +200,10 @@ class ToolParameterMatchExporter(SpanExporter):
 
     def end_of_input(self, seconds: float = SHUTDOWN_TIMEOUT) -> bool:
         """Score and export everything as if no span would follow. More spans may follow. False: not done in time."""
-        return self.run_within(seconds, lambda: self._pipeline.flush(seconds, end_of_input=True))
+        end = time.monotonic() + seconds
+        return self.run_within(
+            seconds, lambda: self._pipeline.flush(max(0.0, end - time.monotonic()), end_of_input=True)
+        )
 
     def shutdown(self, timeout_millis: float = 1000 * SHUTDOWN_TIMEOUT) -> None:
         """Score and export everything, and shut the inner exporter down. May be called again."""
