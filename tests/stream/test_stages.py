@@ -10,7 +10,7 @@ import pytest
 from goldspan.collector_processor.engine.settings import EngineSettings
 from goldspan.collector_processor.gateway.interfaces import Request, Signal
 from goldspan.collector_processor.stream.session_stage import SessionStage
-from goldspan.collector_processor.stream.stage_interface import DeadLetter, StreamContext, ToSession, Traces
+from goldspan.collector_processor.stream.stage_interface import DeadLetter, Output, StreamContext, ToSession, Traces
 from goldspan.collector_processor.stream.trace_stage import TraceStage
 from goldspan.scoring.goldens import GoldenIndex, load_goldens
 from goldspan.scoring.metrics.registry import WITHOUT_GOLDEN
@@ -139,6 +139,28 @@ def test_spans_that_nobody_read_yet_are_there_after_a_restart() -> None:
         assert len(stream.spans()) == 3
         said.append(stream.said())
     assert said[0] == said[1]
+
+
+def test_spans_that_nobody_read_yet_are_kept_though_no_watermark_was_known() -> None:
+    tool, root = root_last(turn("a", 0))
+    (span,) = tool["resourceSpans"][0]["scopeSpans"][0]["spans"]
+    between = plain_request()
+    (plain,) = between["resourceSpans"][0]["scopeSpans"][0]["spans"]
+    plain |= {"traceId": span["traceId"], "parentSpanId": span["parentSpanId"]}
+    span["parentSpanId"] = plain["spanId"]
+    state = DictState({})
+    stage = TraceStage(CONTEXT, state, 0)
+    stage.spans(body(between), 10_000.0)
+    stage.save()
+    stage.advance(10_001.0)
+    stage.save()
+    sent: list[list[Output]] = []
+    for one in (stage, TraceStage(CONTEXT, DictState(state.rows), 0)):
+        one.spans(body(tool), 10_005.0)
+        one.spans(body(root), 10_006.0)
+        sent.append([output for output in one.advance(10_020.0) if isinstance(output, ToSession)])
+    assert len(sent[0]) == 1
+    assert sent[0] == sent[1]
 
 
 def test_held_spans_leave_with_scores_and_all_others_at_once() -> None:

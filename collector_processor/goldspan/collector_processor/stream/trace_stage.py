@@ -139,11 +139,14 @@ class _SavedSpanBuffer(EncodedSpanBuffer):
     def __init__(self, retention: float, max_bytes: int) -> None:
         super().__init__(retention=retention, max_bytes=max_bytes)
         self.unsaved: list[SpanGroup] = []
+        self.newest = 0.0
+        """When the last spans came."""
 
     def put(self, envelope: Envelope, spans: Mapping[bytes, list[bytes]], now: float) -> None:
         super().put(envelope, spans, now)
         if self.max_bytes:
             self.unsaved += [SpanGroup(envelope, some) for some in spans.values()]
+            self.newest = max(self.newest, now)
 
 
 class TraceStage:
@@ -308,10 +311,11 @@ class TraceStage:
 
     def _save_unread(self) -> None:
         number = self._unread_rows[-1][1] + 1 if self._unread_rows else 0
+        since = max(self._now, self._unread.newest)  # the watermark is 0 until it is known
         unsaved, self._unread.unsaved = self._unread.unsaved, []
         for groups in chunks(unsaved, lambda group: sum(map(len, group.spans)) + len(group.envelope.resource)):
-            self._state.set(_UNREAD + struct.pack(">Q", number), struct.pack(">d", self._now) + join_request(groups))
-            self._unread_rows.append((self._now, number))
+            self._state.set(_UNREAD + struct.pack(">Q", number), struct.pack(">d", since) + join_request(groups))
+            self._unread_rows.append((since, number))
             number += 1
         while self._unread_rows and self._unread_rows[0][0] + self._settings.trace_retention <= self._now:
             _, oldest = self._unread_rows.popleft()
@@ -337,7 +341,6 @@ class TraceStage:
         for key, row in self._state.items(_UNREAD):
             since = struct.unpack(">d", row[:8])[0]
             self._unread_rows.append((since, struct.unpack(">Q", key[1:])[0]))
-            self._now = max(self._now, since)
             for group in split_request(row[8:]) or ():
                 unread = {
                     trace: spans
