@@ -63,6 +63,8 @@ _POLL = 0.1
 _NETWORK = 30.0
 """Seconds for a question to the broker."""
 _BLOCK_CACHE = 128 << 20
+_COMMITTED = b"!"
+"""The row that is written where outputs are all that there is to commit."""
 _EVENT_TIME = "goldspan.time"
 """Header of a note: the event time at which it was written, in milliseconds."""
 _PRODUCER_ONLY = ("compression.type", "linger.ms", "batch.size", "request.timeout.ms")
@@ -168,6 +170,7 @@ class _Assigned:
     store: object
     """Quix' partition of the store. After a rebalance it is another one."""
     stage: TraceStage | SessionStage
+    rows: _Rows
     progress: PartitionProgress
     advanced: float = 0.0
     """The watermark that the stage knows."""
@@ -202,6 +205,7 @@ class StreamWorker(BaseSink):
         self._topics = settings.topics
         self._context = context
         self._partitions = partitions
+        self._transactional = settings.kafka.guarantee == "exactly-once"
         self._clock = clock
         self._coverage = coverage
         self._counters = counters
@@ -211,6 +215,8 @@ class StreamWorker(BaseSink):
         self._told_points_at = clock()
         self._without_golden = 0
         self._next_turn = 0.0
+        self._uncommitted = False
+        """A transaction has outputs."""
         self._began_recovery: float | None = None
         self._ready = False
         self._lock = threading.Lock()
@@ -358,17 +364,16 @@ class StreamWorker(BaseSink):
             )
             return
         self._producer.produce(topic=topic, value=value, key=key, partition=partition, headers=headers)
+        self._uncommitted = self._transactional
         self._counters.sent[topic] += 1
 
     # Commits.
 
     def flush(self) -> None:
         """Write the rows of all stages, and wait until all outputs are delivered. Quix calls it at each commit."""
-        for one in list(self._assigned.values()):
-            if one.unsaved and self._is_current(one):
-                one.stage.save()
-                one.unsaved = False
-        if self._settings.kafka.guarantee == "at-least-once" and (left := self._producer.flush(_NETWORK * 4)):
+        self._save_rows()
+        self._uncommitted = False
+        if not self._transactional and (left := self._producer.flush(_NETWORK * 4)):
             # State must never be ahead of outputs: after a crash they would be missing.
             raise KafkaException(f"{left} outputs could not be delivered")
 
@@ -384,10 +389,13 @@ class StreamWorker(BaseSink):
             self._began_recovery = self._began_recovery or now
             self._ready = False
             return
-        self._save_timers()
-        if now < self._next_turn:
-            return
-        self._next_turn = now + _TURN
+        if now >= self._next_turn:
+            self._next_turn = now + _TURN
+            self._follow_clock(now)
+        self._keep_outputs()
+
+    def _follow_clock(self, now: float) -> None:
+        """Do what time alone asks for."""
         if self._began_recovery is not None:
             self._counters.recovery_seconds += now - self._began_recovery
             self._began_recovery = None
@@ -429,9 +437,9 @@ class StreamWorker(BaseSink):
             names = (topics.spans, topics.logs, topics.notes)
         progress = PartitionProgress(
             {name: TopicProgress(self._position(name, partition), moved_at=now) for name in names},
-            markers=self._settings.kafka.guarantee == "exactly-once",
+            markers=self._transactional,
         )
-        one = _Assigned(partition, store, stage, progress)
+        one = _Assigned(partition, store, stage, rows, progress)
         with self._lock:
             self._assigned[stream, partition] = one
         return one
@@ -486,14 +494,21 @@ class StreamWorker(BaseSink):
             if points := self._metrics.encoded():
                 self._produce(self._topics.metrics, points)
 
-    def _save_timers(self) -> None:
-        """Write rows where only timers have changed a stage: Quix commits if there are records or rows."""
+    def _keep_outputs(self) -> None:
+        """Write rows for what time alone did. Quix aborts the transaction of a checkpoint without records and rows."""
         checkpoint = self._application._processing_context.checkpoint  # noqa: SLF001 - as above
-        if checkpoint.expired() and checkpoint.empty():
-            for one in self._assigned.values():
-                if one.unsaved:
-                    one.stage.save()
-                    one.unsaved = False
+        if not checkpoint.empty() or not (self._uncommitted or checkpoint.expired()):
+            return
+        self._save_rows()
+        if self._uncommitted and checkpoint.empty():
+            for one in list(filter(self._is_current, self._assigned.values()))[:1]:
+                one.rows.set(_COMMITTED, b"")
+
+    def _save_rows(self) -> None:
+        for one in list(self._assigned.values()):
+            if one.unsaved and self._is_current(one):
+                one.stage.save()
+                one.unsaved = False
 
     # What other threads ask.
 
