@@ -70,6 +70,8 @@ class Partition:
     next: int = 0
     committed_next: int = 0
     committed: dict[bytes, bytes] = field(default_factory=dict[bytes, bytes])
+    blind: int = 0
+    """So many records are read before a watermark is known, as until a worker has asked for the ends of its topics."""
 
     def __post_init__(self) -> None:
         self.restart()
@@ -114,6 +116,8 @@ class Stream:
         self.first = [Partition(trace_stage(number)) for number in range(traces)]
         self.second = [Partition(lambda state: SessionStage(context, state, traces)) for _ in range(sessions)]
         self.lagging = self.first[:lagging]
+        if faults:
+            self.blind(*self.first)
         self.outputs: list[Output] = []
         self.restarts = 0
 
@@ -162,7 +166,10 @@ class Stream:
             return
         receive = {"spans": stage.spans, "logs": stage.logs, "notes": stage.notes}[record.kind]
         self.take(receive(record.body, record.time), record.time)
-        self.take(stage.advance(partition.watermark), partition.watermark)
+        if partition.blind:
+            partition.blind -= 1
+        else:
+            self.take(stage.advance(partition.watermark), partition.watermark)
 
     def disturb(self, partition: Partition) -> None:
         if self.rng.random() < 0.3:
@@ -170,6 +177,11 @@ class Stream:
         if self.restarts < _MOST_RESTARTS and self.rng.random() < self.faults:
             self.restarts += 1
             partition.restart()
+            self.blind(partition)
+
+    def blind(self, *partitions: Partition) -> None:
+        for partition in partitions:
+            partition.blind = self.rng.choice([0, 3, 100])
 
     def take(self, outputs: Iterable[Output], now: float) -> None:
         for output in outputs:

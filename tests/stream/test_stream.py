@@ -29,13 +29,14 @@ SCORE = "tool_parameter_match.label"
 SOME = (
     "autogen-native-agent",
     "google-adk-v2-default",
+    "haystack-native-nocontent",
     "langchain-langsmith",
     "openai-agents-logfire",
     "raw-openai-otel-genai",
     "raw-openai-openinference",
     "strands-default",
 )
-"""Turns in one trace and in several, content in log records and in spans of other traces, a session named late."""
+"""Turns in one trace and in several, plain spans between calls, content in log records and other traces, late names."""
 
 
 @cache
@@ -124,11 +125,16 @@ def attributes_of(spans: Iterable[Span]) -> dict[str, Mapping[str, object]]:
 )
 @example(recordings=set(SOME), seed=0, traces=1, sessions=1, lagging=0, size=5, step=0.01, faults=0.0)
 @example(recordings=set(SOME), seed=1, traces=4, sessions=4, lagging=1, size=1, step=0.01, faults=0.3)
+@example(
+    recordings={"haystack-native-nocontent"}, seed=74, traces=1, sessions=1, lagging=0, size=1, step=0.3, faults=0.4
+)
 def test_results_depend_on_the_records_alone(
     recordings: set[str], seed: int, traces: int, sessions: int, lagging: int, size: int, step: float, faults: float
 ) -> None:
     names = tuple(sorted(recordings))
     requests = sent(names, seed, size=size, repeated=0.1)
+    if "haystack-native-nocontent" in names:  # its plain spans are kept for so long, until a call comes
+        step = min(step, 0.9 * EngineSettings().trace_retention / len(requests))
     stream = Stream(context(everything()), seed, traces=traces, sessions=sessions, faults=faults, lagging=lagging)
     stream.run(stream.put(requests, step=step))
     assert stream.said() == replayed(names)
