@@ -82,8 +82,10 @@ class Partition:
         self.state = DictState(self.committed)
         self.stage = self.start(self.state)
         self.watermark = 0.0
+        self.has_committed = False
 
     def commit(self) -> None:
+        self.has_committed = True
         self.stage.save()
         self.committed, self.committed_next = dict(self.state.rows), self.next
 
@@ -120,6 +122,8 @@ class Stream:
             self.blind(*self.first)
         self.outputs: list[Output] = []
         self.restarts = 0
+        self.delayed: list[tuple[list[Output], float]] = []
+        """What workers wrote that did not know yet that another one has their partition."""
 
     def partition_of(self, key: bytes, partitions: Sequence[Partition]) -> Partition:
         return partitions[crc32(key, self.salt) % len(partitions)]
@@ -143,6 +147,10 @@ class Stream:
                 if not partition.is_read:
                     self.read(partition)
             self.disturb(partition)
+            if self.delayed and self.rng.random() < 0.2:
+                self.take(*self.delayed.pop(0))
+        while self.delayed:
+            self.take(*self.delayed.pop(0))
         for now in (end + 30, end + 700, end + 800, end + 900):
             for partition in self.first:
                 self.take(partition.stage.advance(now), now)
@@ -164,20 +172,33 @@ class Stream:
         if isinstance(stage, SessionStage):
             self.take(stage.receive(record.key, record.body), record.time)
             return
-        receive = {"spans": stage.spans, "logs": stage.logs, "notes": stage.notes}[record.kind]
-        self.take(receive(record.body, record.time), record.time)
+        self.take(self.receive(stage, record), record.time)
         if partition.blind:
             partition.blind -= 1
         else:
             self.take(stage.advance(partition.watermark), partition.watermark)
+
+    def receive(self, stage: TraceStage, record: Record) -> Iterable[Output]:
+        receive = {"spans": stage.spans, "logs": stage.logs, "notes": stage.notes}[record.kind]
+        return receive(record.body, record.time)
 
     def disturb(self, partition: Partition) -> None:
         if self.rng.random() < 0.3:
             partition.commit()
         if self.restarts < _MOST_RESTARTS and self.rng.random() < self.faults:
             self.restarts += 1
+            if partition.has_committed and isinstance(partition.stage, TraceStage):
+                self.read_unaware(partition, partition.stage)
             partition.restart()
             self.blind(partition)
+
+    def read_unaware(self, partition: Partition, stage: TraceStage) -> None:
+        """Let a worker that has lost a partition read on. What it writes comes late."""
+        outputs: list[Output] = []
+        for record in partition.records[partition.next :][: self.rng.choice([0, 1, 10])]:
+            outputs += self.receive(stage, record)
+            outputs += stage.advance(max(partition.watermark, record.time))
+        self.delayed.append((outputs, partition.watermark))
 
     def blind(self, *partitions: Partition) -> None:
         for partition in partitions:

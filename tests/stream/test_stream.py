@@ -128,6 +128,7 @@ def attributes_of(spans: Iterable[Span]) -> dict[str, Mapping[str, object]]:
 @example(
     recordings={"haystack-native-nocontent"}, seed=74, traces=1, sessions=1, lagging=0, size=1, step=0.3, faults=0.4
 )
+@example(recordings={"strands-default"}, seed=0, traces=1, sessions=1, lagging=0, size=1, step=5.0, faults=0.4)
 def test_results_depend_on_the_records_alone(
     recordings: set[str], seed: int, traces: int, sessions: int, lagging: int, size: int, step: float, faults: float
 ) -> None:

@@ -52,6 +52,8 @@ class SessionMessage(Struct, frozen=True, gc=False, array_like=True):
     """Fragments of that trace by the span id of their root; None: it does not belong to this session any longer."""
     held: bytes = b""
     """An `ExportTraceServiceRequest` with spans that get their scores now."""
+    epoch: int = 0
+    """How often the partition has begun with a worker: a later one continues at the last commit and says all anew."""
 
 
 _messages = msgspec.msgpack.Decoder(SessionMessage)
@@ -59,10 +61,16 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 def session_message(
-    source: int, watermark: float, trace: str = "", changes: Iterable[tuple[str, bytes | None]] = (), held: bytes = b""
+    source: int,
+    watermark: float,
+    trace: str = "",
+    changes: Iterable[tuple[str, bytes | None]] = (),
+    held: bytes = b"",
+    *,
+    epoch: int = 0,
 ) -> bytes:
     """Return a message of the first stage as bytes."""
-    return _encode(SessionMessage(FORMAT, source, watermark, trace, tuple(changes), held))
+    return _encode(SessionMessage(FORMAT, source, watermark, trace, tuple(changes), held, epoch))
 
 
 def decode_message(body: bytes) -> SessionMessage:

@@ -61,7 +61,7 @@ from goldspan.collector_processor.stream.stage_interface import (
 from goldspan.mappers.assembly import Fragment
 from goldspan.scoring.sessions import SpanRef
 
-_SESSION, _FRAGMENT, _WATERMARKS = b"s", b"f", b"w"
+_SESSION, _FRAGMENT, _WATERMARKS, _EPOCHS = b"s", b"f", b"w", b"e"
 _NANOSECONDS = 1_000_000_000
 _OVERHEAD = 2_000
 _Place = tuple[str, str]
@@ -118,6 +118,9 @@ class SessionStage:
         self._changed: dict[bytes, None] = {}
         self._dropped: dict[bytes, None] = {}
         self._watermarks_changed = False
+        self._epochs = [0] * len(self._watermarks)
+        """The newest of each partition of the first stage."""
+        self._epochs_changed = False
         self._restore()
 
     @property
@@ -136,7 +139,12 @@ class SessionStage:
             parts = {root: None if one is None else (decode_fragment(one), one) for root, one in message.changes}
         except ValueError as error:
             return [DeadLetter(body, str(error))]
+        if 0 < message.epoch < self._epochs[message.source]:
+            return []  # of a worker that does not know yet that it lost the partition: the next one says it anew
         outputs: list[Output] = []
+        if message.epoch > self._epochs[message.source]:
+            self._epochs[message.source] = message.epoch
+            self._epochs_changed = True
         if message.trace:
             self._receive(key, message, parts, outputs)
         self._watermarks[message.source] = max(self._watermarks[message.source], message.watermark)
@@ -192,6 +200,9 @@ class SessionStage:
         if self._watermarks_changed:
             self._state.set(_WATERMARKS, msgspec.msgpack.encode(self._watermarks))
             self._watermarks_changed = False
+        if self._epochs_changed:
+            self._state.set(_EPOCHS, msgspec.msgpack.encode(self._epochs))
+            self._epochs_changed = False
         while self._size > self._context.cached_bytes and self._sessions:
             _, session = self._sessions.popitem(last=False)
             self._size -= session.size
@@ -200,6 +211,9 @@ class SessionStage:
         if (row := self._state.get(_WATERMARKS)) is not None:
             known = msgspec.msgpack.decode(row)[: len(self._watermarks)]
             self._watermarks[: len(known)] = known
+        if (row := self._state.get(_EPOCHS)) is not None:
+            epochs = msgspec.msgpack.decode(row)[: len(self._epochs)]
+            self._epochs[: len(epochs)] = epochs
         for key, head in self._state.items(_SESSION):
             if (due := due_of(head)) is not None:
                 self._schedule(key[1:], due)

@@ -70,7 +70,7 @@ _QUIET = 5.0
 _MAX_TOMBSTONES = 100_000
 _ID_BYTES = 16
 """Of a trace id. Spans without one are passed on: nobody knows which partition has their turn."""
-_TRACE, _RECORDS, _HELD, _UNREAD, _TOMBSTONE = b"t", b"r", b"h", b"u", b"x"
+_TRACE, _RECORDS, _HELD, _UNREAD, _TOMBSTONE, _EPOCH = b"t", b"r", b"h", b"u", b"x", b"e"
 
 
 @dataclass(slots=True)
@@ -195,6 +195,8 @@ class TraceStage:
         self._writes: list[tuple[bytes, bytes | None]] = []
         """Rows of dropped traces, and tombstones, that `save` writes or deletes."""
         self._unread_rows: deque[tuple[float, int]] = deque()
+        self._epoch = 1 + struct.unpack(">Q", state.get(_EPOCH) or bytes(8))[0]
+        self._saved_epoch = False
         self._restore()
 
     @property
@@ -268,13 +270,16 @@ class TraceStage:
                 self._check(trace, due, outputs)
         if now >= self._told + _HEARTBEAT:
             self._told = now
-            outputs.append(ToEverySessionPartition(session_message(self._partition, now)))
+            outputs.append(ToEverySessionPartition(session_message(self._partition, now, epoch=self._epoch)))
         return outputs
 
     # State.
 
     def save(self) -> None:
         """Write rows for what changed since the last call."""
+        if not self._saved_epoch:
+            self._saved_epoch = True
+            self._state.set(_EPOCH, struct.pack(">Q", self._epoch))
         for row, value in self._writes:
             if value is None:
                 self._state.delete(row)
@@ -580,9 +585,9 @@ class TraceStage:
             spans_of = list(chunks(held.get(session, ()), _size))
             last = told.pop() if told and spans_of else []  # one message where it fits, so that it is judged once
             for some in told:
-                outputs.append(ToSession(key, session_message(self._partition, now, trace.id, some)))
+                outputs.append(ToSession(key, session_message(self._partition, now, trace.id, some, epoch=self._epoch)))
             for groups in spans_of:
-                body = session_message(self._partition, now, trace.id, last, join_request(groups))
+                body = session_message(self._partition, now, trace.id, last, join_request(groups), epoch=self._epoch)
                 outputs.append(ToSession(key, body))
                 last = []
 
