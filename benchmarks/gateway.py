@@ -24,19 +24,20 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from benchmarks.harness import THREAD_CPU, Comparison, Subject, compare, pin, print_tables
 from benchmarks.traffic import SessionPlan, golden_set, otlp_json_lines, plan_sessions
 from goldspan.collector_processor.emit.attributes import span_attributes
+from goldspan.collector_processor.encoded_spans.span_groups import split_request
 from goldspan.collector_processor.engine.engine import Engine
 from goldspan.collector_processor.engine.settings import EngineSettings
 from goldspan.collector_processor.gateway.deliver.dispatcher import PendingRequest
-from goldspan.collector_processor.gateway.encoded_spans import split_request
-from goldspan.collector_processor.gateway.interfaces import Delivered, Request, Signal
+from goldspan.collector_processor.gateway.interfaces import Delivered, ExportRequest
 from goldspan.collector_processor.gateway.journal.journal import Journal
 from goldspan.collector_processor.gateway.settings.sections import PipelineSettings
 from goldspan.collector_processor.gateway.worker import Worker, registry_for
+from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.readers.otlp_messages import message_views
 from goldspan.mappers.spans import LogView
 from goldspan.scoring.goldens import GoldenIndex, load_goldens
-from goldspan.scoring.metrics.registry import WITHOUT_GOLDEN, Metric
+from goldspan.scoring.metrics.metric_registry import WITHOUT_GOLDEN, Metric
 from goldspan.scoring.run import scorer_of
 from goldspan.scoring.sessions import SpanRef
 
@@ -76,7 +77,7 @@ class Gateway:
         metrics: Sequence[Metric] = (),
     ) -> None:
         self._engine = EngineSettings(scorer=scorer_of(metrics=metrics))
-        self._requests = [Request(Signal.TRACES, body) for body in bodies]
+        self._requests = [ExportRequest(Signal.TRACES, body) for body in bodies]
         self._goldens = goldens
         self._journaled = journal
         self._hold = hold

@@ -26,7 +26,7 @@ from google.protobuf import json_format
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from benchmarks.traffic import golden_set, otlp_json_lines, plan_sessions
-from goldspan.collector_processor.gateway.encoded_spans import split_request
+from goldspan.collector_processor.encoded_spans.span_groups import split_request
 
 SPANS, SESSIONS, WANTED = 512, 60, 60
 NAME, TRACE = "s-XXXXXXXX", b"\xa7" * 8

@@ -15,11 +15,12 @@ from pathlib import Path
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, TracesData
 
 from benchmarks.gateway import Sent
+from goldspan.collector_processor.encoded_spans.span_groups import split_request
 from goldspan.collector_processor.engine.settings import EngineSettings
-from goldspan.collector_processor.gateway.encoded_spans import split_request
-from goldspan.collector_processor.gateway.interfaces import Delivered, Request, Signal
+from goldspan.collector_processor.gateway.interfaces import Delivered, ExportRequest
 from goldspan.collector_processor.gateway.settings.sections import PipelineSettings
 from goldspan.collector_processor.gateway.worker import Worker
+from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.scoring.goldens import load_goldens
 
@@ -96,7 +97,7 @@ def main(sessions: int, *, trace: bool) -> None:
 
     def play(first: int, last: int, now: float) -> float:
         for number in range(first, last, _PER_REQUEST):
-            request = Request(Signal.TRACES, body(number))
+            request = ExportRequest(Signal.TRACES, body(number))
             worker.receive(number, request, split_request(request.body) or [], None, now)
             now += 0.5
             step(now)

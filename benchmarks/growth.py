@@ -44,7 +44,7 @@ from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.readers import views
 from goldspan.mappers.span_facts import Record
 from goldspan.scoring import Criterion, ExpectedCall, GoldenIndex, ToolCall, load_goldens, score_turn
-from goldspan.scoring.metrics.registry import WITHOUT_GOLDEN
+from goldspan.scoring.metrics.metric_registry import WITHOUT_GOLDEN
 from goldspan.scoring.run import Scorer, scorer_of
 from goldspan.scoring.sessions import Session
 

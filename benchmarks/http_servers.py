@@ -55,12 +55,12 @@ def run_uvicorn(port: int, http: str, loop: str) -> None:
 def run_goldspan(port: int) -> None:
     import uvloop  # noqa: PLC0415
 
-    from goldspan.collector_processor.gateway.receive.http_server import HttpServer  # noqa: PLC0415
-    from goldspan.collector_processor.gateway.receive.limits import Limits  # noqa: PLC0415
-    from goldspan.collector_processor.gateway.settings.field_types import ListenAddress  # noqa: PLC0415
+    from goldspan.collector_processor.serving.field_types import ListenAddress  # noqa: PLC0415
+    from goldspan.collector_processor.serving.http_server import HttpServer  # noqa: PLC0415
+    from goldspan.collector_processor.serving.limits import RequestLimits  # noqa: PLC0415
 
     async def main() -> None:
-        await HttpServer(application, ListenAddress("127.0.0.1", port), Limits()).start()
+        await HttpServer(application, ListenAddress("127.0.0.1", port), RequestLimits()).start()
         await asyncio.Event().wait()
 
     uvloop.run(main())

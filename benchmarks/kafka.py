@@ -25,8 +25,9 @@ from confluent_kafka import Producer
 
 from benchmarks.gateway_load import NAME, SETTINGS, TRACE, Receiver, bodies, goldens
 from benchmarks.rotel import cpu
-from goldspan.collector_processor.gateway.encoded_spans import split_request
-from goldspan.collector_processor.gateway.interfaces import Request, Signal
+from goldspan.collector_processor.encoded_spans.span_groups import split_request
+from goldspan.collector_processor.gateway.interfaces import ExportRequest
+from goldspan.collector_processor.otlp_signals import Signal
 from kafka.broker import Broker, broker, why_no_broker
 from kafka.stream_workers import Cluster, Worker, cluster, read_all
 from otlp_containers import as_message
@@ -112,7 +113,7 @@ def by_workers(one: Broker, folder: Path, bodies_sent: list[bytes], workers: int
         own = started(some, workers)
         pids = [worker.process.pid for worker in own if worker.process is not None]
         before, began = sum(map(cpu, pids)), time.monotonic()
-        records = some.send(Request(Signal.TRACES, body) for body in bodies_sent)
+        records = some.send(ExportRequest(Signal.TRACES, body) for body in bodies_sent)
         until(lambda: caught_up(own, some.topics["spans"], records), 600)
         time.sleep(2)
         return sum(map(cpu, pids)) - before, time.monotonic() - began
@@ -126,7 +127,7 @@ def state(one: Broker, folder: Path, sessions: int) -> None:
         producer = Producer({"bootstrap.servers": one.address, "partitioner": "murmur2"})
         for number in range(sessions):
             document = turn_request(f"open-{number}", ("get_weather", {"city": "Paris", "unit": "celsius"}))
-            request = Request(Signal.TRACES, as_message(document).SerializeToString())
+            request = ExportRequest(Signal.TRACES, as_message(document).SerializeToString())
             for key, body in parts_of(request):
                 producer.produce(some.topics["spans"], body, key=key.hex())
             producer.poll(0)

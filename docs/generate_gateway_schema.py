@@ -10,8 +10,8 @@ import json
 import sys
 from typing import Any
 
-from goldspan.collector_processor.gateway.settings.field_types import ListenAddress
 from goldspan.collector_processor.gateway.settings.sections import GatewaySettings
+from goldspan.collector_processor.serving.field_types import ListenAddress
 from goldspan.collector_processor.stream.stream_settings import StreamSettings
 
 COMMANDS = {"serve": GatewaySettings, "stream": StreamSettings}

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import sys
 
-from goldspan.scoring.goldens.schema import golden_set_schema
+from goldspan.scoring.goldens.json_schema import golden_set_schema
 
 
 def page() -> str:

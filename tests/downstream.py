@@ -14,8 +14,8 @@ from typing import Any
 import grpc
 import zstandard
 
-from goldspan.collector_processor.gateway.interfaces import Signal
 from goldspan.collector_processor.gateway.otlp_responses import GRPC_METHODS
+from goldspan.collector_processor.otlp_signals import Signal
 from local_http import Quiet, serving
 
 UNFOLD: dict[str, Callable[[bytes], bytes]] = {

@@ -18,8 +18,8 @@ import grpc
 import urllib3
 
 from downstream import Downstream
-from goldspan.collector_processor.gateway.interfaces import Signal
 from goldspan.collector_processor.gateway.otlp_responses import GRPC_METHODS
+from goldspan.collector_processor.otlp_signals import Signal
 
 EXPORT = {signal: method for method, signal in GRPC_METHODS.items()}
 

@@ -17,14 +17,16 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from goldspan.collector_processor.gateway.interfaces import Accepted, AcceptResult, Rejected, Request, Signal
+from goldspan.collector_processor.gateway.interfaces import Accepted, AcceptResult, ExportRequest, Rejected
 from goldspan.collector_processor.gateway.receive.grpc_receiver import GrpcReceiver
 from goldspan.collector_processor.gateway.receive.http_receiver import HttpReceiver
-from goldspan.collector_processor.gateway.receive.http_server import HttpServer
-from goldspan.collector_processor.gateway.receive.limits import Limits
-from goldspan.collector_processor.gateway.receive.request_handler import BearerTokens, RequestHandler
-from goldspan.collector_processor.gateway.settings.field_types import ListenAddress
-from goldspan.collector_processor.gateway.tls import ServerTls
+from goldspan.collector_processor.gateway.receive.request_handler import RequestHandler
+from goldspan.collector_processor.otlp_signals import Signal
+from goldspan.collector_processor.serving.field_types import ListenAddress
+from goldspan.collector_processor.serving.http_requests import BearerTokens
+from goldspan.collector_processor.serving.http_server import HttpServer
+from goldspan.collector_processor.serving.limits import RequestLimits
+from goldspan.collector_processor.serving.tls import ServerTls
 
 MESSAGES: dict[Signal, Any] = {
     Signal.TRACES: ExportTraceServiceRequest,
@@ -38,13 +40,13 @@ class Kept:
     """An intake that keeps what it is given, and gives the receipt it is told to."""
 
     def __init__(self) -> None:
-        self.requests: list[Request] = []
+        self.requests: list[ExportRequest] = []
         self.receipt: AcceptResult = Accepted()
         self.open = threading.Event()
         """While it is clear, nothing is accepted."""
         self.open.set()
 
-    def accept(self, request: Request) -> AcceptResult:
+    def accept(self, request: ExportRequest) -> AcceptResult:
         self.open.wait(30)
         try:
             MESSAGES[request.signal].FromString(request.body)
@@ -120,14 +122,14 @@ def event_loop() -> Iterator[asyncio.AbstractEventLoop]:
 @contextmanager
 def gateway(
     *,
-    limits: Limits | None = None,
+    limits: RequestLimits | None = None,
     tokens: tuple[str, ...] = (),
     forwarded: tuple[str, ...] = (),
     tls: ServerTls | None = None,
 ) -> Iterator[Gateway]:
     """Receive over HTTP and gRPC while the block runs."""
     intake = Kept()
-    limits = limits or Limits()
+    limits = limits or RequestLimits()
     with ThreadPoolExecutor(4) as workers, event_loop() as loop:
         reception = RequestHandler(intake, limits, workers, tokens=BearerTokens(tokens), forwarded=forwarded)
         http = HttpServer(HttpReceiver(reception), LOOPBACK, limits, tls)

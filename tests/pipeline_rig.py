@@ -19,18 +19,12 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from conformance.recordings import files_of  # noqa: F401 - for those who use this rig
 from goldspan.collector_processor.emit.attributes import event_attributes, source_attributes
 from goldspan.collector_processor.emit.evaluation import Evaluation
+from goldspan.collector_processor.encoded_spans.span_groups import SpanGroup, join_request, split_request
 from goldspan.collector_processor.engine.settings import EngineSettings
-from goldspan.collector_processor.gateway.encoded_spans import SpanGroup, join_request, split_request
-from goldspan.collector_processor.gateway.interfaces import (
-    Accepted,
-    Delivered,
-    DeliveryResult,
-    Headers,
-    Request,
-    Signal,
-)
+from goldspan.collector_processor.gateway.interfaces import Accepted, Delivered, DeliveryResult, ExportRequest, Headers
 from goldspan.collector_processor.gateway.pipeline import GatewayPipeline
 from goldspan.collector_processor.gateway.settings.sections import PipelineSettings
+from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.collector_processor.replay.replay import replay
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.readers import read_files
@@ -63,12 +57,12 @@ Said = dict[str, dict[str, Any]]
 class Downstream:
     """An outlet that keeps what it is given, and answers as it is told."""
 
-    def __init__(self, answer: Callable[[Request], DeliveryResult] | None = None) -> None:
+    def __init__(self, answer: Callable[[ExportRequest], DeliveryResult] | None = None) -> None:
         self.answer = answer or (lambda request: Delivered())
-        self.requests: list[Request] = []
+        self.requests: list[ExportRequest] = []
         self._lock = threading.Lock()
 
-    def deliver(self, request: Request) -> DeliveryResult:
+    def deliver(self, request: ExportRequest) -> DeliveryResult:
         outcome = self.answer(request)
         if isinstance(outcome, Delivered):
             with self._lock:
@@ -183,19 +177,19 @@ def everything() -> GoldenIndex:
     return load_goldens(EVERYTHING)
 
 
-def bodies_of(recording: str) -> list[Request]:
+def bodies_of(recording: str) -> list[ExportRequest]:
     """A recording as export requests."""
     return list(_bodies_of(recording))
 
 
 @cache  # all of them together are a few megabytes
-def _bodies_of(recording: str) -> Sequence[Request]:
-    traces = [Request(Signal.TRACES, as_message(one).SerializeToString()) for one in requests_of(recording)]
+def _bodies_of(recording: str) -> Sequence[ExportRequest]:
+    traces = [ExportRequest(Signal.TRACES, as_message(one).SerializeToString()) for one in requests_of(recording)]
     logs = log_documents(recording) if recording in LOGGED else []
-    return traces + [Request(Signal.LOGS, as_logs_data(one).SerializeToString()) for one in logs]
+    return traces + [ExportRequest(Signal.LOGS, as_logs_data(one).SerializeToString()) for one in logs]
 
 
-def cut_up(requests: Sequence[Request], seed: int, size: int = 5) -> list[Request]:
+def cut_up(requests: Sequence[ExportRequest], seed: int, size: int = 5) -> list[ExportRequest]:
     """The same records in other requests: shuffled, a few in each."""
     rng = random.Random(seed)
     loose = [
@@ -205,7 +199,7 @@ def cut_up(requests: Sequence[Request], seed: int, size: int = 5) -> list[Reques
         for record in group.spans
     ]
     rng.shuffle(loose)
-    cut: list[Request] = []
+    cut: list[ExportRequest] = []
     for signal in Signal:
         mine = [(request.headers, group) for request, group in loose if request.signal is signal]
         while mine:
@@ -213,13 +207,13 @@ def cut_up(requests: Sequence[Request], seed: int, size: int = 5) -> list[Reques
             headers = mine[0][0]
             some = [group for own, group in mine[:many] if own == headers]
             mine = [one for one in mine[:many] if one[0] != headers] + mine[many:]
-            cut.append(Request(signal, join_request(some), headers))
+            cut.append(ExportRequest(signal, join_request(some), headers))
     rng.shuffle(cut)
     return cut
 
 
 def run(
-    requests: Iterable[Request],
+    requests: Iterable[ExportRequest],
     goldens: GoldenIndex,
     settings: PipelineSettings | None = None,
     downstream: Downstream | None = None,

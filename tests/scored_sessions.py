@@ -11,7 +11,7 @@ from goldspan.scoring.errors import Problem
 from goldspan.scoring.goldens import ExpectedCall, Golden
 from goldspan.scoring.metrics import MetricResult, MetricVerdict, Range
 from goldspan.scoring.results import ArgumentOutcome, ArgumentResult, CallResult, SessionResult, TurnResult
-from goldspan.scoring.run import RunResult
+from goldspan.scoring.run import ScoringResult
 from goldspan.scoring.sessions import Capture, Content, Session, ToolCall, Turn
 from goldspan.scoring.verdict import Label, Reason, Verdict
 
@@ -150,7 +150,7 @@ UNKNOWN = session(
     TurnResult(verdict(None, Reason.TURN_NOT_EXPECTED), turn=Turn((ToolCall("f"), ToolCall("g"))), turn_index=1),
 )
 NO_GOLDEN = SessionResult(verdict(None, Reason.NO_GOLDEN), Session("sess-other"), None)
-EVERYTHING = RunResult(
+EVERYTHING = ScoringResult(
     (FAILED, UNKNOWN, PASSED, NO_GOLDEN),
     never_seen=(Golden("sess-gone", criterion=CRITERION),),
     problems=(
@@ -159,7 +159,7 @@ EVERYTHING = RunResult(
     ),
     golden_sets={"weather@1": "0123456789abcdef"},
 )
-ODD = RunResult(
+ODD = ScoringResult(
     (
         session(
             "sess-odd",
@@ -196,7 +196,7 @@ ODD = RunResult(
         session("sess-twice", verdict(1), turn(0, verdict(1), call("f")), run="b"),
     )
 )
-NOTHING = RunResult()
+NOTHING = ScoringResult()
 METRICS = (
     MetricResult(
         "trajectory_f1",

@@ -13,9 +13,9 @@ from typing import Any
 import urllib3
 
 from gateway_rig import Kept, event_loop
-from goldspan.collector_processor.gateway.interfaces import Accepted, AcceptResult, Exporter, Request
+from goldspan.collector_processor.gateway.interfaces import Accepted, AcceptResult, Exporter, ExportRequest
 from goldspan.collector_processor.gateway.server import GatewayServer
-from goldspan.collector_processor.gateway.settings.loading import load_settings
+from goldspan.collector_processor.gateway.settings.settings_file import load_settings
 
 
 class Forwarding(Kept):
@@ -28,7 +28,7 @@ class Forwarding(Kept):
         self.deliveries: list[Any] = []
         self.drained_within: float | None = None
 
-    def accept(self, request: Request) -> AcceptResult:
+    def accept(self, request: ExportRequest) -> AcceptResult:
         receipt = super().accept(request)
         if isinstance(receipt, Accepted):
             self.deliveries.append(self.outlet.deliver(request))

@@ -24,10 +24,11 @@ import grpc
 
 from downstream import Downstream, grpc_downstream, http_downstream
 from gateway_process import command
-from goldspan.collector_processor.gateway.interfaces import Request, Signal
+from goldspan.collector_processor.gateway.interfaces import ExportRequest
 from goldspan.collector_processor.gateway.otlp_responses import GRPC_METHODS
+from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.scoring.goldens import GoldenIndex, load_goldens
-from goldspan.scoring.metrics.registry import WITHOUT_GOLDEN
+from goldspan.scoring.metrics.metric_registry import WITHOUT_GOLDEN
 from goldspan.scoring.run import Scorer, scorer_of
 from otlp_containers import as_message
 from pipeline_rig import Said, cut_up, events_in, newest, said_by_replay, spans_in, until
@@ -87,10 +88,10 @@ class Outcome:
     """What the processes complained of."""
 
 
-def session_of(number: int, rng: random.Random) -> list[list[Request]]:
+def session_of(number: int, rng: random.Random) -> list[list[ExportRequest]]:
     """The three turns of a session, each as shuffled requests; some sessions are nobody's, some spans are plain."""
     name = f"{'soak' if number % 3 else 'other'}-{number}"
-    turns: list[list[Request]] = []
+    turns: list[list[ExportRequest]] = []
     for turn in range(3):
         calls: list[tuple[str, Any]] = [("look", {"at": rng.choice([turn, 7])}), ("say", {"what": "so"})]
         spoken = turn_request(name, *calls, turn=turn, user=f"look at {rng.randrange(9)}")
@@ -99,7 +100,7 @@ def session_of(number: int, rng: random.Random) -> list[list[Request]]:
         for tool in tools:
             tool["attributes"].append(attribute("gen_ai.tool.call.result", "a ship at the pier; " * rng.randrange(20)))
         documents = [spoken, plain_request(f"{name}/{turn}")]
-        whole = [Request(Signal.TRACES, as_message(one).SerializeToString()) for one in documents]
+        whole = [ExportRequest(Signal.TRACES, as_message(one).SerializeToString()) for one in documents]
         turns.append(cut_up(whole, rng.randrange(1000), 3))
     return turns
 
@@ -155,8 +156,8 @@ class Client(threading.Thread):
         self._rng = random.Random(seed)
         self._pause = pause
         self.stopping = threading.Event()
-        self.acknowledged: list[Request] = []
-        self.sent_again: list[Request] = []
+        self.acknowledged: list[ExportRequest] = []
+        self.sent_again: list[ExportRequest] = []
 
     def run(self) -> None:
         for number in self._numbers:
@@ -171,7 +172,7 @@ class Client(threading.Thread):
             if self.stopping.is_set():
                 return
 
-    def _call(self, request: Request) -> bool:
+    def _call(self, request: ExportRequest) -> bool:
         address = self._gateway.addresses.get("grpc")
         if address is None:
             return False
@@ -182,7 +183,7 @@ class Client(threading.Thread):
                 return False
             return True
 
-    def _post(self, request: Request) -> bool:
+    def _post(self, request: ExportRequest) -> bool:
         address = self._gateway.addresses.get("http")
         if address is None:
             return False

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from goldspan.mappers.span_facts import ModelFacts, Request, Role, SpanFacts, ToolFacts
+from goldspan.mappers.span_facts import ModelFacts, Role, SpanFacts, ToolFacts, ToolRequest
 from goldspan.scoring.sessions import NO_CONTENT, Capture, Content, UserMessages
 
 SECOND = 1_000_000_000
@@ -59,7 +59,8 @@ def model(
     **more: Any,
 ) -> SpanFacts:
     asked = tuple(
-        Request(name, NO_CONTENT if args is None else captured(dict(args)), call_id) for name, args, call_id in requests
+        ToolRequest(name, NO_CONTENT if args is None else captured(dict(args)), call_id)
+        for name, args, call_id in requests
     )
     keys = (("gen_ai.conversation.id", session),) if session else ()
     facts = ModelFacts(asked, answered, user, unseen, user_messages, silent)

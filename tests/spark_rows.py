@@ -15,7 +15,7 @@ from goldspan.collector_processor.replay.replay import replay
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.readers import views
 from goldspan.scoring.goldens import GoldenIndex
-from goldspan.scoring.metrics.registry import WITHOUT_GOLDEN
+from goldspan.scoring.metrics.metric_registry import WITHOUT_GOLDEN
 from goldspan.scoring.run import scorer_of
 from otlp_containers import as_message
 from otlp_logs import as_logs_data

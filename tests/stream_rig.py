@@ -11,8 +11,9 @@ from zlib import crc32
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from goldspan.collector_processor.gateway.encoded_spans import SpanGroup, by_trace, join_request, split_request
-from goldspan.collector_processor.gateway.interfaces import Request, Signal
+from goldspan.collector_processor.encoded_spans.span_groups import SpanGroup, by_trace, join_request, split_request
+from goldspan.collector_processor.gateway.interfaces import ExportRequest
+from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.collector_processor.stream.session_stage import SessionStage
 from goldspan.collector_processor.stream.stage_interface import (
     DeadLetter,
@@ -128,7 +129,7 @@ class Stream:
     def partition_of(self, key: bytes, partitions: Sequence[Partition]) -> Partition:
         return partitions[crc32(key, self.salt) % len(partitions)]
 
-    def put(self, requests: Iterable[Request], *, begin: float = 1e9, step: float = 0.01) -> float:
+    def put(self, requests: Iterable[ExportRequest], *, begin: float = 1e9, step: float = 0.01) -> float:
         """Write requests to the topics by trace id, one after another; return when the last one came."""
         now = begin
         for request in requests:
@@ -234,7 +235,7 @@ class Stream:
         return [one for one in self.outputs if isinstance(one, Results)]
 
 
-def parts_of(request: Request) -> Iterator[tuple[bytes, bytes]]:
+def parts_of(request: ExportRequest) -> Iterator[tuple[bytes, bytes]]:
     """What the Collector's exporter makes of a request: one record for each trace."""
     if request.signal is Signal.LOGS:
         yield from logs_by_trace(request.body)

@@ -15,7 +15,7 @@ from command_line import runner
 from goldspan.scoring import Capture, Content, Session, ToolCall, Turn, score_sessions
 from goldspan.scoring.errors import MetricError
 from goldspan.scoring.metrics import import_metric
-from goldspan.scoring.metrics.registry import needs_of
+from goldspan.scoring.metrics.metric_registry import needs_of
 from goldspan.scoring.results import SessionResult
 
 pytestmark = needs_adk

@@ -60,10 +60,10 @@ def outputs(given: Any, expected: Any = None, metric: Any = "tool_parameter_matc
     """What an Experiment reports for one case."""
     from strands_evals import Case, Experiment  # noqa: PLC0415
 
-    from goldspan.collector_processor.adapters.strands_evals import GoldspanEvaluator  # noqa: PLC0415
+    from goldspan.collector_processor.adapters.strands_evals import GoldspanStrandsEvaluator  # noqa: PLC0415
 
     case: Any = Case(name="paris", session_id="s", input="Weather in Paris?", expected_trajectory=expected)
-    evaluator = GoldspanEvaluator(metric, **settings)
+    evaluator = GoldspanStrandsEvaluator(metric, **settings)
     report = Experiment([case], evaluators=[evaluator]).run_evaluations(
         lambda _: {"output": "Sunny.", "trajectory": given}
     )

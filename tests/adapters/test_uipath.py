@@ -31,7 +31,7 @@ def main(given: dict) -> dict:
         get_weather(city="Paris", unit="celsius")
     return {"answer": "Sunny."}
 """
-EVALUATOR = "from goldspan.collector_processor.adapters.uipath import GoldspanEvaluator\n"
+EVALUATOR = "from goldspan.collector_processor.adapters.uipath import GoldspanUiPathEvaluator\n"
 RIGHT = {"name": "get_weather", "args": {"city": "Paris", "unit": "celsius"}}
 WRONG = {"name": "get_weather", "args": {"city": "Paris", "unit": "fahrenheit"}}
 

@@ -138,10 +138,11 @@ def test_a_room_imports_only_what_it_may(room: str) -> None:
 
 COLLECTOR = ROOT / "collector_processor/goldspan/collector_processor"
 LAYERS = (
-    {"export_outage", "metric_threads", "server_urls", "timer", "whole_files"},
+    {"compression", "export_outage", "metric_threads", "otlp_signals", "server_urls", "timer", "whole_files"},
     {"bounded_calls", "http_client"},
     {"emit"},
     {"engine", "judge", "sinks"},
+    {"encoded_spans", "serving"},
     {"in_process", "gateway", "replay", "spark"},
     {"stream"},
     {"golden_tools", "report"},

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from goldspan.mappers.assembly import assemble
-from goldspan.mappers.span_facts import LogFacts, ModelFacts, Request, SpanFacts, ToolFacts
+from goldspan.mappers.span_facts import LogFacts, ModelFacts, SpanFacts, ToolFacts, ToolRequest
 from goldspan.scoring.sessions import Capture, Content, ToolCall
 from span_facts import agent, captured, model, plain, tool
 
@@ -83,7 +83,7 @@ class TestRequestsAndExecutions:
         assert call.evidence == (("t", "x"), ("t", "m"))
 
     def test_single_values_hidden_in_the_request_stay_hidden(self) -> None:
-        asked = Request("f", captured({"x": 1, "y": "[REDACTED]"}), "c", {"y": Capture.REDACTED})
+        asked = ToolRequest("f", captured({"x": 1, "y": "[REDACTED]"}), "c", {"y": Capture.REDACTED})
         asks = replace(asking("m", 1), model=ModelFacts((asked,)))
         (call,) = calls(asks, run("x", 2, "f", None, "c"))
         assert call.argument_captures == {"y": Capture.REDACTED}
@@ -255,7 +255,7 @@ class TestLogs:
     """Content that stands in log records only (R11)."""
 
     def test_a_models_output_in_a_log_lends_the_executions_their_arguments(self) -> None:
-        record = LogFacts("t", "m", "1", model=ModelFacts((Request("f", captured({"x": 1}), "c"),)))
+        record = LogFacts("t", "m", "1", model=ModelFacts((ToolRequest("f", captured({"x": 1}), "c"),)))
         (session,) = assemble([agent("t", "root", end=9), asking("m", 1), run("x", 2, "f", None, "c"), record])
         assert [call.arguments for call in session.turns[0].calls] == [{"x": 1}]
 
@@ -271,7 +271,7 @@ class TestLogs:
         assert (call.arguments, call.evidence) == ({"x": 1}, (("t", "x"),))
 
     def test_what_the_span_wrote_itself_is_not_counted_twice(self) -> None:
-        record = LogFacts("t", "m", "1", model=ModelFacts((Request("f", captured({"x": 1}), "c"),)))
+        record = LogFacts("t", "m", "1", model=ModelFacts((ToolRequest("f", captured({"x": 1}), "c"),)))
         assert len(calls_with(record, asking("m", 1, ("f", {"x": 1}, "c")))) == 1
 
     def test_logs_are_the_last_place_to_look_for_a_session(self) -> None:

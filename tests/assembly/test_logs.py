@@ -12,7 +12,16 @@ from msgspec.structs import replace
 
 from goldspan.mappers.assembly import assemble
 from goldspan.mappers.assembly.joined_logs import with_logs
-from goldspan.mappers.span_facts import ContextFacts, LogFacts, ModelFacts, Record, Request, Role, SpanFacts, ToolFacts
+from goldspan.mappers.span_facts import (
+    ContextFacts,
+    LogFacts,
+    ModelFacts,
+    Record,
+    Role,
+    SpanFacts,
+    ToolFacts,
+    ToolRequest,
+)
 from goldspan.scoring.sessions import NO_CONTENT, Capture, Content, ToolCall
 from span_facts import SECOND, agent, captured, model, plain, tool
 
@@ -35,7 +44,7 @@ def said(kind: str, text: str = "", time: int = 0, span: str = "m", **more: Any)
             "own_message": True,
             "context": ContextFacts(messages=captured([{"role": "assistant", "content": text}])),
         },
-        CHOICE: {"model": ModelFacts((Request("f", captured({"x": text}), None),))},
+        CHOICE: {"model": ModelFacts((ToolRequest("f", captured({"x": text}), None),))},
     }[kind]
     return LogFacts("t", span, f"{kind}-{text}-{time}-{span}", time, "test", **{**facts, **more})
 

@@ -25,8 +25,8 @@ from ruamel.yaml import YAML
 from downstream import http_downstream
 from gateway_process import process, settings_for
 from goldspan.collector_processor import ToolParameterMatchExporter
-from goldspan.collector_processor.gateway.interfaces import Sample, Signal
-from goldspan.collector_processor.gateway.prometheus import STREAM_HELP, MetricsPage
+from goldspan.collector_processor.otlp_signals import Signal
+from goldspan.collector_processor.serving.prometheus import STREAM_HELP, MetricsPage, Sample
 from in_process_rig import Inner
 from local_ports import free_port
 from otlp_containers import as_message

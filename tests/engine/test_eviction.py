@@ -7,7 +7,7 @@ from goldspan.collector_processor.engine.engine import Engine
 from goldspan.collector_processor.engine.settings import EngineSettings
 from goldspan.mappers.span_facts import ContextFacts, SpanFacts
 from goldspan.scoring.goldens import GoldenIndex, load_goldens
-from goldspan.scoring.metrics.registry import WITHOUT_GOLDEN
+from goldspan.scoring.metrics.metric_registry import WITHOUT_GOLDEN
 from goldspan.scoring.run import scorer_of
 from goldspan.scoring.sessions import SpanRef
 from goldspan.scoring.verdict import Label

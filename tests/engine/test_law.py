@@ -21,7 +21,7 @@ from goldspan.mappers.assembly import AssemblySettings, assemble
 from goldspan.mappers.span_facts import NO_CONTEXT, ContextFacts, LogFacts, ModelFacts, Record, SpanFacts
 from goldspan.scoring.goldens import GoldenIndex, load_goldens
 from goldspan.scoring.goldens.golden import Golden
-from goldspan.scoring.metrics.registry import WITHOUT_GOLDEN
+from goldspan.scoring.metrics.metric_registry import WITHOUT_GOLDEN
 from goldspan.scoring.run import Scorer, scorer_of
 from goldspan.scoring.sessions import NO_CONTENT, SpanRef, UserMessages
 from goldspan.scoring.turn_join import split_runs

@@ -26,7 +26,7 @@ from goldspan.mappers.readers import views
 from goldspan.mappers.span_facts import SpanFacts
 from goldspan.mappers.spans import RecordView
 from goldspan.scoring.goldens import GoldenIndex, load_goldens
-from goldspan.scoring.metrics.registry import WITHOUT_GOLDEN
+from goldspan.scoring.metrics.metric_registry import WITHOUT_GOLDEN
 from goldspan.scoring.results import SessionResult
 from goldspan.scoring.run import Scorer, scorer_of
 from goldspan.scoring.verdict import Label

@@ -31,10 +31,10 @@ import faults
 from faults.injection import Fault, Injector
 from goldspan.collector_processor.gateway.deliver import grpc_exporter, http_exporter  # noqa: F401
 from goldspan.collector_processor.gateway.journal.body_log import BodyLog
-from goldspan.collector_processor.gateway.process import configure_logs
 from goldspan.collector_processor.gateway.receive import grpc_receiver  # noqa: F401
 from goldspan.collector_processor.gateway.server import run_gateway
-from goldspan.collector_processor.gateway.settings.loading import load_settings
+from goldspan.collector_processor.gateway.settings.settings_file import load_settings
+from goldspan.collector_processor.serving.process import configure_logs
 from goldspan.scoring.errors import FileError, SettingsError
 
 _SEGMENT_BYTES = 4096

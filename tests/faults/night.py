@@ -30,8 +30,9 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportM
 from downstream import Downstream, HttpAnswer, grpc_downstream, http_downstream
 from faults.forked_gateway import Gateway, Nursery
 from faults.injection import DAMAGE, Fault
-from goldspan.collector_processor.gateway.interfaces import Headers, Request, Signal
+from goldspan.collector_processor.gateway.interfaces import ExportRequest, Headers
 from goldspan.collector_processor.gateway.otlp_responses import GRPC_METHODS
+from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.scoring.goldens import load_goldens
 from otlp_containers import as_message
 from pipeline_rig import Said, cut_up, events_in, newest, said_by_replay, spans_in
@@ -79,7 +80,7 @@ _OURS = {"gen_ai.evaluation.result"}
 class Sent:
     """A request, and how a client sends it."""
 
-    request: Request
+    request: ExportRequest
     protocol: str
     """`grpc`, `protobuf`, `gzip` or `json`."""
 
@@ -87,8 +88,8 @@ class Sent:
 @cache
 def load() -> tuple[list[Sent], list[Sent], list[Sent]]:
     """Before the back-end goes away, while it is away, and after the kill."""
-    parts: list[list[Request]] = [[], [], []]
-    late: list[Request] = []
+    parts: list[list[ExportRequest]] = [[], [], []]
+    late: list[ExportRequest] = []
     for turn in range(3):
         for name, headers in (("night-1", ()), ("night-2", (("x-tenant", "b"),)), ("other-3", ())):
             calls: list[tuple[str, Any]] = [("look", {"at": 7 if name == "night-1" else turn}), ("say", {"what": "so"})]
@@ -101,15 +102,18 @@ def load() -> tuple[list[Sent], list[Sent], list[Sent]]:
         for span in short["resourceSpans"][0]["scopeSpans"][0]["spans"]:
             span["traceId"] = span["traceId"][:16]
         parts[turn].append(_traces(short, ()))
-        parts[turn] += [Request(Signal.LOGS, _log(f"log {turn}")), Request(Signal.METRICS, _metric(f"metric.{turn}"))]
+        parts[turn] += [
+            ExportRequest(Signal.LOGS, _log(f"log {turn}")),
+            ExportRequest(Signal.METRICS, _metric(f"metric.{turn}")),
+        ]
     parts[2] += late
     ways = ("grpc", "protobuf", "gzip")
     first, second, third = ([Sent(one, ways[at % 3]) for at, one in enumerate(part)] for part in parts)
     return first, second, third
 
 
-def _traces(document: dict[str, Any], headers: Headers) -> Request:
-    return Request(Signal.TRACES, as_message(document).SerializeToString(), headers)
+def _traces(document: dict[str, Any], headers: Headers) -> ExportRequest:
+    return ExportRequest(Signal.TRACES, as_message(document).SerializeToString(), headers)
 
 
 def _log(text: str) -> bytes:
@@ -236,7 +240,7 @@ class Night:
         first, second, _ = load()
         self._start(FIRST)
         self._answer(400)
-        self._send(Sent(Request(Signal.METRICS, _metric(REFUSED)), "protobuf"))
+        self._send(Sent(ExportRequest(Signal.METRICS, _metric(REFUSED)), "protobuf"))
         self._wait(lambda: self._downstream.received, 3.0)
         self._answer(503)
         for one in first[:5]:

@@ -21,13 +21,13 @@ from hypothesis import strategies as st
 
 from gateway_rig import LOOPBACK, Gateway, body_of, event_loop, gateway, one_span, post, raw, read_all, status
 from goldspan.collector_processor.gateway.interfaces import Busy
-from goldspan.collector_processor.gateway.receive.http_receiver import send_response
-from goldspan.collector_processor.gateway.receive.http_server import HttpServer
-from goldspan.collector_processor.gateway.receive.limits import Limits
+from goldspan.collector_processor.serving.http_requests import send_response
+from goldspan.collector_processor.serving.http_server import HttpServer
+from goldspan.collector_processor.serving.limits import RequestLimits
 from otlp_requests import varint
 
 MEBIBYTE = 1 << 20
-LIMITS = Limits(
+LIMITS = RequestLimits(
     max_request_bytes=4 * MEBIBYTE,
     max_concurrent_requests=8,
     max_bytes_in_flight=16 * MEBIBYTE,

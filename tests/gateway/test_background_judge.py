@@ -11,8 +11,8 @@ import pytest
 
 from goldspan.collector_processor.gateway.interfaces import Accepted
 from goldspan.collector_processor.gateway.pipeline import GatewayPipeline
-from goldspan.collector_processor.gateway.settings.loading import load_settings
 from goldspan.collector_processor.gateway.settings.sections import PipelineSettings
+from goldspan.collector_processor.gateway.settings.settings_file import load_settings
 from goldspan.collector_processor.judge import Judge, Question
 from goldspan.scoring.errors import FileError
 from goldspan.scoring.goldens import load_goldens

@@ -15,8 +15,8 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goldspan.collector_processor.gateway import compression
-from goldspan.collector_processor.gateway.compression import (
+from goldspan.collector_processor import compression
+from goldspan.collector_processor.compression import (
     CorruptBody,
     DecompressedTooLarge,
     DecompressionLimits,

@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 
 from goldspan.collector_processor.gateway.deliver.retry import Backoff
-from goldspan.collector_processor.gateway.interfaces import Accepted, Delivered, DeliveryResult, Request, Retry, Signal
+from goldspan.collector_processor.gateway.interfaces import Accepted, Delivered, DeliveryResult, ExportRequest, Retry
 from goldspan.collector_processor.gateway.pipeline import GatewayPipeline
-from goldspan.collector_processor.gateway.prometheus import DurationHistogram
 from goldspan.collector_processor.gateway.settings.sections import PipelineSettings
+from goldspan.collector_processor.otlp_signals import Signal
+from goldspan.collector_processor.serving.prometheus import DurationHistogram
 from goldspan.scoring.goldens import load_goldens
 from pipeline_rig import Downstream, until
 
@@ -25,7 +26,7 @@ def test_delays_are_counted_in_buckets_each_with_those_below() -> None:
 def test_a_delay_is_from_the_first_attempt_to_the_answer() -> None:
     began = time.monotonic()
 
-    def answer(request: Request) -> DeliveryResult:
+    def answer(request: ExportRequest) -> DeliveryResult:
         return Retry(None, "away") if time.monotonic() < began + 0.3 else Delivered()
 
     pipeline = GatewayPipeline(
@@ -33,7 +34,7 @@ def test_a_delay_is_from_the_first_attempt_to_the_answer() -> None:
         Downstream(answer),
         PipelineSettings(backoff=Backoff(initial=0.02, longest=0.05)),
     )
-    assert pipeline.accept(Request(Signal.METRICS, b"")) == Accepted()
+    assert pipeline.accept(ExportRequest(Signal.METRICS, b"")) == Accepted()
 
     def seconds(what: str) -> float:
         return next(value for name, _, value in pipeline.metrics() if name == f"goldspan_delivery_delay_seconds_{what}")

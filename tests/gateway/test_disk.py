@@ -17,11 +17,12 @@ from typing import IO, Any, cast
 import pytest
 
 from goldspan.collector_processor.gateway.deliver.outbox import DeadLetters
-from goldspan.collector_processor.gateway.interfaces import Accepted, Delivered, Request, Retry, Signal
+from goldspan.collector_processor.gateway.interfaces import Accepted, Delivered, ExportRequest, Retry
 from goldspan.collector_processor.gateway.journal.body_log import BodyGoneError, LogFullError
 from goldspan.collector_processor.gateway.journal.journal import Changes, Journal, decode_refs, encode_refs
 from goldspan.collector_processor.gateway.pipeline import GatewayPipeline
 from goldspan.collector_processor.gateway.settings.sections import PipelineSettings
+from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.scoring.sessions import SpanRef
 from otlp_containers import as_message
 from pipeline_rig import QUICK, Downstream, everything, spans_in, until
@@ -31,15 +32,15 @@ MEBIBYTE = 1 << 20
 ROOT = hasattr(os, "geteuid") and os.geteuid() == 0
 
 
-def request(number: int, size: int = 0) -> Request:
+def request(number: int, size: int = 0) -> ExportRequest:
     message = as_message(turn_request(f"s-{number}", ("f", {"x": number})))
     if size:
         span = message.resource_spans[0].scope_spans[0].spans[0]
         span.attributes.add(key="ballast").value.bytes_value = random.Random(number).randbytes(size)
-    return Request(Signal.TRACES, message.SerializeToString())
+    return ExportRequest(Signal.TRACES, message.SerializeToString())
 
 
-def ids(requests: list[Request]) -> set[bytes]:
+def ids(requests: list[ExportRequest]) -> set[bytes]:
     return {span.span_id for span in spans_in(one.body for one in requests)}
 
 
@@ -71,7 +72,7 @@ def test_what_was_acknowledged_leaves_a_full_disk(by: str, crash: bool, small_di
     downstream = Downstream(lambda request: Retry(0.1, "away") if away else Delivered())
     settings = PipelineSettings(engine=QUICK, journal=small_disk / "journal", max_memory=MEBIBYTE)
     pipeline = GatewayPipeline(everything(), downstream, settings)
-    sent: list[Request] = []
+    sent: list[ExportRequest] = []
     for number in range(3000):
         if by == "other program" and number == 100:
             fill(small_disk / "other")
@@ -158,7 +159,9 @@ def test_a_body_that_cannot_be_read_is_tried_again(
         return real(path, *arguments, **options)
 
     monkeypatch.setattr(Path, "open", fails)
-    sent = [Request(Signal.TRACES, as_message(plain_request(f"p-{one}")).SerializeToString()) for one in range(20)]
+    sent = [
+        ExportRequest(Signal.TRACES, as_message(plain_request(f"p-{one}")).SerializeToString()) for one in range(20)
+    ]
     for one in sent:
         assert pipeline.accept(one) == Accepted()
     away.clear()

@@ -18,12 +18,13 @@ from google.rpc.status_pb2 import Status
 from downstream import Downstream, HttpAnswer, grpc_downstream, http_downstream
 from gateway_rig import one_span
 from goldspan.collector_processor.gateway.deliver.destinations import ExporterBySignal, open_exporter
-from goldspan.collector_processor.gateway.interfaces import Delivered, Exporter, Refused, Request, Retry, Signal
+from goldspan.collector_processor.gateway.interfaces import Delivered, Exporter, ExportRequest, Refused, Retry
 from goldspan.collector_processor.gateway.otlp_responses import RESPONSE_MESSAGES
 from goldspan.collector_processor.gateway.settings.sections import Destination
 from goldspan.collector_processor.http_client import parse_retry_after
+from goldspan.collector_processor.otlp_signals import Signal
 
-REQUEST = Request(Signal.TRACES, one_span("x" * 1000).SerializeToString(), (("x-tenant", "a"),))
+REQUEST = ExportRequest(Signal.TRACES, one_span("x" * 1000).SerializeToString(), (("x-tenant", "a"),))
 OWN = {"Authorization": "Bearer downstream"}
 
 
@@ -62,7 +63,7 @@ def test_a_request_arrives_as_it_is(
 ) -> None:
     downstream = over_grpc if protocol == "grpc" else http
     exporter = exporter_to(downstream, protocol, compression=compression)
-    request = Request(signal, REQUEST.body if signal is Signal.TRACES else b"", REQUEST.headers)
+    request = ExportRequest(signal, REQUEST.body if signal is Signal.TRACES else b"", REQUEST.headers)
     assert exporter.deliver(request) == Delivered()
     exporter.close()
     [received] = downstream.received
@@ -74,7 +75,7 @@ def test_a_request_arrives_as_it_is(
 def test_own_headers_win_over_forwarded_ones(http: Downstream, over_grpc: Downstream) -> None:
     for downstream, protocol in ((http, "http/protobuf"), (over_grpc, "grpc")):
         exporter = exporter_to(downstream, protocol)
-        exporter.deliver(Request(Signal.LOGS, b"", (("authorization", "Bearer client"),)))
+        exporter.deliver(ExportRequest(Signal.LOGS, b"", (("authorization", "Bearer client"),)))
         exporter.close()
         assert downstream.received[0].headers["authorization"] == "Bearer downstream"
 
@@ -146,7 +147,7 @@ def test_a_partial_success_is_no_failure(http: Downstream, over_grpc: Downstream
             200, {"content-type": "application/x-protobuf"}, message.SerializeToString()
         )
         downstream.grpc_answer = lambda context: message.SerializeToString()
-        assert exporter.deliver(Request(signal, REQUEST.body)) == Delivered(3, "too late")
+        assert exporter.deliver(ExportRequest(signal, REQUEST.body)) == Delivered(3, "too late")
         exporter.close()
 
 
@@ -223,7 +224,7 @@ def test_each_signal_may_go_elsewhere(http: Downstream, over_grpc: Downstream) -
     first, second = exporter_to(http, "http/protobuf"), exporter_to(over_grpc, "grpc")
     exporter = ExporterBySignal({Signal.TRACES: first, Signal.LOGS: second, Signal.METRICS: second})
     for signal in Signal:
-        exporter.deliver(Request(signal, b""))
+        exporter.deliver(ExportRequest(signal, b""))
     exporter.close()
     assert [one.signal for one in http.received] == [Signal.TRACES]
     assert [one.signal for one in over_grpc.received] == [Signal.LOGS, Signal.METRICS]
@@ -233,6 +234,6 @@ def test_each_signal_may_go_elsewhere(http: Downstream, over_grpc: Downstream) -
 def test_an_endpoint_may_be_written_as_for_exporters(http: Downstream, path: str) -> None:
     http.received.clear()
     exporter = open_exporter(Destination(http.endpoint + path))
-    assert exporter.deliver(Request(Signal.LOGS, b"")) == Delivered()
+    assert exporter.deliver(ExportRequest(Signal.LOGS, b"")) == Delivered()
     exporter.close()
     assert http.received[0].signal is Signal.LOGS

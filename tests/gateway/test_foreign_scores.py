@@ -9,9 +9,10 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from goldspan.collector_processor.gateway.interfaces import Accepted, Rejected, Request, Signal
+from goldspan.collector_processor.gateway.interfaces import Accepted, ExportRequest, Rejected
 from goldspan.collector_processor.gateway.pipeline import GatewayPipeline
 from goldspan.collector_processor.gateway.settings.sections import PipelineSettings
+from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.mappers.readers.otlp_messages import message_attributes
 from goldspan.scoring.goldens import load_goldens
 from pipeline_rig import QUICK, Downstream, until
@@ -86,7 +87,7 @@ def keys(attributes: Any) -> set[str]:
     return {one.key for one in attributes}
 
 
-def through(*requests: Request, **settings: Any) -> tuple[Downstream, GatewayPipeline]:
+def through(*requests: ExportRequest, **settings: Any) -> tuple[Downstream, GatewayPipeline]:
     downstream = Downstream()
     pipeline = GatewayPipeline(GOLDENS, downstream, PipelineSettings(engine=QUICK, **settings))
     for request in requests:
@@ -113,7 +114,9 @@ def forwarded(downstream: Downstream, signal: Signal) -> list[Any]:
 
 @pytest.mark.parametrize("trust_scores", [True, False])
 def test_a_scored_span_has_goldspan_s_attributes_alone(trust_scores: bool) -> None:
-    downstream, pipeline = through(Request(Signal.TRACES, traces().SerializeToString()), trust_scores=trust_scores)
+    downstream, pipeline = through(
+        ExportRequest(Signal.TRACES, traces().SerializeToString()), trust_scores=trust_scores
+    )
     root, call = sorted(downstream.spans(), key=lambda span: span.span_id)
     for span, level in ((root, "turn."), (call, "")):
         own = [one for one in span.attributes if one.key.startswith(OWN) and one.key != f"{OWN}ing.score"]
@@ -132,7 +135,7 @@ def test_a_scored_span_has_goldspan_s_attributes_alone(trust_scores: bool) -> No
 
 def test_scores_that_goldspan_did_not_write_pass_where_clients_are_trusted() -> None:
     sent = [traces("of nobody"), logs(), points()]
-    requests = [Request(signal, one.SerializeToString()) for signal, one in zip(Signal, sent, strict=True)]
+    requests = [ExportRequest(signal, one.SerializeToString()) for signal, one in zip(Signal, sent, strict=True)]
     downstream, pipeline = through(*requests)
     for request in requests:
         assert request.body in downstream.of(request.signal)
@@ -141,7 +144,9 @@ def test_scores_that_goldspan_did_not_write_pass_where_clients_are_trusted() -> 
 
 @pytest.mark.parametrize("session", ["wanted", "of nobody"])
 def test_scores_of_clients_that_are_not_trusted_are_removed_wherever_they_stand(session: str) -> None:
-    downstream, pipeline = through(Request(Signal.TRACES, traces(session).SerializeToString()), trust_scores=False)
+    downstream, pipeline = through(
+        ExportRequest(Signal.TRACES, traces(session).SerializeToString()), trust_scores=False
+    )
     for resource, scope in forwarded(downstream, Signal.TRACES):
         for span in scope.spans:
             [event], [link] = span.events, span.links
@@ -159,8 +164,8 @@ def test_scores_of_clients_that_are_not_trusted_are_removed_wherever_they_stand(
 
 def test_their_events_and_metric_points_are_removed_as_well() -> None:
     downstream, pipeline = through(
-        Request(Signal.LOGS, logs().SerializeToString()),
-        Request(Signal.METRICS, points().SerializeToString()),
+        ExportRequest(Signal.LOGS, logs().SerializeToString()),
+        ExportRequest(Signal.METRICS, points().SerializeToString()),
         trust_scores=False,
     )
     [(resource, scope)] = forwarded(downstream, Signal.LOGS)
@@ -184,14 +189,16 @@ def test_a_broken_part_hides_nothing() -> None:
         scope = bytes([0x12]) + varint(len(raw)) + raw
         group = bytes([0x12]) + varint(len(scope)) + scope
         body += bytes([0x0A]) + varint(len(group)) + group
-    downstream, _ = through(Request(Signal.TRACES, body), trust_scores=False)
+    downstream, _ = through(ExportRequest(Signal.TRACES, body), trust_scores=False)
     [kept] = downstream.of(Signal.TRACES)
     assert b"\xff\xfe\xfd" in kept
     assert f"{OWN}.score".encode() not in kept
     cut_resource = request.resource_spans[0].resource.SerializeToString()[:-1]
     group = bytes([0x0A]) + varint(len(cut_resource)) + cut_resource
     pipeline = GatewayPipeline(GOLDENS, Downstream(), PipelineSettings(trust_scores=False))
-    assert isinstance(pipeline.accept(Request(Signal.TRACES, bytes([0x0A]) + varint(len(group)) + group)), Rejected)
+    assert isinstance(
+        pipeline.accept(ExportRequest(Signal.TRACES, bytes([0x0A]) + varint(len(group)) + group)), Rejected
+    )
     pipeline.drain(5.0)
 
 
@@ -204,8 +211,8 @@ def varint(number: int) -> bytes:
 
 
 def test_of_two_gateways_the_last_one_that_scores_writes_the_attributes() -> None:
-    first, _ = through(Request(Signal.TRACES, traces().SerializeToString()), trust_scores=False)
-    bodies = [Request(Signal.TRACES, body) for body in first.of(Signal.TRACES)]
+    first, _ = through(ExportRequest(Signal.TRACES, traces().SerializeToString()), trust_scores=False)
+    bodies = [ExportRequest(Signal.TRACES, body) for body in first.of(Signal.TRACES)]
     second, _ = through(*bodies)
 
     def scored(downstream: Downstream) -> dict[bytes, Any]:

@@ -13,26 +13,26 @@ from typing import Any
 
 import pytest
 
-from goldspan.collector_processor.engine.judge import Judge
+from goldspan.collector_processor.encoded_spans.span_groups import join_request, split_request
+from goldspan.collector_processor.engine.session_scorer import SessionScorer
 from goldspan.collector_processor.engine.settings import EngineSettings
 from goldspan.collector_processor.gateway.deliver.retry import Backoff
-from goldspan.collector_processor.gateway.encoded_spans import join_request, split_request
 from goldspan.collector_processor.gateway.interfaces import (
     Accepted,
     Busy,
     Delivered,
     DeliveryResult,
+    ExportRequest,
     Headers,
     Refused,
     Rejected,
-    Request,
     Retry,
-    Signal,
 )
 from goldspan.collector_processor.gateway.journal.body_log import BodyLog
 from goldspan.collector_processor.gateway.journal.database import Database
 from goldspan.collector_processor.gateway.pipeline import GatewayPipeline
 from goldspan.collector_processor.gateway.settings.sections import PipelineSettings
+from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.mappers.readers.otlp_messages import message_attributes
 from goldspan.scoring.goldens import GoldenIndex, load_goldens
 from otlp_containers import as_message
@@ -54,17 +54,17 @@ def goldens(*sessions: str, city: str = "Paris") -> GoldenIndex:
     return load_goldens(document)
 
 
-def traces(document: dict[str, Any], headers: Headers = ()) -> Request:
-    return Request(Signal.TRACES, as_message(document).SerializeToString(), headers)
+def traces(document: dict[str, Any], headers: Headers = ()) -> ExportRequest:
+    return ExportRequest(Signal.TRACES, as_message(document).SerializeToString(), headers)
 
 
-def turn(session: str | None, turn: int = 0, city: str = "Paris", headers: Headers = ()) -> Request:
+def turn(session: str | None, turn: int = 0, city: str = "Paris", headers: Headers = ()) -> ExportRequest:
     return traces(turn_request(session, ("get_weather", {"city": city}), turn=turn), headers)
 
 
-def joined(*requests: Request) -> Request:
+def joined(*requests: ExportRequest) -> ExportRequest:
     groups = [group for request in requests for group in split_request(request.body) or []]
-    return Request(Signal.TRACES, join_request(groups))
+    return ExportRequest(Signal.TRACES, join_request(groups))
 
 
 class Gateway:
@@ -76,7 +76,7 @@ class Gateway:
         settings.setdefault("backoff", FAST)
         self.pipeline = GatewayPipeline(index, self.downstream, PipelineSettings(**settings), random=Random(1))
 
-    def send(self, *requests: Request) -> None:
+    def send(self, *requests: ExportRequest) -> None:
         for request in requests:
             assert self.pipeline.accept(request) == Accepted()
 
@@ -117,14 +117,16 @@ def scores(downstream: Downstream, key: str = SCORE) -> dict[str, float]:
         traces(plain_request()),
         turn("nobody"),
         joined(turn("nobody"), turn("somebody", 1), traces(plain_request())),
-        Request(Signal.METRICS, b"\n\x05\x12\x03\n\x01x"),
-        Request(Signal.LOGS, b"\n\x05\x12\x03\n\x01x"),
-        Request(Signal.TRACES, b""),
+        ExportRequest(Signal.METRICS, b"\n\x05\x12\x03\n\x01x"),
+        ExportRequest(Signal.LOGS, b"\n\x05\x12\x03\n\x01x"),
+        ExportRequest(Signal.TRACES, b""),
     ],
     ids=["plain", "unwanted", "mixed", "metrics", "logs", "empty"],
 )
 @pytest.mark.parametrize("journal", [False, True])
-def test_a_request_with_nothing_of_ours_leaves_as_it_came(request_: Request, journal: bool, tmp_path: Path) -> None:
+def test_a_request_with_nothing_of_ours_leaves_as_it_came(
+    request_: ExportRequest, journal: bool, tmp_path: Path
+) -> None:
     settings = PipelineSettings(journal=tmp_path / "journal" if journal else None)
     downstream = run([request_], goldens("wanted"), settings)
     assert downstream.of(request_.signal) == [request_.body]
@@ -245,7 +247,7 @@ class Away:
         self.away = True
         self.attempts = 0
 
-    def __call__(self, request: Request) -> DeliveryResult:
+    def __call__(self, request: ExportRequest) -> DeliveryResult:
         self.attempts += 1
         return self.outcome if self.away else Delivered()
 
@@ -273,12 +275,12 @@ def test_a_receiver_is_left_alone_for_as_long_as_it_asks() -> None:
 
 
 def test_one_tenants_receiver_that_is_away_does_not_stop_the_others() -> None:
-    def answer(request: Request) -> DeliveryResult:
+    def answer(request: ExportRequest) -> DeliveryResult:
         return Retry(None, "away") if request.headers else Delivered()
 
     with Gateway(goldens(), Downstream(answer), deliveries=1) as gateway:
         for number in range(5):
-            gateway.send(Request(Signal.TRACES, turn("x", number).body, (("x-tenant", "a"),)), turn("y", number))
+            gateway.send(ExportRequest(Signal.TRACES, turn("x", number).body, (("x-tenant", "a"),)), turn("y", number))
         until(lambda: len(gateway.downstream.spans()) == 10, 5.0)
 
 
@@ -290,7 +292,7 @@ def test_what_is_refused_for_good_is_counted_and_kept_and_not_sent_again(
     outcome: DeliveryResult, counter: str, tmp_path: Path
 ) -> None:
     answer = Away(outcome)
-    request = Request(Signal.TRACES, traces(plain_request()).body, (("authorization", "secret"),))
+    request = ExportRequest(Signal.TRACES, traces(plain_request()).body, (("authorization", "secret"),))
     letters, journal = tmp_path / "letters", tmp_path / "journal"
     with Gateway(goldens(), Downstream(answer), dead_letters=letters, journal=journal) as gateway:
         gateway.send(request)
@@ -347,7 +349,7 @@ def test_bodies_beyond_the_memory_are_read_back_from_disk(tmp_path: Path) -> Non
 
 def test_a_broken_request_is_rejected() -> None:
     with Gateway(goldens()) as gateway:
-        assert isinstance(gateway.pipeline.accept(Request(Signal.TRACES, b"\x0a\xff")), Rejected)
+        assert isinstance(gateway.pipeline.accept(ExportRequest(Signal.TRACES, b"\x0a\xff")), Rejected)
         assert gateway.counts("not_accepted_requests_total") == 1
 
 
@@ -405,7 +407,7 @@ def test_an_engine_that_fails_lets_go_of_its_spans(monkeypatch: pytest.MonkeyPat
         def broken(*_: object, **__: object) -> None:
             raise RuntimeError("a mistake of ours")
 
-        monkeypatch.setattr(Judge, "judge", broken)
+        monkeypatch.setattr(SessionScorer, "judge", broken)
         gateway.send(turn("wanted", 1), turn("nobody"))
         until(lambda: len(gateway.downstream.spans()) == 6)
         assert gateway.counts("failures_total") >= 1

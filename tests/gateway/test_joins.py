@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from goldspan.collector_processor.gateway.interfaces import Accepted, Request, Signal
+from goldspan.collector_processor.gateway.interfaces import Accepted, ExportRequest
 from goldspan.collector_processor.gateway.pipeline import GatewayPipeline
 from goldspan.collector_processor.gateway.settings.sections import PipelineSettings
+from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.scoring.goldens import GoldenIndex, load_goldens
 from otlp_containers import as_message
 from pipeline_rig import QUICK, Downstream, until
@@ -22,7 +23,7 @@ def goldens(**attribute: str) -> GoldenIndex:
     return load_goldens({"format": 1, "golden_set": "g", "goldens": [{"attribute": attribute, "turns": [turn]}]})
 
 
-def turn(session: str, number: int, *, on_resource: bool = False, **attributes: str) -> Request:
+def turn(session: str, number: int, *, on_resource: bool = False, **attributes: str) -> ExportRequest:
     document: dict[str, Any] = turn_request(session, ("get_weather", {"city": "Paris"}), turn=number)
     listed = [{"key": key.replace("__", "."), "value": {"stringValue": value}} for key, value in attributes.items()]
     group = document["resourceSpans"][0]
@@ -30,7 +31,7 @@ def turn(session: str, number: int, *, on_resource: bool = False, **attributes: 
         group["resource"] = {"attributes": [*group.get("resource", {}).get("attributes", []), *listed]}
     else:
         group["scopeSpans"][0]["spans"][0]["attributes"] += listed
-    return Request(Signal.TRACES, as_message(document).SerializeToString())
+    return ExportRequest(Signal.TRACES, as_message(document).SerializeToString())
 
 
 @contextmanager

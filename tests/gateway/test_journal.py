@@ -16,23 +16,23 @@ from msgspec.structs import replace
 
 import evaluation_examples as examples
 from conformance.recordings import FOLDER
-from goldspan.collector_processor.engine.store import SessionState
-from goldspan.collector_processor.gateway.interfaces import Request, Signal
-from goldspan.collector_processor.gateway.journal.body_log import BodyLog, LogFullError
-from goldspan.collector_processor.gateway.journal.journal import Changes, Journal
-from goldspan.collector_processor.gateway.journal.records import (
+from goldspan.collector_processor.encoded_spans.call_records import (
     decode_record,
     decode_session,
     encode_record,
     encode_session,
 )
+from goldspan.collector_processor.engine.store import SessionState
+from goldspan.collector_processor.gateway.interfaces import ExportRequest
+from goldspan.collector_processor.gateway.journal.body_log import BodyLog, LogFullError
+from goldspan.collector_processor.gateway.journal.journal import Changes, Journal
+from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.readers import read_files
-from goldspan.mappers.span_facts import LogFacts, ModelFacts, Role, SpanFacts, ToolFacts
-from goldspan.mappers.span_facts import Request as ToolRequest
+from goldspan.mappers.span_facts import LogFacts, ModelFacts, Role, SpanFacts, ToolFacts, ToolRequest
 from goldspan.scoring.sessions import Capture, Content
 
-REQUEST = Request(Signal.TRACES, b"body", (("x-tenant", "a"), ("x-other", "é")))
+REQUEST = ExportRequest(Signal.TRACES, b"body", (("x-tenant", "a"), ("x-other", "é")))
 MEBIBYTE = 1 << 20
 TENANT = '[["x-tenant", "a"]]'
 
@@ -46,7 +46,7 @@ def test_bodies_are_there_for_the_next_process(tmp_path: Path, sync: bool) -> No
     log = BodyLog(tmp_path, max_bytes=MEBIBYTE, sync=sync)
     assert list(log.read_all()) == []
     entry = log.append(REQUEST, 5.0)
-    log.append(Request(Signal.LOGS, b""), 6.0)
+    log.append(ExportRequest(Signal.LOGS, b""), 6.0)
     assert log.body(entry) == b"body"
     # not closed: the process is gone
     after = BodyLog(tmp_path, max_bytes=MEBIBYTE)
@@ -85,7 +85,7 @@ def test_a_full_log_takes_nothing_more_and_makes_room_of_what_is_only_kept(tmp_p
 def test_a_torn_end_loses_only_itself(tmp_path: Path, cut: int) -> None:
     log = BodyLog(tmp_path, max_bytes=MEBIBYTE)
     for body in (b"first", b"second", b"third" * 20):
-        log.append(Request(Signal.TRACES, body), 1.0)
+        log.append(ExportRequest(Signal.TRACES, body), 1.0)
     [file] = tmp_path.iterdir()
     file.write_bytes(file.read_bytes()[:-cut])
     after = BodyLog(tmp_path, max_bytes=MEBIBYTE)
@@ -101,7 +101,7 @@ def test_damage_anywhere_loses_at_most_what_it_touches(at: int, noise: bytes) ->
         folder = Path(name)
         log = BodyLog(folder, max_bytes=MEBIBYTE)
         sent = [bytes([number]) * 30 for number in range(6)]
-        entries = [log.append(Request(Signal.TRACES, body), 1.0) for body in sent]
+        entries = [log.append(ExportRequest(Signal.TRACES, body), 1.0) for body in sent]
         log.close()
         [file] = folder.iterdir()
         content = bytearray(file.read_bytes())
@@ -121,7 +121,7 @@ def test_damage_anywhere_loses_at_most_what_it_touches(at: int, noise: bytes) ->
 
 def test_a_disk_without_room_leaves_the_log_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = BodyLog(tmp_path, max_bytes=MEBIBYTE)
-    log.append(Request(Signal.TRACES, b"before"), 1.0)
+    log.append(ExportRequest(Signal.TRACES, b"before"), 1.0)
     real = os.writev
 
     def half(file: int, parts: Sequence[bytes]) -> int:
@@ -132,7 +132,7 @@ def test_a_disk_without_room_leaves_the_log_whole(tmp_path: Path, monkeypatch: p
     with pytest.raises(OSError, match="no space"):
         log.append(REQUEST, 1.0)
     monkeypatch.undo()
-    log.append(Request(Signal.TRACES, b"after"), 1.0)
+    log.append(ExportRequest(Signal.TRACES, b"after"), 1.0)
     after = BodyLog(tmp_path, max_bytes=MEBIBYTE)
     assert bodies(after) == [(Signal.TRACES, b"before"), (Signal.TRACES, b"after")]
     assert after.damaged == 0
@@ -293,14 +293,14 @@ def test_records_of_another_version_are_left_out(tmp_path: Path) -> None:
 def test_what_waits_counts_against_the_limit(tmp_path: Path) -> None:
     journal = opened(tmp_path)
     journal.recover(0.0)
-    journal.commit(Changes(outgoing={1: Request(Signal.LOGS, b"x" * 900_000)}), 0.0)
+    journal.commit(Changes(outgoing={1: ExportRequest(Signal.LOGS, b"x" * 900_000)}), 0.0)
     with pytest.raises(LogFullError):
-        journal.append(Request(Signal.TRACES, b"y" * 200_000), 1.0)
+        journal.append(ExportRequest(Signal.TRACES, b"y" * 200_000), 1.0)
     assert "max_bytes" in str(journal.not_ready_reason)
     journal.commit(Changes(delivered={1}), 0.0)
     for _ in range(20):  # some pages are given back each time
         journal.check_room(now=True)
-    journal.append(Request(Signal.TRACES, b"y" * 200_000), 1.0)
+    journal.append(ExportRequest(Signal.TRACES, b"y" * 200_000), 1.0)
     assert journal.not_ready_reason is None
 
 

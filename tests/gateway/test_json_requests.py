@@ -16,9 +16,9 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from goldspan.collector_processor.gateway.interfaces import Signal
-from goldspan.collector_processor.gateway.receive import otlp_json
-from goldspan.collector_processor.gateway.receive.otlp_json import MAX_DEPTH, InvalidRequest, json_to_protobuf
+from goldspan.collector_processor.gateway.receive import otlp_json_requests
+from goldspan.collector_processor.gateway.receive.otlp_json_requests import MAX_DEPTH, InvalidRequest, json_to_protobuf
+from goldspan.collector_processor.otlp_signals import Signal
 from otlp_containers import as_message, requests_of
 from otlp_logs import LOGGED, as_logs_data, log_documents
 from otlp_requests import message_of, requests
@@ -31,8 +31,8 @@ TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 def parts(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Requests are converted as a whole, or in the smallest parts."""
     if request.param == "in parts":
-        monkeypatch.setattr(otlp_json, "_PART_BYTES", 1)
-        monkeypatch.setattr(otlp_json, "_PART_ITEMS", 1)
+        monkeypatch.setattr(otlp_json_requests, "_PART_BYTES", 1)
+        monkeypatch.setattr(otlp_json_requests, "_PART_ITEMS", 1)
     return request.param
 
 

@@ -12,13 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.test_worker import Driver, compressing_at_once, judging_by, tenant_of
-from goldspan.collector_processor.gateway.interfaces import Request, Signal
+from goldspan.collector_processor.encoded_spans.call_records import decode_record, encode_record
+from goldspan.collector_processor.encoded_spans.kept_texts import DROPPED, KeptTexts, lost_text, pieces_of
+from goldspan.collector_processor.gateway.interfaces import ExportRequest
 from goldspan.collector_processor.gateway.journal.database import Database
-from goldspan.collector_processor.gateway.journal.records import decode_record, encode_record
-from goldspan.collector_processor.gateway.kept_texts import DROPPED, KeptTexts, lost_text, pieces_of
+from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.mappers.span_facts import ContextFacts, Role, SpanFacts, ToolFacts
 from goldspan.scoring.goldens import GoldenIndex
-from goldspan.scoring.metrics.registry import WITHOUT_GOLDEN
+from goldspan.scoring.metrics.metric_registry import WITHOUT_GOLDEN
 from goldspan.scoring.run import scorer_of
 from goldspan.scoring.sessions import Capture, Content
 from otlp_containers import as_message
@@ -100,7 +101,7 @@ def facts_with(content: Content) -> SpanFacts:
     return SpanFacts(TRACE, "b" * 16, "", 1, 2, role=Role.TOOL, tool=tool, context=ContextFacts(messages=content))
 
 
-def turn(session: str, calls: int, said: str = "look at the harbour") -> list[Request]:
+def turn(session: str, calls: int, said: str = "look at the harbour") -> list[ExportRequest]:
     """A turn with a model call before each tool, each of which repeats the conversation; a request for each span."""
     trace, root = digits(session, 32), digits(f"{session}/root", 16)
     definitions = [{"name": "look", "parameters": {"type": "object", "description": "where to look " * 50}}]
@@ -126,10 +127,10 @@ def turn(session: str, calls: int, said: str = "look at the harbour") -> list[Re
         for kind, name, attributes in (("m", "chat gpt", model), ("t", "execute_tool look", tool)):
             own = digits(f"{session}/{kind}/{number}", 16)
             spans.append(span(trace, own, root, name, start=begun, seconds=1, attributes=attributes))
-    return [Request(Signal.TRACES, as_message(request([one], "tests")).SerializeToString()) for one in spans]
+    return [ExportRequest(Signal.TRACES, as_message(request([one], "tests")).SerializeToString()) for one in spans]
 
 
-def sent(driver: Driver, requests: list[Request]) -> None:
+def sent(driver: Driver, requests: list[ExportRequest]) -> None:
     for one in requests:
         driver.send(one)
         driver.deliver()

@@ -16,7 +16,7 @@ import pytest
 from downstream import http_downstream
 from gateway_process import process, settings_for
 from gateway_rig import gateway
-from goldspan.collector_processor.gateway.interfaces import Signal
+from goldspan.collector_processor.otlp_signals import Signal
 from otlp_containers import requests_of
 from otlp_receiver import attributes
 from pipeline_rig import (

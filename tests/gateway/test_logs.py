@@ -8,7 +8,7 @@ import logging
 
 import pytest
 
-from goldspan.collector_processor.gateway.process import JsonLines, TextLines, configure_logs
+from goldspan.collector_processor.serving.process import JsonLines, TextLines, configure_logs
 
 NASTY = 'a\nb\r{"level": "error"}\x1b[31m \u2028 ü'
 

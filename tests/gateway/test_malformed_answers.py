@@ -25,14 +25,15 @@ from downstream import Downstream, grpc_downstream
 from gateway_process import process, settings_for
 from gateway_rig import one_span
 from goldspan.collector_processor.gateway.deliver.destinations import open_exporter
-from goldspan.collector_processor.gateway.interfaces import Delivered, Refused, Request, Retry, Signal
+from goldspan.collector_processor.gateway.interfaces import Delivered, ExportRequest, Refused, Retry
 from goldspan.collector_processor.gateway.settings.sections import Destination
-from goldspan.collector_processor.gateway.tls import ClientTls
+from goldspan.collector_processor.otlp_signals import Signal
+from goldspan.collector_processor.serving.tls import ClientTls
 from malformed_http import GOOD, NO_STATUS, OTHER, RETRIED, malformed, raw_downstream
 from pipeline_rig import until
 
 TIMEOUT = 0.5
-REQUEST = Request(Signal.TRACES, one_span("x" * 1000).SerializeToString())
+REQUEST = ExportRequest(Signal.TRACES, one_span("x" * 1000).SerializeToString())
 
 
 @pytest.mark.parametrize("seed", range(4))

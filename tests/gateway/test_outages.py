@@ -11,15 +11,9 @@ import pytest
 from goldspan.collector_processor.gateway.deliver.dispatcher import Dispatcher, PendingRequest
 from goldspan.collector_processor.gateway.deliver.outages import OutageLog
 from goldspan.collector_processor.gateway.deliver.retry import Backoff
-from goldspan.collector_processor.gateway.interfaces import (
-    Delivered,
-    DeliveryResult,
-    Refused,
-    Request,
-    Retry,
-    Signal,
-)
-from goldspan.collector_processor.gateway.threads import GuardedThread, thread_metrics, why_not_running
+from goldspan.collector_processor.gateway.interfaces import Delivered, DeliveryResult, ExportRequest, Refused, Retry
+from goldspan.collector_processor.otlp_signals import Signal
+from goldspan.collector_processor.serving.threads import GuardedThread, thread_metrics, why_not_running
 from pipeline_rig import Downstream, until
 
 BACKEND, OTHER = "http://collector:4318", "http://localhost:4320"
@@ -139,7 +133,7 @@ def test_an_exporter_that_raises_neither_loses_the_request_nor_ends_the_thread(e
     failures: list[str] = []
     left = [20]
 
-    def answer(_: Request) -> DeliveryResult:
+    def answer(_: ExportRequest) -> DeliveryResult:
         if left[0]:
             left[0] -= 1
             raise error

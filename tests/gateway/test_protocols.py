@@ -10,7 +10,7 @@ import pytest
 
 from downstream import http_downstream
 from gateway_process import Process, process, settings_for
-from goldspan.collector_processor.gateway.interfaces import Signal
+from goldspan.collector_processor.otlp_signals import Signal
 from otlp_containers import requests_of
 from otlp_logs import LOGGED, log_documents
 from otlp_receiver import attributes

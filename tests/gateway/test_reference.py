@@ -16,8 +16,8 @@ from downstream import http_downstream
 from gateway_process import process, settings_for
 from gateway_rig import one_span
 from goldspan.collector_processor.cli.serve import serve
-from goldspan.collector_processor.gateway.prometheus import HELP
-from goldspan.collector_processor.gateway.settings.loading import load_settings, variables
+from goldspan.collector_processor.gateway.settings.settings_file import load_settings, variables
+from goldspan.collector_processor.serving.prometheus import HELP
 from goldspan.scoring.errors import FileError
 from goldspan.scoring.goldens.json_with_lines import MistakeCollector
 from goldspan.scoring.goldens.yaml_text import read_yaml

@@ -8,8 +8,9 @@ import pytest
 
 from goldspan.collector_processor.gateway.deliver.dispatcher import Dispatcher, PendingRequest
 from goldspan.collector_processor.gateway.deliver.retry import Backoff, parse_retry_info
-from goldspan.collector_processor.gateway.interfaces import Delivered, DeliveryResult, Request, Retry, Signal
+from goldspan.collector_processor.gateway.interfaces import Delivered, DeliveryResult, ExportRequest, Retry
 from goldspan.collector_processor.gateway.otlp_responses import OtlpResponse, RequestStatus, status_as_protobuf
+from goldspan.collector_processor.otlp_signals import Signal
 from pipeline_rig import until
 
 HOUR = 3600.0
@@ -44,7 +45,7 @@ class AsksForAYear:
     def __init__(self) -> None:
         self.attempts: list[Signal] = []
 
-    def deliver(self, request: Request) -> DeliveryResult:
+    def deliver(self, request: ExportRequest) -> DeliveryResult:
         self.attempts.append(request.signal)
         if self.attempts == [Signal.TRACES]:
             return Retry(365 * 24 * HOUR, "maintenance")

@@ -24,7 +24,7 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from downstream import Downstream, HttpAnswer, http_downstream
 from gateway_process import Process, command, process, settings_for
 from gateway_rig import MESSAGES, one_span
-from goldspan.collector_processor.gateway.interfaces import Signal
+from goldspan.collector_processor.otlp_signals import Signal
 from otlp_receiver import attributes
 from pipeline_rig import events_in
 

@@ -18,8 +18,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from downstream import Downstream, grpc_downstream, http_downstream
 from gateway_rig import one_span, read_all
-from goldspan.collector_processor.gateway.interfaces import Delivered, Signal
-from goldspan.collector_processor.gateway.reload import GoldenFiles, GoldenReloader
+from goldspan.collector_processor.gateway.interfaces import Delivered
+from goldspan.collector_processor.otlp_signals import Signal
+from goldspan.collector_processor.serving.reload import GoldenFiles, GoldenReloader
 from goldspan.scoring.errors import FileError, SettingsError
 from served_gateway import ANY_PORT, Served, serving
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from goldspan.collector_processor.gateway.interfaces import Signal
-from goldspan.collector_processor.gateway.receive.limits import Limits
-from goldspan.collector_processor.gateway.settings.field_types import ListenAddress
-from goldspan.collector_processor.gateway.settings.loading import load_settings, unknown_variables, variables
 from goldspan.collector_processor.gateway.settings.sections import GatewaySettings, PipelineSettings
+from goldspan.collector_processor.gateway.settings.settings_file import load_settings, unknown_variables, variables
+from goldspan.collector_processor.otlp_signals import Signal
+from goldspan.collector_processor.serving.field_types import ListenAddress
+from goldspan.collector_processor.serving.limits import RequestLimits
 from goldspan.scoring.errors import FileError, SettingsError
 from goldspan.scoring.metrics.schema import ToolParameterSchema
 
@@ -37,7 +37,7 @@ def test_an_endpoint_is_all_that_must_be_said() -> None:
     assert (str(settings.receivers.grpc), str(settings.receivers.http)) == ("127.0.0.1:4317", "127.0.0.1:4318")
     assert str(settings.admin.listen) == "127.0.0.1:4319"
     assert settings.journal.enabled
-    assert settings.limits == Limits()
+    assert settings.limits == RequestLimits()
 
 
 def test_without_it_nothing_starts() -> None:

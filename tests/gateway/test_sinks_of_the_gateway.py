@@ -11,10 +11,11 @@ import pytest
 
 from downstream import http_downstream
 from gateway_process import process, settings_for
-from goldspan.collector_processor.gateway.interfaces import Accepted, Request, Signal
+from goldspan.collector_processor.gateway.interfaces import Accepted, ExportRequest
 from goldspan.collector_processor.gateway.pipeline import GatewayPipeline
-from goldspan.collector_processor.gateway.settings.loading import load_settings
 from goldspan.collector_processor.gateway.settings.sections import PipelineSettings
+from goldspan.collector_processor.gateway.settings.settings_file import load_settings
+from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.collector_processor.sinks.score_exporter import Score, ScoreExporter, ScoreSinks, SendResult
 from goldspan.scoring.errors import FileError
 from goldspan.scoring.goldens import GoldenIndex, load_goldens
@@ -37,9 +38,9 @@ sinks:
 """
 
 
-def turn() -> Request:
+def turn() -> ExportRequest:
     document = turn_request("wanted", ("get_weather", {"city": "Lyon"}))
-    return Request(Signal.TRACES, as_message(document).SerializeToString())
+    return ExportRequest(Signal.TRACES, as_message(document).SerializeToString())
 
 
 def index() -> GoldenIndex:

@@ -11,8 +11,8 @@ from hypothesis import given
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from goldspan.collector_processor.gateway.attribute_key_scanner import KeyScanner
-from goldspan.collector_processor.gateway.encoded_spans import (
+from goldspan.collector_processor.encoded_spans.attribute_key_scanner import KeyScanner
+from goldspan.collector_processor.encoded_spans.span_groups import (
     Envelope,
     SpanGroup,
     join_request,

@@ -15,10 +15,11 @@ import trustme
 
 from gateway_rig import Gateway, gateway, one_span, post, read_all, status
 from goldspan.collector_processor.gateway.deliver.destinations import open_exporter
-from goldspan.collector_processor.gateway.interfaces import Delivered, Request, Retry, Signal
-from goldspan.collector_processor.gateway.receive.limits import Limits
+from goldspan.collector_processor.gateway.interfaces import Delivered, ExportRequest, Retry
 from goldspan.collector_processor.gateway.settings.sections import Destination
-from goldspan.collector_processor.gateway.tls import ClientTls, ServerTls
+from goldspan.collector_processor.otlp_signals import Signal
+from goldspan.collector_processor.serving.limits import RequestLimits
+from goldspan.collector_processor.serving.tls import ClientTls, ServerTls
 from goldspan.scoring.errors import SettingsError
 
 EXPORT = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
@@ -63,7 +64,7 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
 @pytest.fixture(scope="module")
 def running(certificates: Certificates) -> Iterator[Gateway]:
     tls = ServerTls(certificate=certificates.server[0], key=certificates.server[1], client_ca=certificates.ca)
-    with gateway(limits=Limits(handshake_timeout=1.0), tls=tls) as running:
+    with gateway(limits=RequestLimits(handshake_timeout=1.0), tls=tls) as running:
         yield running
 
 
@@ -188,7 +189,7 @@ def test_an_exporter_shows_its_certificate(
     certificate, key = certificates.clients[client] if client else (None, None)
     tls = ClientTls(ca=certificates.ca, certificate=certificate, key=key)
     exporter = open_exporter(Destination(f"https://127.0.0.1:{port}", protocol, tls=tls, timeout=5))
-    outcome = exporter.deliver(Request(Signal.TRACES, SPAN))
+    outcome = exporter.deliver(ExportRequest(Signal.TRACES, SPAN))
     exporter.close()
     if delivered:
         assert outcome == Delivered()
@@ -203,6 +204,6 @@ def test_an_exporter_trusts_no_stranger(running: Gateway, tmp_path: Path, protoc
     before = list(running.intake.requests)
     for tls in (ClientTls(), ClientTls(ca=tmp_path / "other.pem")):
         exporter = open_exporter(Destination(f"https://127.0.0.1:{port}", protocol, tls=tls, timeout=5))
-        assert isinstance(exporter.deliver(Request(Signal.TRACES, SPAN)), Retry)
+        assert isinstance(exporter.deliver(ExportRequest(Signal.TRACES, SPAN)), Retry)
         exporter.close()
     assert running.intake.requests == before

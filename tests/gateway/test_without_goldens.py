@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 
 from goldspan.collector_processor.engine.settings import EngineSettings
-from goldspan.collector_processor.gateway.interfaces import Request, Signal
+from goldspan.collector_processor.gateway.interfaces import ExportRequest
 from goldspan.collector_processor.gateway.pipeline import GatewayPipeline
 from goldspan.collector_processor.gateway.settings.sections import PipelineSettings
+from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.mappers.readers.otlp_messages import message_attributes
 from goldspan.scoring.goldens import GoldenIndex, load_goldens
-from goldspan.scoring.metrics.registry import WITHOUT_GOLDEN
+from goldspan.scoring.metrics.metric_registry import WITHOUT_GOLDEN
 from goldspan.scoring.run import scorer_of
 from otlp_containers import as_message
 from pipeline_rig import NAMES, Downstream, bodies_of, cut_up, files_of, run, said_by_replay, spans_in
@@ -42,8 +43,8 @@ def turn(session: str, said: str, looked_at: Any, number: int = 0) -> dict[str, 
     return document
 
 
-def request(document: dict[str, Any]) -> Request:
-    return Request(Signal.TRACES, as_message(document).SerializeToString())
+def request(document: dict[str, Any]) -> ExportRequest:
+    return ExportRequest(Signal.TRACES, as_message(document).SerializeToString())
 
 
 def written(folder: Path, *documents: dict[str, Any]) -> list[Path]:

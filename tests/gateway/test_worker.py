@@ -10,18 +10,19 @@ from pathlib import Path
 
 import pytest
 
+from goldspan.collector_processor.encoded_spans.span_groups import join_request, split_request
 from goldspan.collector_processor.engine.settings import EngineSettings
 from goldspan.collector_processor.gateway import compressed_store
 from goldspan.collector_processor.gateway.deliver.dispatcher import PendingRequest
-from goldspan.collector_processor.gateway.encoded_spans import join_request, split_request
-from goldspan.collector_processor.gateway.interfaces import Delivered, Request, Signal
+from goldspan.collector_processor.gateway.interfaces import Delivered, ExportRequest
 from goldspan.collector_processor.gateway.journal.journal import Journal
 from goldspan.collector_processor.gateway.recovery import receive_bodies, restore_state
 from goldspan.collector_processor.gateway.settings.sections import PipelineSettings
 from goldspan.collector_processor.gateway.tenant import Tenant
 from goldspan.collector_processor.gateway.worker import Worker, registry_for
+from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.scoring.goldens import GoldenIndex, load_goldens
-from goldspan.scoring.metrics.registry import WITHOUT_GOLDEN
+from goldspan.scoring.metrics.metric_registry import WITHOUT_GOLDEN
 from goldspan.scoring.run import Scorer, scorer_of
 from otlp_containers import as_message
 from pipeline_rig import (
@@ -70,7 +71,7 @@ class Driver:
         self._folder = folder
         self._settings = settings
         self.now = 1_000.0
-        self.delivered: list[Request] = []
+        self.delivered: list[ExportRequest] = []
         self._numbers = 0
         self.start()
 
@@ -106,7 +107,7 @@ class Driver:
             self.journal.close()
         self.start()
 
-    def send(self, request: Request) -> None:
+    def send(self, request: ExportRequest) -> None:
         self._numbers += 1
         entry = None if self.journal is None else self.journal.append(request, self.now)
         number = self._numbers if entry is None else entry.number
@@ -120,7 +121,7 @@ class Driver:
         for pending in self.queue.waiting[:many]:
             self.queue.waiting.remove(pending)
             body = pending.read_body()
-            self.delivered.append(Request(pending.signal, body, pending.headers))
+            self.delivered.append(ExportRequest(pending.signal, body, pending.headers))
             self.worker.outbox.note_delivery(pending, Delivered(), self.now)
 
     def end(self) -> None:
@@ -147,7 +148,7 @@ def tenant_of(driver: Driver) -> Tenant:
     return state.tenant
 
 
-def sent_ids(requests: list[Request]) -> set[bytes]:
+def sent_ids(requests: list[ExportRequest]) -> set[bytes]:
     return {span.span_id for span in spans_in(one.body for one in requests if one.signal is Signal.TRACES)}
 
 
@@ -221,7 +222,7 @@ def test_after_a_crash_only_what_was_not_delivered_leaves_again(tmp_path: Path) 
     other = as_message(turn_request("other", ("f", {"x": 1}))).SerializeToString()
     groups = [group for body in (wanted, other) for group in split_request(body) or []]
     driver = Driver(index, tmp_path)
-    driver.send(Request(Signal.TRACES, join_request(groups)))
+    driver.send(ExportRequest(Signal.TRACES, join_request(groups)))
     driver.deliver()
     driver.worker.commit(driver.now)
     assert set(driver.span_ids()) == {span.span_id for span in spans_in([other])}
@@ -280,7 +281,7 @@ def test_more_sessions_than_may_be_kept_are_judged_and_dropped_the_quietest_firs
     driver = Driver(everything(), None, settings)
     for number in range(100):
         body = as_message(turn_request(f"s-{number}", ("f", {"x": number}), ("g", {}))).SerializeToString()
-        driver.send(Request(Signal.TRACES, body))
+        driver.send(ExportRequest(Signal.TRACES, body))
         driver.wait(3.0)
         driver.deliver()
     tenant = tenant_of(driver)
@@ -301,7 +302,7 @@ def test_tenants_share_what_may_be_kept() -> None:
     for number in range(40):
         for tenant in ("a", "b", "c"):
             body = as_message(turn_request(f"s-{number}", ("f", {"x": number}), ("g", {}))).SerializeToString()
-            driver.send(Request(Signal.TRACES, body, (("x-tenant", tenant),)))
+            driver.send(ExportRequest(Signal.TRACES, body, (("x-tenant", tenant),)))
         driver.wait(3.0)
         driver.deliver()
     kept = [len(list(state.tenant.store.traces())) for state in driver.worker.tenants]
@@ -312,7 +313,7 @@ def test_tenants_share_what_may_be_kept() -> None:
 def test_deliveries_can_be_noted_after_each_body_of_an_earlier_process(tmp_path: Path) -> None:
     driver = Driver(everything(), tmp_path)
     for number in range(5):
-        driver.send(Request(Signal.TRACES, as_message(plain_request(f"p-{number}")).SerializeToString()))
+        driver.send(ExportRequest(Signal.TRACES, as_message(plain_request(f"p-{number}")).SerializeToString()))
         if number == 2:
             driver.deliver()
             driver.worker.commit(driver.now)
@@ -329,7 +330,7 @@ def test_many_sessions_come_back_in_parts_and_go_on(tmp_path: Path) -> None:
             for turn in range(2)
         ]
         for message in turns[0]:
-            driver.send(Request(Signal.TRACES, message.SerializeToString()))
+            driver.send(ExportRequest(Signal.TRACES, message.SerializeToString()))
         driver.wait(2.0)
         driver.deliver()
         driver.worker.commit(driver.now)
@@ -342,7 +343,7 @@ def test_many_sessions_come_back_in_parts_and_go_on(tmp_path: Path) -> None:
         assert len(driver.said()) == events
         assert all(event["tool_parameter_match.level"] != "session" for event in driver.said().values())
         for message in turns[1]:
-            driver.send(Request(Signal.TRACES, message.SerializeToString()))
+            driver.send(ExportRequest(Signal.TRACES, message.SerializeToString()))
         driver.end()
     archive = tmp_path / "all.pb"
     archive.write_bytes(b"".join(message.SerializeToString() for some in turns for message in some))
@@ -377,11 +378,11 @@ def test_what_no_golden_could_want_is_not_kept_and_said_to_be_missing_once_one_d
     first, second = (as_message(turn_request("s-1", ("f", {"x": 1}), ("g", {"x": 2}))) for _ in range(2))
     del first.resource_spans[0].scope_spans[0].spans[2:]
     del second.resource_spans[0].scope_spans[0].spans[:2]
-    driver.send(Request(Signal.TRACES, first.SerializeToString()))
+    driver.send(ExportRequest(Signal.TRACES, first.SerializeToString()))
     driver.wait(0.1)
     assert bool(driver.worker.unread_span_bytes) is had_goldens
     driver.worker.use_goldens(everything())
-    driver.send(Request(Signal.TRACES, second.SerializeToString()))
+    driver.send(ExportRequest(Signal.TRACES, second.SerializeToString()))
     driver.end()
     said = driver.said().values()
     assert said
@@ -404,7 +405,7 @@ def test_what_a_call_returned_is_read_where_a_golden_expects_it(quiet: bool, tmp
         part = as_message(turn_request("s-1"))
         del part.resource_spans[0].scope_spans[0].spans[:]
         part.resource_spans[0].scope_spans[0].spans.append(span)
-        driver.send(Request(Signal.TRACES, part.SerializeToString()))
+        driver.send(ExportRequest(Signal.TRACES, part.SerializeToString()))
         driver.worker.tick(driver.now)
         driver.deliver()
         driver.worker.commit(driver.now)

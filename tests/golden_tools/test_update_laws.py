@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goldspan.collector_processor.golden_tools.differences import trace_difference
+from goldspan.collector_processor.golden_tools.golden_differences import trace_difference
 from goldspan.collector_processor.golden_tools.recording import record
 from goldspan.collector_processor.golden_tools.updating import GoldenFile, acceptable_changes
 from goldspan.collector_processor.golden_tools.writing import yaml_text

@@ -14,7 +14,7 @@ from jsonschema import Draft202012Validator
 
 from goldspan.scoring import GoldenFileError, Session, ToolCall, Turn, score_sessions
 from goldspan.scoring.goldens import load_goldens
-from goldspan.scoring.goldens.schema import golden_set_schema
+from goldspan.scoring.goldens.json_schema import golden_set_schema
 from goldspan.scoring.matchers import escape_literal
 
 VALIDATOR = Draft202012Validator(golden_set_schema())

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from goldspan.scoring.goldens import GoldenIndex, load_goldens
-from goldspan.scoring.metrics.registry import WITHOUT_GOLDEN
+from goldspan.scoring.metrics.metric_registry import WITHOUT_GOLDEN
 from goldspan.scoring.run import scorer_of
 from in_process_rig import Inner, Rig
 from otlp_containers import as_sdk_spans, requests_of

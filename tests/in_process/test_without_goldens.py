@@ -28,7 +28,7 @@ from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.readers import views
 from goldspan.scoring.errors import SettingsError
 from goldspan.scoring.goldens import GoldenIndex
-from goldspan.scoring.metrics.registry import WITHOUT_GOLDEN
+from goldspan.scoring.metrics.metric_registry import WITHOUT_GOLDEN
 from goldspan.scoring.run import scorer_of
 from in_process_rig import Counting, Inner, Rig, recorded
 from markdown_pages import blocks

@@ -11,7 +11,8 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
 
-from goldspan.collector_processor.gateway.interfaces import Request, Signal
+from goldspan.collector_processor.gateway.interfaces import ExportRequest
+from goldspan.collector_processor.otlp_signals import Signal
 from otlp_containers import as_message
 from pipeline_rig import NAMES, Said, bodies_of, cut_up, everything, files_of, said_by_replay
 from trace_requests import SECOND, plain_request, turn_request, write_lines
@@ -21,7 +22,7 @@ from trace_requests import SECOND, plain_request, turn_request, write_lines
 class Load:
     """Requests in the order in which they are sent, and what is said of them in the end."""
 
-    requests: Sequence[Request]
+    requests: Sequence[ExportRequest]
     expected: Said
 
 
@@ -55,7 +56,7 @@ def named(text: bytes, number: int) -> bytes:
 
 def load_of(documents: Sequence[dict[str, Any]], recordings: Sequence[str] = (), seed: int = 0) -> Load:
     """Shuffled requests of these documents and recordings, a few spans in each; half of the log records come last."""
-    whole = [Request(Signal.TRACES, as_message(one).SerializeToString()) for one in documents]
+    whole = [ExportRequest(Signal.TRACES, as_message(one).SerializeToString()) for one in documents]
     for number, recording in enumerate(recordings):
         whole += [replace(one, body=named(one.body, number)) for one in bodies_of(recording)]
     requests = cut_up(whole, seed)

@@ -19,7 +19,8 @@ import urllib3
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from goldspan.collector_processor.gateway.interfaces import Request, Signal
+from goldspan.collector_processor.gateway.interfaces import ExportRequest
+from goldspan.collector_processor.otlp_signals import Signal
 from local_ports import free_port
 from pipeline_rig import EVERYTHING, Said, events_in, newest
 from stream_rig import parts_of
@@ -142,7 +143,7 @@ class Cluster:
 
     def send(
         self,
-        requests: Iterable[Request],
+        requests: Iterable[ExportRequest],
         repeat: Callable[[], bool] = lambda: False,
         pause: float = 0.0,
         times: Iterator[float] | None = None,

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from goldspan.collector_processor.gateway.interfaces import Signal
+from goldspan.collector_processor.otlp_signals import Signal
 from kafka.broker import Broker
 from kafka.stream_load import everything_recorded, load_of, sessions
 from kafka.stream_workers import COMMAND, cluster

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from collector.collecting import collecting
-from goldspan.collector_processor.gateway.interfaces import Request
+from goldspan.collector_processor.gateway.interfaces import ExportRequest
 from kafka.broker import broker, why_no_broker
 from kafka.stream_workers import Cluster, cluster
 from local_ports import free_port
@@ -46,7 +46,7 @@ class Collectors:
     http: str
     file: Path
 
-    def send(self, request: Request) -> None:
+    def send(self, request: ExportRequest) -> None:
         host, _, port = self.http.rpartition(":")
         with contextlib.closing(http.client.HTTPConnection(host, int(port), timeout=10)) as connection:
             headers = {"content-type": "application/x-protobuf"}
@@ -107,7 +107,7 @@ def collectors(some: Cluster, folder: Path) -> Iterator[Collectors]:
         yield Collectors(ports["http"], folder / "scored.jsonl")
 
 
-def named(request: Request, number: int) -> Request:
+def named(request: ExportRequest, number: int) -> ExportRequest:
     """Give each recording a conversation of its own: all were made with one id."""
     return replace(request, body=request.body.replace(b"sess-weather-1", b"sess-weather-%d" % number))
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goldspan.mappers.dialects.reading.message_encodings import event_messages, flat_messages
-from goldspan.mappers.dialects.reading.messages import (
+from goldspan.mappers.dialects.reading.message_reading import (
     end_of_input,
     last_answer,
     last_user_text,

@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from command_line import runner
-from goldspan.collector_processor.judge import Answer, Judge, Question, load_judge_options
+from goldspan.collector_processor.judge import Judge, JudgeAnswer, Question, load_judge_options
 from goldspan.scoring import Capture, Content, Label, Reason, Session, ToolCall, Turn, score_sessions
 from goldspan.scoring.errors import FileError, SettingsError
 from goldspan.scoring.metric_results import MetricResult
@@ -203,7 +203,7 @@ def test_tools_of_a_file_are_shown(server: ModelServer) -> None:
         ('{"reasoning": "r", "score": "Yes", "of": {"score": "No"}}', True),
         ({"score": True}, True),
         (False, False),
-        (Answer(True, "r"), True),
+        (JudgeAnswer(True, "r"), True),
         ("Yes", None),
         ('{"score": "Maybe"}', None),
         ('{"score": 1}', None),
@@ -221,14 +221,14 @@ def test_an_answer_is_read(said: object, accurate: bool | None) -> None:
 
 @given(st.text() | st.recursive(st.none() | st.text() | st.floats(), lambda inner: st.dictionaries(st.text(), inner)))
 def test_whatever_is_said_is_read_or_not(said: object) -> None:
-    assert parse_answer(said) is None or isinstance(parse_answer(said), Answer)
+    assert parse_answer(said) is None or isinstance(parse_answer(said), JudgeAnswer)
 
 
 @given(st.booleans(), st.text(), st.text(), st.text())
 def test_an_answer_within_a_text_is_found(accurate: bool, reasoning: str, before: str, after: str) -> None:
     answer = json.dumps({"reasoning": reasoning, "score": "Yes" if accurate else "No"})
     said = f"{before.replace('{', '')}{answer}{after.replace('{', '')}"
-    assert parse_answer(said) == Answer(accurate, reasoning)
+    assert parse_answer(said) == JudgeAnswer(accurate, reasoning)
 
 
 def test_no_fails_and_its_reason_is_told_with_values_only(server: ModelServer) -> None:
@@ -470,7 +470,7 @@ def test_a_function_is_a_model() -> None:
     assert (result.score, len(asked)) == (0.5, 2)
 
 
-@pytest.mark.parametrize("answer", [{"score": "Yes"}, '{"score": "Yes"}', Answer(True), True])
+@pytest.mark.parametrize("answer", [{"score": "Yes"}, '{"score": "Yes"}', JudgeAnswer(True), True])
 def test_an_async_function_is_a_model_too(answer: Any) -> None:
     async def model(question: Question) -> Any:
         await asyncio.sleep(0)

@@ -24,9 +24,9 @@ from goldspan.scoring.metrics import (
     metric_names,
     register_metric,
 )
-from goldspan.scoring.metrics.registry import _METRICS
+from goldspan.scoring.metrics.metric_registry import _METRICS
 from goldspan.scoring.metrics.session_metrics import ChosenMetric
-from goldspan.scoring.run import RunResult, scorer_of
+from goldspan.scoring.run import ScoringResult, scorer_of
 from goldspan.scoring.verdict import Reason
 
 SESSION = Session("s", (Turn((ToolCall("f", {"x": 1}),), start=1), Turn((ToolCall("g"),), start=2)))
@@ -36,11 +36,11 @@ GOLDENS: dict[str, Any] = {
 }
 
 
-def judge(*metrics: Any, **goldens: Any) -> RunResult:
+def judge(*metrics: Any, **goldens: Any) -> ScoringResult:
     return score_sessions({**GOLDENS, **goldens}, SESSION, metrics=metrics)
 
 
-def only(result: RunResult) -> MetricResult:
+def only(result: ScoringResult) -> MetricResult:
     (one,) = result.sessions[0].metrics
     return one
 

@@ -10,7 +10,7 @@ from goldspan.collector_processor.replay.summary_and_exit_code import totals
 from goldspan.scoring import CriterionError, GoldenFileError, Session, ToolCall, Turn, explain, score_sessions
 from goldspan.scoring.presets import PRESETS, score_with_preset
 from goldspan.scoring.results import SessionResult
-from goldspan.scoring.run import RunResult
+from goldspan.scoring.run import ScoringResult
 from goldspan.scoring.sessions import Capture, Content
 
 WANTED = [{"name": "f", "args": {"x": 1, "y": 2}}, {"name": "g", "args": {}}]
@@ -156,7 +156,7 @@ def test_scores_of_different_presets_are_never_averaged() -> None:
     result = score_sessions({"golden_set": "g", "goldens": goldens}, sessions)
     assert len({one.criterion for one in result.sessions}) == 3
     assert totals(result).mean is None
-    assert totals(RunResult(result.sessions[:1])).mean == 1
+    assert totals(ScoringResult(result.sessions[:1])).mean == 1
 
 
 def test_values_are_for_people_on_this_machine_only() -> None:
@@ -188,7 +188,7 @@ def test_a_wrong_one_in_a_golden_is_a_mistake_with_its_place(preset: Any) -> Non
 
 def test_the_document_carries_the_answer() -> None:
     found = judged(one_turn(*CALLED), "adk_parameter_match")
-    (session,) = RunResult((found,)).to_json()["sessions"]
+    (session,) = ScoringResult((found,)).to_json()["sessions"]
     assert session["preset"] == "adk_parameter_match"
     assert session["answer"]["status"] == session["turns"][0]["answer"]["status"] == "FAILED"
     assert session["turns"][0]["calls"] == []

@@ -38,7 +38,7 @@ DATA = ("isal", "numpy", "pandas", "py4j", "pyarrow", "pyspark", "rapidfuzz", "r
 TERMINAL = ("click", "pytest", "rich")
 SDK = ("opentelemetry.sdk",)
 YAML = ("ruamel", "yaml")
-MODELS = ("goldspan.scoring.goldens.golden_file", "goldspan.scoring.presets.registry", "jsonschema_rs")
+MODELS = ("goldspan.scoring.goldens.golden_file", "goldspan.scoring.presets.preset_registry", "jsonschema_rs")
 ENGINE = ("goldspan.collector_processor.engine", "goldspan.mappers", "goldspan.scoring.run", "msgspec", "pydantic")
 STORED = ("goldspan.collector_processor.replay.stored_traces", "multiprocessing")
 FINDER = "goldspan.mappers.unknown_tool_spans"
@@ -65,7 +65,7 @@ NOT_LOADED = {
     "goldspan serve --help": (COMMAND.format(["serve", "--help"]), (*SERVERS, *DATA, *REPORTS, *YAML, *SDK)),
     "goldspan score --format json": (
         COMMAND.format(["score", str(EXAMPLES / "traces"), "--format", "json"]),
-        (*SERVERS, *DATA, *REPORT_PAGES, *YAML, *SDK, *STORED, FINDER, "goldspan.scoring.presets.registry"),
+        (*SERVERS, *DATA, *REPORT_PAGES, *YAML, *SDK, *STORED, FINDER, "goldspan.scoring.presets.preset_registry"),
     ),
     "goldspan score --goldens": (
         COMMAND.format(["score", str(EXAMPLES / "traces"), "--goldens", str(EXAMPLES / "goldens.yaml")]),

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goldspan.collector_processor.replay.summary_and_exit_code import Coverage, decide_exit_code
+from goldspan.collector_processor.replay.summary_and_exit_code import CoverageMode, decide_exit_code
 from goldspan.collector_processor.report.annotations import annotate, github_report, gitlab_report
 from goldspan.collector_processor.report.model import Report, build_report
 from goldspan.scoring import Session, ToolCall, Turn, load_goldens, score_sessions
@@ -50,16 +50,16 @@ def goldens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> GoldenIndex:
     return load_goldens("a, b.yaml")
 
 
-def report_of(goldens: GoldenIndex, sessions: list[Session], coverage: Coverage) -> Report:
+def report_of(goldens: GoldenIndex, sessions: list[Session], coverage: CoverageMode) -> Report:
     result = score_sessions(goldens, sessions)
     return build_report(result, decide_exit_code(result, recognised=9, coverage=coverage), coverage=coverage)
 
 
-@pytest.mark.parametrize("coverage", list(Coverage))
-def test_what_failed_and_what_is_missing_is_at_its_golden(goldens: GoldenIndex, coverage: Coverage) -> None:
+@pytest.mark.parametrize("coverage", list(CoverageMode))
+def test_what_failed_and_what_is_missing_is_at_its_golden(goldens: GoldenIndex, coverage: CoverageMode) -> None:
     report = report_of(goldens, SESSIONS, coverage)
     found = list(annotate(report))
-    strict = coverage is Coverage.STRICT
+    strict = coverage is CoverageMode.STRICT
     assert {one.file for one in found} == {"a, b.yaml"}
     assert [(one.line, one.error, one.title) for one in found] == [
         (3, True, "wrong: failed 0.00"),
@@ -74,13 +74,13 @@ def test_what_failed_and_what_is_missing_is_at_its_golden(goldens: GoldenIndex, 
 
 
 def test_a_run_that_passed_has_no_errors(goldens: GoldenIndex) -> None:
-    found = list(annotate(report_of(goldens, SESSIONS[1:3], Coverage.LENIENT)))
+    found = list(annotate(report_of(goldens, SESSIONS[1:3], CoverageMode.LENIENT)))
     assert [one.error for one in found] == [False] * len(found)
     assert found
 
 
 def test_code_quality(goldens: GoldenIndex) -> None:
-    report = report_of(goldens, SESSIONS, Coverage.LENIENT)
+    report = report_of(goldens, SESSIONS, CoverageMode.LENIENT)
     issues = json.loads(gitlab_report(report))
     assert [(one["severity"], one["location"]["lines"]["begin"]) for one in issues] == [
         ("major", 3),
@@ -92,7 +92,7 @@ def test_code_quality(goldens: GoldenIndex) -> None:
     assert {one["location"]["path"] for one in issues} == {"a, b.yaml"}
     moved = Path("a, b.yaml")
     moved.write_text(f"# A line more.\n{GOLDENS}", "utf-8")
-    again = json.loads(gitlab_report(report_of(load_goldens(moved), SESSIONS, Coverage.LENIENT)))
+    again = json.loads(gitlab_report(report_of(load_goldens(moved), SESSIONS, CoverageMode.LENIENT)))
     assert [one["fingerprint"] for one in again] == [one["fingerprint"] for one in issues]
 
 
@@ -104,7 +104,7 @@ def unescaped(text: str) -> str:
 def test_no_text_ends_a_workflow_command(name: str, value: str) -> None:
     golden = {"session": name, "turns": [{"calls": [{"name": "look", "args": {"id": 7}}]}]}
     result = score_sessions({"golden_set": "w", "goldens": [golden]}, session(name, ToolCall("look", {"id": value})))
-    report = build_report(result, decide_exit_code(result, recognised=1, coverage=Coverage.STRICT))
+    report = build_report(result, decide_exit_code(result, recognised=1, coverage=CoverageMode.STRICT))
     [line] = github_report(report).split("\n")[:-1]
     [(title, message)] = re.findall(r"^::error file=[^:,]*,title=([^:,]*)::(.*)$", line)
     [one] = annotate(report)

@@ -14,12 +14,12 @@ from msgspec.structs import replace
 
 from command_line import Run
 from goldspan.collector_processor.replay.baseline import Baseline, decide_against, load_baseline, regressions_since
-from goldspan.collector_processor.replay.summary_and_exit_code import Coverage
+from goldspan.collector_processor.replay.summary_and_exit_code import CoverageMode
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.errors import FileError
 from goldspan.scoring.goldens import Golden
 from goldspan.scoring.results import ArgumentOutcome, SessionResult
-from goldspan.scoring.run import RunResult
+from goldspan.scoring.run import ScoringResult
 from goldspan.scoring.sessions import Session
 from goldspan.scoring.verdict import Reason
 from scored_sessions import (
@@ -52,22 +52,22 @@ def scored(score: Score | None, *, name: str = "sess", **more: Any) -> SessionRe
     return session(name, verdict(score), turn(0, verdict(score), one), **more)
 
 
-def regressed(before: RunResult, now: RunResult, coverage: Coverage = Coverage.STRICT) -> list[str]:
+def regressed(before: ScoringResult, now: ScoringResult, coverage: CoverageMode = CoverageMode.STRICT) -> list[str]:
     return list(regressions_since(baseline_of(before), now, coverage))
 
 
-def baseline_of(before: RunResult) -> Baseline:
+def baseline_of(before: ScoringResult) -> Baseline:
     document = json.loads(json.dumps(before.to_json()))
     return Baseline.of("before.json", document)
 
 
-def runs(*sessions: SessionResult, never_seen: tuple[Golden, ...] = ()) -> RunResult:
-    return RunResult(sessions, never_seen)
+def runs(*sessions: SessionResult, never_seen: tuple[Golden, ...] = ()) -> ScoringResult:
+    return ScoringResult(sessions, never_seen)
 
 
 HALF, GOOD, MOST = scored(Fraction(1, 2)), scored(1), scored(Fraction(9, 10))
 LOST = "not evaluated (arguments not captured)"
-CASES: dict[str, tuple[RunResult, RunResult, list[str], list[str]]] = {
+CASES: dict[str, tuple[ScoringResult, ScoringResult, list[str], list[str]]] = {
     "the same": (runs(HALF), runs(HALF), [], []),
     "better": (runs(HALF), runs(GOOD), [], []),
     "failed after all": (
@@ -102,9 +102,9 @@ CASES: dict[str, tuple[RunResult, RunResult, list[str], list[str]]] = {
 }
 
 
-@pytest.mark.parametrize("coverage", Coverage)
+@pytest.mark.parametrize("coverage", CoverageMode)
 @pytest.mark.parametrize("name", CASES)
-def test_what_got_worse_is_named(name: str, coverage: Coverage) -> None:
+def test_what_got_worse_is_named(name: str, coverage: CoverageMode) -> None:
     before, now, sessions, calls = CASES[name]
     assert regressed(before, now, coverage) == sessions + calls
 
@@ -113,10 +113,10 @@ def test_what_is_not_evaluated_any_more_counts_with_strict_coverage() -> None:
     lost = ["sess: passed with 1.00 before, now not evaluated (arguments not captured)"]
     before = runs(replace(GOOD, turns=()))
     assert regressed(before, runs(scored(None))) == lost
-    assert regressed(before, runs(scored(None)), Coverage.LENIENT) == []
+    assert regressed(before, runs(scored(None)), CoverageMode.LENIENT) == []
     assert regressed(runs(scored(None)), runs(scored(None))) == []
     assert regressed(runs(), runs(scored(None))) == [f"sess: new, {LOST}"]
-    assert regressed(runs(), runs(scored(None)), Coverage.LENIENT) == []
+    assert regressed(runs(), runs(scored(None)), CoverageMode.LENIENT) == []
 
 
 def test_a_golden_not_seen_any_more_counts_with_strict_coverage() -> None:
@@ -125,7 +125,7 @@ def test_a_golden_not_seen_any_more_counts_with_strict_coverage() -> None:
     assert regressed(runs(GOOD, other), gone) == ["other: seen before, now never seen in these traces"]
     assert regressed(runs(GOOD), gone) == ["other: new, now never seen in these traces"]
     assert regressed(gone, gone) == []
-    assert regressed(runs(GOOD, other), gone, Coverage.LENIENT) == []
+    assert regressed(runs(GOOD, other), gone, CoverageMode.LENIENT) == []
 
 
 def test_runs_of_a_session_are_compared_one_with_one() -> None:
@@ -159,8 +159,8 @@ RESULTS = st.lists(st.sampled_from([FAILED, UNKNOWN, PASSED, NO_GOLDEN, *ODD.ses
 )
 
 
-@given(RESULTS, st.sampled_from(Coverage))
-def test_nothing_regresses_since_itself(result: RunResult, coverage: Coverage) -> None:
+@given(RESULTS, st.sampled_from(CoverageMode))
+def test_nothing_regresses_since_itself(result: ScoringResult, coverage: CoverageMode) -> None:
     assert regressed(result, result, coverage) == []
     judgement = decide_against(baseline_of(result), result, recognised=1, coverage=coverage)
     assert (judgement.exit_code == 0) is bool(result.sessions)
@@ -168,9 +168,9 @@ def test_nothing_regresses_since_itself(result: RunResult, coverage: Coverage) -
 
 def test_what_else_was_asked_for_still_counts() -> None:
     same = baseline_of(runs(HALF))
-    low = decide_against(same, runs(HALF), recognised=1, coverage=Coverage.STRICT, fail_under=Fraction(6, 10))
+    low = decide_against(same, runs(HALF), recognised=1, coverage=CoverageMode.STRICT, fail_under=Fraction(6, 10))
     assert low.reasons == ("the mean score 0.5 is below --fail-under 0.6",)
-    assert decide_against(same, runs(HALF), recognised=0, coverage=Coverage.STRICT).exit_code == 1
+    assert decide_against(same, runs(HALF), recognised=0, coverage=CoverageMode.STRICT).exit_code == 1
 
 
 @pytest.mark.parametrize(

@@ -10,11 +10,11 @@ import pytest
 from msgspec.structs import replace
 
 from browser import NAMES, Page, browser, executable
-from goldspan.collector_processor.replay.summary_and_exit_code import Coverage, decide_exit_code
+from goldspan.collector_processor.replay.summary_and_exit_code import CoverageMode, decide_exit_code
 from goldspan.collector_processor.report.html import html_report
 from goldspan.collector_processor.report.model import build_report
 from goldspan.scoring import Session, ToolCall, Turn, score_sessions
-from goldspan.scoring.run import RunResult
+from goldspan.scoring.run import ScoringResult
 from goldspan.scoring.sessions import Capture, Content
 from scored_sessions import EVERYTHING, METRICS, ODD
 
@@ -50,7 +50,7 @@ WITHOUT_GOLDENS = score_sessions(
         )
     ],
 )
-ALL = RunResult(
+ALL = ScoringResult(
     (
         *(replace(one, metrics=METRICS) for one in EVERYTHING.sessions),
         *ODD.sessions,
@@ -101,7 +101,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
 def report(page: Page, tmp_path: Path) -> Iterator[Page]:
     """The report of everything that can become of a call, freshly opened."""
     path = tmp_path / "report.html"
-    decision = decide_exit_code(ALL, recognised=1, coverage=Coverage.STRICT)
+    decision = decide_exit_code(ALL, recognised=1, coverage=CoverageMode.STRICT)
     path.write_bytes(html_report(build_report(ALL, decision)).encode("utf-8", "backslashreplace"))
     page.look()
     page.open(path)
@@ -208,7 +208,7 @@ def many(page: Page, tmp_path: Path) -> Iterator[Path]:
     ]
     result = score_sessions({"golden_set": "w", "goldens": goldens}, sessions)
     path = tmp_path / "many.html"
-    decision = decide_exit_code(result, recognised=1, coverage=Coverage.STRICT)
+    decision = decide_exit_code(result, recognised=1, coverage=CoverageMode.STRICT)
     path.write_bytes(html_report(build_report(result, decision)).encode())
     yield path
     page.scripts(allowed=True)

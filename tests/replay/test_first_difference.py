@@ -7,12 +7,12 @@ from xml.etree.ElementTree import fromstring
 
 import pytest
 
-from goldspan.collector_processor.replay.summary_and_exit_code import Coverage, decide_exit_code
+from goldspan.collector_processor.replay.summary_and_exit_code import CoverageMode, decide_exit_code
 from goldspan.collector_processor.report.html import html_report
 from goldspan.collector_processor.report.junit import junit_report
 from goldspan.collector_processor.report.markdown import markdown_report
 from goldspan.collector_processor.report.model import Report, build_report
-from goldspan.collector_processor.report.terminal import Page, report_page
+from goldspan.collector_processor.report.terminal import TerminalPage, report_page
 from goldspan.scoring import Session, ToolCall, Turn, score_sessions
 
 GOLDEN = {
@@ -43,13 +43,13 @@ def told(request: pytest.FixtureRequest) -> tuple[Report, str]:
     calls, first = CASES[request.param]
     session = Session("s-1", (Turn((RIGHT,), start=1), Turn(calls, start=2)))
     result = score_sessions({"golden_set": "w", "goldens": [GOLDEN]}, session)
-    decision = decide_exit_code(result, recognised=1, coverage=Coverage.STRICT)
+    decision = decide_exit_code(result, recognised=1, coverage=CoverageMode.STRICT)
     return build_report(result, decision), first
 
 
 def test_the_table_and_its_summary(told: tuple[Report, str]) -> None:
     report, first = told
-    page = Page(400)
+    page = TerminalPage(400)
     report_page(page, report)
     lines = str(page).splitlines()
     assert lines[0].startswith("✗ ")

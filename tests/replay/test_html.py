@@ -16,14 +16,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from goldspan.collector_processor.replay.summary_and_exit_code import Coverage, decide_exit_code
+from goldspan.collector_processor.replay.summary_and_exit_code import CoverageMode, decide_exit_code
 from goldspan.collector_processor.report.html import html_report, side_by_side, value_html
 from goldspan.collector_processor.report.model import build_report
 from goldspan.scoring.api import score_sessions
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.goldens import Golden
 from goldspan.scoring.results import ArgumentOutcome, SessionResult
-from goldspan.scoring.run import RunResult
+from goldspan.scoring.run import ScoringResult
 from goldspan.scoring.sessions import Session, ToolCall, Turn
 from scored_sessions import (
     EVERYTHING,
@@ -65,7 +65,7 @@ MATCHERS = score_sessions(
 VOID = {"meta", "link", "input", "br"}
 REFERRING = {"src", "href", "srcset", "action", "data", "poster", "background", "ping", "formaction"}
 HOSTILE = "</script><img src=http://x.example/y onerror=alert(1)>\"'&`"
-ALL = RunResult(
+ALL = ScoringResult(
     (*EVERYTHING.sessions, *ODD.sessions), EVERYTHING.never_seen, EVERYTHING.problems, EVERYTHING.golden_sets
 )
 
@@ -105,8 +105,8 @@ def pieces(page: str, element: str) -> list[str]:
     return [" ".join(" ".join(Parsed(one).texts).split()) for one in found]
 
 
-def page_of(result: RunResult, regressions: tuple[str, ...] | None = None) -> str:
-    decision = decide_exit_code(result, recognised=1, coverage=Coverage.STRICT)
+def page_of(result: ScoringResult, regressions: tuple[str, ...] | None = None) -> str:
+    decision = decide_exit_code(result, recognised=1, coverage=CoverageMode.STRICT)
     return html_report(
         build_report(result, dataclasses.replace(decision, regressions=regressions), advice={"google_adk": "Set IT."})
     )
@@ -119,7 +119,7 @@ def refer_elsewhere(page: str) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("result", [ALL, NOTHING], ids=["all", "nothing"])
-def test_nothing_is_loaded_from_anywhere(result: RunResult) -> None:
+def test_nothing_is_loaded_from_anywhere(result: ScoringResult) -> None:
     page = page_of(result)
     assert list(refer_elsewhere(page)) == []
     assert re.findall(r"https?:|//\w|@import|url\(", page) == []
@@ -202,13 +202,13 @@ def test_a_turn_has_a_headline_where_it_is_one_of_several() -> None:
 def test_a_call_is_compared_with_the_one_made_or_the_nearest_and_others_are_not_judged() -> None:
     one = argument("x", 1)
     judged = turn(0, verdict(0), call("f", one), missing("g", one, near=ToolCall("g", {"x": 1})), missing("h", one))
-    headings = pieces(page_of(RunResult((session("s", verdict(0), judged),))), "th")
+    headings = pieces(page_of(ScoringResult((session("s", verdict(0), judged),))), "th")
     assert [words for words in headings if words in {"actual", "nearest call"}] == ["actual", "nearest call", "actual"]
-    assert Parsed(page_of(RunResult((UNKNOWN,)))).text.count("not judged") == 2
+    assert Parsed(page_of(ScoringResult((UNKNOWN,)))).text.count("not judged") == 2
 
 
 def test_metrics_stand_in_a_table_of_their_session() -> None:
-    page = page_of(RunResult((replace(PASSED, metrics=METRICS), FAILED)))
+    page = page_of(ScoringResult((replace(PASSED, metrics=METRICS), FAILED)))
     assert pieces(page, "caption").count("Other metrics") == 1
     assert [row for row in pieces(page, "tr") if any(metric.description in row for metric in METRICS)] == [
         "trajectory_f1 ✗ 0.50 fail 0.90 1 of 2 expected calls match, 2 were made"
@@ -226,7 +226,7 @@ def test_it_says_where_a_session_and_its_golden_come_from() -> None:
     told = replace(PASSED, session=seen, golden=dataclasses.replace(PASSED.golden, source="goldens.yaml:4"))
     always = ["golden set weather@1", "session id from gen_ai.conversation.id"]
     only_here = ["incomplete", "goldens.yaml:4", "run r-1"]
-    text, other = (Parsed(page_of(RunResult((result,)))).text for result in (told, PASSED))
+    text, other = (Parsed(page_of(ScoringResult((result,)))).text for result in (told, PASSED))
     assert [words for words in (*always, *only_here) if words not in text] == []
     assert [words for words in (*always, *only_here) if words in other] == always
 
@@ -252,7 +252,7 @@ def test_values_are_text_whatever_is_in_them(field: str) -> None:
     wrong = argument(this("argument"), this("value"), ArgumentOutcome.MISMATCHED, f"{this('value')}!")
     made = ToolCall(this("tool"), {this("argument"): 1}, error=this("error"))
     judged = turn(0, verdict(0), call(this("tool"), wrong, score=0, made=made), missing(this("tool"), wrong))
-    result = RunResult(
+    result = ScoringResult(
         (session(this("id"), verdict(0), judged),),
         (Golden(this("golden")),),
         (Problem("code", this("problem"), "source"),),
@@ -308,7 +308,7 @@ def test_case_is_no_difference_where_it_does_not_count() -> None:
 
 def test_a_huge_value_is_cut_and_says_so() -> None:
     page = page_of(
-        RunResult((session("s", verdict(0), turn(0, verdict(0), missing("f", argument("x", "y" * 10**6)))),))
+        ScoringResult((session("s", verdict(0), turn(0, verdict(0), missing("f", argument("x", "y" * 10**6)))),))
     )
     assert len(page) < 100_000
     assert "the JSON document has the whole value" in page
@@ -317,7 +317,7 @@ def test_a_huge_value_is_cut_and_says_so() -> None:
 @given(st.text(), st.text())
 def test_no_text_breaks_the_page(name: str, key: str) -> None:
     odd = SessionResult(FAILED.verdict, Session(name), Golden(key), FAILED.turns)
-    assert list(refer_elsewhere(page_of(RunResult((odd,))))) == []
+    assert list(refer_elsewhere(page_of(ScoringResult((odd,))))) == []
 
 
 def test_matchers_are_shown_as_they_stand_and_marked_only_where_they_do_not_match() -> None:

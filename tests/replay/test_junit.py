@@ -13,13 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from goldspan.collector_processor.replay.summary_and_exit_code import Coverage, decide_exit_code
+from goldspan.collector_processor.replay.summary_and_exit_code import CoverageMode, decide_exit_code
 from goldspan.collector_processor.report.junit import junit_report
 from goldspan.collector_processor.report.model import build_report
 from goldspan.scoring.goldens import Golden
 from goldspan.scoring.metrics import MetricResult, MetricVerdict, Range
 from goldspan.scoring.results import SessionResult
-from goldspan.scoring.run import RunResult
+from goldspan.scoring.run import ScoringResult
 from goldspan.scoring.sessions import Session, Turn
 from goldspan.scoring.verdict import Label, Reason
 from scored_sessions import EVERYTHING, FAILED, NO_GOLDEN, NOTHING, ODD, PASSED, UNKNOWN, session, verdict
@@ -45,7 +45,7 @@ SHAPE = {
 PUBLIC = xmlschema.XMLSchema(Path(__file__).resolve().parents[1] / "fixtures" / "junit-10.xsd")
 
 
-def document(result: RunResult, coverage: Coverage = Coverage.STRICT) -> ElementTree.Element:
+def document(result: ScoringResult, coverage: CoverageMode = CoverageMode.STRICT) -> ElementTree.Element:
     text = junit_report(
         build_report(result, decide_exit_code(result, recognised=1, coverage=coverage), coverage=coverage)
     )
@@ -64,9 +64,11 @@ def outcomes(root: ElementTree.Element) -> dict[str | None, list[tuple[str, str 
 
 
 @pytest.mark.parametrize(
-    ("coverage", "never_seen"), [(Coverage.STRICT, "failure"), (Coverage.LENIENT, "skipped")], ids=["strict", "lenient"]
+    ("coverage", "never_seen"),
+    [(CoverageMode.STRICT, "failure"), (CoverageMode.LENIENT, "skipped")],
+    ids=["strict", "lenient"],
 )
-def test_each_session_is_a_case_of_its_golden_set(coverage: Coverage, never_seen: str) -> None:
+def test_each_session_is_a_case_of_its_golden_set(coverage: CoverageMode, never_seen: str) -> None:
     root = document(EVERYTHING, coverage)
     assert outcomes(root) == {
         "sess-weather-1": [("failure", "fail")],
@@ -104,36 +106,36 @@ def test_runs_of_one_session_and_a_golden_of_the_same_name_are_told_apart() -> N
     gone = Golden("sess-twice", golden_set="weather@1")
     names = list(outcomes(document(replace(ODD, never_seen=(gone,)))))
     assert names == ["sess-odd", "sess-twice (run 1)", "sess-twice (run 2)", "sess-twice"]
-    again = list(outcomes(document(RunResult((PASSED,), (Golden("sess-good", golden_set="weather@1"),)))))
+    again = list(outcomes(document(ScoringResult((PASSED,), (Golden("sess-good", golden_set="weather@1"),)))))
     assert again == ["sess-good", "sess-good (2)"]
 
 
 def test_time_is_the_session_s_own() -> None:
     seen = Session("s", (Turn(start=1_800_000_000_000_000_000, end=1_800_000_001_250_000_000),))
-    suite = document(RunResult((replace(PASSED, session=seen),)))[0]
+    suite = document(ScoringResult((replace(PASSED, session=seen),)))[0]
     assert suite.get("timestamp") == "2027-01-15T08:00:00"
     assert [one.get("time") for one in suite.iter("testcase")] == ["1.250"]
 
 
 def test_nothing_is_an_empty_document() -> None:
     assert len(document(NOTHING)) == 0
-    assert outcomes(document(RunResult((NO_GOLDEN,)))) == {}
+    assert outcomes(document(ScoringResult((NO_GOLDEN,)))) == {}
 
 
 @pytest.mark.parametrize("reason", Reason)
 def test_what_was_not_evaluated_is_skipped_with_its_reason(reason: Reason) -> None:
-    cases = outcomes(document(RunResult((session("s", verdict(None, reason)),))))
+    cases = outcomes(document(ScoringResult((session("s", verdict(None, reason)),))))
     assert cases == ({} if reason is Reason.NO_GOLDEN else {"s": [("skipped", reason.value)]})
 
 
 @given(st.text(), st.text())
 def test_whatever_a_sender_wrote_is_xml(name: str, set_name: str) -> None:
     odd = SessionResult(FAILED.verdict, Session(name), Golden(name, golden_set=set_name), FAILED.turns)
-    assert len(outcomes(document(RunResult((odd, odd), (Golden(name, golden_set=set_name),))))) == 3
+    assert len(outcomes(document(ScoringResult((odd, odd), (Golden(name, golden_set=set_name),))))) == 3
 
 
 def test_another_metric_is_told_apart_and_its_name_is_xml_too() -> None:
-    root = document(RunResult((PASSED, replace(PASSED, metric="own\x00\ud800metric"))))
+    root = document(ScoringResult((PASSED, replace(PASSED, metric="own\x00\ud800metric"))))
     assert list(outcomes(root)) == ["sess-good", "sess-good [own\\x00\\ud800metric]"]
 
 
@@ -148,7 +150,7 @@ def test_other_metrics_are_properties_and_with_a_threshold_cases() -> None:
         MetricResult(f"m{index}", "", Range(0, 100), verdict, threshold=threshold)
         for index, (verdict, threshold) in enumerate(verdicts)
     )
-    root = document(RunResult((replace(PASSED, metrics=metrics, preset="axion"),), golden_sets={"weather@1": "d"}))
+    root = document(ScoringResult((replace(PASSED, metrics=metrics, preset="axion"),), golden_sets={"weather@1": "d"}))
     assert outcomes(root) == {
         "sess-good": [("system-out", None)],
         "sess-good [m0]": [("failure", "fail")],

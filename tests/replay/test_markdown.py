@@ -8,19 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goldspan.collector_processor.replay.summary_and_exit_code import Coverage, ExitDecision, decide_exit_code
+from goldspan.collector_processor.replay.summary_and_exit_code import CoverageMode, ExitDecision, decide_exit_code
 from goldspan.collector_processor.report.markdown import LONGEST, markdown_report
 from goldspan.collector_processor.report.model import build_report
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.goldens import Golden
 from goldspan.scoring.results import ArgumentOutcome, SessionResult
-from goldspan.scoring.run import RunResult
+from goldspan.scoring.run import ScoringResult
 from goldspan.scoring.sessions import Session
 from scored_sessions import EVERYTHING, FAILED, NOTHING, PASSED, argument, call, session, turn, verdict
 
 
-def comment(result: RunResult, decision: ExitDecision | None = None) -> str:
-    decision = decision or decide_exit_code(result, recognised=1, coverage=Coverage.STRICT)
+def comment(result: ScoringResult, decision: ExitDecision | None = None) -> str:
+    decision = decision or decide_exit_code(result, recognised=1, coverage=CoverageMode.STRICT)
     return markdown_report(build_report(result, decision, advice={"google_adk": "Set OTEL_CAPTURE."}))
 
 
@@ -78,7 +78,7 @@ def wrong(name: str, value: str, calls: int) -> SessionResult:
 def test_it_is_never_longer_than_a_comment_may_be(sessions: int, calls: int, length: int) -> None:
     many = tuple(wrong(f"sess-{index}", "é" * length, calls) for index in range(sessions))
     problems = tuple(Problem("bad", "p" * length, f"file:{index}") for index in range(sessions))
-    text = comment(RunResult(many, problems=problems))
+    text = comment(ScoringResult(many, problems=problems))
     assert len(text.encode()) <= LONGEST
     assert text.count("<details>") == text.count("</details>") > 1
     assert "more" in text
@@ -91,7 +91,7 @@ HOSTILE = st.text("`|<>@#\\\n\r*_[]~a1:/ \u202e") | st.sampled_from(
 
 @given(HOSTILE, HOSTILE, HOSTILE)
 def test_nothing_in_the_traces_becomes_markup(name: str, value: str, key: str) -> None:
-    result = RunResult((wrong(name, value, 1), PASSED), (Golden(key),), (Problem("code", value, name),))
+    result = ScoringResult((wrong(name, value, 1), PASSED), (Golden(key),), (Problem("code", value, name),))
     text = comment(result)
     fenced = re.compile(r"^(`{3,})text\n.*?^\1$", re.DOTALL | re.MULTILINE)
     assert len(fenced.findall(text)) == 1
@@ -109,4 +109,4 @@ def test_nothing_in_the_traces_becomes_markup(name: str, value: str, key: str) -
 @given(st.text(), st.text())
 def test_no_text_is_too_odd(name: str, key: str) -> None:
     odd = SessionResult(FAILED.verdict, Session(name), Golden(key), FAILED.turns)
-    assert len(comment(RunResult((odd,), (Golden(key),)))) <= LONGEST
+    assert len(comment(ScoringResult((odd,), (Golden(key),)))) <= LONGEST

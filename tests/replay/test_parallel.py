@@ -29,7 +29,7 @@ from goldspan.mappers.readers import read_documents
 from goldspan.mappers.readers.file_ranges import ranges_of
 from goldspan.scoring.errors import GoldspanError, TraceFileError
 from goldspan.scoring.goldens import GoldenIndex, load_goldens
-from goldspan.scoring.metrics.registry import WITHOUT_GOLDEN
+from goldspan.scoring.metrics.metric_registry import WITHOUT_GOLDEN
 from goldspan.scoring.run import scorer_of
 from otlp_requests import delimited, message_of, prefixed
 from replay.test_marked_spans import GOLDENS, traffic, valid_requests

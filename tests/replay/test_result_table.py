@@ -17,7 +17,7 @@ from goldspan.collector_processor.engine import result_table
 from goldspan.collector_processor.engine.result_table import COLUMNS, ResultRow, arrow_batch, arrow_schema, run_rows
 from goldspan.mappers import read_sessions
 from goldspan.scoring import score_sessions
-from goldspan.scoring.run import RunResult
+from goldspan.scoring.run import ScoringResult
 from goldspan.scoring.sessions import Session, Turn
 from scored_sessions import EVERYTHING, NOTHING, ODD, UNKNOWN, session, turn, verdict
 from trace_requests import turn_request, write_lines
@@ -43,7 +43,7 @@ def test_the_page_names_every_column_and_its_type() -> None:
 
 
 @pytest.mark.parametrize("run", [EVERYTHING, ODD, NOTHING], ids=["everything", "odd", "nothing"])
-def test_every_row_has_the_types_of_its_columns(run: RunResult) -> None:
+def test_every_row_has_the_types_of_its_columns(run: ScoringResult) -> None:
     rows = list(run_rows(run))
     batch = arrow_batch(rows)
     batch.validate(full=True)
@@ -95,14 +95,14 @@ def test_values_of_arguments_are_in_no_row() -> None:
 
 def test_text_that_is_no_unicode_is_written() -> None:
     result = session("sess-\ud800", verdict(1), turn(0, verdict(1)))
-    rows = list(run_rows(RunResult((result,))))
+    rows = list(run_rows(ScoringResult((result,))))
     assert {row["session"] for row in arrow_batch(rows).to_pylist()} == {"sess-\\ud800"}
 
 
 @pytest.mark.parametrize("ended", [0, 1, 2**62, 2**64 - 1, 2**80])
 def test_any_time_is_written(ended: int) -> None:
     result = replace(session("s", verdict(1)), session=Session("s", turns=(Turn(end=ended),)))
-    arrow_batch(list(run_rows(RunResult((result,))))).validate(full=True)
+    arrow_batch(list(run_rows(ScoringResult((result,))))).validate(full=True)
 
 
 def test_a_file_has_the_rows_of_the_document(run: Run, goldens: Path, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from rich.cells import cell_len
 
 from goldspan.collector_processor.replay.wording import counted, listed, printable, score_text
 from goldspan.collector_processor.report.shown_values import ABSENT, contrast, differences, one_line, shorten
-from goldspan.collector_processor.report.terminal import Page
+from goldspan.collector_processor.report.terminal import TerminalPage
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8)
 VALUES = st.recursive(
@@ -105,7 +105,7 @@ def test_names_are_listed_once_with_their_number_and_the_rest_is_counted() -> No
 
 
 def test_paragraphs_break_at_spaces_and_hang_under_their_label() -> None:
-    page = Page(30)
+    page = TerminalPage(30)
     page.paragraph("some words and a-very-long-id-that-is-longer-than-the-page end", label="label: ")
     assert str(page).splitlines() == [
         "label: some words and",

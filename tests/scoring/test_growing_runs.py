@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from goldspan.scoring import Session, ToolCall, Turn, load_goldens
 from goldspan.scoring.goldens.golden import Golden
-from goldspan.scoring.metrics.registry import WITHOUT_GOLDEN
+from goldspan.scoring.metrics.metric_registry import WITHOUT_GOLDEN
 from goldspan.scoring.metrics.trajectory import TRAJECTORY_METRICS
 from goldspan.scoring.run import KeptRun, Scorer, scorer_of
 from goldspan.scoring.sessions import NO_CONTENT, Capture, Content, SpanRef, UserMessages

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goldspan.scoring import Capture, Label, Reason, RunResult, Session, ToolCall, Turn, score_sessions
+from goldspan.scoring import Capture, Label, Reason, ScoringResult, Session, ToolCall, Turn, score_sessions
 
 RUNS = {
     "right": (ToolCall("f", {"x": 1}),),
@@ -23,7 +23,7 @@ def golden(**repeat: Any) -> dict[str, Any]:
     return {"golden_set": "g", "goldens": [one]}
 
 
-def scored(seen: str, **repeat: Any) -> RunResult:
+def scored(seen: str, **repeat: Any) -> ScoringResult:
     names = {"+": "right", "-": "wrong", "?": "lost"}
     sessions = [Session(f"run-{number}", (Turn(RUNS[names[run]]),)) for number, run in enumerate(seen)]
     return score_sessions(golden(**repeat), sessions)

@@ -19,7 +19,7 @@ from goldspan.scoring import (
     Label,
     Problem,
     Reason,
-    RunResult,
+    ScoringResult,
     Session,
     SessionResult,
     ToolCall,
@@ -155,7 +155,7 @@ class TestText:
         assert "more" not in str(score_sessions(goldens("s"), [WRONG]))
 
     def test_it_says_when_nothing_was_recognised(self) -> None:
-        result = RunResult(problems=(Problem("bad_json", "expected JSON", "a.json:3"),))
+        result = ScoringResult(problems=(Problem("bad_json", "expected JSON", "a.json:3"),))
         assert "nothing was recognised" in str(result)
         assert "problem: a.json:3: expected JSON" in str(result)
 
@@ -289,7 +289,7 @@ class TestMetrics:
             find_metric("zzz")
 
     def test_others_can_be_registered_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("goldspan.scoring.metrics.registry._METRICS", {})
+        monkeypatch.setattr("goldspan.scoring.metrics.metric_registry._METRICS", {})
 
         class Turns:
             name, description, range = "turns", "How many turns there are.", Range(0, float("inf"))

@@ -18,7 +18,7 @@ from goldspan.scoring import (
     GoldenTurn,
     Label,
     Reason,
-    RunResult,
+    ScoringResult,
     Session,
     SessionResult,
     ToolCall,
@@ -107,7 +107,7 @@ class TestOptional:
 
     def test_a_session_that_leaves_it_out_passes_whole(self) -> None:
         result = score_session(in_turns([must("f"), may("g")], [may("g")]), session([did("f")], []))
-        assert RunResult((result,)).passed
+        assert ScoringResult((result,)).passed
 
 
 class TestForbidden:
@@ -155,13 +155,13 @@ class TestForbidden:
         golden = in_turns([must("f")], [must("f"), never("g")])
         result = score_session(golden, session([did("f")], [did("f"), did("g")]))
         assert verdict(result) == (1, Label.FAIL, None)
-        assert not RunResult((result,)).passed
+        assert not ScoringResult((result,)).passed
 
     def test_a_session_of_prohibitions_alone_passes_when_they_are_kept(self) -> None:
         golden = in_turns([never("*")], [never("g")])
         kept, broken = score_session(golden, session([], [did("f")])), score_session(golden, session([], [did("g")]))
         assert verdict(kept) == (None, Label.PASS, None)
-        assert RunResult((kept,)).passed
+        assert ScoringResult((kept,)).passed
         assert verdict(broken) == (None, Label.FAIL, None)
 
     @pytest.mark.parametrize(
@@ -200,7 +200,7 @@ class TestForbidden:
         assert "forbidden: pay" in explain(result)
         assert explain(result.violations[0]) == "forbidden"
         session_result = score_session(in_turns([never("pay", to="thief")]), session([did("pay", to="thief")]))
-        text = str(RunResult((session_result,)))
+        text = str(ScoringResult((session_result,)))
         assert "pay: forbidden" in text
         assert "FAIL" in text
 

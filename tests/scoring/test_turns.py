@@ -19,7 +19,7 @@ from goldspan.scoring import (
     ExpectedCall,
     Label,
     Reason,
-    RunResult,
+    ScoringResult,
     SessionResult,
     ToolCall,
     Turn,
@@ -450,7 +450,7 @@ def test_no_value_stops_a_score_or_its_report(value: Any, strategy: str, name: s
         result = score_turn(expected, [actual], {"default_strategy": strategy})
         assert result.verdict.exact is not None
         assert explain(result.calls[0], include_values=True).isprintable()
-        run = RunResult((SessionResult(result.verdict, None, None, (result,), 1, 1),))
+        run = ScoringResult((SessionResult(result.verdict, None, None, (result,), 1, 1),))
         json.dumps(run.to_json(), allow_nan=False).encode()
         str(run).encode()
 

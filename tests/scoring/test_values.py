@@ -21,7 +21,7 @@ from goldspan.scoring import (
     GoldenTurn,
     Label,
     Reason,
-    RunResult,
+    ScoringResult,
     Session,
     ToolCall,
     Turn,
@@ -55,7 +55,7 @@ GOLDENS = {
 }
 
 
-def scored() -> RunResult:
+def scored() -> ScoringResult:
     return score_sessions(GOLDENS, read_sessions(RECORDING))
 
 
@@ -128,7 +128,7 @@ WRONG = score_turn(
 
 def test_each_result_has_score_label_reason_and_passed() -> None:
     result = score_session([[{"name": "f", "args": {"a": 1}}]], [[ToolCall("f", {"a": 2})]])
-    for one in (WRONG.calls[0], WRONG, result, result.turns[0], RunResult((result,))):
+    for one in (WRONG.calls[0], WRONG, result, result.turns[0], ScoringResult((result,))):
         assert one.score in {0.0, 0.5}
         assert (one.label, one.reason, one.passed) == (Label.FAIL, None, False)
         with pytest.raises(AssertionError) as caught:
@@ -144,18 +144,18 @@ def test_a_run_has_the_mean_of_its_sessions_and_the_first_reason() -> None:
     good = score_session(golden, Session("s", (Turn((ToolCall("f", {"a": 1}),)),)))
     bad = score_session(golden, Session("s", (Turn((ToolCall("f", {"a": 2}),)),)))
     unknown = score_session(golden, Session("s", (Turn(calls_visible=False),)))
-    assert RunResult((good, bad)).score == 0.5
-    assert RunResult((good, bad)).label is Label.FAIL
-    assert (RunResult((good,)).label, RunResult((good,)).reason) == (Label.PASS, None)
-    assert RunResult((good, unknown)).reason is Reason.CALLS_NOT_VISIBLE
-    assert RunResult((good,), never_seen=(golden,)).reason is Reason.GOLDEN_NEVER_SEEN
-    assert (RunResult().label, RunResult().reason, RunResult().score) == (
+    assert ScoringResult((good, bad)).score == 0.5
+    assert ScoringResult((good, bad)).label is Label.FAIL
+    assert (ScoringResult((good,)).label, ScoringResult((good,)).reason) == (Label.PASS, None)
+    assert ScoringResult((good, unknown)).reason is Reason.CALLS_NOT_VISIBLE
+    assert ScoringResult((good,), never_seen=(golden,)).reason is Reason.GOLDEN_NEVER_SEEN
+    assert (ScoringResult().label, ScoringResult().reason, ScoringResult().score) == (
         Label.NOT_EVALUATED,
         Reason.INPUT_MISSING,
         None,
     )
     other = score_session(golden, Session("s", (Turn((ToolCall("f", {"a": 1}),)),)), Criterion(ordered=False))
-    assert RunResult((good, other)).score is None, "criteria differ"
+    assert ScoringResult((good, other)).score is None, "criteria differ"
 
 
 def test_str_is_the_readable_difference_and_repr_is_short() -> None:
@@ -170,7 +170,7 @@ def test_str_is_the_readable_difference_and_repr_is_short() -> None:
         [[ToolCall("get_weather", {"city": "Paris", "unit": "kelvin"})]],
     )
     assert unit in str(session)
-    for one in (session, RunResult((session,))):
+    for one in (session, ScoringResult((session,))):
         assert unit in repr(one)
         assert "\n" not in repr(one)
         assert len(repr(one)) < 240, "pytest cuts longer ones in the middle"

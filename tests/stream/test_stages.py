@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 
 from goldspan.collector_processor.engine.settings import EngineSettings
-from goldspan.collector_processor.gateway.interfaces import Request, Signal
+from goldspan.collector_processor.gateway.interfaces import ExportRequest
+from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.collector_processor.stream.rows_and_messages import SessionMessage, decode_message
 from goldspan.collector_processor.stream.session_stage import SessionStage
 from goldspan.collector_processor.stream.stage_interface import DeadLetter, StreamContext, ToSession, Traces
 from goldspan.collector_processor.stream.trace_stage import TraceStage
 from goldspan.scoring.goldens import GoldenIndex, load_goldens
-from goldspan.scoring.metrics.registry import WITHOUT_GOLDEN
+from goldspan.scoring.metrics.metric_registry import WITHOUT_GOLDEN
 from goldspan.scoring.run import scorer_of
 from otlp_containers import as_message
 from pipeline_rig import Said, spans_in
@@ -282,7 +283,9 @@ def test_a_body_with_a_bad_span_loses_that_span_only() -> None:
     good.resource_spans[0].scope_spans[0].spans.add(trace_id=b"short", span_id=b"\x01")
     stream = Stream(CONTEXT, 0, traces=1, sessions=1, faults=0.0)
     stream.run(
-        stream.put([Request(Signal.TRACES, good.SerializeToString()), Request(Signal.TRACES, body(turn("a", 1)))])
+        stream.put(
+            [ExportRequest(Signal.TRACES, good.SerializeToString()), ExportRequest(Signal.TRACES, body(turn("a", 1)))]
+        )
     )
     assert labels(stream, "session") == ["pass"]
     assert len(stream.spans()) == 5

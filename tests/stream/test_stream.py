@@ -12,13 +12,14 @@ import pytest
 from hypothesis import example, given
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
+from goldspan.collector_processor.encoded_spans.span_groups import SpanGroup, join_request, split_request
 from goldspan.collector_processor.engine.settings import EngineSettings
-from goldspan.collector_processor.gateway.encoded_spans import SpanGroup, join_request, split_request
-from goldspan.collector_processor.gateway.interfaces import Request, Signal
+from goldspan.collector_processor.gateway.interfaces import ExportRequest
+from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.collector_processor.stream.stage_interface import DeadLetter, StreamContext
 from goldspan.mappers.readers.otlp_messages import message_attributes
 from goldspan.scoring.goldens import GoldenIndex
-from goldspan.scoring.metrics.registry import WITHOUT_GOLDEN
+from goldspan.scoring.metrics.metric_registry import WITHOUT_GOLDEN
 from goldspan.scoring.run import Scorer, scorer_of
 from pipeline_rig import NAMES, Said, bodies_of, cut_up, everything, files_of, run, said_by_replay, spans_in
 from stream_rig import Stream
@@ -49,7 +50,7 @@ def replayed(recordings: Sequence[str]) -> Said:
     return said_by_replay([path for name in recordings for path in files_of(name)], everything())
 
 
-def sent(recordings: Iterable[str], seed: int, *, size: int = 5, repeated: float = 0.05) -> list[Request]:
+def sent(recordings: Iterable[str], seed: int, *, size: int = 5, repeated: float = 0.05) -> list[ExportRequest]:
     """The records of some conversations, shuffled, some of them twice, and log records perhaps last."""
     requests = cut_up([one for name in recordings for one in bodies_of(name)], seed, size)
     rng = random.Random(seed)
@@ -100,9 +101,9 @@ def test_spans_leave_once_and_as_a_gateway_sends_them(recording: str) -> None:
     assert not stream.of(DeadLetter)
 
 
-def one_by_one(requests: Iterable[Request]) -> list[Request]:
+def one_by_one(requests: Iterable[ExportRequest]) -> list[ExportRequest]:
     return [
-        Request(one.signal, join_request([SpanGroup(group.envelope, [record])]))
+        ExportRequest(one.signal, join_request([SpanGroup(group.envelope, [record])]))
         for one in requests
         for group in split_request(one.body) or []
         for record in group.spans

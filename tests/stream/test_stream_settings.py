@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from goldspan.collector_processor.gateway.settings.loading import load_settings, unknown_variables
+from goldspan.collector_processor.gateway.settings.settings_file import load_settings, unknown_variables
 from goldspan.collector_processor.stream.progress import AT_END_AFTER, PartitionProgress, TopicProgress
 from goldspan.collector_processor.stream.stream_settings import StreamSettings
 from goldspan.scoring.errors import FileError, SettingsError

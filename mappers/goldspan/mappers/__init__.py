@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from goldspan.mappers.api import TelemetryWarning, read_sessions
+    from goldspan.mappers.session_reader import TelemetryWarning, read_sessions
 
 __all__ = ["TelemetryWarning", "read_sessions"]
 
@@ -16,9 +16,9 @@ __all__ = ["TelemetryWarning", "read_sessions"]
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from goldspan.mappers import api  # noqa: PLC0415 - see above
+    from goldspan.mappers import session_reader  # noqa: PLC0415 - see above
 
-    return getattr(api, name)
+    return getattr(session_reader, name)
 
 
 def __dir__() -> list[str]:

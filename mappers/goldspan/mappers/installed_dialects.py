@@ -28,7 +28,7 @@ from goldspan.mappers.dialects.reading.protocol import Dialect
 from goldspan.mappers.dialects.semantic_kernel import SEMANTIC_KERNEL
 from goldspan.mappers.dialects.spring_ai import SPRING_AI
 from goldspan.mappers.dialects.tool_like import TOOL_LIKE
-from goldspan.mappers.dialects.uipath import UIPATH
+from goldspan.mappers.dialects.uipath_traced import UIPATH
 from goldspan.mappers.dialects.vercel_ai import VERCEL_AI
 from goldspan.mappers.dialects.voltagent import VOLTAGENT
 from goldspan.scoring.errors import Problem

@@ -31,7 +31,7 @@ class Role(StrEnum):
     """An execution of a tool."""
 
 
-class Request(Struct, frozen=True, gc=False, omit_defaults=True):
+class ToolRequest(Struct, frozen=True, gc=False, omit_defaults=True):
     """A tool call in a model's output."""
 
     name: str
@@ -71,7 +71,7 @@ class ToolFacts(Struct, frozen=True, gc=False, omit_defaults=True):
 class ModelFacts(Struct, frozen=True, gc=False, omit_defaults=True):
     """What a dialect read of one model call."""
 
-    requests: tuple[Request, ...] = ()
+    requests: tuple[ToolRequest, ...] = ()
     """From the output only, never from the input history (R3)."""
     answered: Mapping[str, bool] | None = None
     """Call ids that the *input* holds a result for, with whether that result is an error."""

@@ -51,7 +51,7 @@ Fingerprint = bytes
 """A digest of arguments, equal for equal arguments."""
 
 
-class Place(NamedTuple):
+class ValuePlace(NamedTuple):
     """Where a span holds a value."""
 
     key: str
@@ -94,16 +94,16 @@ class UnknownTools:
     """Values of the mark's attribute on spans of agents."""
     also_marked: int
     """How many other spans have the mark all the same; 0 where it tells them apart."""
-    name: Place | None
+    name: ValuePlace | None
     """None for the span's name."""
     name_prefix: str
     """What stands before the tool's name in the span's name."""
     name_suffix: str
-    arguments: Place
+    arguments: ValuePlace
     python_repr: bool
     """Arguments are written as Python literals."""
-    result: Place | None
-    call_id: Place | None
+    result: ValuePlace | None
+    call_id: ValuePlace | None
     session: str | None
     """The attribute with the session id, on any span of the same traces."""
     session_known: bool
@@ -117,13 +117,13 @@ class _Look(Struct, frozen=True, gc=False):
     ref: SpanRef
     scope: str
     name: str
-    texts: Mapping[Place, str]
+    texts: Mapping[ValuePlace, str]
     """Short texts: what may be a name, an id or a kind."""
-    objects: Mapping[Place, Fingerprint]
+    objects: Mapping[ValuePlace, Fingerprint]
     """Objects that may be arguments."""
-    reprs: frozenset[Place]
+    reprs: frozenset[ValuePlace]
     """Those of them that are written as Python literals."""
-    places: frozenset[Place]
+    places: frozenset[ValuePlace]
     """Every attribute that has a value, of the span and of its events."""
     is_root: bool
     unread: bool
@@ -165,7 +165,7 @@ class _Found(Struct, frozen=True, gc=False):
     """A span that looks like a tool call, and the places where it may hold arguments."""
 
     look: _Look
-    arguments: frozenset[Place]
+    arguments: frozenset[ValuePlace]
     request: _Asked | None = None
 
     @property
@@ -218,9 +218,9 @@ class UnknownToolFinder:
                 self._requests[ref.trace_id].append(_Request(request.name, print_, request.call_id or "", ref.span_id))
 
     def _look(self, ref: SpanRef, view: SpanView, facts: SpanFacts, *, is_read: bool) -> _Look:
-        texts: dict[Place, str] = {}
-        objects: dict[Place, Fingerprint] = {}
-        places, reprs = set[Place](), set[Place]()
+        texts: dict[ValuePlace, str] = {}
+        objects: dict[ValuePlace, Fingerprint] = {}
+        places, reprs = set[ValuePlace](), set[ValuePlace]()
         candidate = not is_read and facts.role in (None, Role.TOOL) and not _does_other_work(view.attributes)
         asks = facts.tool is None and (facts.model is None or not facts.model.requests)
         for place, value in _values(view):
@@ -299,7 +299,7 @@ class UnknownToolFinder:
     def _found(self, look: _Look, asked: _AllAsked) -> _Found | None:
         known = self._known.get(look.ref.trace_id, set())
         texts = frozenset(look.texts.values())
-        matches: dict[Place, _Asked] = {}
+        matches: dict[ValuePlace, _Asked] = {}
         for place, print_ in look.objects.items():
             for name, request in asked.get((look.ref.trace_id, print_), {}).items():
                 if name in known or request.span_ids == {look.ref.span_id}:
@@ -432,7 +432,7 @@ _OTHER_KINDS = frozenset(
 _FILLING = frozenset({"value", "json", "content", "text"})
 """Words that may follow the one that tells: `input.value`."""
 _OTHER_WORK = ("http.", "db.", "rpc.", "messaging.", "graphql.", "faas.")
-_SPAN_NAME = Place("")
+_SPAN_NAME = ValuePlace("")
 _BETWEEN = " :./"
 
 
@@ -518,12 +518,12 @@ def _does_other_work(attributes: Mapping[str, Any]) -> bool:
 # Values of a span.
 
 
-def _values(view: SpanView) -> Iterator[tuple[Place, Any]]:
+def _values(view: SpanView) -> Iterator[tuple[ValuePlace, Any]]:
     for key, value in view.attributes.items():
-        yield Place(str(key)), value
+        yield ValuePlace(str(key)), value
     for event in view.events:
         for key, value in event.attributes.items():
-            yield Place(str(key), event.name), value
+            yield ValuePlace(str(key), event.name), value
 
 
 def _literal(value: Any) -> Any:
@@ -533,7 +533,7 @@ def _literal(value: Any) -> Any:
     return found if is_mapping(found) else None
 
 
-def _unwrapped(place: Place, look: _Look) -> Place:
+def _unwrapped(place: ValuePlace, look: _Look) -> ValuePlace:
     """Return where an envelope holds arguments: `kwargs`, `arguments` beside a name, `inputs` beside `input_str`."""
     kwargs, arguments, inputs = (place._replace(path=(key,)) for key in ("kwargs", "arguments", "inputs"))
     if kwargs in look.objects:
@@ -561,7 +561,9 @@ def _object(value: Any) -> Mapping[str, Any] | None:
     return value if is_mapping(value) and not _is_schema(value) else None
 
 
-def _envelopes(place: Place, found: Any, texts: dict[Place, str], objects: dict[Place, Fingerprint]) -> None:
+def _envelopes(
+    place: ValuePlace, found: Any, texts: dict[ValuePlace, str], objects: dict[ValuePlace, Fingerprint]
+) -> None:
     """Note the object at this place, and the objects and short texts up to two levels inside it."""
     if not is_mapping(found) or _is_schema(found):
         return
@@ -643,11 +645,11 @@ _NOTHING = _fingerprint({})
 # Groups of spans that hold the same things at the same places.
 
 
-def _argument_rank(place: Place) -> tuple[object, ...]:
+def _argument_rank(place: ValuePlace) -> tuple[object, ...]:
     return len(place.path), place.event != "", _last(place.key) not in _ARGUMENT_WORDS, len(place.key), place
 
 
-def _most_frequent(places: Iterable[Place], rank: Callable[[Place], tuple[object, ...]]) -> Place | None:
+def _most_frequent(places: Iterable[ValuePlace], rank: Callable[[ValuePlace], tuple[object, ...]]) -> ValuePlace | None:
     counts = Counter(places)
     return min(counts, key=lambda place: (-counts[place], rank(place)), default=None)
 
@@ -675,7 +677,7 @@ def _group_rank(group: list[_Found]) -> tuple[object, ...]:
     )
 
 
-def _name_places(look: _Look, name: str) -> Iterator[Place]:
+def _name_places(look: _Look, name: str) -> Iterator[ValuePlace]:
     """Yield where a span holds this name; its own name may have more before it."""
     for place, text in look.texts.items():
         if text == name:
@@ -692,7 +694,7 @@ def _around(span_name: str, name: str) -> tuple[str, str] | None:
     return before, after
 
 
-def _name_rank(place: Place) -> tuple[object, ...]:
+def _name_rank(place: ValuePlace) -> tuple[object, ...]:
     return (
         len(place.path),
         place.event != "",
@@ -704,7 +706,7 @@ def _name_rank(place: Place) -> tuple[object, ...]:
     )
 
 
-def _name_of(group: list[_Found], arguments: Place) -> tuple[Place | None, str, str]:
+def _name_of(group: list[_Found], arguments: ValuePlace) -> tuple[ValuePlace | None, str, str]:
     """Return where the spans of a group name their tool, and what stands around it in the span's name."""
     requested = [(one.look, one.request.name) for one in group if one.request is not None]
     looks = [one.look for one in group]
@@ -744,8 +746,8 @@ def _shared_ends(names: set[str]) -> tuple[str, str]:
     return start[: max(marks, default=0)], end[first:]
 
 
-def _result_place(looks: Sequence[_Look], arguments: Place) -> Place | None:
-    def rank(place: Place) -> tuple[object, ...]:
+def _result_place(looks: Sequence[_Look], arguments: ValuePlace) -> ValuePlace | None:
+    def rank(place: ValuePlace) -> tuple[object, ...]:
         shared = len(_shared_start(place.key, arguments.key))
         return place.event != arguments.event, -shared, "tool" not in _words(place.key), len(place.key), place
 
@@ -758,7 +760,7 @@ def _result_place(looks: Sequence[_Look], arguments: Place) -> Place | None:
     return _most_frequent(places, rank)
 
 
-def _may_be_result(place: Place, arguments: Place) -> bool:
+def _may_be_result(place: ValuePlace, arguments: ValuePlace) -> bool:
     if arguments.event and place.event not in {"", arguments.event}:
         return place.key in {"message", "content", "result", "output"}
     return place.event in {"", arguments.event} and _last(place.key) in _RESULT_WORDS
@@ -772,8 +774,8 @@ def _shared_start(first: str, second: str) -> str:
     return first[:length]
 
 
-def _call_id_place(group: list[_Found], looks: Sequence[_Look]) -> Place | None:
-    def rank(place: Place) -> tuple[object, ...]:
+def _call_id_place(group: list[_Found], looks: Sequence[_Look]) -> ValuePlace | None:
+    def rank(place: ValuePlace) -> tuple[object, ...]:
         return len(place.path), place.event != "", "call" not in _words(place.key), len(place.key), place
 
     asked = [(one.look, one.request.call_ids) for one in group if one.request is not None and one.request.call_ids]
@@ -792,7 +794,7 @@ _HEADS = ("execute_tool", "tool", "Tool")
 
 
 def _holds(mark: Mark, look: _Look) -> bool:
-    place = Place(mark.key)
+    place = ValuePlace(mark.key)
     if mark.key and place not in look.places:
         return False
     if mark.values is not None and look.texts.get(place) not in mark.values:
@@ -805,15 +807,17 @@ def _holds(mark: Mark, look: _Look) -> bool:
 def _agents(mark: Mark, looks: Iterable[_Look]) -> frozenset[str]:
     if mark.values is None:
         return frozenset()
-    kinds = {text for look in looks if look.unread and (text := look.texts.get(Place(mark.key))) is not None}
+    kinds = {text for look in looks if look.unread and (text := look.texts.get(ValuePlace(mark.key))) is not None}
     return frozenset(
         kind for kind in kinds if _words(kind)[-1:] == ["agent"] or _words(kind)[:2] == ["invoke", "agent"]
     )
 
 
-def _mark(looks: Sequence[_Look], others: Sequence[_Look], arguments: Place) -> tuple[Mark, int]:
+def _mark(looks: Sequence[_Look], others: Sequence[_Look], arguments: ValuePlace) -> tuple[Mark, int]:
     """Choose an attribute that says `tool`, else one that only these spans have; and count others that have it."""
-    shared = [place for place in frozenset[Place].intersection(*(look.places for look in looks)) if not place.event]
+    shared = [
+        place for place in frozenset[ValuePlace].intersection(*(look.places for look in looks)) if not place.event
+    ]
     options: list[tuple[int, Mark]] = []
     for place in shared:
         texts = {look.texts.get(place) for look in looks}

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from goldspan.scoring.goldens.loading import load_criterion, load_goldens
     from goldspan.scoring.metrics import Metric, find_metric, metric_names, register_metric
     from goldspan.scoring.results import ArgumentOutcome, ArgumentResult, CallResult, SessionResult, TurnResult, explain
-    from goldspan.scoring.run import RunResult
+    from goldspan.scoring.run import ScoringResult
     from goldspan.scoring.sessions import Capture, Content, Session, SpanRef, ToolCall, Turn
     from goldspan.scoring.verdict import Label, Reason, Verdict
 
@@ -54,7 +54,7 @@ __all__ = [
     "Mistake",
     "Problem",
     "Reason",
-    "RunResult",
+    "ScoringResult",
     "Session",
     "SessionResult",
     "SpanRef",
@@ -90,7 +90,7 @@ _MODULES = {
     "goldens.loading": ("load_criterion", "load_goldens"),
     "metrics": ("Metric", "find_metric", "metric_names", "register_metric"),
     "results": ("ArgumentOutcome", "ArgumentResult", "CallResult", "SessionResult", "TurnResult", "explain"),
-    "run": ("RunResult",),
+    "run": ("ScoringResult",),
     "sessions": ("Capture", "Content", "Session", "SpanRef", "ToolCall", "Turn"),
     "verdict": ("Label", "Reason", "Verdict"),
 }

@@ -15,10 +15,10 @@ from goldspan.scoring.criterion import DEFAULT, Criterion
 from goldspan.scoring.goldens.golden import ExpectedCall, Golden, GoldenSet, GoldenTurn
 from goldspan.scoring.goldens.golden_index import Ambiguous, GoldenIndex
 from goldspan.scoring.json_values import is_mapping, shown
-from goldspan.scoring.metrics.registry import WITHOUT_GOLDEN
+from goldspan.scoring.metrics.metric_registry import WITHOUT_GOLDEN
 from goldspan.scoring.metrics.session_metrics import MetricSource
 from goldspan.scoring.results import SessionResult, TurnResult
-from goldspan.scoring.run import RunResult, scorer_of
+from goldspan.scoring.run import ScoringResult, scorer_of
 from goldspan.scoring.session_score import score_run
 from goldspan.scoring.sessions import Capture, Session, ToolCall, Turn
 from goldspan.scoring.turn_join import split_runs
@@ -190,7 +190,7 @@ def score_sessions(
     *,
     preset: str | Mapping[str, Any] | None = None,
     metrics: Iterable[MetricSource] | None = None,
-) -> RunResult:
+) -> ScoringResult:
     """Score sessions against their goldens, found by session id or pattern.
 
     `expected` is a path to a file or a directory of goldens, a golden set, a mapping with the contents of a file,
@@ -217,7 +217,7 @@ def score_sessions(
         golden = index.find(session)
         runs = split_runs(session, golden) if isinstance(golden, Golden) else [session]
         results += [scorer.score(golden, run) for run in runs]
-    return RunResult(
+    return ScoringResult(
         tuple(sorted(results, key=lambda result: result.golden is None)),
         index.never_seen(result.golden for result in results if result.golden is not None),
         golden_sets={one.label: one.digest for one in index.sets},

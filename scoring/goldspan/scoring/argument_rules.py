@@ -205,7 +205,7 @@ def place_of(name: str) -> Steps:
     return steps_of(name) if name.startswith("/") else (name,)
 
 
-class Rule(NamedTuple):
+class ValueRule(NamedTuple):
     """The resolved rule for an argument or a part of it."""
 
     strategy: Strategy
@@ -216,7 +216,7 @@ class Rule(NamedTuple):
     required: bool = True
     tolerance: Fraction = Fraction(0)
     relative_tolerance: Fraction = Fraction(0)
-    parts: Mapping[str, Rule] = {}
+    parts: Mapping[str, ValueRule] = {}
     """Rules for parts, by key or index; also for the parts that enclose them."""
     counts: bool = False
     """Whether a part has its own weight."""
@@ -225,18 +225,18 @@ class Rule(NamedTuple):
     needed: tuple[Steps, ...] = ()
     """Paths of the required parts: a call without them may not be aligned."""
 
-    def by(self, strategy: Strategy) -> Rule:
+    def by(self, strategy: Strategy) -> ValueRule:
         """Return the rule with another strategy, and without rules for parts."""
         if strategy == self.strategy and not (self.parts or self.counts):
             return self
         compare = comparison(strategy, tolerance=self.tolerance, relative_tolerance=self.relative_tolerance)
         return self._replace(strategy=strategy, compare=compare, parts={}, counts=False, needed=())
 
-    def inside(self) -> Rule:
+    def inside(self) -> ValueRule:
         """Return the rule for parts without their own rule: `numeric` and `similarity` become `exact`."""
         return self.by("exact" if self.strategy in ("numeric", "similarity") else self.strategy)
 
-    def element(self) -> Rule:
+    def element(self) -> ValueRule:
         """Return the rule for elements to be found in a list: they are compared for equality, under `contains` too."""
         return self.by("casefold_exact" if self.strategy == "casefold_exact" else "exact")
 
@@ -262,16 +262,16 @@ Beneath = Sequence[tuple[Steps, ArgumentRule]]
 """Rules for parts, each with the remaining path to its part."""
 
 
-def resolved(own: ArgumentRule, beneath: Beneath, around: Around, *, by_leaf: bool = False) -> Rule:
+def resolved(own: ArgumentRule, beneath: Beneath, around: Around, *, by_leaf: bool = False) -> ValueRule:
     """Resolve the rules for an argument and its parts."""
     rule = _resolved(own, beneath, around.within(own), by_leaf=by_leaf)
     needed = tuple(way for way, one in beneath if one.required)
     return rule._replace(required=own.required is not False, needed=needed, counts=False)
 
 
-def _resolved(own: ArgumentRule, beneath: Beneath, inherited: Around, *, by_leaf: bool) -> Rule:
+def _resolved(own: ArgumentRule, beneath: Beneath, inherited: Around, *, by_leaf: bool) -> ValueRule:
     weight = Fraction(1 if own.weight is None else own.weight)
-    return Rule(
+    return ValueRule(
         inherited.strategy,
         comparison(inherited.strategy, tolerance=inherited.tolerance, relative_tolerance=inherited.relative_tolerance),
         weight,
@@ -287,7 +287,7 @@ def _resolved(own: ArgumentRule, beneath: Beneath, inherited: Around, *, by_leaf
     )
 
 
-def _part(rules: Beneath, around: Around, *, by_leaf: bool) -> Rule:
+def _part(rules: Beneath, around: Around, *, by_leaf: bool) -> ValueRule:
     own = next((rule for way, rule in rules if not way), None)
     deeper = [(way, rule) for way, rule in rules if way]
     if own is not None:

@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from goldspan.scoring.align.alignment import Pair
-from goldspan.scoring.argument_rules import Rule
+from goldspan.scoring.argument_rules import ValueRule
 from goldspan.scoring.call_context import CallContext, EarlierCalls
 from goldspan.scoring.comparison import ONE, SCALARS, ZERO, exact, share
 from goldspan.scoring.criterion import Criterion
@@ -57,7 +57,7 @@ class ExpectedArgument(Struct, frozen=True, gc=False):
 
     name: str
     value: Expected
-    rule: Rule
+    rule: ValueRule
     points: int | Fraction
     """Its weight."""
     special: bool
@@ -349,7 +349,7 @@ def call_rules(expected: ExpectedCall, criterion: Criterion, place: int = 0) -> 
     )
 
 
-def _expected_argument(name: str, value: object, rule: Rule, *, special: bool) -> ExpectedArgument:
+def _expected_argument(name: str, value: object, rule: ValueRule, *, special: bool) -> ExpectedArgument:
     kind = type(value) if rule.compare is exact and type(value) in _SHARED else None
     matched = ArgumentResult(name, _MATCHED, ONE, rule.strategy, value, value, rule.weight)
     return ExpectedArgument(name, value, rule, rule.points, special, kind, matched)

@@ -22,11 +22,11 @@ from goldspan.scoring.argument_rules import (
     Around,
     Block,
     FrozenMapping,
-    Rule,
     Strategy,
     Threshold,
     Tolerance,
     ToolRules,
+    ValueRule,
     mistakes,
     nothing,
     place_of,
@@ -46,7 +46,7 @@ MatchMode = Literal["name_only", "name_and_required_args", "name_and_args"]
 """Which pairs of an expected and an actual call of one name may be aligned."""
 
 
-class RulesOfTool(dict[str, Rule]):
+class RulesOfTool(dict[str, ValueRule]):
     """The rules for the arguments of a tool, by name; each is resolved on first use."""
 
     def __init__(self, criterion: Criterion, tool: str) -> None:
@@ -65,7 +65,7 @@ class RulesOfTool(dict[str, Rule]):
             else:
                 self._own[argument] = rule
 
-    def __missing__(self, argument: str) -> Rule:
+    def __missing__(self, argument: str) -> ValueRule:
         criterion = self._criterion
         around = Around(criterion.strategy_of(argument), Fraction(criterion.numeric_tolerance))
         self[argument] = resolved(

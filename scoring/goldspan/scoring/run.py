@@ -1,4 +1,4 @@
-"""Score many sessions: `Scorer` has the choice of criterion, preset and metrics, and `RunResult` has all results.
+"""Score many sessions: `Scorer` has the choice of criterion, preset and metrics, and `ScoringResult` has all results.
 
 The API, the command line, the gateway and the span processor all score through a `Scorer`, so results are the same.
 """
@@ -22,7 +22,7 @@ from goldspan.scoring.goldens.golden_index import Ambiguous
 from goldspan.scoring.json_values import counted, is_mapping, is_sequence, plain, shown_name
 from goldspan.scoring.metric_results import MetricCall, MetricResult, MetricVerdict, PresetResult
 from goldspan.scoring.metrics.grounding import ToolParameterGrounding
-from goldspan.scoring.metrics.registry import (
+from goldspan.scoring.metrics.metric_registry import (
     BUILT_IN_METRICS,
     CONTEXT,
     GOLDEN,
@@ -306,7 +306,7 @@ def _verdict(runs: list[SessionResult], repeat: Repeat) -> Verdict:
     )
 
 
-class RunResult(Struct, frozen=True, gc=False):
+class ScoringResult(Struct, frozen=True, gc=False):
     """The results of scoring many sessions. In a test: `assert result.passed, result`.
 
     `str(result)` is the readable difference. `to_json()` returns the document of the published schema.
@@ -438,7 +438,7 @@ class RunResult(Struct, frozen=True, gc=False):
 _MAX_SESSIONS = 50
 
 
-def _lines(run: RunResult) -> Iterator[str]:
+def _lines(run: ScoringResult) -> Iterator[str]:
     labels = [session.verdict.label for session in run.sessions]
     failed = sum(session.failed and session.verdict.reason is Reason.NO_GOLDEN for session in run.sessions)
     yield (
@@ -557,7 +557,7 @@ class Scorer:
         if self.preset is not None:
             presets = {self.preset.name}
         if presets:
-            from goldspan.scoring.presets.registry import PRESETS  # noqa: PLC0415 - see choose_preset
+            from goldspan.scoring.presets.preset_registry import PRESETS  # noqa: PLC0415 - see choose_preset
 
             if any(PRESETS[name].needs for name in presets & PRESETS.keys()):
                 return True

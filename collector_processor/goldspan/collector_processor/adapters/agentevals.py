@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from goldspan.collector_processor.adapters.session_metric import Answer, SessionMetric
+from goldspan.collector_processor.adapters.session_metric import MetricAnswer, SessionMetric
 from goldspan.scoring.criterion import MAIN_METRIC
 from goldspan.scoring.errors import GoldspanError
 from goldspan.scoring.goldens.golden import ExpectedCall, Golden, GoldenTurn
@@ -64,7 +64,7 @@ def evaluate(given: object) -> dict[str, Any]:
     return _result(metric.score(Session("", tuple(map(_turn, given["invocations"]))), golden))
 
 
-def _result(answer: Answer) -> dict[str, Any]:
+def _result(answer: MetricAnswer) -> dict[str, Any]:
     status = "NOT_EVALUATED" if answer.score is None else "PASSED" if answer.passed else "FAILED"
     return {
         "score": answer.score or 0.0,

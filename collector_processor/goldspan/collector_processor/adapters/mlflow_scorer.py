@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, TracesData
 from pydantic import PrivateAttr
 
-from goldspan.collector_processor.adapters.session_metric import Answer, Goldens, SessionMetric, session_in
+from goldspan.collector_processor.adapters.session_metric import Goldens, MetricAnswer, SessionMetric, session_in
 from goldspan.scoring.criterion import MAIN_METRIC, Criterion
 from goldspan.scoring.metrics.session_metrics import MetricSource
 from goldspan.scoring.sessions import Session
@@ -73,7 +73,7 @@ class GoldspanScorer(Scorer):
             return []
         return [self._feedback(answer)]
 
-    def _feedback(self, answer: Answer) -> Feedback:
+    def _feedback(self, answer: MetricAnswer) -> Feedback:
         label = {} if answer.label is None else {"label": answer.label.value}
         error = answer.explanation if answer.score is None else None
         return Feedback(

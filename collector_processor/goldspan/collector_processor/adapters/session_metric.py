@@ -21,7 +21,7 @@ Goldens = GoldenIndex | GoldenSource | None
 """Goldens in any form that `load_goldens` takes; None: each execution comes with what is expected of it."""
 
 
-class Answer(NamedTuple):
+class MetricAnswer(NamedTuple):
     """What a metric says of an execution."""
 
     score: float | None
@@ -62,7 +62,7 @@ class SessionMetric:
         self._include_values = include_values
         self._run = MetricWorkers()
 
-    def score(self, session: Session, expected: GivenGolden | None) -> Answer:
+    def score(self, session: Session, expected: GivenGolden | None) -> MetricAnswer:
         """Score a session against what is expected of it, or against its golden.
 
         What the metric raises is an answer without score. Raises TypeError if `expected` is no golden.
@@ -74,10 +74,10 @@ class SessionMetric:
         results = score_metrics(own, (self._chosen,), override=self._criterion, run=self._run)
         if not results:
             words = f"not evaluated: {REASON_TEXT[Reason.NO_GOLDEN]}"
-            return Answer(None, Label.NOT_EVALUATED, words, {}, Reason.NO_GOLDEN)
+            return MetricAnswer(None, Label.NOT_EVALUATED, words, {}, Reason.NO_GOLDEN)
         return self._of_metric(next(result for result in results if result.name == self.name))
 
-    def _of_main(self, result: SessionResult) -> Answer:
+    def _of_main(self, result: SessionResult) -> MetricAnswer:
         verdict = result.verdict
         details = [
             {
@@ -100,9 +100,9 @@ class SessionMetric:
         failed = [call for call in calls if call.label is Label.FAIL]
         wrong = [f"{call.tool}: {explain(call, include_values=self._include_values)}" for call in failed]
         words = "; ".join([explain(result), *wrong])
-        return Answer(verdict.score, verdict.label, words, {"turns": details}, verdict.reason)
+        return MetricAnswer(verdict.score, verdict.label, words, {"turns": details}, verdict.reason)
 
-    def _of_metric(self, result: MetricResult) -> Answer:
+    def _of_metric(self, result: MetricResult) -> MetricAnswer:
         verdict = result.verdict
         details = [
             {
@@ -123,7 +123,7 @@ class SessionMetric:
         words = (verdict.detailed if self._include_values else "") or verdict.explanation
         if not words and verdict.reason is not None:
             words = f"not evaluated: {REASON_TEXT[verdict.reason]}"
-        return Answer(verdict.score, verdict.label, words, {"turns": details}, verdict.reason)
+        return MetricAnswer(verdict.score, verdict.label, words, {"turns": details}, verdict.reason)
 
     def _finding(self, finding: Finding) -> dict[str, JsonValue]:
         message = finding.words(include_values=self._include_values)

@@ -4,7 +4,7 @@
 # pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false, reportUntypedBaseClass=false
 """goldspan's metrics as evaluators of Strands Evals, for its `Experiment`.
 
-    Experiment(cases, evaluators=[GoldspanEvaluator(), GoldspanEvaluator("tool_parameter_grounding")])
+    Experiment(cases, evaluators=[GoldspanStrandsEvaluator(), GoldspanStrandsEvaluator("tool_parameter_grounding")])
 
 A task returns a `Session` as trajectory. `goldspan.mappers.read_sessions` reads one, too, without this module.
 https://strandsagents.com/latest/documentation/docs/user-guide/evals-sdk/quickstart/
@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from goldspan.collector_processor.adapters.session_metric import Answer, Goldens, SessionMetric, session_in
+from goldspan.collector_processor.adapters.session_metric import Goldens, MetricAnswer, SessionMetric, session_in
 from goldspan.scoring.api import session_of
 from goldspan.scoring.criterion import MAIN_METRIC, Criterion
 from goldspan.scoring.goldens.golden import ExpectedCall, Golden, GoldenTurn
@@ -34,7 +34,7 @@ except ImportError as error:
     ) from error
 
 
-class GoldspanEvaluator(Evaluator):
+class GoldspanStrandsEvaluator(Evaluator):
     """One metric of goldspan's, named like it in reports. It calls no model, unless the metric is a judge.
 
     What is expected is the case's `expected_trajectory`: the calls of the whole session, a list of turns, names of
@@ -73,7 +73,7 @@ class GoldspanEvaluator(Evaluator):
         return [_output(answer)]
 
 
-def _output(answer: Answer) -> EvaluationOutput:
+def _output(answer: MetricAnswer) -> EvaluationOutput:
     label = "scored" if answer.label is None else answer.label.value
     return EvaluationOutput(
         score=0.0 if answer.score is None else answer.score,

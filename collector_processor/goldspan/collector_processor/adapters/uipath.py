@@ -6,7 +6,7 @@
 
 UiPath loads an evaluator from a file of the project, `evaluations/evaluators/custom/goldspan_evaluator.py`:
 
-    from goldspan.collector_processor.adapters.uipath import GoldspanEvaluator
+    from goldspan.collector_processor.adapters.uipath import GoldspanUiPathEvaluator
 
 https://uipath.github.io/uipath-python/eval/custom_evaluators/
 """
@@ -70,7 +70,9 @@ class GoldspanJustification(BaseEvaluatorJustification):
     """Score, label and explanation of each turn and its calls."""
 
 
-class GoldspanEvaluator(BaseEvaluator[GoldspanEvaluationCriteria, GoldspanEvaluatorConfig, GoldspanJustification]):
+class GoldspanUiPathEvaluator(
+    BaseEvaluator[GoldspanEvaluationCriteria, GoldspanEvaluatorConfig, GoldspanJustification]
+):
     """One metric of goldspan's over the trace of an evaluation. It calls no model, unless the metric is a judge."""
 
     _metric: SessionMetric = PrivateAttr()

@@ -18,7 +18,7 @@ from goldspan.collector_processor.cli.input_output import (
     show,
     write_json,
 )
-from goldspan.collector_processor.cli.trace_sources import TRACES, Traces, open_traces
+from goldspan.collector_processor.cli.trace_sources import TRACES, NamedTraces, open_traces
 from goldspan.collector_processor.golden_tools.writing import write_text
 from goldspan.collector_processor.replay.dialect_proposals import is_dialect_name, proposal
 from goldspan.collector_processor.replay.inspection import inspect_spans
@@ -47,7 +47,7 @@ def dialects(context: click.Context, *, as_format: str, color: str) -> None:
 @TRACES
 @click.option("--name", metavar="NAME", help="Name the dialect; else it is named after its attributes.")
 @click.option("-o", "--output", metavar="FOLDER", help="Write a package into this folder, for `pip install FOLDER`.")
-def propose(traces: Traces, *, name: str | None, output: str | None) -> None:
+def propose(traces: NamedTraces, *, name: str | None, output: str | None) -> None:
     """Write a dialect for spans that look like tool calls and that no dialect reads.
 
     TRACES are trace files, directories of them, - for standard input, or stored traces such as

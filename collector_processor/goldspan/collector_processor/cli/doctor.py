@@ -29,7 +29,7 @@ from goldspan.collector_processor.replay.trace_files import trace_files
 from goldspan.collector_processor.replay.wording import counted, listed, printable
 from goldspan.collector_processor.report.inspection_pages import UNKNOWN_TOOLS, count_rows
 from goldspan.collector_processor.report.model import INFORMS, RIGHT, WRONG, problem_texts
-from goldspan.collector_processor.report.terminal import Page, hint_rows, problem_rows
+from goldspan.collector_processor.report.terminal import TerminalPage, hint_rows, problem_rows
 from goldspan.mappers.dialect_registry import JOIN_ATTRIBUTES, DialectRegistry
 from goldspan.mappers.dialects import Stack
 from goldspan.scoring.errors import GoldspanError, Mistake, Problem, SettingsError
@@ -168,7 +168,7 @@ def _names_a_golden_set(path: str) -> bool:
         return False
 
 
-def _page(page: Page, diagnosis: Diagnosis) -> None:
+def _page(page: TerminalPage, diagnosis: Diagnosis) -> None:
     marks = {True: (RIGHT, "green"), False: (WRONG, "red"), None: (INFORMS, "dim")}
     for row in diagnosis.rows:
         mark, style = marks[row.right]
@@ -233,7 +233,7 @@ def _settings(diagnosis: Diagnosis, path: Path) -> GoldenIndex:
 
     refuse_without_libraries()
     from goldspan.collector_processor.gateway.server import check_gateway  # noqa: PLC0415 - see above
-    from goldspan.collector_processor.gateway.settings.loading import (  # noqa: PLC0415 - see above
+    from goldspan.collector_processor.gateway.settings.settings_file import (  # noqa: PLC0415 - see above
         load_settings,
         unknown_variables,
     )
@@ -262,7 +262,7 @@ def _settings(diagnosis: Diagnosis, path: Path) -> GoldenIndex:
 
 
 def _destinations(settings: GatewaySettings) -> str:
-    from goldspan.collector_processor.gateway.interfaces import Signal  # noqa: PLC0415 - see `_settings`
+    from goldspan.collector_processor.otlp_signals import Signal  # noqa: PLC0415 - see `_settings`
 
     found: dict[str, list[str]] = {}
     for signal in Signal:
@@ -375,7 +375,7 @@ def _gateway_variables() -> set[str]:
         refuse_without_libraries()
     except SettingsError:
         return set()
-    from goldspan.collector_processor.gateway.settings.loading import variables  # noqa: PLC0415 - see `_settings`
+    from goldspan.collector_processor.gateway.settings.settings_file import variables  # noqa: PLC0415 - see `_settings`
 
     return {name for name, _ in variables()}
 

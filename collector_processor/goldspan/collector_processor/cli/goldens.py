@@ -19,9 +19,9 @@ from goldspan.collector_processor.cli.input_output import (
     read_with_progress,
     write_json,
 )
-from goldspan.collector_processor.cli.trace_sources import TRACES, Traces, open_traces
+from goldspan.collector_processor.cli.trace_sources import TRACES, NamedTraces, open_traces
 from goldspan.collector_processor.golden_tools.checking import check_goldens
-from goldspan.collector_processor.golden_tools.differences import (
+from goldspan.collector_processor.golden_tools.golden_differences import (
     Line,
     as_markdown,
     as_text,
@@ -51,8 +51,8 @@ from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.scoring.errors import FileError, GoldenFileError, Mistake
 from goldspan.scoring.goldens import load_goldens
 from goldspan.scoring.goldens.benchmarks import Imported, import_bfcl, import_tau2, read_records
+from goldspan.scoring.goldens.json_schema import golden_set_schema
 from goldspan.scoring.goldens.json_with_lines import MistakeCollector, Unreadable
-from goldspan.scoring.goldens.schema import golden_set_schema
 from goldspan.scoring.json_values import shown_name
 from goldspan.scoring.sessions import JsonValue, Session
 
@@ -85,7 +85,7 @@ def goldens() -> None:
 )
 @click.option("--force", is_flag=True, help="Replace the file if it is there.")
 def record(
-    traces: Traces,
+    traces: NamedTraces,
     *,
     output: str | None,
     name: str | None,
@@ -216,7 +216,7 @@ def diff(golden_files: str, others: tuple[str, ...], *, as_format: str, color: s
 @COLOR
 def update(
     golden_file: str,
-    traces: Traces,
+    traces: NamedTraces,
     *,
     yes: bool,
     extra_calls: bool,

@@ -17,7 +17,7 @@ from goldspan.collector_processor.cli.input_output import (
     show,
     write_json,
 )
-from goldspan.collector_processor.cli.trace_sources import TRACES, Traces, open_traces
+from goldspan.collector_processor.cli.trace_sources import TRACES, NamedTraces, open_traces
 from goldspan.collector_processor.replay.argument_origins import MOST_CALLS_EXPLAINED, origins_of
 from goldspan.collector_processor.replay.inspection import Inspection, inspect_spans
 from goldspan.collector_processor.replay.wording import listed, printable
@@ -43,7 +43,7 @@ from goldspan.scoring.tool_definitions import load_tools
 @VERBOSE
 @COLOR
 def inspect(
-    traces: Traces, *, as_format: str, wanted: str | None, tools_file: str | None, verbose: bool, color: str
+    traces: NamedTraces, *, as_format: str, wanted: str | None, tools_file: str | None, verbose: bool, color: str
 ) -> None:
     """Show what goldspan finds in traces, what it does not recognise, and what to switch on.
 

@@ -30,12 +30,12 @@ from goldspan.collector_processor.cli.input_output import (
     show,
     write_json,
 )
-from goldspan.collector_processor.cli.trace_sources import TRACES, Traces, open_traces, sinks_of
+from goldspan.collector_processor.cli.trace_sources import TRACES, NamedTraces, open_traces, sinks_of
 from goldspan.collector_processor.emit.enriched_traces import ScoreAttributes, write_enriched
 from goldspan.collector_processor.engine.result_table import ResultRow, arrow_batch, arrow_schema, run_rows
 from goldspan.collector_processor.metric_threads import MetricWorkers
 from goldspan.collector_processor.replay.replay import Consumer, Replay, replay
-from goldspan.collector_processor.replay.summary_and_exit_code import Coverage, ExitDecision, decide_exit_code
+from goldspan.collector_processor.replay.summary_and_exit_code import CoverageMode, ExitDecision, decide_exit_code
 from goldspan.collector_processor.replay.trace_files import TraceFiles
 from goldspan.collector_processor.server_urls import check_url
 from goldspan.collector_processor.whole_files import whole_file
@@ -44,7 +44,7 @@ from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.errors import CriterionError, FileError, Mistake
 from goldspan.scoring.goldens import GoldenIndex, load_criterion, load_goldens
 from goldspan.scoring.goldens.loading import load_metrics
-from goldspan.scoring.metrics.registry import WITHOUT_GOLDEN, find_metric
+from goldspan.scoring.metrics.metric_registry import WITHOUT_GOLDEN, find_metric
 from goldspan.scoring.metrics.session_metrics import ChosenMetric, MetricSource, choose_metrics
 from goldspan.scoring.presets.session_preset import choose_preset
 from goldspan.scoring.run import Scorer, scorer_of
@@ -220,8 +220,8 @@ def _preset_option(written: str) -> tuple[str, Any]:
 @click.option("--fail-under", type=_score, metavar="SCORE", help="Fail if the mean session score is lower.")
 @click.option(
     "--coverage",
-    type=click.Choice([one.value for one in Coverage]),
-    default=Coverage.STRICT.value,
+    type=click.Choice([one.value for one in CoverageMode]),
+    default=CoverageMode.STRICT.value,
     help="strict (default) fails if something could not be evaluated or a golden was never seen; lenient does not.",
 )
 @click.option(
@@ -233,7 +233,7 @@ def _preset_option(written: str) -> tuple[str, Any]:
 @VERBOSE
 @COLOR
 def score(
-    traces: Traces,
+    traces: NamedTraces,
     *,
     golden_files: tuple[str, ...],
     criterion_file: str | None,
@@ -304,14 +304,14 @@ def score(
         decision = decide(
             found.result,
             recognised=found.recognised,
-            coverage=Coverage(coverage),
+            coverage=CoverageMode(coverage),
             fail_under=None if fail_under is None else Fraction(fail_under),
         )
         if as_format == "json":
             write_json(found.result.to_json())
             complain(f"regressed: {regression}" for regression in decision.regressions or ())
         if as_format == "table" or reports:
-            report = _report(found, decision, Coverage(coverage), registry)
+            report = _report(found, decision, CoverageMode(coverage), registry)
             if as_format == "table":
                 from goldspan.collector_processor.report.terminal import report_page  # noqa: PLC0415 - see _report
 
@@ -435,7 +435,7 @@ def _refuse_overwriting(outputs: Iterable[tuple[str, Path | None]], files: Trace
         written.add(path)
 
 
-def _report(found: Replay, decision: ExitDecision, coverage: Coverage, registry: DialectRegistry) -> Report:
+def _report(found: Replay, decision: ExitDecision, coverage: CoverageMode, registry: DialectRegistry) -> Report:
     # Imported where a report is made: `--format json` needs none.
     from goldspan.collector_processor.replay.hints import argument_advice  # noqa: PLC0415
     from goldspan.collector_processor.report.model import build_report  # noqa: PLC0415

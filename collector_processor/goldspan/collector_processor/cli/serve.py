@@ -27,12 +27,12 @@ def serve(*, config: Path | None, check: bool) -> None:
     with file_errors():
         refuse_without_libraries()
         # Imported when asked for, since they need the extra `gateway`.
-        from goldspan.collector_processor.gateway.process import configure_logs, keep_freed_memory  # noqa: PLC0415
+        from goldspan.collector_processor.serving.process import configure_logs, keep_freed_memory  # noqa: PLC0415
 
         keep_freed_memory()  # before gRPC is imported, whose first threads would have memory arenas already
         # Imported after that.
         from goldspan.collector_processor.gateway.server import check_gateway, run_gateway  # noqa: PLC0415 - see above
-        from goldspan.collector_processor.gateway.settings.loading import (  # noqa: PLC0415 - see above
+        from goldspan.collector_processor.gateway.settings.settings_file import (  # noqa: PLC0415 - see above
             load_settings,
             unknown_variables,
         )

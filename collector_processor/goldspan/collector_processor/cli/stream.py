@@ -28,13 +28,13 @@ def stream(*, config: Path | None, check: bool) -> None:
     with file_errors():
         refuse_without(_NEEDED, "`goldspan stream`", "kafka")
         # Imported when asked for, since they need the extra `kafka`.
-        from goldspan.collector_processor.gateway.process import (  # noqa: PLC0415 - see above
-            configure_logs,
-            keep_freed_memory,
-        )
-        from goldspan.collector_processor.gateway.settings.loading import (  # noqa: PLC0415 - see above
+        from goldspan.collector_processor.gateway.settings.settings_file import (  # noqa: PLC0415 - see above
             load_settings,
             unknown_variables,
+        )
+        from goldspan.collector_processor.serving.process import (  # noqa: PLC0415 - see above
+            configure_logs,
+            keep_freed_memory,
         )
         from goldspan.collector_processor.stream.stream_server import check_stream, run_stream  # noqa: PLC0415 - see above
         from goldspan.collector_processor.stream.stream_settings import StreamSettings  # noqa: PLC0415 - see above

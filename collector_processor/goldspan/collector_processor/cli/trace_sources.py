@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Traces:
+class NamedTraces:
     """The traces that a command names, and which of those that a platform stores."""
 
     names: tuple[str, ...]
@@ -51,13 +51,13 @@ _OF_TRACES = (
 
 
 def TRACES(command: Callable[..., None]) -> Callable[..., None]:  # noqa: N802 - it stands among the options
-    """Add the argument TRACES and the options of stored traces; the command gets a `Traces`."""
+    """Add the argument TRACES and the options of stored traces; the command gets a `NamedTraces`."""
 
     @functools.wraps(command)
     def with_traces(
         traces: tuple[str, ...], since: str | None, until: str | None, download: Path | None, **options: Any
     ) -> None:
-        named = Traces(traces, since or "7d", until or "", download)
+        named = NamedTraces(traces, since or "7d", until or "", download)
         if not named.stored and any(one is not None for one in (since, until, download)):
             raise click.UsageError("--since, --until and --download are for stored traces, such as phoenix://default")
         command(traces=named, **options)
@@ -69,13 +69,13 @@ def TRACES(command: Callable[..., None]) -> Callable[..., None]:  # noqa: N802 -
 
 
 @contextlib.contextmanager
-def open_traces(traces: Traces) -> Generator[TraceFiles]:
+def open_traces(traces: NamedTraces) -> Generator[TraceFiles]:
     """Find the files behind TRACES, and download those that a platform stores, with a progress bar on a terminal."""
     with trace_files(traces.names, download=_downloading(traces) if traces.stored else None) as files:
         yield files
 
 
-def sinks_of(traces: Traces, *, write_back: bool) -> list[tuple[str, str]]:
+def sinks_of(traces: NamedTraces, *, write_back: bool) -> list[tuple[str, str]]:
     """Return the kind and the address of the platform that stores these traces; none without `write_back`."""
     if not write_back:
         return []
@@ -94,12 +94,12 @@ def sinks_of(traces: Traces, *, write_back: bool) -> list[tuple[str, str]]:
     return [(source.sink, source.address)]
 
 
-def _needs_urllib3(traces: Traces) -> None:
+def _needs_urllib3(traces: NamedTraces) -> None:
     if find_spec("urllib3") is None:
         raise SettingsError(f"{traces.stored[0]} needs urllib3: pip install 'goldspan[sinks]'")
 
 
-def _downloading(traces: Traces) -> Callable[[str, Path], Path]:
+def _downloading(traces: NamedTraces) -> Callable[[str, Path], Path]:
     _needs_urllib3(traces)
     # Imported when asked for: most traces are files.
     from goldspan.collector_processor.replay.stored_traces.sources import Downloads, read_time  # noqa: PLC0415

@@ -19,7 +19,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from goldspan.collector_processor.emit.evaluation import Evaluation
-from goldspan.collector_processor.engine.judge import Judge, OutputBuilder
+from goldspan.collector_processor.engine.session_scorer import OutputBuilder, SessionScorer
 from goldspan.collector_processor.engine.sessions_without_golden import SessionsWithoutGolden
 from goldspan.collector_processor.engine.settings import EngineSettings, EngineStats
 from goldspan.collector_processor.engine.store import MemoryStore, SessionState, TraceState
@@ -55,7 +55,7 @@ class Engine:
         self.settings = settings or EngineSettings()
         self.stats = EngineStats()
         self._store: MemoryStore = store if store is not None else MemoryStore()
-        self._judge = Judge(goldens, self.settings, self.stats, self._store)
+        self._judge = SessionScorer(goldens, self.settings, self.stats, self._store)
         self._now = 0.0
         self._records = 0
         self._content = 0

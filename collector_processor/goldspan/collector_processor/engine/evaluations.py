@@ -24,7 +24,7 @@ from goldspan.scoring.goldens.golden import Golden
 from goldspan.scoring.goldens.golden_index import GoldenIndex
 from goldspan.scoring.growing import Growing
 from goldspan.scoring.metric_results import MetricCall, MetricResult, MetricTurn
-from goldspan.scoring.metrics.registry import OWN_NAMES
+from goldspan.scoring.metrics.metric_registry import OWN_NAMES
 from goldspan.scoring.metrics.session_metrics import ChosenMetric, score_metrics
 from goldspan.scoring.results import CallResult, SessionResult, TurnResult, explain
 from goldspan.scoring.run import KeptRun

@@ -22,7 +22,7 @@ from goldspan.scoring.goldens.golden import Golden
 from goldspan.scoring.json_values import plain, pointer_name
 from goldspan.scoring.metric_results import Finding, MetricCall
 from goldspan.scoring.results import ArgumentOutcome, ArgumentResult, CallResult, SessionResult
-from goldspan.scoring.run import RunResult
+from goldspan.scoring.run import ScoringResult
 from goldspan.scoring.sessions import ToolCall
 from goldspan.scoring.verdict import REASON_OF_CAPTURE, Label, Reason, Verdict
 
@@ -178,7 +178,7 @@ def never_seen_rows(goldens: Iterable[Golden]) -> Iterator[ResultRow]:
         yield _EMPTY._replace(golden=plain(golden.key), golden_set=plain(golden.golden_set), reason=reason)
 
 
-def run_rows(run: RunResult) -> Iterator[ResultRow]:
+def run_rows(run: ScoringResult) -> Iterator[ResultRow]:
     """Yield the rows of all sessions, in the order of the run, then those of goldens that were never seen."""
     for result in run.sessions:
         yield from result_rows(result)
@@ -209,14 +209,14 @@ def arrow_batch(rows: Sequence[ResultRow]) -> Any:
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def arrow_table(result: RunResult | SessionResult) -> Any:
+def arrow_table(result: ScoringResult | SessionResult) -> Any:
     """Return the rows of a result as a `pyarrow.Table`. Raises ImportError without the extra `parquet`."""
     _need("to_arrow()", "pyarrow", "parquet")
-    rows = run_rows(result) if isinstance(result, RunResult) else result_rows(result)
+    rows = run_rows(result) if isinstance(result, ScoringResult) else result_rows(result)
     return _pyarrow().Table.from_batches([arrow_batch(list(rows))])
 
 
-def data_frame(result: RunResult | SessionResult) -> Any:
+def data_frame(result: ScoringResult | SessionResult) -> Any:
     """Return the rows of a result as a `pandas.DataFrame`. Raises ImportError without the extra `pandas`."""
     for module in ("pandas", "pyarrow"):
         _need("to_pandas()", module, "pandas")

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from goldspan.collector_processor.engine.judge import Judge, OutputBuilder
+from goldspan.collector_processor.engine.session_scorer import OutputBuilder, SessionScorer
 from goldspan.collector_processor.engine.settings import EngineSettings, EngineStats
 from goldspan.collector_processor.engine.store import MemoryStore, SessionState, TraceState
 from goldspan.mappers.assembly import AssemblySettings, Fragment, read_trace
@@ -251,6 +251,6 @@ class SessionParts:
             store.add_trace(trace)
             state.traces[trace_id] = None
         output = OutputBuilder()
-        judge = Judge(goldens, settings, EngineStats(), store)
+        judge = SessionScorer(goldens, settings, EngineStats(), store)
         judge.judge(self.session_id, output, complete=True, incomplete=self._lost)
         return output.sessions

@@ -14,14 +14,14 @@ from typing import Any
 
 import msgspec
 
-from goldspan.collector_processor.engine.store import MemoryStore, SessionState, TraceState
-from goldspan.collector_processor.gateway.journal.records import (
+from goldspan.collector_processor.encoded_spans.call_records import (
     decode_record,
     decode_session,
     encode_record,
     encode_session,
 )
-from goldspan.collector_processor.gateway.kept_texts import KeptTexts, lost_text
+from goldspan.collector_processor.encoded_spans.kept_texts import KeptTexts, lost_text
+from goldspan.collector_processor.engine.store import MemoryStore, SessionState, TraceState
 from goldspan.mappers.assembly import AssemblySettings
 from goldspan.mappers.span_facts import LogFacts
 

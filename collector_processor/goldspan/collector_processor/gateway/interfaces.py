@@ -1,10 +1,10 @@
 """The interfaces between the parts of the gateway: receivers, pipeline, exporters.
 
-    client -> receiver -> Request -> Pipeline.accept -> AcceptResult -> client
+    client -> receiver -> ExportRequest -> Pipeline.accept -> AcceptResult -> client
                                        |
                                   journal, engine
                                        |
-                                     Request -> Exporter.deliver -> DeliveryResult -> delivered, retried or dead letter
+                                ExportRequest -> Exporter.deliver -> DeliveryResult -> delivered, retried or dead letter
 
 The pipeline owns the queue and the retries: an exporter makes one attempt and classifies its result as the OTLP
 specification does (https://opentelemetry.io/docs/specs/otlp/#failures). Nothing here raises: failures are results.
@@ -14,32 +14,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any, Protocol
 
+from goldspan.collector_processor.otlp_signals import Signal
+from goldspan.collector_processor.serving.prometheus import Sample
 from goldspan.scoring.goldens import GoldenIndex
 
 Headers = tuple[tuple[str, str], ...]
 """The forwarded headers of a request, sorted, names in lower case. They identify the tenant."""
 
-Sample = tuple[str, Mapping[str, str], float]
-"""One sample of `/metrics`: name, labels, value.
-
-A name that ends in `_total` is a counter. Names that differ only in `_bucket`, `_sum` and `_count` are one histogram,
-as in Prometheus' text format. Any other name is a gauge.
-"""
-
-
-class Signal(StrEnum):
-    """The OTLP signals; each has a service and a path of its own."""
-
-    TRACES = "traces"
-    LOGS = "logs"
-    METRICS = "metrics"
-
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ExportRequest:
     """One export request, received or to be sent."""
 
     signal: Signal
@@ -74,7 +60,7 @@ AcceptResult = Accepted | Busy | Rejected
 class Pipeline(Protocol):
     """What receivers hand requests to."""
 
-    def accept(self, request: Request) -> AcceptResult:
+    def accept(self, request: ExportRequest) -> AcceptResult:
         """Store a request; return when that is durable. Called from many threads at once; never raises."""
         ...
 
@@ -139,7 +125,7 @@ DeliveryResult = Delivered | Retry | Refused
 class Exporter(Protocol):
     """What the pipeline sends requests through."""
 
-    def deliver(self, request: Request) -> DeliveryResult:
+    def deliver(self, request: ExportRequest) -> DeliveryResult:
         """Make one attempt and wait for its result. Called from many threads at once; never raises."""
         ...
 

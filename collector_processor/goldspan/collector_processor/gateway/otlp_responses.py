@@ -23,7 +23,8 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceResponse
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
-from goldspan.collector_processor.gateway.interfaces import Delivered, Request, Signal
+from goldspan.collector_processor.gateway.interfaces import Delivered, ExportRequest
+from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.scoring.json_values import is_dict
 
 GRPC_METHODS = {
@@ -112,7 +113,7 @@ def status_as_protobuf(response: OtlpResponse) -> bytes:
     return bytes(status.SerializeToString())
 
 
-def read_partial_success(request: Request, content: bytes, *, is_json: bool = False) -> Delivered:
+def read_partial_success(request: ExportRequest, content: bytes, *, is_json: bool = False) -> Delivered:
     """Return how many items a back-end rejected, by its response. An unreadable response counts as none.
 
     A back-end cannot reject more items than the request has bytes: beyond it the number is cut.

@@ -39,28 +39,28 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
+from goldspan.collector_processor.encoded_spans.foreign_scores import ForeignScores
+from goldspan.collector_processor.encoded_spans.span_groups import SpanGroup, split_request
 from goldspan.collector_processor.gateway.background_judge import BackgroundJudge
 from goldspan.collector_processor.gateway.deliver.dispatcher import Dispatcher, PendingRequest
 from goldspan.collector_processor.gateway.deliver.outages import OutageLog
-from goldspan.collector_processor.gateway.encoded_spans import SpanGroup, split_request
-from goldspan.collector_processor.gateway.foreign_scores import ForeignScores
 from goldspan.collector_processor.gateway.interfaces import (
     Accepted,
     AcceptResult,
     Busy,
     DeliveryResult,
     Exporter,
+    ExportRequest,
     Rejected,
-    Request,
-    Sample,
-    Signal,
 )
 from goldspan.collector_processor.gateway.journal.body_log import LogEntry, LogFullError
 from goldspan.collector_processor.gateway.journal.journal import Journal, RecoveredState
 from goldspan.collector_processor.gateway.recovery import receive_bodies, restore_state
 from goldspan.collector_processor.gateway.settings.sections import PipelineSettings
-from goldspan.collector_processor.gateway.threads import GuardedThread, thread_metrics, why_not_running
 from goldspan.collector_processor.gateway.worker import Worker, registry_for
+from goldspan.collector_processor.otlp_signals import Signal
+from goldspan.collector_processor.serving.prometheus import Sample
+from goldspan.collector_processor.serving.threads import GuardedThread, thread_metrics, why_not_running
 from goldspan.collector_processor.sinks.score_exporter import ScoreSinks
 from goldspan.scoring.goldens import GoldenIndex
 
@@ -177,7 +177,7 @@ class GatewayPipeline:
 
     # The threads of receivers.
 
-    def accept(self, request: Request) -> AcceptResult:
+    def accept(self, request: ExportRequest) -> AcceptResult:
         """Write a request to the journal and queue it for the worker; returns once it is durable."""
         if self._closing:
             return self._busy("shutting_down", _RETRY_SOON, "the gateway is shutting down")
@@ -210,7 +210,7 @@ class GatewayPipeline:
         self._queue.put(lambda now: self._receive(number, request, groups, entry, now))
         return result
 
-    def _write(self, request: Request) -> tuple[AcceptResult, LogEntry | None]:
+    def _write(self, request: ExportRequest) -> tuple[AcceptResult, LogEntry | None]:
         if self._journal is None:
             waiting = self.dispatcher.waiting_bytes
             if waiting and waiting + len(request.body) > self.settings.max_memory:
@@ -224,7 +224,7 @@ class GatewayPipeline:
             self._failed("journal", error)
             return self._busy("journal_failed", _RETRY_LATER, f"the journal cannot be written: {error}"), None
 
-    def _broken(self, request: Request) -> Rejected:
+    def _broken(self, request: ExportRequest) -> Rejected:
         self.not_accepted["broken"] += 1
         return Rejected(f"found no {request.signal.value} request in the {len(request.body):,} bytes of the body")
 
@@ -267,7 +267,7 @@ class GatewayPipeline:
         return max(0.0, self._next_commit - self._now()) if self._noted else _TICK
 
     def _receive(
-        self, number: int, request: Request, groups: Sequence[SpanGroup], entry: LogEntry | None, now: float
+        self, number: int, request: ExportRequest, groups: Sequence[SpanGroup], entry: LogEntry | None, now: float
     ) -> None:
         try:
             self.worker.receive(number, request, groups, entry, now)

@@ -12,14 +12,15 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 
-from goldspan.collector_processor.gateway.encoded_spans import SpanGroup, ref_of, split_request
-from goldspan.collector_processor.gateway.interfaces import Request, Signal
+from goldspan.collector_processor.encoded_spans.call_records import decode_record, decode_session
+from goldspan.collector_processor.encoded_spans.kept_texts import is_piece
+from goldspan.collector_processor.encoded_spans.span_groups import SpanGroup, ref_of, split_request
+from goldspan.collector_processor.gateway.interfaces import ExportRequest
 from goldspan.collector_processor.gateway.journal.body_log import BodyGoneError, LogEntry
 from goldspan.collector_processor.gateway.journal.journal import Journal, RecoveredState, decode_refs
-from goldspan.collector_processor.gateway.journal.records import decode_record, decode_session
-from goldspan.collector_processor.gateway.kept_texts import is_piece
 from goldspan.collector_processor.gateway.tenant import TenantState
 from goldspan.collector_processor.gateway.worker import Worker, session_hash
+from goldspan.collector_processor.otlp_signals import Signal
 
 
 def restore_state(worker: Worker, journal: Journal, found: RecoveredState, now: float) -> Iterator[None]:
@@ -118,7 +119,7 @@ def _receive(
     except OSError as error:
         on_failure("journal", error)
         return False
-    request = Request(entry.signal, body, entry.headers)
+    request = ExportRequest(entry.signal, body, entry.headers)
     part = found.parts.get(entry.number) if entry.signal is Signal.TRACES else None
     try:
         groups, sent = _waiting_and_sent(split_request(body) or [], part)

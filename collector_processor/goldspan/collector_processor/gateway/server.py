@@ -12,27 +12,29 @@ from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from typing import Protocol
 
-from goldspan.collector_processor.gateway.admin import Admin
 from goldspan.collector_processor.gateway.deliver.destinations import (
     ExporterBySignal,
     open_exporter,
 )
-from goldspan.collector_processor.gateway.interfaces import Exporter, Pipeline, Sample, Signal
+from goldspan.collector_processor.gateway.interfaces import Exporter, Pipeline
 from goldspan.collector_processor.gateway.pipeline import GatewayPipeline
-from goldspan.collector_processor.gateway.process import notify_systemd, raise_open_files, warn_of_slow_protobuf
-from goldspan.collector_processor.gateway.prometheus import MetricsPage
 from goldspan.collector_processor.gateway.receive.http_receiver import HttpReceiver
-from goldspan.collector_processor.gateway.receive.http_server import HttpServer
-from goldspan.collector_processor.gateway.receive.request_handler import BearerTokens, RequestHandler
-from goldspan.collector_processor.gateway.reload import (
+from goldspan.collector_processor.gateway.receive.request_handler import RequestHandler
+from goldspan.collector_processor.gateway.settings.sections import GatewaySettings
+from goldspan.collector_processor.otlp_signals import Signal
+from goldspan.collector_processor.serving.admin import Admin
+from goldspan.collector_processor.serving.field_types import ListenAddress, Secret
+from goldspan.collector_processor.serving.http_requests import BearerTokens
+from goldspan.collector_processor.serving.http_server import HttpServer
+from goldspan.collector_processor.serving.process import notify_systemd, raise_open_files, warn_of_slow_protobuf
+from goldspan.collector_processor.serving.prometheus import MetricsPage, Sample
+from goldspan.collector_processor.serving.reload import (
     FileReloader,
     FileWatch,
     GoldenFiles,
     GoldenReloader,
     credential_files,
 )
-from goldspan.collector_processor.gateway.settings.field_types import ListenAddress, Secret
-from goldspan.collector_processor.gateway.settings.sections import GatewaySettings
 from goldspan.scoring.errors import SettingsError
 from goldspan.scoring.goldens import GoldenIndex
 

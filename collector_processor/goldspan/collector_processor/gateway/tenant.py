@@ -10,12 +10,9 @@ from dataclasses import dataclass, field, replace
 from goldspan.collector_processor.emit.attributes import Attributes, span_attributes
 from goldspan.collector_processor.emit.encoded_points import EncodedMetrics
 from goldspan.collector_processor.emit.evaluation import Evaluation
-from goldspan.collector_processor.engine.engine import Engine, EngineOutput
-from goldspan.collector_processor.engine.settings import EngineSettings
-from goldspan.collector_processor.gateway.attribute_key_scanner import KeyScanner
-from goldspan.collector_processor.gateway.compressed_store import CompressedStore
-from goldspan.collector_processor.gateway.deliver.dispatcher import PendingRequest
-from goldspan.collector_processor.gateway.encoded_spans import (
+from goldspan.collector_processor.encoded_spans.attribute_key_scanner import KeyScanner
+from goldspan.collector_processor.encoded_spans.kept_texts import KeptTexts, lost_text
+from goldspan.collector_processor.encoded_spans.span_groups import (
     EncodedSpanBuffer,
     Envelope,
     SpanGroup,
@@ -23,10 +20,13 @@ from goldspan.collector_processor.gateway.encoded_spans import (
     join_request,
     with_scores,
 )
+from goldspan.collector_processor.encoded_spans.trace_selection import TraceSelection
+from goldspan.collector_processor.engine.engine import Engine, EngineOutput
+from goldspan.collector_processor.engine.settings import EngineSettings
+from goldspan.collector_processor.gateway.compressed_store import CompressedStore
+from goldspan.collector_processor.gateway.deliver.dispatcher import PendingRequest
 from goldspan.collector_processor.gateway.interfaces import Headers
-from goldspan.collector_processor.gateway.kept_texts import KeptTexts, lost_text
 from goldspan.collector_processor.gateway.settings.sections import PipelineSettings
-from goldspan.collector_processor.gateway.trace_selection import TraceSelection
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.span_facts import LogFacts, Record
 from goldspan.scoring.errors import Problem
@@ -38,7 +38,7 @@ _AT_ONCE = 128
 
 
 @dataclass(slots=True)
-class HeldSpan:
+class EncodedHeldSpan:
     """A span that waits for its scores: its bytes, and the attributes that will be appended."""
 
     ref: SpanRef
@@ -77,7 +77,7 @@ class TenantOutput:
     """What one step of the engine gave, with the held spans it released."""
 
     output: EngineOutput
-    released: Sequence[HeldSpan] = ()
+    released: Sequence[EncodedHeldSpan] = ()
     past_timeout: int = 0
     """Released spans that reached `hold_timeout` before they had a score."""
 
@@ -119,7 +119,7 @@ class Tenant:
             on_unmatched=self.engine.count_unmatched,
             on_problem=on_problem,
         )
-        self._held: dict[SpanRef, HeldSpan] = {}
+        self._held: dict[SpanRef, EncodedHeldSpan] = {}
         self.held_bytes = 0
 
     @property
@@ -174,7 +174,7 @@ class Tenant:
         output = self._output(self.engine.flush(now, end_of_input=end_of_input))
         return replace(output, released=(*output.released, *self._release(list(self._held))))
 
-    def release_oldest(self, max_bytes: int) -> Sequence[HeldSpan]:
+    def release_oldest(self, max_bytes: int) -> Sequence[EncodedHeldSpan]:
         """Release the spans that have waited longest, until at most `max_bytes` are held."""
         refs: list[SpanRef] = []
         left = self.held_bytes
@@ -236,7 +236,7 @@ class Tenant:
             facts.append(kept)
             ref = fact.ref
             if wanted and hold and self._hold and fact.span_id and ref not in self._held:
-                held = self._held[ref] = HeldSpan(ref, span, group.envelope, number, now)
+                held = self._held[ref] = EncodedHeldSpan(ref, span, group.envelope, number, now)
                 self.held_bytes += held.size
                 waiting[id(span)] = ref
         return facts, waiting
@@ -276,7 +276,7 @@ class Tenant:
                 self._annotate(held, evaluation)
         return TenantOutput(output, self._release(output.released), past_timeout)
 
-    def _annotate(self, held: HeldSpan, evaluation: Evaluation) -> None:
+    def _annotate(self, held: EncodedHeldSpan, evaluation: Evaluation) -> None:
         """Add the attributes of a result, in place of those that the client wrote under the same names."""
         if attributes := span_attributes(evaluation):
             if evaluation.metric not in held.metrics and has_scores(held.span, (evaluation.metric,)):
@@ -284,7 +284,7 @@ class Tenant:
             held.metrics.add(evaluation.metric)
             held.attributes.update(attributes)
 
-    def _release(self, refs: Iterable[SpanRef]) -> list[HeldSpan]:
+    def _release(self, refs: Iterable[SpanRef]) -> list[EncodedHeldSpan]:
         released = [held for ref in refs if (held := self._held.pop(ref, None)) is not None]
         self.held_bytes -= sum(held.size for held in released)
         return sorted(released, key=lambda held: held.since)
@@ -377,7 +377,7 @@ class TenantTable:
                 settings.engine, max_spans=max(1, settings.engine.max_spans // shares)
             )
 
-    def release_excess(self, state: TenantState) -> Sequence[HeldSpan]:
+    def release_excess(self, state: TenantState) -> Sequence[EncodedHeldSpan]:
         """Release held spans of a tenant, the oldest first, until all tenants together hold `max_held_bytes`."""
         excess = sum(one.tenant.held_bytes for one in self._states.values()) - self._settings.max_held_bytes
         return state.tenant.release_oldest(max(0, state.tenant.held_bytes - excess)) if excess > 0 else ()

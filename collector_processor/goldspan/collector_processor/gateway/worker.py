@@ -14,11 +14,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from goldspan.collector_processor.emit.encoded_points import EncodedMetrics
-from goldspan.collector_processor.emit.evaluation import Evaluation, Level
+from goldspan.collector_processor.emit.evaluation import Evaluation
 from goldspan.collector_processor.emit.otlp_encoding import encoded_events
-from goldspan.collector_processor.engine.sessions_without_golden import JoinReport, SeenSession, SessionsWithoutGolden
+from goldspan.collector_processor.encoded_spans.attribute_key_scanner import KeyScanner
+from goldspan.collector_processor.encoded_spans.call_records import encode_session
+from goldspan.collector_processor.encoded_spans.span_groups import EncodedSpanBuffer, SpanGroup, join_request
+from goldspan.collector_processor.engine.sessions_without_golden import JoinReport, SessionsWithoutGolden
 from goldspan.collector_processor.engine.store import SessionState
-from goldspan.collector_processor.gateway.attribute_key_scanner import KeyScanner
 from goldspan.collector_processor.gateway.background_judge import BackgroundJudge
 from goldspan.collector_processor.gateway.deliver.outbox import (
     AcceptedBody,
@@ -27,84 +29,20 @@ from goldspan.collector_processor.gateway.deliver.outbox import (
     Outbox,
     RequestSources,
 )
-from goldspan.collector_processor.gateway.encoded_spans import EncodedSpanBuffer, SpanGroup, join_request
-from goldspan.collector_processor.gateway.interfaces import Headers, Request, Signal
+from goldspan.collector_processor.gateway.interfaces import ExportRequest, Headers
 from goldspan.collector_processor.gateway.journal.body_log import LogEntry
 from goldspan.collector_processor.gateway.journal.journal import Journal
-from goldspan.collector_processor.gateway.journal.records import encode_session
 from goldspan.collector_processor.gateway.settings.sections import PipelineSettings
-from goldspan.collector_processor.gateway.tenant import HeldSpan, Tenant, TenantOutput, TenantState, TenantTable
+from goldspan.collector_processor.gateway.tenant import EncodedHeldSpan, Tenant, TenantOutput, TenantState, TenantTable
+from goldspan.collector_processor.otlp_signals import Signal
+from goldspan.collector_processor.serving.golden_coverage import GoldenCoverage
 from goldspan.mappers.dialect_registry import JOIN_ATTRIBUTES, DialectRegistry
 from goldspan.mappers.span_facts import Record
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.goldens import GoldenIndex
-from goldspan.scoring.metric_results import MetricCall, MetricResult, MetricTurn
 from goldspan.scoring.sessions import SpanRef
-from goldspan.scoring.verdict import Label
 
 _logger = logging.getLogger("goldspan.gateway")
-
-# Which goldens live traffic has covered, and which calls could not be judged: the content of `GET /coverage`.
-
-_LISTED = 1000
-"""At most so many goldens are listed as seen, and as many as never seen."""
-
-
-class Coverage:
-    """Counts by golden since the start of the process."""
-
-    def __init__(self, goldens: GoldenIndex) -> None:
-        self.goldens = goldens
-        self._seen: dict[tuple[str, str], Counter[str]] = {}
-        self.reasons = Counter[str]()
-        """Calls that were not evaluated against their golden, by reason."""
-        self.results = Counter[tuple[str, str, str]]()
-        """First results by metric, level and label."""
-        self._metrics: dict[str, tuple[Counter[str], Counter[str]]] = {}
-        """Of each further metric its sessions by label, and the calls that it did not evaluate by reason."""
-
-    def count(self, evaluation: Evaluation) -> None:
-        """Count one evaluation; corrections are not counted again."""
-        sessions, reasons = Counter[str](), self.reasons
-        if evaluation.golden or evaluation.golden_set:
-            sessions = self._seen.setdefault((evaluation.golden_set, evaluation.golden), sessions)
-        if evaluation.revision != 1 or evaluation.withdrawn:
-            return
-        if isinstance(evaluation.detail, MetricResult | MetricTurn | MetricCall):
-            sessions, reasons = self._metrics.setdefault(evaluation.metric, (Counter(), Counter()))
-        label, reason = evaluation.verdict.label, evaluation.verdict.reason
-        self.results[evaluation.metric, evaluation.level.value, label.value if label is not None else ""] += 1
-        if evaluation.level is Level.SESSION and label is not None:
-            sessions[label.value] += 1
-        if evaluation.level is Level.CALL and label is Label.NOT_EVALUATED and reason is not None:
-            reasons[reason.value] += 1
-
-    def document(self, sessions_without_golden: int, newest: Sequence[SeenSession]) -> Mapping[str, Any]:
-        """Return all of it as JSON values; `newest` are the last of the sessions without golden."""
-        known = [(golden.golden_set, golden.key) for golden in self.goldens.goldens]
-        seen = [key for key in known if key in self._seen]
-        never = [key for key in known if key not in self._seen]
-        return {
-            "goldens": {"total": len(known), "seen": len(seen), "never_seen": len(never)},
-            "seen": [
-                {"golden_set": name, "golden": golden, "sessions": dict(self._seen[name, golden])}
-                for name, golden in seen[:_LISTED]
-            ],
-            "never_seen": [{"golden_set": name, "golden": golden} for name, golden in never[:_LISTED]],
-            "sessions_without_golden": sessions_without_golden,
-            "newest_sessions_without_golden": [{"session": one.id, "source": one.source} for one in newest],
-            "calls_not_evaluated": dict(self.reasons),
-            "metrics": {
-                name: {"sessions": dict(sessions), "calls_not_evaluated": dict(reasons)}
-                for name, (sessions, reasons) in list(self._metrics.items())
-            },
-        }
-
-    def counts(self) -> tuple[int, int]:
-        """Return how many goldens were seen, and how many never."""
-        seen = sum((golden.golden_set, golden.key) in self._seen for golden in self.goldens.goldens)
-        return seen, len(self.goldens.goldens) - seen
-
 
 _MAX_SPANS, _MAX_BYTES = 512, 4 << 20
 """The released spans in one request; a request that is larger has one span."""
@@ -137,7 +75,7 @@ class Worker:
         """
         self.settings = settings
         self.journal = journal
-        self.coverage = Coverage(goldens)
+        self.coverage = GoldenCoverage(goldens)
         self.problems = Counter[str]()
         self.released_early = Counter[str]()
         self.is_busy = False
@@ -169,7 +107,7 @@ class Worker:
     def receive(
         self,
         number: int,
-        request: Request,
+        request: ExportRequest,
         groups: Sequence[SpanGroup],
         entry: LogEntry | None,
         now: float,
@@ -192,7 +130,7 @@ class Worker:
             self.forward(number, request, entry, now)
 
     def forward(
-        self, number: int, request: Request, entry: LogEntry | None, now: float, facts: Sequence[Record] = ()
+        self, number: int, request: ExportRequest, entry: LogEntry | None, now: float, facts: Sequence[Record] = ()
     ) -> None:
         """Forward a request as it is, unless it is being worked on; `facts` are those that the engine was fed of it."""
         if not self.outbox.is_tracked(number):
@@ -203,7 +141,7 @@ class Worker:
     def _receive_spans(
         self,
         number: int,
-        request: Request,
+        request: ExportRequest,
         groups: Sequence[SpanGroup],
         entry: LogEntry | None,
         now: float,
@@ -223,7 +161,7 @@ class Worker:
         if forward is None:
             self.outbox.forward(request, body)
         elif forward:
-            request = Request(Signal.TRACES, forward, request.headers)
+            request = ExportRequest(Signal.TRACES, forward, request.headers)
             self.outbox.send(request, RequestSources(forward_of=number))
         else:
             self.outbox.mark_forwarded(number)
@@ -408,7 +346,7 @@ class Worker:
             if self._on_results is not None:
                 self._on_results(evaluations)
             events = encoded_events(evaluations, int(now * _NANOSECONDS))
-            self.outbox.send_after_commit(Request(Signal.LOGS, events, state.headers))
+            self.outbox.send_after_commit(ExportRequest(Signal.LOGS, events, state.headers))
             state.metrics.record(evaluations)
             self._send_metrics(state, now)
 
@@ -426,17 +364,17 @@ class Worker:
     def _send_metrics(self, state: TenantState, now: float) -> None:
         state.metrics_sent_at, state.metrics_changed = now, False
         if encoded := state.metrics.encoded():
-            request = Request(Signal.METRICS, encoded, state.headers)
+            request = ExportRequest(Signal.METRICS, encoded, state.headers)
             state.metrics_request = self.outbox.replace(state.metrics_request, request)
 
-    def _send_early(self, state: TenantState, released: Sequence[HeldSpan], reason: str) -> None:
+    def _send_early(self, state: TenantState, released: Sequence[EncodedHeldSpan], reason: str) -> None:
         self.released_early[reason] += len(released)
         self._send_released(state, released)
 
-    def _send_released(self, state: TenantState, released: Iterable[HeldSpan]) -> None:
+    def _send_released(self, state: TenantState, released: Iterable[EncodedHeldSpan]) -> None:
         """Send released spans: those with attributes after a commit, the others as a part of their bodies."""
-        scored: list[HeldSpan] = []
-        bare: list[HeldSpan] = []
+        scored: list[EncodedHeldSpan] = []
+        bare: list[EncodedHeldSpan] = []
         for held in released:
             (scored if held.attributes else bare).append(held)
         for some in _chunks(scored):
@@ -485,8 +423,8 @@ def session_hash(session: SessionState) -> int:
     return hash((session.dropped_until, frozenset(session.complete_runs), revisions)) or 1
 
 
-def _chunks(released: Sequence[HeldSpan]) -> Iterable[list[HeldSpan]]:
-    chunk: list[HeldSpan] = []
+def _chunks(released: Sequence[EncodedHeldSpan]) -> Iterable[list[EncodedHeldSpan]]:
+    chunk: list[EncodedHeldSpan] = []
     size = 0
     for held in released:
         if chunk and (len(chunk) >= _MAX_SPANS or size + len(held.span) > _MAX_BYTES):
@@ -498,11 +436,11 @@ def _chunks(released: Sequence[HeldSpan]) -> Iterable[list[HeldSpan]]:
         yield chunk
 
 
-def _request_of(released: Iterable[HeldSpan], headers: Headers) -> Request:
-    return Request(Signal.TRACES, join_request(held.scored() for held in released), headers)
+def _request_of(released: Iterable[EncodedHeldSpan], headers: Headers) -> ExportRequest:
+    return ExportRequest(Signal.TRACES, join_request(held.scored() for held in released), headers)
 
 
-def _refs_by_body(released: Iterable[HeldSpan]) -> dict[int, list[SpanRef]]:
+def _refs_by_body(released: Iterable[EncodedHeldSpan]) -> dict[int, list[SpanRef]]:
     found: dict[int, list[SpanRef]] = {}
     for held in released:
         found.setdefault(held.body, []).append(held.ref)

@@ -57,7 +57,7 @@ CODES = (
 """Every kind of finding there is."""
 
 
-class Finding(NamedTuple):
+class GoldenRemark(NamedTuple):
     """Something that a golden set probably does not mean: one of `CODES`, its file and line, its place, a message."""
 
     code: str
@@ -69,7 +69,7 @@ class Finding(NamedTuple):
         return f"{self.source}: {self.path}: {self.message}" if self.path else f"{self.source}: {self.message}"
 
 
-def check_goldens(goldens: GoldenIndex, sessions: Sequence[Session] | None = None) -> list[Finding]:
+def check_goldens(goldens: GoldenIndex, sessions: Sequence[Session] | None = None) -> list[GoldenRemark]:
     """Look for goldens that no session reaches, patterns that overlap, matchers that match anything and empty lists.
 
     With the sessions of traces also for goldens that none of them has, and for tools and arguments that these do not
@@ -84,12 +84,12 @@ def check_goldens(goldens: GoldenIndex, sessions: Sequence[Session] | None = Non
     return sorted(findings, key=_place)
 
 
-def _place(finding: Finding) -> tuple[str, int]:
+def _place(finding: GoldenRemark) -> tuple[str, int]:
     file, _, line = finding.source.rpartition(":")
     return (file, int(line)) if line.isdigit() else (finding.source, 0)
 
 
-def _patterns(goldens: GoldenIndex) -> Iterator[Finding]:
+def _patterns(goldens: GoldenIndex) -> Iterator[GoldenRemark]:
     exact = {golden.session: golden for golden in goldens.goldens if golden.session is not None}
     patterns = [golden for golden in goldens.goldens if golden.session_pattern is not None][:_MOST_PATTERNS]
     for golden in patterns:
@@ -97,13 +97,13 @@ def _patterns(goldens: GoldenIndex) -> Iterator[Finding]:
         if not set(pattern) & set("*?["):
             if pattern in exact:
                 message = f"{shown_name(pattern)} is also a session ({exact[pattern].source}), which comes first"
-                yield Finding("unreachable", golden.source, "session_pattern", f"never reached: {message}")
+                yield GoldenRemark("unreachable", golden.source, "session_pattern", f"never reached: {message}")
             else:
                 message = f"{shown_name(pattern)} matches one session alone: write `session` instead"
-                yield Finding("no_wildcard", golden.source, "session_pattern", message)
+                yield GoldenRemark("no_wildcard", golden.source, "session_pattern", message)
         elif common_text(pattern, "*") is None:
             message = f"never reached: no session id matches {shown_name(pattern)}"
-            yield Finding("unreachable", golden.source, "session_pattern", message)
+            yield GoldenRemark("unreachable", golden.source, "session_pattern", message)
     for one, other in combinations(patterns, 2):
         text = common_text(one.session_pattern or "", other.session_pattern or "")
         if text is not None and text not in exact:
@@ -111,17 +111,17 @@ def _patterns(goldens: GoldenIndex) -> Iterator[Finding]:
                 f"{shown_name(other.session_pattern or '')} and {shown_name(one.session_pattern or '')} ({one.source}) "
                 f"both match {shown(text)}: such a session has no golden"
             )
-            yield Finding("overlap", other.source, "session_pattern", message)
+            yield GoldenRemark("overlap", other.source, "session_pattern", message)
 
 
-def _sessions_by_trace(goldens: GoldenIndex) -> Iterator[Finding]:
+def _sessions_by_trace(goldens: GoldenIndex) -> Iterator[GoldenRemark]:
     for golden in goldens.goldens:
         if golden.session is not None and _TRACE_ID.fullmatch(golden.session):
             message = f"{golden.session} looks like a trace id, which no other run will have: name the sessions"
-            yield Finding("trace_id", golden.source, "session", message)
+            yield GoldenRemark("trace_id", golden.source, "session", message)
 
 
-def _in_file(source: str) -> Iterator[Finding]:
+def _in_file(source: str) -> Iterator[GoldenRemark]:
     """Look into a file of goldspan's own format; eval sets of ADK say nothing by an empty list."""
     read = READERS.get(Path(source).suffix.lower())
     if read is None:
@@ -136,7 +136,7 @@ def _in_file(source: str) -> Iterator[Finding]:
             if is_mapping(golden):
                 for code, where, message in _in_golden(golden, ("goldens", index)):
                     line = notes.line(where)
-                    yield Finding(code, f"{source}:{line}" if line else source, path_text(where), message)
+                    yield GoldenRemark(code, f"{source}:{line}" if line else source, path_text(where), message)
 
 
 _Found = tuple[str, ValuePath, str]
@@ -205,7 +205,7 @@ def _matches_any(matcher: JsonValue) -> str | None:
     return None
 
 
-def _never_seen(goldens: GoldenIndex, sessions: Iterable[Session]) -> Iterator[Finding]:
+def _never_seen(goldens: GoldenIndex, sessions: Iterable[Session]) -> Iterator[GoldenRemark]:
     seen: list[Golden] = []
     for session in sessions:
         found = goldens.find(session)
@@ -213,10 +213,10 @@ def _never_seen(goldens: GoldenIndex, sessions: Iterable[Session]) -> Iterator[F
             seen += found.goldens if isinstance(found, Ambiguous) else (found,)
     for golden in goldens.never_seen(seen):
         message = f"no session of these traces is the one of {shown_name(golden.key)}"
-        yield Finding("never_seen", golden.source, "", message)
+        yield GoldenRemark("never_seen", golden.source, "", message)
 
 
-def _not_declared(goldens: GoldenIndex, sessions: Iterable[Session]) -> Iterator[Finding]:
+def _not_declared(goldens: GoldenIndex, sessions: Iterable[Session]) -> Iterator[GoldenRemark]:
     declared: dict[str, set[str] | None] = {}
     called: set[str] = set()
     for session in sessions:
@@ -232,7 +232,7 @@ def _not_declared(goldens: GoldenIndex, sessions: Iterable[Session]) -> Iterator
     if not tools:
         return
     yield from dict.fromkeys(
-        Finding(code, golden.source, "", message)
+        GoldenRemark(code, golden.source, "", message)
         for golden in goldens.goldens
         for call in golden.all_calls()
         for code, message in _of_call(call, tools, declared)

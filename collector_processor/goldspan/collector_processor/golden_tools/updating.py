@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
-from goldspan.collector_processor.golden_tools.differences import NOTHING, CallPlace, Change, TraceDifference
+from goldspan.collector_processor.golden_tools.golden_differences import NOTHING, CallPlace, Change, TraceDifference
 from goldspan.collector_processor.golden_tools.recording import ABSENT, any_of, choices, is_json, refusal
 from goldspan.collector_processor.golden_tools.writing import golden_set_text
 from goldspan.collector_processor.golden_tools.yaml_editing import (

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from goldspan.collector_processor.judge.judging import Judge, JudgeUsage
     from goldspan.collector_processor.judge.options import JudgeBudget, JudgeOptions, load_judge_options
-    from goldspan.scoring.metrics.judge import Answer, Question
+    from goldspan.scoring.metrics.judge import JudgeAnswer, Question
 
-__all__ = ["Answer", "Judge", "JudgeBudget", "JudgeOptions", "JudgeUsage", "Question", "load_judge_options"]
+__all__ = ["Judge", "JudgeAnswer", "JudgeBudget", "JudgeOptions", "JudgeUsage", "Question", "load_judge_options"]
 
 _MODULES = {
-    "Answer": "scoring.metrics.judge",
+    "JudgeAnswer": "scoring.metrics.judge",
     "Judge": "collector_processor.judge.judging",
     "JudgeBudget": "collector_processor.judge.options",
     "JudgeOptions": "collector_processor.judge.options",

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from goldspan.scoring.errors import SettingsError
-from goldspan.scoring.metrics.judge import Answer, Question
+from goldspan.scoring.metrics.judge import JudgeAnswer, Question
 
 _MAX_IN_MEMORY = 10_000
 _SECONDS_LOCKED = 2.0
@@ -28,10 +28,10 @@ class AnswerCache:
     def __init__(self, path: Path | None) -> None:
         """Open the file, or make it. Raises SettingsError."""
         self._lock = threading.Lock()
-        self._kept: OrderedDict[str, Answer] = OrderedDict()
+        self._kept: OrderedDict[str, JudgeAnswer] = OrderedDict()
         self._file = None if path is None else _opened(path)
 
-    def get(self, key: str) -> Answer | None:
+    def get(self, key: str) -> JudgeAnswer | None:
         """Return the answer kept for a key."""
         with self._lock:
             if (found := self._kept.get(key)) is not None:
@@ -43,9 +43,9 @@ class AnswerCache:
                 row = self._file.execute("SELECT accurate, reasoning FROM answers WHERE key = ?", (key,)).fetchone()
             except sqlite3.Error:
                 return None
-            return None if row is None else Answer(bool(row[0]), str(row[1]))
+            return None if row is None else JudgeAnswer(bool(row[0]), str(row[1]))
 
-    def put(self, key: str, answer: Answer) -> None:
+    def put(self, key: str, answer: JudgeAnswer) -> None:
         """Keep an answer."""
         with self._lock:
             self._kept[key] = answer

@@ -21,7 +21,14 @@ from goldspan.collector_processor.judge.answer_cache import AnswerCache, key_of
 from goldspan.collector_processor.judge.model_clients import ModelClient, ModelError, ModelFunction, model_client
 from goldspan.collector_processor.judge.options import JudgeBudget, JudgeOptions, judge_options, load_judge_options
 from goldspan.scoring.metric_results import MetricScore, Range
-from goldspan.scoring.metrics.judge import ACCURACY, Answer, NoAnswer, Question, ToolParameterAccuracy, parse_answer
+from goldspan.scoring.metrics.judge import (
+    ACCURACY,
+    JudgeAnswer,
+    NoAnswer,
+    Question,
+    ToolParameterAccuracy,
+    parse_answer,
+)
 from goldspan.scoring.sessions import Session
 
 _FIRST_PAUSE = 0.5
@@ -182,7 +189,7 @@ class Judge:
         told.metric = replace(self.metric, tools=tools)
         return told
 
-    def ask(self, questions: Sequence[Question]) -> list[Answer | NoAnswer]:
+    def ask(self, questions: Sequence[Question]) -> list[JudgeAnswer | NoAnswer]:
         """Put questions to the model, several at a time; an answer for each, in order."""
         if not questions:
             return []
@@ -194,20 +201,20 @@ class Judge:
                 futures = [threads.submit(copy_context().run, self._answer, one) for one in questions]
                 return [future.result() for future in futures]
 
-    def _answer(self, question: Question) -> Answer | NoAnswer:
+    def _answer(self, question: Question) -> JudgeAnswer | NoAnswer:
         self.usage.add(questions=1)
         key = key_of(question, self._client.identity)
         if (kept := self._cache.get(key)) is not None:
             self.usage.add(from_cache=1)
             return kept
         found = self._asked(question)
-        if isinstance(found, Answer):
+        if isinstance(found, JudgeAnswer):
             self._cache.put(key, found)
         else:
             self.usage.add(unanswered=1)
         return found
 
-    def _asked(self, question: Question) -> Answer | NoAnswer:
+    def _asked(self, question: Question) -> JudgeAnswer | NoAnswer:
         failure = NoAnswer("the model was not asked")
         for attempt in range(self.options.attempts):
             if self._clock() < self._paused_until:

@@ -16,15 +16,15 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from goldspan.collector_processor.judge.options import JudgeOptions
 from goldspan.scoring.errors import SettingsError
 from goldspan.scoring.json_values import is_mapping, is_sequence
-from goldspan.scoring.metrics.judge import Answer, Question
+from goldspan.scoring.metrics.judge import JudgeAnswer, Question
 
 _MAX_SAID = 300
 """Characters of what a server said about an error."""
 _RETRIED = frozenset((408, 409, 425, 429))
 _T = TypeVar("_T")
 
-ModelAnswer = Answer | str | bool | Mapping[str, Any]
-"""What a function may answer: `Answer`, True, `{"reasoning": ..., "score": "Yes"}`, or a text that holds such JSON."""
+ModelAnswer = JudgeAnswer | str | bool | Mapping[str, Any]
+"""What a function may answer: `JudgeAnswer`, True, `{"reasoning": ..., "score": "Yes"}`, or text with such JSON."""
 ModelFunction = Callable[[Question], ModelAnswer | Awaitable[ModelAnswer]]
 """A model as a function, sync or async."""
 
@@ -33,7 +33,7 @@ class Reply(NamedTuple):
     """What a model replied."""
 
     content: object
-    """An `Answer`, a boolean, an object or a text."""
+    """A `JudgeAnswer`, a boolean, an object or a text."""
     tokens: int | None = None
     """Tokens of question and reply; None if the server does not say."""
 

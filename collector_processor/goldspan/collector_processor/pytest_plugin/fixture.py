@@ -27,10 +27,10 @@ from goldspan.scoring.goldens.golden import Golden, GoldenSet, Repeat
 from goldspan.scoring.goldens.golden_index import Ambiguous
 from goldspan.scoring.json_values import counted, is_mapping
 from goldspan.scoring.metric_results import MetricResult
-from goldspan.scoring.metrics.registry import GOLDEN, needs_of
+from goldspan.scoring.metrics.metric_registry import GOLDEN, needs_of
 from goldspan.scoring.metrics.session_metrics import ChosenMetric, MetricSource, choose_metric, threshold_of
 from goldspan.scoring.results import SessionResult, verdict_text
-from goldspan.scoring.run import RunResult, Scorer, scorer_of
+from goldspan.scoring.run import Scorer, ScoringResult, scorer_of
 from goldspan.scoring.sessions import Session
 from goldspan.scoring.verdict import REASON_TEXT, Label, Verdict
 
@@ -175,7 +175,7 @@ class GoldspanFixture:
         threshold: float | Decimal | None = None,
         preset: str | Mapping[str, Any] | None = None,
         metrics: Iterable[MetricSource] = (),
-    ) -> RunResult:
+    ) -> ScoringResult:
         """Compare the test's tool calls with a golden, and return the result.
 
         `expected` is a golden, a list of expected calls or of turns, or a golden set; the name of a golden in the
@@ -213,7 +213,7 @@ class GoldspanFixture:
             raise AssertionError(self._failure(result, runs, source.file, notes)) from self._first_error()
         return result
 
-    def assert_metric(self, metric: MetricSource, threshold: float | Fraction | None = None) -> RunResult:
+    def assert_metric(self, metric: MetricSource, threshold: float | Fraction | None = None) -> ScoringResult:
         """Judge the test's tool calls by a metric, and return the result.
 
         `metric` is a name, an import path or a function, as in `score_sessions`. `threshold` is the least score that
@@ -244,7 +244,7 @@ class GoldspanFixture:
             raise AssertionError("\n".join(lines)) from self._first_error()
         return result
 
-    def assert_grounded(self, threshold: float | Fraction | None = None) -> RunResult:
+    def assert_grounded(self, threshold: float | Fraction | None = None) -> ScoringResult:
         """Assert that each argument comes from the conversation: `assert_metric("tool_parameter_grounding")`."""
         __tracebackhide__ = True
         return self.assert_metric("tool_parameter_grounding", threshold)
@@ -289,7 +289,7 @@ class GoldspanFixture:
         problems: Sequence[Problem],
         *,
         needs_golden: bool = True,
-    ) -> RunResult | None:
+    ) -> ScoringResult | None:
         """Score each run of the agent. None: there is no golden, and one is needed."""
         results: list[SessionResult] = []
         for attempt, sessions in zip(self._attempts, runs, strict=True):
@@ -306,7 +306,7 @@ class GoldspanFixture:
                     result = replace(result, verdict=Verdict(result.verdict.exact, Label.FAIL))
                 results.append(result)
         sets = {one.label: one.digest for one in source.goldens.sets}
-        return RunResult(tuple(results), problems=tuple(problems), golden_sets=sets)
+        return ScoringResult(tuple(results), problems=tuple(problems), golden_sets=sets)
 
     def _pairs(
         self, source: _Source, sessions: Sequence[Session]
@@ -342,7 +342,7 @@ class GoldspanFixture:
         return [f"no agent, model or tool was recognised in {counted(spans, 'span')} of {scopes or 'no scope'}"]
 
     def _failure(
-        self, result: RunResult, runs: Sequence[Sequence[Session]], file: Path | None, notes: Sequence[str]
+        self, result: ScoringResult, runs: Sequence[Sequence[Session]], file: Path | None, notes: Sequence[str]
     ) -> str:
         lines = self._nothing(runs)
         lines += [f"{verdict_text(one.verdict)} golden {one.golden.key}: {one}" for one in result.repeats]

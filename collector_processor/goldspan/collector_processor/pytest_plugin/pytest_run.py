@@ -19,17 +19,17 @@ from msgspec.structs import replace
 from goldspan.collector_processor.golden_tools.writing import write_text
 from goldspan.collector_processor.pytest_plugin.recorded_spans import Recorder
 from goldspan.collector_processor.pytest_plugin.snapshots import Seen, updated
-from goldspan.collector_processor.replay.summary_and_exit_code import Coverage, decide_exit_code
+from goldspan.collector_processor.replay.summary_and_exit_code import CoverageMode, decide_exit_code
 from goldspan.collector_processor.replay.wording import printable
 from goldspan.collector_processor.report.html import html_report
 from goldspan.collector_processor.report.junit import junit_report
 from goldspan.collector_processor.report.markdown import markdown_report
 from goldspan.collector_processor.report.model import WRONG, Report, build_report
-from goldspan.collector_processor.report.terminal import Page, scoreboard
+from goldspan.collector_processor.report.terminal import TerminalPage, scoreboard
 from goldspan.scoring.errors import FileError, GoldspanError
 from goldspan.scoring.goldens import GoldenIndex, load_goldens
 from goldspan.scoring.results import SessionResult
-from goldspan.scoring.run import RepeatResult, RunResult
+from goldspan.scoring.run import RepeatResult, ScoringResult
 
 _RENDERERS: dict[str, Callable[[Report], str]] = {
     "html": html_report,
@@ -74,7 +74,7 @@ class PytestRun:
         """Those collected, and those deselected: set at the end."""
         self._config = config
         self._goldens: dict[Path, GoldenIndex] = {}
-        self._judged: list[tuple[_Place, RunResult]] = []
+        self._judged: list[tuple[_Place, ScoringResult]] = []
         self._seen: dict[tuple[_Place, Path, str], Seen] = {}
         """The last assertion of a test about a golden counts."""
         self._used: dict[Path, set[str]] = {}
@@ -93,7 +93,7 @@ class PytestRun:
         """Return a path as a user would type it."""
         return os.path.relpath(file, self._config.invocation_params.dir)
 
-    def judge(self, node: pytest.Item, file: Path | None, result: RunResult) -> None:
+    def judge(self, node: pytest.Item, file: Path | None, result: ScoringResult) -> None:
         """Keep the result of an assertion for reports, and as properties of the test in `--junitxml`."""
         self._judged.append((_place(node), result))
         if file is not None:
@@ -174,9 +174,9 @@ class PytestRun:
                     yield file, unused
 
     @property
-    def result(self) -> RunResult:
+    def result(self) -> ScoringResult:
         """The results of all assertions; a session has the name of its test."""
-        return RunResult(
+        return ScoringResult(
             tuple(_of_test(one, place.test) for place, result in self._judged for one in result.sessions),
             problems=tuple(problem for _, result in self._judged for problem in result.problems),
             golden_sets={name: digest for _, result in self._judged for name, digest in result.golden_sets.items()},
@@ -184,7 +184,7 @@ class PytestRun:
 
     def _report(self) -> Report:
         result = self.result
-        decision = decide_exit_code(result, recognised=len(result.sessions), coverage=Coverage.STRICT)
+        decision = decide_exit_code(result, recognised=len(result.sessions), coverage=CoverageMode.STRICT)
         report = build_report(result, decision)
         return replace(report, summary=tuple(row for row in report.summary if row[0] != "goldens"))  # all were seen
 
@@ -205,7 +205,7 @@ class PytestRun:
 
     def print(self, terminal: pytest.TerminalReporter) -> None:
         """Print the scoreboard and what was written."""
-        page = Page(shutil.get_terminal_size().columns)
+        page = TerminalPage(shutil.get_terminal_size().columns)
         if self._judged:
             scoreboard(page, self._report(), verbose=self._config.get_verbosity() > 0)
         for name, text in self._said:

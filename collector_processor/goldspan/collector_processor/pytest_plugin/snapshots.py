@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from goldspan.collector_processor.golden_tools.differences import trace_difference
+from goldspan.collector_processor.golden_tools.golden_differences import trace_difference
 from goldspan.collector_processor.golden_tools.recording import record
 from goldspan.collector_processor.golden_tools.updating import GoldenFile, acceptable_changes
 from goldspan.collector_processor.golden_tools.writing import golden_set_text

@@ -18,7 +18,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from goldspan.collector_processor.replay.summary_and_exit_code import (
-    Coverage,
+    CoverageMode,
     ExitDecision,
     gaps,
     has_golden,
@@ -34,7 +34,7 @@ from goldspan.collector_processor.replay.wording import counted, printable, scor
 from goldspan.scoring.errors import FileError, Mistake
 from goldspan.scoring.json_values import plain
 from goldspan.scoring.results import CallResult, SessionResult
-from goldspan.scoring.run import RunResult
+from goldspan.scoring.run import ScoringResult
 from goldspan.scoring.verdict import REASON_TEXT, Label, Reason, Verdict
 
 _MOST_MISTAKES = 10
@@ -140,7 +140,12 @@ def _refuse(constant: str) -> float:
 
 
 def decide_against(
-    baseline: Baseline, result: RunResult, *, recognised: int, coverage: Coverage, fail_under: Fraction | None = None
+    baseline: Baseline,
+    result: ScoringResult,
+    *,
+    recognised: int,
+    coverage: CoverageMode,
+    fail_under: Fraction | None = None,
 ) -> ExitDecision:
     """Decide what the result means for a build that only what got worse may break.
 
@@ -154,14 +159,14 @@ def decide_against(
     return ExitDecision(1 if reasons else 0, tuple(reasons), regressions)
 
 
-def regressions_since(baseline: Baseline, result: RunResult, coverage: Coverage) -> Iterator[str]:
+def regressions_since(baseline: Baseline, result: ScoringResult, coverage: CoverageMode) -> Iterator[str]:
     """Say what got worse, a sentence each.
 
     That is a session or a call that passed, or scored higher by the same criterion, or was evaluated where it no longer
     is; a new session that fails; and a golden that is not seen any more, or is new and not seen. What could not be
     evaluated or seen only counts with strict coverage.
     """
-    strict = coverage is Coverage.STRICT
+    strict = coverage is CoverageMode.STRICT
     for name, now, before in _pairs(baseline.document, result):
         if before is None:
             if now.verdict.label is Label.FAIL or (strict and gaps(now)):
@@ -177,7 +182,7 @@ def regressions_since(baseline: Baseline, result: RunResult, coverage: Coverage)
         yield from _gone(baseline.document, result)
 
 
-def _pairs(document: _Document, result: RunResult) -> Iterator[tuple[str, SessionResult, _Session | None]]:
+def _pairs(document: _Document, result: ScoringResult) -> Iterator[tuple[str, SessionResult, _Session | None]]:
     """Pair each session of now with its own of before."""
     by_golden: defaultdict[_GoldenKey, list[_Session]] = defaultdict(list)
     by_run: dict[tuple[_GoldenKey, str, int], _Session] = {}
@@ -252,7 +257,7 @@ def _worse(before: _Scored, now: Verdict, *, comparable: bool, strict: bool) -> 
     return ""
 
 
-def _gone(document: _Document, result: RunResult) -> Iterator[str]:
+def _gone(document: _Document, result: ScoringResult) -> Iterator[str]:
     unseen = {(_set_name(one.golden_set), one.golden) for one in document.never_seen}
     seen = {(_set_name(one.golden_set or ""), one.golden) for one in document.sessions if one.id is not None}
     goldens = unseen_goldens(result)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from goldspan.collector_processor.replay.wording import counted
-from goldspan.mappers.unknown_tool_spans import Mark, Place, UnknownTools
+from goldspan.mappers.unknown_tool_spans import Mark, UnknownTools, ValuePlace
 
 _WORD = re.compile(r"[a-z0-9]+")
 _COMMON = frozenset(
@@ -129,7 +129,7 @@ def _rule(role: str, mark: Mark) -> str:
     return f"Rule({', '.join(parts)})"
 
 
-def _source(place: Place, *, python_repr: bool = False) -> str:
+def _source(place: ValuePlace, *, python_repr: bool = False) -> str:
     event = f", event={_text(place.event)}" if place.event else ""
     steps = ", ".join(_text(step) if isinstance(step, str) else str(step) for step in place.path)
     take = f", take=at({steps})" if place.path else ""

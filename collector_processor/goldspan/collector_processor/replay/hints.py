@@ -14,7 +14,7 @@ from goldspan.mappers.dialects import Advice, Dialect, Stack, advice_for
 from goldspan.mappers.dialects.reading.advice import IN_PROCESS
 from goldspan.mappers.span_facts import Role
 from goldspan.scoring.results import SessionResult
-from goldspan.scoring.run import RunResult
+from goldspan.scoring.run import ScoringResult
 from goldspan.scoring.sessions import Capture, Session, ToolCall, Turn
 from goldspan.scoring.verdict import REASON_OF_CAPTURE, REASON_TEXT, Reason
 
@@ -291,7 +291,7 @@ def _set_session(sessions: Sequence[Session], writers: Writers, advisor: Advisor
     return [f"Goldens are joined by session id: {text}" for text in words]
 
 
-def hints_for_run(result: RunResult, sums: Totals, by_dialect: Mapping[str, str]) -> Iterator[Hint]:
+def hints_for_run(result: ScoringResult, sums: Totals, by_dialect: Mapping[str, str]) -> Iterator[Hint]:
     """Yield what keeps a run from being evaluated whole; `by_dialect` says how to have arguments captured."""
     found: list[Hint] = []
     for reason, count in sums.not_evaluated.items():
@@ -307,7 +307,7 @@ def hints_for_run(result: RunResult, sums: Totals, by_dialect: Mapping[str, str]
     yield from dict.fromkeys(found)
 
 
-def _hints_of_metrics(result: RunResult, by_dialect: Mapping[str, str]) -> Iterator[Hint]:
+def _hints_of_metrics(result: ScoringResult, by_dialect: Mapping[str, str]) -> Iterator[Hint]:
     """Yield how to look into what metrics that need no golden found, and what kept them from judging calls."""
     for session in result.sessions:
         found = (call for metric, _, call in calls_judged(session) if call.failures and metric.name == GROUNDING)
@@ -354,7 +354,7 @@ def reason_words(metric: str, reason: Reason) -> str:
     return MISSING_INPUT[metric].seen if _lacks_input(metric, reason) else REASON_TEXT[reason]
 
 
-def _dialect_advice(result: RunResult, reason: Reason, by_dialect: Mapping[str, str]) -> list[str]:
+def _dialect_advice(result: ScoringResult, reason: Reason, by_dialect: Mapping[str, str]) -> list[str]:
     if reason is not Reason.ARGUMENTS_NOT_CAPTURED:
         return []
     dialects = dict.fromkeys(

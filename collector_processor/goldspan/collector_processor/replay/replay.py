@@ -24,7 +24,7 @@ from goldspan.scoring.goldens import Ambiguous, Golden, GoldenIndex
 from goldspan.scoring.metric_results import MetricResult, MetricTurn
 from goldspan.scoring.metrics.session_metrics import ChosenMetric
 from goldspan.scoring.results import SessionResult
-from goldspan.scoring.run import RunResult, Scorer
+from goldspan.scoring.run import Scorer, ScoringResult
 from goldspan.scoring.sessions import NO_CONTENT, Session, Turn
 from goldspan.scoring.verdict import Reason
 
@@ -49,7 +49,7 @@ ReplayRecord = SpanFacts | LogFacts | Sequence[PlainSpanFacts]
 class Replay:
     """What a replay found."""
 
-    result: RunResult
+    result: ScoringResult
     spans: int
     recognised: int
     """How many of the spans stand for an agent, a model call or a tool."""
@@ -304,11 +304,11 @@ def _most_spans(quiet_spans: int) -> int:
     return 5 * quiet_spans
 
 
-def run_result(results: Sequence[SessionResult], goldens: GoldenIndex, problems: Sequence[Problem]) -> RunResult:
+def run_result(results: Sequence[SessionResult], goldens: GoldenIndex, problems: Sequence[Problem]) -> ScoringResult:
     """Return the result of a run from those of its sessions, in any order."""
     seen = [golden for result in results for golden in _goldens_of(result, goldens)]
     ordered = sorted(results, key=_place)
-    return RunResult(
+    return ScoringResult(
         sessions=tuple(ordered),
         never_seen=goldens.never_seen(seen),
         problems=tuple(problems),

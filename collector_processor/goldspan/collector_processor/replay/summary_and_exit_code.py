@@ -14,7 +14,7 @@ from goldspan.scoring.goldens.golden import Golden
 from goldspan.scoring.json_values import pointer_name
 from goldspan.scoring.metric_results import Finding, MetricCall, MetricResult, MetricVerdict
 from goldspan.scoring.results import CallResult, SessionResult, TurnResult
-from goldspan.scoring.run import RunResult
+from goldspan.scoring.run import ScoringResult
 from goldspan.scoring.verdict import REASON_TEXT, Label, Reason
 
 _HARMLESS = frozenset({Reason.NOTHING_EXPECTED, Reason.NO_GOLDEN})
@@ -53,7 +53,7 @@ class Totals:
     never_seen: tuple[str, ...]
 
 
-def totals(result: RunResult) -> Totals:
+def totals(result: ScoringResult) -> Totals:
     """Sum up a result."""
     scored = [session for session in result.sessions if has_golden(session)]
     turns = [turn for session in scored for turn in session.turns]
@@ -152,7 +152,7 @@ def label_of_metrics(session: SessionResult) -> Label:
     return next((label for label in (Label.FAIL, Label.PASS) if label in labels), Label.NOT_EVALUATED)
 
 
-def unseen_goldens(result: RunResult) -> list[Golden]:
+def unseen_goldens(result: ScoringResult) -> list[Golden]:
     """Return the goldens of which no session was seen."""
     scored_unseen = (one.golden for one in result.sessions if one.session is None and one.golden is not None)
     return [*result.never_seen, *scored_unseen]
@@ -181,7 +181,7 @@ def session_names(sessions: Sequence[SessionResult]) -> list[str]:
 # The exit code of `goldspan score`: 0 or 1, and every reason for a 1 in words. The command itself decides on 2.
 
 
-class Coverage(StrEnum):
+class CoverageMode(StrEnum):
     """Whether what could not be evaluated is a failure."""
 
     STRICT = "strict"
@@ -200,15 +200,15 @@ class ExitDecision:
 
 
 def decide_exit_code(
-    result: RunResult, *, recognised: int, coverage: Coverage, fail_under: Fraction | None = None
+    result: ScoringResult, *, recognised: int, coverage: CoverageMode, fail_under: Fraction | None = None
 ) -> ExitDecision:
-    """Decide whether the result fails a build, as `RunResult.passes` does, and say why.
+    """Decide whether the result fails a build, as `ScoringResult.passes` does, and say why.
 
     Beyond that it fails if no span was recognised, and if the mean score (of any criterion, where goldens use several)
     is below `fail_under`.
     """
     sums = totals(result)
-    strict = coverage is Coverage.STRICT
+    strict = coverage is CoverageMode.STRICT
     reasons = list(nothing_found(result, recognised))
     failed = sum(session.verdict.label is Label.FAIL for session in result.sessions if not session.repeated)
     if failed:
@@ -224,7 +224,7 @@ def decide_exit_code(
     return ExitDecision(1 if reasons else 0, tuple(reasons))
 
 
-def nothing_found(result: RunResult, recognised: int) -> Iterator[str]:
+def nothing_found(result: ScoringResult, recognised: int) -> Iterator[str]:
     """Say that there was nothing to score, if so: that fails whatever else was asked for."""
     if not recognised:
         yield "no span was recognised as an agent's, a model's or a tool's: see `goldspan inspect`"
@@ -242,7 +242,7 @@ def too_low(sums: Totals, fail_under: Fraction | None) -> Iterator[str]:
             yield f"the mean score {float(sums.lowest_mean):.4g} is below --fail-under {least}"
 
 
-def _metrics(result: RunResult, *, strict: bool) -> Iterator[str]:
+def _metrics(result: ScoringResult, *, strict: bool) -> Iterator[str]:
     """Say which metrics with a threshold scored below it or, if strict, have no score."""
     failed: Counter[str] = Counter()
     without_score: dict[str, list[MetricVerdict]] = {}
@@ -260,7 +260,7 @@ def _metrics(result: RunResult, *, strict: bool) -> Iterator[str]:
         yield f"{name} could not be evaluated in {counted(len(verdicts), 'session')}{why}"
 
 
-def _repeats(result: RunResult, *, strict: bool) -> Iterator[str]:
+def _repeats(result: ScoringResult, *, strict: bool) -> Iterator[str]:
     """Say which goldens have too few runs that passed, or that were seen."""
     for repeat in result.repeats:
         label = repeat.verdict.label
@@ -268,7 +268,7 @@ def _repeats(result: RunResult, *, strict: bool) -> Iterator[str]:
             yield f"golden {printable(repeat.golden.key)}: {repeat}"
 
 
-def _gaps(result: RunResult) -> Iterator[str]:
+def _gaps(result: ScoringResult) -> Iterator[str]:
     """Say what could not be evaluated though it should have been: whole sessions, and parts of others."""
     whole: list[list[Reason]] = []
     partly: list[list[Reason]] = []
@@ -300,7 +300,7 @@ def _passed(sums: Totals) -> str:
     return "; ".join(texts) or "nothing failed, but nothing was evaluated"
 
 
-def summary_rows(result: RunResult, sums: Totals) -> Iterator[tuple[str, str]]:
+def summary_rows(result: ScoringResult, sums: Totals) -> Iterator[tuple[str, str]]:
     """Yield the rows of the summary: what is summed up, and the sum in words."""
     yield "sessions", _sessions(result, sums)
     presets = dict.fromkeys(one.preset for one in result.sessions if one.preset is not None and one.golden is not None)
@@ -318,7 +318,7 @@ def summary_rows(result: RunResult, sums: Totals) -> Iterator[tuple[str, str]]:
         yield "goldens", _goldens(result, sums)
 
 
-def _sessions(result: RunResult, sums: Totals) -> str:
+def _sessions(result: ScoringResult, sums: Totals) -> str:
     judged = _labels(sums.judged_without_golden)
     if judged and not sums.sessions and not result.golden_sets:
         left_out = len(sums.without_golden) - sum(sums.judged_without_golden.values())
@@ -352,7 +352,7 @@ def _nonzero(*counts: tuple[int, str]) -> str:
     return ", ".join(f"{count:,} {what}" for count, what in counts if count > 0)
 
 
-def _metric_sums(result: RunResult) -> str:
+def _metric_sums(result: ScoringResult) -> str:
     """Sum up each metric over the sessions: means of one metric and one threshold, never of several."""
     groups: dict[tuple[str, Fraction | None], list[MetricVerdict]] = {}
     for session in result.sessions:
@@ -418,7 +418,7 @@ class MetricTotals:
         return Label.FAIL if self.sessions_failed else Label.NOT_EVALUATED if self.score is None else Label.PASS
 
 
-def metric_totals(result: RunResult) -> tuple[MetricTotals, ...]:
+def metric_totals(result: ScoringResult) -> tuple[MetricTotals, ...]:
     """Sum up each metric that needs no golden."""
     groups: dict[tuple[str, Fraction | None], list[MetricResult]] = {}
     for one in (metric for session in result.sessions for metric in session.metrics if not metric.needs_golden):
@@ -485,7 +485,7 @@ def finding_name(call: MetricCall, finding: Finding) -> str:
     return printable(f"{'.'.join(filter(None, (call.call.name, argument)))} ({kind_words(finding)})")
 
 
-def _findings(result: RunResult) -> tuple[tuple[str, int], ...]:
+def _findings(result: ScoringResult) -> tuple[tuple[str, int], ...]:
     """Count by tool and argument what metrics that need no golden found wrong, most often first."""
     found = Counter(
         name
@@ -496,7 +496,7 @@ def _findings(result: RunResult) -> tuple[tuple[str, int], ...]:
     return tuple(found.most_common())
 
 
-def _goldens(result: RunResult, sums: Totals) -> str:
+def _goldens(result: ScoringResult, sums: Totals) -> str:
     total = len(sums.seen) + len(sums.never_seen)
     names = listed(printable(label) for label in result.golden_sets)
     text = f"{len(sums.seen):,} of {total:,} seen" + (f" ({names})" if names else "")

@@ -15,7 +15,7 @@ from goldspan.collector_processor.replay.summary_and_exit_code import kind_words
 from goldspan.collector_processor.replay.wording import counted, listed, printable
 from goldspan.collector_processor.report.model import INFORMS, RIGHT, UNKNOWN, WRONG, actual_call, problem_texts
 from goldspan.collector_processor.report.shown_values import shorten
-from goldspan.collector_processor.report.terminal import STYLES, Page, call_text, hint_rows, problem_rows
+from goldspan.collector_processor.report.terminal import STYLES, TerminalPage, call_text, hint_rows, problem_rows
 from goldspan.mappers.assembly import DEFAULT_SESSION_KEYS
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.dialects import Dialect, DialectTable, Source
@@ -35,7 +35,7 @@ _MARK_OF_KIND = {"unknown": UNKNOWN, "trivial": INFORMS, "free_text": INFORMS}
 """Marks of origins that say nothing for or against a call."""
 
 
-def inspect_page(page: Page, found: Inspection, *, verbose: bool) -> None:
+def inspect_page(page: TerminalPage, found: Inspection, *, verbose: bool) -> None:
     """Add everything a newcomer wants to know first."""
     most = len(found.sessions) if verbose else _MOST_SESSIONS
     runs = Counter(session.id for session in found.sessions)
@@ -56,7 +56,7 @@ def inspect_page(page: Page, found: Inspection, *, verbose: bool) -> None:
         page.paragraph("Nothing is missing: `goldspan score` can score every one of these calls.", style="green")
 
 
-def _session(page: Page, session: Session, run: str, *, verbose: bool) -> None:
+def _session(page: TerminalPage, session: Session, run: str, *, verbose: bool) -> None:
     if session.ambiguous:
         source = ("several session ids were found; named after its trace", "yellow")
     elif session.id_source == "trace_id":
@@ -70,7 +70,7 @@ def _session(page: Page, session: Session, run: str, *, verbose: bool) -> None:
         _turn(page, index, turn, verbose=verbose)
 
 
-def _turn(page: Page, index: int, turn: Turn, *, verbose: bool) -> None:
+def _turn(page: TerminalPage, index: int, turn: Turn, *, verbose: bool) -> None:
     said = user_text(turn.user_text)
     head = f"turn {index + 1}"
     agent = f"  {printable(turn.agent)}" if turn.agent else ""
@@ -99,7 +99,7 @@ def _brackets(calls: Sequence[ToolCall]) -> list[str]:
     return marks
 
 
-def _call(page: Page, call: ToolCall, bracket: str, *, verbose: bool) -> None:
+def _call(page: TerminalPage, call: ToolCall, bracket: str, *, verbose: bool) -> None:
     name = printable(call.name)
     known = call.capture is Capture.CAPTURED
     text = call_text(actual_call(call)) or "no arguments"
@@ -115,7 +115,7 @@ def _call(page: Page, call: ToolCall, bracket: str, *, verbose: bool) -> None:
         page.line(("known from the model's request only: no span shows its execution", "dim"), indent=8)
 
 
-def origins_page(page: Page, found: Sequence[CallOrigins], *, verbose: bool) -> None:
+def origins_page(page: TerminalPage, found: Sequence[CallOrigins], *, verbose: bool) -> None:
     """Add calls, each with where every value of its arguments came from."""
     for one in found if verbose else found[:MOST_CALLS_EXPLAINED]:
         page.blank()
@@ -142,7 +142,7 @@ def kind_of_origin(finding: Finding) -> str:
     return kind_words(finding) if finding.failed else finding.kind.replace("_", " ")
 
 
-def _counts(page: Page, found: Inspection) -> None:
+def _counts(page: TerminalPage, found: Inspection) -> None:
     for label, text in count_rows(found):
         page.paragraph(text, label=f"{label:<{_LABEL}}")
     if any(bracket != " " for session in found.sessions for turn in session.turns for bracket in _brackets(turn.calls)):
@@ -198,7 +198,7 @@ def _most(counts: Mapping[str, int]) -> str:
     return ", ".join(texts)
 
 
-def dialects_page(page: Page, registry: DialectRegistry) -> None:
+def dialects_page(page: TerminalPage, registry: DialectRegistry) -> None:
     """Add every dialect in the order of precedence."""
     for dialect in registry.dialects:
         known = describe(dialect)

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from goldspan.collector_processor.replay.hints import CAPTURE_WORDS, Hint, hints_for_run, reason_words
 from goldspan.collector_processor.replay.summary_and_exit_code import (
-    Coverage,
+    CoverageMode,
     ExitDecision,
     MetricTotals,
     Totals,
@@ -41,7 +41,7 @@ from goldspan.scoring.json_values import pointer_name, shown_name
 from goldspan.scoring.matchers.matcher import ABSENT, Absence
 from goldspan.scoring.metric_results import Finding, MetricCall, MetricResult, MetricVerdict, PresetResult
 from goldspan.scoring.results import ArgumentOutcome, ArgumentResult, CallResult, SessionResult, TurnResult, explain
-from goldspan.scoring.run import RunResult
+from goldspan.scoring.run import ScoringResult
 from goldspan.scoring.sessions import Capture, JsonValue, ToolCall
 from goldspan.scoring.verdict import REASON_TEXT, Label, Reason
 
@@ -369,10 +369,10 @@ class Report(Struct, frozen=True, gc=False):
 
 
 def build_report(
-    result: RunResult,
+    result: ScoringResult,
     decision: ExitDecision,
     *,
-    coverage: Coverage = Coverage.STRICT,
+    coverage: CoverageMode = CoverageMode.STRICT,
     advice: Mapping[str, str] | None = None,
 ) -> Report:
     """Put a result in words. `advice` says by dialect what must be switched on to have arguments captured."""
@@ -381,7 +381,7 @@ def build_report(
     return Report(
         failed=bool(decision.exit_code),
         because=because(decision, sums),
-        strict=coverage is Coverage.STRICT,
+        strict=coverage is CoverageMode.STRICT,
         golden_sets={printable(name): digest for name, digest in result.golden_sets.items()},
         totals=sums,
         summary=tuple(summary_rows(result, sums)),
@@ -430,7 +430,7 @@ def _session(
     session, golden, verdict = result.session, result.golden, result.verdict
     helps = ""
     if verdict.reason is not None and by_dialect is not None:
-        alone = RunResult((result,))
+        alone = ScoringResult((result,))
         helps = "; ".join(text for _, text in hints_for_run(alone, totals(alone), by_dialect))
     calls = [call for turn in result.turns for call in turn.calls]
     violations = [call.actual for turn in result.turns for call in turn.violations if call.actual]

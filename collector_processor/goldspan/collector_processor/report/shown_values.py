@@ -20,7 +20,7 @@ _DEEPEST = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class ValueDifference:
     """The innermost place where two values part, as in `address.zip` or `stops[2]`."""
 
     path: str
@@ -61,28 +61,28 @@ def contrast(expected: str, actual: str, width: int) -> tuple[str, str]:
     return shorten("…" + expected[start:], width), shorten("…" + actual[start:], width)
 
 
-def differences(expected: JsonValue, actual: JsonValue, *, casefold: bool = False) -> tuple[Difference, ...]:
+def differences(expected: JsonValue, actual: JsonValue, *, casefold: bool = False) -> tuple[ValueDifference, ...]:
     """Find the innermost places where two JSON values differ; none where they are equal."""
     return tuple(_differences(expected, actual, "", _DEEPEST, casefold=casefold))
 
 
-def _differences(expected: Any, actual: Any, path: str, depth: int, *, casefold: bool) -> Iterator[Difference]:
+def _differences(expected: Any, actual: Any, path: str, depth: int, *, casefold: bool) -> Iterator[ValueDifference]:
     if depth and is_dict(expected) and is_dict(actual) and not dollar_keys(expected):
         for key in expected | actual:
             inner = f"{path}.{key}" if path else key
             if key not in actual:
                 if may_be_absent(expected[key]):
                     continue
-                yield Difference(inner, expected[key], ABSENT)
+                yield ValueDifference(inner, expected[key], ABSENT)
             elif key not in expected:
-                yield Difference(inner, ABSENT, actual[key])
+                yield ValueDifference(inner, ABSENT, actual[key])
             else:
                 yield from _differences(expected[key], actual[key], inner, depth - 1, casefold=casefold)
     elif depth and is_list(expected) and is_list(actual) and len(expected) == len(actual):
         for index, (mine, its) in enumerate(zip(expected, actual, strict=True)):
             yield from _differences(mine, its, f"{path}[{index}]", depth - 1, casefold=casefold)
     elif not _same(expected, actual, casefold=casefold):
-        yield Difference(path, expected, actual)
+        yield ValueDifference(path, expected, actual)
 
 
 def may_be_absent(expected: JsonValue) -> bool:

@@ -35,7 +35,7 @@ from goldspan.collector_processor.report.model import (
     TurnReport,
 )
 from goldspan.collector_processor.report.shown_values import (
-    Difference,
+    ValueDifference,
     arguments_text,
     contrast,
     differences,
@@ -69,7 +69,7 @@ Part = str | tuple[str, str]
 """Text, or text and its style."""
 
 
-class Page:
+class TerminalPage:
     """Lines in the making; `width` is what values are cut to, never what ids are cut at."""
 
     def __init__(self, width: int) -> None:
@@ -105,7 +105,7 @@ def page_width(console: Console) -> int:
     return console.width if console.is_terminal else _PIPED_WIDTH
 
 
-def print_page(console: Console, page: Page) -> None:
+def print_page(console: Console, page: TerminalPage) -> None:
     """Print the lines as they are: long ids run over instead of being broken."""
     encodes_all = console.encoding.lower().startswith("utf")
     for line in page.lines:
@@ -120,7 +120,7 @@ def _cells(parts: Iterable[Part]) -> int:
     return sum(cell_len(part if isinstance(part, str) else part[0]) for part in parts)
 
 
-def report_page(page: Page, report: Report, *, verbose: bool = False) -> None:
+def report_page(page: TerminalPage, report: Report, *, verbose: bool = False) -> None:
     """Add a report: failed sessions first, then those not evaluated, then those that passed, then the sums."""
     for label in WORST_FIRST:
         _sessions(page, label, [one for one in report.sessions if one.label is label], verbose=verbose)
@@ -132,7 +132,7 @@ def report_page(page: Page, report: Report, *, verbose: bool = False) -> None:
     page.paragraph(report.because, label=f"{report.mark} {report.word}: ", style=STYLES[report.mark])
 
 
-def scoreboard(page: Page, report: Report, *, verbose: bool = False) -> None:
+def scoreboard(page: TerminalPage, report: Report, *, verbose: bool = False) -> None:
     """Add a line for each session that did not pass, with `verbose` for each one, then the sums."""
     for session in report.worst_first():
         if verbose or session.failed or session.label is not Label.PASS:
@@ -141,13 +141,13 @@ def scoreboard(page: Page, report: Report, *, verbose: bool = False) -> None:
     _sums(page, report)
 
 
-def _repeats(page: Page, report: Report) -> None:
+def _repeats(page: TerminalPage, report: Report) -> None:
     for repeat in report.repeats:
         mark = MARKS[repeat.label]
         page.line((f"{mark} {score_text(repeat.score)}", STYLES[mark]), f"  golden {repeat.golden}: {repeat.words}")
 
 
-def _sums(page: Page, report: Report) -> None:
+def _sums(page: TerminalPage, report: Report) -> None:
     page.blank()
     for name, text in report.summary:
         page.paragraph(text, label=f"{name:<{_LABEL}}")
@@ -156,7 +156,7 @@ def _sums(page: Page, report: Report) -> None:
     _regressions(page, report.regressions)
 
 
-def problem_rows(page: Page, problems: Sequence[tuple[str, str]], *, label: int) -> None:
+def problem_rows(page: TerminalPage, problems: Sequence[tuple[str, str]], *, label: int) -> None:
     """Add what could not be read: counts by code, and the first of each; `label` is the width of the label column."""
     if not problems:
         return
@@ -170,7 +170,7 @@ def problem_rows(page: Page, problems: Sequence[tuple[str, str]], *, label: int)
             page.line((shorten(text, max(page.width - label, 60)), "dim"), indent=label)
 
 
-def hint_rows(page: Page, hints: Iterable[Hint]) -> None:
+def hint_rows(page: TerminalPage, hints: Iterable[Hint]) -> None:
     """Add what to do: pairs of what was seen and what helps."""
     for index, (seen, helps) in enumerate(hints):
         if index == 0:
@@ -179,7 +179,7 @@ def hint_rows(page: Page, hints: Iterable[Hint]) -> None:
         page.paragraph(f"{seen}: {helps}" if seen else helps, label="- ", indent=2)
 
 
-def metric_rows(page: Page, metrics: Sequence[MetricRow]) -> None:
+def metric_rows(page: TerminalPage, metrics: Sequence[MetricRow]) -> None:
     """Add a table of the metrics that need no golden: their scores, and what became of the calls."""
     if not metrics:
         return
@@ -201,7 +201,7 @@ def metric_rows(page: Page, metrics: Sequence[MetricRow]) -> None:
     page.line((f"  of {max(units, key=len)}" + "".join(f"; {text}" for text in failing), "dim"))
 
 
-def _regressions(page: Page, regressions: Sequence[str]) -> None:
+def _regressions(page: TerminalPage, regressions: Sequence[str]) -> None:
     if not regressions:
         return
     page.blank()
@@ -212,7 +212,7 @@ def _regressions(page: Page, regressions: Sequence[str]) -> None:
         page.line(f"… and {len(regressions) - _MOST_REGRESSIONS:,} more", indent=2)
 
 
-def _sessions(page: Page, label: Label, sessions: list[SessionReport], *, verbose: bool) -> None:
+def _sessions(page: TerminalPage, label: Label, sessions: list[SessionReport], *, verbose: bool) -> None:
     passed = label is Label.PASS
     if passed:
         sessions.sort(key=lambda one: (not one.failed, one.score == 1))
@@ -227,7 +227,7 @@ def _sessions(page: Page, label: Label, sessions: list[SessionReport], *, verbos
     page.blank()
 
 
-def _without_golden(page: Page, sessions: Sequence[SessionReport], *, verbose: bool) -> None:
+def _without_golden(page: TerminalPage, sessions: Sequence[SessionReport], *, verbose: bool) -> None:
     """Add what metrics found in sessions without golden; those with nothing to tell only if all are asked for."""
     for label in WORST_FIRST:
         of_label = [one for one in sessions if one.label is label]
@@ -243,12 +243,12 @@ def _without_golden(page: Page, sessions: Sequence[SessionReport], *, verbose: b
 
 def session_text(session: SessionReport, width: int) -> str:
     """Return the lines of one session without style."""
-    page = Page(width)
+    page = TerminalPage(width)
     session_lines(page, session)
     return str(page)
 
 
-def session_lines(page: Page, session: SessionReport, *, verbose: bool = False) -> None:
+def session_lines(page: TerminalPage, session: SessionReport, *, verbose: bool = False) -> None:
     """Add one session: its headline, and of its turns and calls what was not right."""
     if session.has_golden:
         _headline(page, session)
@@ -270,7 +270,7 @@ def session_lines(page: Page, session: SessionReport, *, verbose: bool = False) 
             _turn(page, turn, verbose=verbose, only_wrong=only_wrong)
 
 
-def _headline(page: Page, session: SessionReport) -> None:
+def _headline(page: TerminalPage, session: SessionReport) -> None:
     mark = MARKS[session.label]
     first = session.first_difference if session.label is Label.FAIL else ""
     notes = " · ".join(session.notes)
@@ -288,13 +288,13 @@ def _name(session: SessionReport) -> tuple[Part, ...]:
     return (f"{mark} {score_text(session.score)}", f"bold {STYLES[mark]}"), "  ", (session.name, "bold")
 
 
-def _metric(page: Page, metric: MetricReport) -> None:
+def _metric(page: TerminalPage, metric: MetricReport) -> None:
     mark = MARKS[metric.label]
     head = (f"{mark} {metric.score_text:>4}", STYLES[mark]), f"  {metric.name}  "
     page.paragraph(metric.note, label=head, indent=2)
 
 
-def _judged_calls(page: Page, calls: Sequence[JudgedCall], *, verbose: bool) -> None:
+def _judged_calls(page: TerminalPage, calls: Sequence[JudgedCall], *, verbose: bool) -> None:
     """Add the calls in which a metric that needs no golden found something, each with what it found."""
     for one in calls if verbose else calls[:_MOST_OTHERS]:
         mark = MARKS[one.label]
@@ -310,7 +310,7 @@ def _judged_calls(page: Page, calls: Sequence[JudgedCall], *, verbose: bool) -> 
         page.line((f"… and {rest}; -v shows all", "dim"), indent=_CALL_INDENT)
 
 
-def _turn(page: Page, turn: TurnReport, *, verbose: bool, only_wrong: bool) -> None:
+def _turn(page: TerminalPage, turn: TurnReport, *, verbose: bool, only_wrong: bool) -> None:
     if turn.nothing_expected and only_wrong:
         return
     if not turn.whole:
@@ -338,7 +338,7 @@ def _turn(page: Page, turn: TurnReport, *, verbose: bool, only_wrong: bool) -> N
         _others(page, [other for other in turn.others if other.judged])
 
 
-def _turn_headline(page: Page, turn: TurnReport) -> None:
+def _turn_headline(page: TerminalPage, turn: TurnReport) -> None:
     mark = MARKS[turn.label]
     style = STYLES[mark]
     notes: list[Part] = []
@@ -362,7 +362,7 @@ def _turn_headline(page: Page, turn: TurnReport) -> None:
     page.line((f"{mark} {score_text(turn.score)}", style), f"  {turn.title}", *spaced, indent=2)
 
 
-def _preset(page: Page, answer: PresetAnswer) -> None:
+def _preset(page: TerminalPage, answer: PresetAnswer) -> None:
     """Show what a preset answered, and the calls it was asked about."""
     for text in answer.lines:
         page.paragraph(text, indent=_CALL_INDENT)
@@ -376,7 +376,7 @@ def _preset(page: Page, answer: PresetAnswer) -> None:
             page.line((f"{'':<10}… and {len(lines) - _MOST_OTHERS:,} more", "dim"), indent=_CALL_INDENT)
 
 
-def _others(page: Page, others: Sequence[OtherCall]) -> None:
+def _others(page: TerminalPage, others: Sequence[OtherCall]) -> None:
     """Add calls that stand for no expected one; of each kind not too many."""
     refused = [other for other in others if other.mark == REJECTED]
     made = [other for other in others if other.mark != REJECTED]
@@ -387,7 +387,7 @@ def _others(page: Page, others: Sequence[OtherCall]) -> None:
         page.line((f"… and {counted(hidden, 'more call')} that nothing expected", "dim"), indent=_CALL_INDENT)
 
 
-def _other(page: Page, other: OtherCall) -> None:
+def _other(page: TerminalPage, other: OtherCall) -> None:
     style = STYLES[other.mark]
     head: list[Part] = [(f"{other.mark} {NO_SCORE:^4}", style), "  ", (other.call.tool, "bold")]
     head.append((f"  {other.words}", style))
@@ -403,7 +403,7 @@ def call_text(call: ActualCall) -> str:
     return call.hidden or ", ".join(filter(None, [arguments_text(known), *hidden]))
 
 
-def _call(page: Page, call: CallReport) -> None:
+def _call(page: TerminalPage, call: CallReport) -> None:
     """Add an expected call, with its partner, its near miss or nothing."""
     mark = MARKS[call.label]
     passed = call.label is Label.PASS
@@ -431,7 +431,7 @@ _Row = tuple[str, str, str, str, str, str]
 """Argument, words before, expected value, words between, actual value, words after."""
 
 
-def _arguments(page: Page, call: CallReport) -> None:
+def _arguments(page: TerminalPage, call: CallReport) -> None:
     """Add what was wrong with each argument, and the names of those that were not expected."""
     known = call.actual is not None and not call.actual.hidden
     rows = [row for argument in call.arguments for row in _rows(argument, known=known)]
@@ -469,12 +469,12 @@ def _rows(argument: ArgumentReport, *, known: bool) -> Iterator[_Row]:
     after = "" if argument.strategy == "exact" else f"  ({argument.strategy}"
     if after:
         after += f" {score_text(argument.score)})" if argument.score else ")"
-    found: tuple[Difference, ...] = ()
+    found: tuple[ValueDifference, ...] = ()
     if argument.strategy in {"exact", "casefold_exact"}:
         found = differences(argument.expected, argument.actual, casefold=argument.strategy == "casefold_exact")
     # Many differences mean another value altogether: then the whole of it says more than its pieces.
     if not found or len(found) > _MOST_DIFFERENCES:
-        found = (Difference("", argument.expected, argument.actual),)
+        found = (ValueDifference("", argument.expected, argument.actual),)
     for difference in found:
         path = printable(difference.path)
         place = argument.name + (path if path.startswith("[") or not path else f".{path}")

@@ -36,7 +36,7 @@ from goldspan.mappers.readers.span_tables import SpanTableReader, is_span_table
 from goldspan.scoring.errors import SettingsError
 from goldspan.scoring.goldens import GoldenIndex, GoldenSet, load_goldens
 from goldspan.scoring.goldens.loading import Source
-from goldspan.scoring.metrics.registry import WITHOUT_GOLDEN
+from goldspan.scoring.metrics.metric_registry import WITHOUT_GOLDEN
 from goldspan.scoring.metrics.session_metrics import MetricSource
 from goldspan.scoring.run import scorer_of
 from goldspan.scoring.tool_definitions import load_tools

@@ -32,9 +32,10 @@ from quixstreams.sinks import BaseSink
 from quixstreams.state.rocksdb import RocksDBOptions
 
 from goldspan.collector_processor.emit.encoded_points import EncodedMetrics
-from goldspan.collector_processor.gateway.foreign_scores import ForeignScores
-from goldspan.collector_processor.gateway.interfaces import Sample, Signal
-from goldspan.collector_processor.gateway.worker import Coverage
+from goldspan.collector_processor.encoded_spans.foreign_scores import ForeignScores
+from goldspan.collector_processor.otlp_signals import Signal
+from goldspan.collector_processor.serving.golden_coverage import GoldenCoverage
+from goldspan.collector_processor.serving.prometheus import Sample
 from goldspan.collector_processor.stream.progress import PartitionProgress, TopicProgress
 from goldspan.collector_processor.stream.session_stage import SessionStage
 from goldspan.collector_processor.stream.stage_interface import (
@@ -194,7 +195,7 @@ class StreamWorker(BaseSink):
         partitions: int,
         folder: Path,
         instance: str,
-        coverage: Coverage,
+        coverage: GoldenCoverage,
         counters: StreamCounters,
         foreign_scores: ForeignScores | None = None,
         clock: Callable[[], float] = time.time,

@@ -16,15 +16,15 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from goldspan.collector_processor.engine.store import SessionState
-from goldspan.collector_processor.gateway.compression import zlib_compress
-from goldspan.collector_processor.gateway.journal.records import (
+from goldspan.collector_processor.compression import zlib_compress
+from goldspan.collector_processor.encoded_spans.call_records import (
     decode_record,
     decode_session,
     encode_record,
     encode_session,
 )
-from goldspan.collector_processor.gateway.kept_texts import KeptContent, Piece, with_contents
+from goldspan.collector_processor.encoded_spans.kept_texts import KeptContent, Piece, with_contents
+from goldspan.collector_processor.engine.store import SessionState
 from goldspan.mappers.assembly import Fragment
 from goldspan.mappers.assembly.session_id import FoundSession
 from goldspan.mappers.assembly.trace_tree import time_order

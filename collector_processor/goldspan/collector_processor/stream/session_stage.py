@@ -28,17 +28,17 @@ import msgspec
 from goldspan.collector_processor.emit.attributes import Attributes, span_attributes
 from goldspan.collector_processor.emit.evaluation import Evaluation
 from goldspan.collector_processor.emit.otlp_encoding import encoded_events
-from goldspan.collector_processor.engine.judge import Judge, OutputBuilder
-from goldspan.collector_processor.engine.sessions_without_golden import SessionsWithoutGolden
-from goldspan.collector_processor.engine.settings import EngineStats
-from goldspan.collector_processor.engine.store import MemoryStore, SessionState, TraceState
-from goldspan.collector_processor.gateway.encoded_spans import (
+from goldspan.collector_processor.encoded_spans.span_groups import (
     SpanGroup,
     join_request,
     ref_of,
     split_request,
     with_scores,
 )
+from goldspan.collector_processor.engine.session_scorer import OutputBuilder, SessionScorer
+from goldspan.collector_processor.engine.sessions_without_golden import SessionsWithoutGolden
+from goldspan.collector_processor.engine.settings import EngineStats
+from goldspan.collector_processor.engine.store import MemoryStore, SessionState, TraceState
 from goldspan.collector_processor.stream.rows_and_messages import (
     SessionMessage,
     decode_fragment,
@@ -85,7 +85,7 @@ class _Session:
 
     state: SessionState
     store: MemoryStore
-    judge: Judge
+    judge: SessionScorer
     incomplete: bool = False
     """Fragments were dropped, since it has too many."""
     parts: dict[_Place, _Part] = field(default_factory=dict[_Place, _Part])
@@ -237,7 +237,7 @@ class SessionStage:
     def _new(self, key: bytes, state: SessionState, *, incomplete: bool = False) -> _Session:
         store = MemoryStore()
         store.add_session(state)
-        judge = Judge(self._context.goldens, self._settings, self._engine_stats, store)
+        judge = SessionScorer(self._context.goldens, self._settings, self._engine_stats, store)
         judge.without_golden = self.without_golden
         session = self._sessions[key] = _Session(state, store, judge, incomplete)
         self._size += _OVERHEAD

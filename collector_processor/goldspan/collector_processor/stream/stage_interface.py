@@ -10,8 +10,8 @@ from typing import Protocol
 from msgspec import Struct
 
 from goldspan.collector_processor.emit.evaluation import Evaluation
+from goldspan.collector_processor.encoded_spans.attribute_key_scanner import KeyScanner
 from goldspan.collector_processor.engine.settings import EngineSettings
-from goldspan.collector_processor.gateway.attribute_key_scanner import KeyScanner
 from goldspan.mappers.dialect_registry import JOIN_ATTRIBUTES, DialectRegistry
 from goldspan.scoring.goldens import GoldenIndex
 from goldspan.scoring.results import SessionResult

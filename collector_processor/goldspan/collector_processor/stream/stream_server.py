@@ -21,17 +21,16 @@ from confluent_kafka import KafkaException
 from quixstreams.exceptions import QuixException
 from quixstreams.state.exceptions import InvalidStoreChangelogOffset
 
-from goldspan.collector_processor.gateway.admin import Admin
-from goldspan.collector_processor.gateway.foreign_scores import ForeignScores
-from goldspan.collector_processor.gateway.interfaces import Sample
-from goldspan.collector_processor.gateway.process import notify_systemd, raise_open_files, warn_of_slow_protobuf
-from goldspan.collector_processor.gateway.prometheus import STREAM_HELP, MetricsPage
-from goldspan.collector_processor.gateway.receive.http_server import HttpServer
-from goldspan.collector_processor.gateway.receive.limits import Limits
-from goldspan.collector_processor.gateway.receive.request_handler import BearerTokens
-from goldspan.collector_processor.gateway.reload import GoldenFiles
-from goldspan.collector_processor.gateway.settings.field_types import ListenAddress
-from goldspan.collector_processor.gateway.worker import Coverage
+from goldspan.collector_processor.encoded_spans.foreign_scores import ForeignScores
+from goldspan.collector_processor.serving.admin import Admin
+from goldspan.collector_processor.serving.field_types import ListenAddress
+from goldspan.collector_processor.serving.golden_coverage import GoldenCoverage
+from goldspan.collector_processor.serving.http_requests import BearerTokens
+from goldspan.collector_processor.serving.http_server import HttpServer
+from goldspan.collector_processor.serving.limits import RequestLimits
+from goldspan.collector_processor.serving.process import notify_systemd, raise_open_files, warn_of_slow_protobuf
+from goldspan.collector_processor.serving.prometheus import STREAM_HELP, MetricsPage, Sample
+from goldspan.collector_processor.serving.reload import GoldenFiles
 from goldspan.collector_processor.stream.application import StateUnusableError, StreamCounters, StreamWorker
 from goldspan.collector_processor.stream.stage_interface import StreamContext
 from goldspan.collector_processor.stream.stream_settings import StreamSettings
@@ -87,7 +86,7 @@ class StreamServer:
             cached_bytes=settings.state.cache,
             unread_span_bytes=settings.state.cache,
         )
-        self._coverage = Coverage(self._context.goldens)
+        self._coverage = GoldenCoverage(self._context.goldens)
         self._counters = StreamCounters()
         self._stopped = threading.Event()
         self._worker: StreamWorker | None = None
@@ -238,7 +237,7 @@ class _AdminThread:
 
     def __init__(self, application: Admin, settings: StreamSettings) -> None:
         self._listen = settings.admin.listen or ListenAddress("127.0.0.1", 0)
-        self._server = HttpServer(application, self._listen, Limits(), settings.admin.tls)
+        self._server = HttpServer(application, self._listen, RequestLimits(), settings.admin.tls)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="goldspan-admin", daemon=True)
 

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from goldspan.collector_processor.engine.settings import EngineSettings
-from goldspan.collector_processor.gateway.settings.field_types import (
+from goldspan.collector_processor.serving.field_types import (
     Count,
     Paths,
     Seconds,
@@ -23,7 +23,7 @@ from goldspan.collector_processor.gateway.settings.field_types import (
     read_secret,
     split_pairs,
 )
-from goldspan.collector_processor.gateway.settings.sections import AdminSection, Log, SessionScoring, state_folder
+from goldspan.collector_processor.serving.shared_sections import AdminSection, Log, SessionScoring, state_folder
 from goldspan.scoring.errors import SettingsError
 from goldspan.scoring.json_values import is_dict
 

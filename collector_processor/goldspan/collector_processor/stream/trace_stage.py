@@ -26,8 +26,9 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from goldspan.collector_processor.engine.sessions_without_golden import SessionsWithoutGolden
-from goldspan.collector_processor.gateway.encoded_spans import (
+from goldspan.collector_processor.encoded_spans.call_records import decode_record, encode_record
+from goldspan.collector_processor.encoded_spans.kept_texts import KeptTexts, lost_text, pieces_of
+from goldspan.collector_processor.encoded_spans.span_groups import (
     EncodedSpanBuffer,
     Envelope,
     SpanGroup,
@@ -35,9 +36,8 @@ from goldspan.collector_processor.gateway.encoded_spans import (
     join_request,
     split_request,
 )
-from goldspan.collector_processor.gateway.journal.records import decode_record, encode_record
-from goldspan.collector_processor.gateway.kept_texts import KeptTexts, lost_text, pieces_of
-from goldspan.collector_processor.gateway.trace_selection import TraceSelection
+from goldspan.collector_processor.encoded_spans.trace_selection import TraceSelection
+from goldspan.collector_processor.engine.sessions_without_golden import SessionsWithoutGolden
 from goldspan.collector_processor.stream.rows_and_messages import (
     FORMAT,
     chunks,

@@ -15,10 +15,10 @@ from goldspan.mappers.span_facts import (
     ContextFacts,
     LogFacts,
     ModelFacts,
-    Request,
     Role,
     SpanFacts,
     ToolFacts,
+    ToolRequest,
     first_captured,
 )
 from goldspan.scoring.json_values import is_list
@@ -106,10 +106,10 @@ def _user_messages(records: Sequence[LogFacts], current: Sequence[LogFacts]) -> 
     return UserMessages(total - latest, total) if latest else None
 
 
-def _requests(records: Sequence[LogFacts]) -> tuple[Request, ...]:
+def _requests(records: Sequence[LogFacts]) -> tuple[ToolRequest, ...]:
     """Return the model's tool requests. Some writers record them twice: in one record, and one per record."""
     said = [log for log in records if log.model is not None and log.model.requests]
-    found: list[tuple[Request, ...]] = []
+    found: list[tuple[ToolRequest, ...]] = []
     for log in [log for log in said if log.whole] or said:
         if log.model is not None and log.model.requests not in found:
             found.append(log.model.requests)

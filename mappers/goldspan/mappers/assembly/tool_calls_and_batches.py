@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from goldspan.mappers.assembly.trace_tree import TraceTree, time_order
-from goldspan.mappers.span_facts import ModelFacts, Request, Role, SpanFacts, ToolFacts, first_captured
+from goldspan.mappers.span_facts import ModelFacts, Role, SpanFacts, ToolFacts, ToolRequest, first_captured
 from goldspan.scoring.sessions import Capture, Content, SpanRef, ToolCall
 
 # Which tool calls of a turn ran in parallel (R8).
@@ -158,7 +158,7 @@ class _ModelRequest(Struct, frozen=True, gc=False):
 
     response: int
     position: int
-    request: Request
+    request: ToolRequest
     model: SpanFacts
     until: int | None
     """Start of the next model call of the turn. Tools that this response requested started before it."""

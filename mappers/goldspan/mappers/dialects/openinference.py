@@ -18,7 +18,7 @@ from goldspan.mappers.dialects.reading.dialect_table import (
     undecided_without_result,
 )
 from goldspan.mappers.dialects.reading.message_encodings import flat_messages, flat_texts
-from goldspan.mappers.dialects.reading.messages import last_answer, last_user_text
+from goldspan.mappers.dialects.reading.message_reading import last_answer, last_user_text
 from goldspan.mappers.dialects.reading.schemas import describes_parameters
 from goldspan.mappers.dialects.reading.value_parsing import decoded, decoded_dict, only_text
 from goldspan.mappers.span_facts import Role

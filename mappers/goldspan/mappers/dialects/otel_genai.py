@@ -17,7 +17,7 @@ from goldspan.mappers.dialects.reading.dialect_table import (
     undecided_without_result,
 )
 from goldspan.mappers.dialects.reading.message_encodings import input_events, output_events
-from goldspan.mappers.dialects.reading.messages import requests_in
+from goldspan.mappers.dialects.reading.message_reading import requests_in
 from goldspan.mappers.dialects.reading.value_parsing import decoded
 from goldspan.mappers.span_facts import Role
 from goldspan.scoring.json_values import is_dict, is_list

@@ -10,7 +10,7 @@ from typing import Any
 
 from goldspan.mappers.dialects.reading.advice import ANY_SCOPE, Advice
 from goldspan.mappers.dialects.reading.dialect_table import DialectTable, Rule, Source
-from goldspan.mappers.dialects.reading.messages import last_user_text
+from goldspan.mappers.dialects.reading.message_reading import last_user_text
 from goldspan.mappers.dialects.reading.value_parsing import at, decoded, first_of, text_at
 from goldspan.mappers.span_facts import Role
 

@@ -16,7 +16,7 @@ from goldspan.mappers.dialects.reading.dialect_table import (
     Source,
     error_message_for,
 )
-from goldspan.mappers.dialects.reading.messages import last_answer, last_user_text
+from goldspan.mappers.dialects.reading.message_reading import last_answer, last_user_text
 from goldspan.mappers.dialects.reading.value_parsing import first_of, plain_text
 from goldspan.mappers.span_facts import Role
 

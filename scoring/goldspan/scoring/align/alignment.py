@@ -62,7 +62,7 @@ PairScorer = Callable[[int, int], Pair | None]
 """Scores an expected and an actual call of the same name, by position; None if they may not be aligned."""
 
 
-class Limits(Protocol):
+class AlignmentBounds(Protocol):
     """What is known of the pairs of expected calls without scoring them."""
 
     def second(self, row: int) -> Pair | None:
@@ -84,7 +84,7 @@ def align(
     groups: Sequence[int] | None = None,
     optional: Sequence[bool] | None = None,
     perfect: int = 0,
-    limits: Limits | None = None,
+    limits: AlignmentBounds | None = None,
 ) -> Alignment:
     """Align calls of the same name by the scores of their pairs.
 
@@ -131,7 +131,7 @@ class _Table:
         expected: Sequence[str],
         actual: Sequence[str],
         pair_scorer: PairScorer,
-        limits: Limits | None,
+        limits: AlignmentBounds | None,
         groups: Sequence[int],
         optional: Sequence[bool] | None,
     ) -> None:

@@ -9,7 +9,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from goldspan.scoring.goldens.json_text import read_json, read_value
-from goldspan.scoring.goldens.json_with_lines import MistakeCollector, Place, Unreadable, ValuePath, check_finite, found
+from goldspan.scoring.goldens.json_with_lines import (
+    MistakeCollector,
+    SourcePlace,
+    Unreadable,
+    ValuePath,
+    check_finite,
+    found,
+)
 from goldspan.scoring.json_values import counted, is_list, is_mapping
 from goldspan.scoring.matchers import escape_literal
 from goldspan.scoring.sessions import JsonValue
@@ -33,17 +40,17 @@ def read_records(text: str, notes: MistakeCollector) -> JsonValue:
     with suppress(Unreadable):
         whole = MistakeCollector(notes.file)
         value = read_json(text, whole)
-        notes.place = Place(1, {0: whole.place})
+        notes.place = SourcePlace(1, {0: whole.place})
         notes.mistakes += whole.mistakes
         return [value]
     records: list[JsonValue] = []
-    places: dict[str | int, Place] = {}
+    places: dict[str | int, SourcePlace] = {}
     for number, line in enumerate(text.split("\n"), start=1):
         if line.strip():
             with suppress(Unreadable):
                 value, places[len(records)] = read_value(line, notes, (len(records),), number)
                 records.append(value)
-    notes.place = Place(1, places)
+    notes.place = SourcePlace(1, places)
     return records
 
 

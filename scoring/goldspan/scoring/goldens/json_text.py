@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import PurePath
 
-from goldspan.scoring.goldens.json_with_lines import MAX_DEPTH, MistakeCollector, Place, Unreadable, ValuePath
+from goldspan.scoring.goldens.json_with_lines import MAX_DEPTH, MistakeCollector, SourcePlace, Unreadable, ValuePath
 from goldspan.scoring.json_values import is_mapping
 from goldspan.scoring.sessions import JsonValue
 
@@ -27,7 +27,9 @@ def read_json(text: str, notes: MistakeCollector) -> JsonValue:
     return value
 
 
-def read_value(text: str, notes: MistakeCollector, where: ValuePath = (), line: int = 1) -> tuple[JsonValue, Place]:
+def read_value(
+    text: str, notes: MistakeCollector, where: ValuePath = (), line: int = 1
+) -> tuple[JsonValue, SourcePlace]:
     """Read JSON text that begins on a line of the file, and stands at a place in its document.
 
     Raises Unreadable if it is not JSON, or nested too deep.
@@ -55,14 +57,16 @@ def _tokens(text: str, line: int) -> Iterator[_Token]:
         yield found.group(), line
 
 
-def _place(token: _Token, tokens: Iterator[_Token], where: ValuePath, notes: MistakeCollector, of: int = 0) -> Place:
+def _place(
+    token: _Token, tokens: Iterator[_Token], where: ValuePath, notes: MistakeCollector, of: int = 0
+) -> SourcePlace:
     """Find the places in the value that begins with the token; `of` is the line of its key, if it has one."""
     opening, line = token
     if opening not in {"[", "{"}:
-        return Place(of or line)
+        return SourcePlace(of or line)
     if len(where) > MAX_DEPTH:
         raise notes.unreadable(f"nested more than {MAX_DEPTH} levels deep", line=line)
-    inner: dict[str | int, Place] = {}
+    inner: dict[str | int, SourcePlace] = {}
     if opening == "[":
         while (item := next(tokens))[0] != "]":
             inner[len(inner)] = _place(item, tokens, (*where, len(inner)), notes)
@@ -73,7 +77,7 @@ def _place(token: _Token, tokens: Iterator[_Token], where: ValuePath, notes: Mis
             if name in inner:
                 notes.add((*where, name), duplicate_key_message(inner[name].line), line=key_line)
             inner[name] = _place(next(tokens), tokens, (*where, name), notes, key_line)
-    return Place(of or line, inner)
+    return SourcePlace(of or line, inner)
 
 
 def duplicate_key_message(line: int) -> str:
@@ -87,9 +91,9 @@ _OF_A_SET = frozenset({"golden_set", "format", "version"})
 def read_json_lines(text: str, notes: MistakeCollector) -> JsonValue:
     """Read one golden set; without a line that names it, it is called like the file."""
     header: dict[str, JsonValue] = {"golden_set": PurePath(notes.file).stem}
-    header_places: dict[str | int, Place] = {}
+    header_places: dict[str | int, SourcePlace] = {}
     goldens: list[JsonValue] = []
-    places: dict[str | int, Place] = {}
+    places: dict[str | int, SourcePlace] = {}
     first = True
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
@@ -104,7 +108,7 @@ def read_json_lines(text: str, notes: MistakeCollector) -> JsonValue:
                 header |= value
                 header_places |= place.inner
         first = False
-    notes.place = Place(1, {**header_places, "goldens": Place(1, places)})
+    notes.place = SourcePlace(1, {**header_places, "goldens": SourcePlace(1, places)})
     return {**header, "goldens": goldens}
 
 

@@ -29,14 +29,14 @@ ValuePath = tuple[str | int, ...]
 JsonSchema = dict[str, Any]
 
 
-class Place(NamedTuple):
+class SourcePlace(NamedTuple):
     """The line of a value, counted from 1, and the places of what it holds."""
 
     line: int
-    inner: Mapping[str | int, Place] = {}
+    inner: Mapping[str | int, SourcePlace] = {}
 
 
-NOWHERE = Place(0)
+NOWHERE = SourcePlace(0)
 """The place of values that came from no text."""
 
 
@@ -49,7 +49,7 @@ class MistakeCollector:
     """The mistakes found in one file so far, and where its values stand."""
 
     file: str
-    place: Place = NOWHERE
+    place: SourcePlace = NOWHERE
     mistakes: list[Mistake] = field(default_factory=list[Mistake])
 
     def line(self, where: ValuePath) -> int | None:

@@ -24,7 +24,7 @@ from goldspan.scoring.goldens.json_with_lines import (
 )
 from goldspan.scoring.goldens.yaml_text import read_yaml
 from goldspan.scoring.json_values import is_mapping
-from goldspan.scoring.metrics.registry import metric_names
+from goldspan.scoring.metrics.metric_registry import metric_names
 from goldspan.scoring.sessions import JsonValue
 
 GIVEN_IN_CODE = "<in code>"

@@ -10,7 +10,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from goldspan.scoring.goldens.json_text import duplicate_key_message
-from goldspan.scoring.goldens.json_with_lines import MAX_DEPTH, MAX_VALUES, MistakeCollector, Place, ValuePath
+from goldspan.scoring.goldens.json_with_lines import MAX_DEPTH, MAX_VALUES, MistakeCollector, SourcePlace, ValuePath
 from goldspan.scoring.json_values import shown
 from goldspan.scoring.sessions import JsonValue
 
@@ -86,7 +86,7 @@ class _Reader:
     def __init__(self, events: Iterator[Any], notes: MistakeCollector) -> None:
         self.events = events
         self.notes = notes
-        self.anchors: dict[str, tuple[JsonValue, Place, int] | None] = {}
+        self.anchors: dict[str, tuple[JsonValue, SourcePlace, int] | None] = {}
         """The value of each anchor, and how many values it holds; None while it is being read."""
         self.values = 0
 
@@ -105,7 +105,7 @@ class _Reader:
             raise self.notes.unreadable("found a second document, expected one in a file", line=_line(after))
         return value
 
-    def node(self, event: Any, where: ValuePath) -> tuple[JsonValue, Place]:
+    def node(self, event: Any, where: ValuePath) -> tuple[JsonValue, SourcePlace]:
         if type(event).__name__ == "AliasEvent":
             return self.alias(event, where)
         if len(where) > MAX_DEPTH:
@@ -118,7 +118,7 @@ class _Reader:
             message = f"found the tag {event.tag}, expected plain JSON types: leave it out; quote what is text"
             self.notes.add(where, message, line=_line(event))
         if type(event).__name__ == "ScalarEvent":
-            value, place = self.scalar(event, where), Place(_line(event))
+            value, place = self.scalar(event, where), SourcePlace(_line(event))
         elif type(event).__name__ == "SequenceStartEvent":
             value, place = self.sequence(event, where)
         else:
@@ -127,7 +127,7 @@ class _Reader:
             self.anchors[event.anchor] = (value, place, self.values - before)
         return value, place
 
-    def alias(self, event: Any, where: ValuePath) -> tuple[JsonValue, Place]:
+    def alias(self, event: Any, where: ValuePath) -> tuple[JsonValue, SourcePlace]:
         target = self.anchors.get(event.anchor)
         if target is None:
             what = "is inside the value it names" if event.anchor in self.anchors else "names no anchor above"
@@ -152,18 +152,18 @@ class _Reader:
             self.notes.add(where, f"found a number that cannot be used ({error})", line=_line(event))
             return None
 
-    def sequence(self, start: Any, where: ValuePath) -> tuple[JsonValue, Place]:
+    def sequence(self, start: Any, where: ValuePath) -> tuple[JsonValue, SourcePlace]:
         items: list[JsonValue] = []
-        inner: dict[str | int, Place] = {}
+        inner: dict[str | int, SourcePlace] = {}
         while type(event := self._next()).__name__ != "SequenceEndEvent":
             index = len(items)
             item, inner[index] = self.node(event, (*where, index))
             items.append(item)
-        return items, Place(_line(start), inner)
+        return items, SourcePlace(_line(start), inner)
 
-    def mapping(self, start: Any, where: ValuePath) -> tuple[JsonValue, Place]:
+    def mapping(self, start: Any, where: ValuePath) -> tuple[JsonValue, SourcePlace]:
         fields: dict[str, JsonValue] = {}
-        inner: dict[str | int, Place] = {}
+        inner: dict[str | int, SourcePlace] = {}
         while type(event := self._next()).__name__ != "MappingEndEvent":
             name = self.key(event, where)
             value, place = self.node(self._next(), where if name is None else (*where, name))
@@ -173,7 +173,7 @@ class _Reader:
                 self.notes.add((*where, name), duplicate_key_message(inner[name].line), line=_line(event))
             inner[name] = place._replace(line=_line(event))
             fields[name] = value
-        return fields, Place(_line(start), inner)
+        return fields, SourcePlace(_line(start), inner)
 
     def key(self, event: Any, where: ValuePath) -> str | None:
         value, _ = self.node(event, where)

@@ -17,7 +17,7 @@ MAX_TEXT = 1 << 20
 """Characters of context that are read of one session; beyond it the context is not complete."""
 
 
-class CallContext(Struct, frozen=True, gc=False):
+class KnownBeforeCall(Struct, frozen=True, gc=False):
     """What was known when a call was made."""
 
     passages: int
@@ -61,7 +61,7 @@ class SessionContext:
         self._unanswered = ""
         self._spoken = 0
         self._calls_before = 0
-        self.calls: list[list[CallContext]] = []
+        self.calls: list[list[KnownBeforeCall]] = []
         self._marks = deque([self._mark()], maxlen=2)
         self._first = self._marks[0]
         self.go_on(session.turns, 0)
@@ -103,7 +103,7 @@ class SessionContext:
         self.size, self._lacking, self._calls_before = mark.size, mark.lacking, mark.calls
         self._read_before, self._unanswered, self._spoken = mark.read_before, mark.unanswered, mark.spoken
 
-    def _turn(self, turn: Turn, calls_before: int) -> list[CallContext]:
+    def _turn(self, turn: Turn, calls_before: int) -> list[KnownBeforeCall]:
         messages = self._read(turn.messages)
         opening = _opening(messages, turn.calls)
         heard = turn.user_text.capture is Capture.CAPTURED
@@ -125,9 +125,9 @@ class SessionContext:
         self._lacking = self._lacking or not turn.calls_visible
         return contexts
 
-    def _calls(self, calls: Sequence[ToolCall], answers: Mapping[str, str], calls_before: int) -> list[CallContext]:
+    def _calls(self, calls: Sequence[ToolCall], answers: Mapping[str, str], calls_before: int) -> list[KnownBeforeCall]:
         """Add the results of a turn's calls in the order of their ends, and return what was before each call."""
-        contexts: dict[int, CallContext] = {}
+        contexts: dict[int, KnownBeforeCall] = {}
         asked = _asked(calls)
         ended = [max(call.end, when) for call, when in zip(calls, asked, strict=True)]
         waiting = deque(sorted(range(len(calls)), key=lambda index: (ended[index], index)))
@@ -139,7 +139,7 @@ class SessionContext:
                 waiting.popleft()
             known = len(self.conversation)
             for index in together:
-                contexts[index] = CallContext(known, not (self._lacking or unseen), known > 0)
+                contexts[index] = KnownBeforeCall(known, not (self._lacking or unseen), known > 0)
         for index in waiting:
             self._result(calls[index], answers, calls_before + index + 1)
         return [contexts[index] for index in range(len(calls))]
@@ -262,4 +262,4 @@ def _local_days(hours: int) -> tuple[date, ...]:
         return ()
 
 
-__all__ = ["MAX_TEXT", "CallContext", "SessionContext", "day_of", "local_days"]
+__all__ = ["MAX_TEXT", "KnownBeforeCall", "SessionContext", "day_of", "local_days"]

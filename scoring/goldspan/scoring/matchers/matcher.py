@@ -12,7 +12,7 @@ from goldspan.scoring.json_values import Steps
 from goldspan.scoring.sessions import JsonValue
 
 if TYPE_CHECKING:
-    from goldspan.scoring.argument_rules import Rule
+    from goldspan.scoring.argument_rules import ValueRule
     from goldspan.scoring.call_context import EarlierCalls
 
 Expected = Any
@@ -52,14 +52,14 @@ class Matcher:
         """Whether it is satisfied where nothing was passed."""
         return False
 
-    def score(self, actual: JsonValue, rule: Rule, earlier: EarlierCalls | None) -> Fraction | None:
+    def score(self, actual: JsonValue, rule: ValueRule, earlier: EarlierCalls | None) -> Fraction | None:
         """Return how good an actual value, or `ABSENT`, is: 0 to 1, none where that is not known.
 
         `rule` holds at this place: plain values inside the matcher are compared by its strategy.
         """
         raise NotImplementedError
 
-    def parts(self, actual: JsonValue, rule: Rule, earlier: EarlierCalls | None, place: Steps) -> Iterator[Part]:
+    def parts(self, actual: JsonValue, rule: ValueRule, earlier: EarlierCalls | None, place: Steps) -> Iterator[Part]:
         """List what counts by itself where an argument is scored by its parts; most matchers are one part."""
         yield Part(place, self.score(actual, rule, earlier))
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 
-from goldspan.scoring.argument_rules import Rule, Strategy
+from goldspan.scoring.argument_rules import Strategy, ValueRule
 from goldspan.scoring.comparison import comparison
 from goldspan.scoring.errors import MatcherError
 from goldspan.scoring.json_values import is_mapping, is_sequence, shown
@@ -135,4 +135,4 @@ def matches(value: JsonValue, actual: JsonValue, *, casefold: bool = False) -> b
     reader = ValueReader(lambda _where, _message: None)
     expected = reader.read(value, ())
     strategy: Strategy = "casefold_exact" if casefold else "exact"
-    return not reader.count and score_of(expected, actual, Rule(strategy, comparison(strategy)), None) == 1
+    return not reader.count and score_of(expected, actual, ValueRule(strategy, comparison(strategy)), None) == 1

@@ -25,7 +25,7 @@ from goldspan.scoring.matchers.matcher import (
 from goldspan.scoring.sessions import JsonValue
 
 if TYPE_CHECKING:
-    from goldspan.scoring.argument_rules import Rule
+    from goldspan.scoring.argument_rules import ValueRule
     from goldspan.scoring.call_context import EarlierCalls
 
 
@@ -36,7 +36,7 @@ LONGEST_ACTUAL = 10_000
 
 
 def included(
-    expected: Sequence[Expected], actual: Sequence[JsonValue], rule: Rule, earlier: EarlierCalls | None
+    expected: Sequence[Expected], actual: Sequence[JsonValue], rule: ValueRule, earlier: EarlierCalls | None
 ) -> list[Fraction | None]:
     """Return for each expected element whether it has a partner of its own in the actual list: 1, 0 or unknown."""
     if not any(map(holds_matchers, expected)):
@@ -54,7 +54,7 @@ def included(
 
 
 def _matched(
-    expected: Sequence[Expected], actual: Sequence[JsonValue], rule: Rule, earlier: EarlierCalls | None
+    expected: Sequence[Expected], actual: Sequence[JsonValue], rule: ValueRule, earlier: EarlierCalls | None
 ) -> list[Fraction | None]:
     sure: list[list[int]] = []
     possible: list[list[int]] = []
@@ -103,7 +103,7 @@ DEEPEST = 100
 """How deep rules reach into a value; what is deeper is compared as a whole."""
 
 
-def score_of(expected: Expected, actual: JsonValue, rule: Rule, earlier: EarlierCalls | None) -> Fraction | None:
+def score_of(expected: Expected, actual: JsonValue, rule: ValueRule, earlier: EarlierCalls | None) -> Fraction | None:
     """Return how good an actual value, or `ABSENT`, is for an expected one; none where that is not known."""
     if isinstance(expected, Matcher) and not rule.by_leaf:
         return expected.score(actual, rule, earlier)
@@ -112,7 +112,7 @@ def score_of(expected: Expected, actual: JsonValue, rule: Rule, earlier: Earlier
     return _combined(parts_of(expected, actual, rule, earlier), by_leaf=rule.by_leaf)
 
 
-def has_parts(expected: Expected, rule: Rule) -> bool:
+def has_parts(expected: Expected, rule: ValueRule) -> bool:
     """Whether a value is more than plain JSON to be compared as a whole."""
     if holds_matchers(expected):
         return True
@@ -120,7 +120,7 @@ def has_parts(expected: Expected, rule: Rule) -> bool:
 
 
 def parts_of(
-    expected: Expected, actual: JsonValue, rule: Rule, earlier: EarlierCalls | None, place: Steps = ()
+    expected: Expected, actual: JsonValue, rule: ValueRule, earlier: EarlierCalls | None, place: Steps = ()
 ) -> Iterator[Part]:
     """List what in a value is right or wrong by itself, in the order of the expected value."""
     if rule.counts and place:
@@ -138,7 +138,7 @@ def parts_of(
         yield from _of_list(items_of(expected), actual, rule, earlier, place)
 
 
-def differing(expected: Expected, actual: JsonValue, rule: Rule, earlier: EarlierCalls | None) -> tuple[str, ...]:
+def differing(expected: Expected, actual: JsonValue, rule: ValueRule, earlier: EarlierCalls | None) -> tuple[str, ...]:
     """Return JSON Pointers to the first `MOST_DIFFERING` parts of an expected value that differ.
 
     None where it has no parts, or differs as a whole. What only the actual value has is not named: its keys are data.
@@ -188,14 +188,14 @@ def items_of(expected: Expected) -> Sequence[Expected]:
     return expected.items if isinstance(expected, ListWithMatchers) else expected
 
 
-def rule_at(rule: Rule, step: str) -> Rule:
+def rule_at(rule: ValueRule, step: str) -> ValueRule:
     """Return the rule for a part: its own, else what the one around it means for parts."""
     own = rule.parts.get(step)
     return rule.inside() if own is None else own
 
 
 def _of_object(
-    fields: Mapping[str, Expected], actual: JsonValue, rule: Rule, earlier: EarlierCalls | None, place: Steps
+    fields: Mapping[str, Expected], actual: JsonValue, rule: ValueRule, earlier: EarlierCalls | None, place: Steps
 ) -> Iterator[Part]:
     found: Mapping[Any, JsonValue] = actual if is_mapping(actual) else {}
     steps = ((name, value, found.get(name, ABSENT), rule_at(rule, name)) for name, value in fields.items())
@@ -207,7 +207,7 @@ def _of_object(
 
 
 def _of_list(
-    items: Sequence[Expected], actual: JsonValue, rule: Rule, earlier: EarlierCalls | None, place: Steps
+    items: Sequence[Expected], actual: JsonValue, rule: ValueRule, earlier: EarlierCalls | None, place: Steps
 ) -> Iterator[Part]:
     found: Sequence[JsonValue] = actual if is_sequence(actual) else ()
     steps = (
@@ -220,7 +220,7 @@ def _of_list(
 
 
 def _of_steps(
-    steps: Iterable[tuple[str, Expected, JsonValue, Rule]],
+    steps: Iterable[tuple[str, Expected, JsonValue, ValueRule]],
     earlier: EarlierCalls | None,
     place: Steps,
     *,
@@ -236,7 +236,7 @@ def _of_steps(
 
 
 def _of_contained(
-    items: Sequence[Expected], actual: JsonValue, rule: Rule, earlier: EarlierCalls | None, place: Steps
+    items: Sequence[Expected], actual: JsonValue, rule: ValueRule, earlier: EarlierCalls | None, place: Steps
 ) -> Iterator[Part]:
     found: Sequence[JsonValue] = actual if is_sequence(actual) else ()
     for index, score in enumerate(included(items, found, rule.element(), earlier)):

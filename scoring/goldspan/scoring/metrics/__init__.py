@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from goldspan.scoring.metric_results import Finding, MetricResult, MetricScore, MetricTurn, MetricVerdict, Range
-    from goldspan.scoring.metrics.registry import (
+    from goldspan.scoring.metrics.metric_registry import (
         FunctionMetric,
         Metric,
         MetricAnswer,
@@ -50,5 +50,5 @@ def __getattr__(name: str) -> Any:
     """Import a public name when it is first used (PEP 562): a module of this package does not need the scorer."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = "metric_results" if name in _RESULTS else "metrics.registry"
+    module = "metric_results" if name in _RESULTS else "metrics.metric_registry"
     return getattr(import_module(f"goldspan.scoring.{module}"), name)

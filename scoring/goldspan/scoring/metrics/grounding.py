@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any
 from weakref import ref
 
-from goldspan.scoring.grounding.context import MAX_TEXT, CallContext, SessionContext, local_days
+from goldspan.scoring.grounding.context import MAX_TEXT, KnownBeforeCall, SessionContext, local_days
 from goldspan.scoring.grounding.conversation import Conversation, Passage
 from goldspan.scoring.grounding.nearest import nearest_known, place_in
 from goldspan.scoring.grounding.origins import Kind, Leaf, Origin, OriginFinder, leaves
@@ -120,7 +120,7 @@ def ground_arguments(
 
     """
     conversation = Conversation(passages)
-    known = CallContext(len(conversation), complete=True, captured=True)
+    known = KnownBeforeCall(len(conversation), complete=True, captured=True)
     days = () if clock is None else (clock,)
     return tuple(_finding(*one, conversation, known) for one in _origins(arguments, conversation, known, schema, days))
 
@@ -159,7 +159,7 @@ def why(
 
 
 def _judged(
-    call: ToolCall, turn: Turn, known: CallContext, conversation: Conversation, schema: Mapping[str, Any] | None
+    call: ToolCall, turn: Turn, known: KnownBeforeCall, conversation: Conversation, schema: Mapping[str, Any] | None
 ) -> CallScore:
     if call.rejected:
         return CallScore(call, reason=Reason.NOTHING_EXPECTED)
@@ -185,7 +185,7 @@ def _visible(call: ToolCall) -> Mapping[str, Any]:
 def _origins(
     arguments: Mapping[str, Any],
     conversation: Conversation,
-    known: CallContext,
+    known: KnownBeforeCall,
     schema: Mapping[str, Any] | None,
     days: Sequence[date],
 ) -> Iterator[tuple[Leaf, Origin]]:
@@ -198,7 +198,7 @@ def _origins(
 
 
 def _finding(
-    leaf: Leaf, origin: Origin, conversation: Conversation, known: CallContext, *, with_place: bool = False
+    leaf: Leaf, origin: Origin, conversation: Conversation, known: KnownBeforeCall, *, with_place: bool = False
 ) -> Finding:
     if origin.kind is not Kind.NONE:
         passage = None if origin.passage is None else conversation.passages[origin.passage]

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from goldspan.scoring.grounding.context import CallContext, SessionContext, day_of
+from goldspan.scoring.grounding.context import KnownBeforeCall, SessionContext, day_of
 from goldspan.scoring.json_values import counted, is_mapping
 from goldspan.scoring.messages import as_text
 from goldspan.scoring.metric_results import Finding, MetricScore, Range
@@ -88,7 +88,7 @@ class Question(Struct, frozen=True):
         return replace(self, corrections=(*self.corrections, (answer[:_MAX_REASONING] or "(nothing)", _CORRECTION)))
 
 
-class Answer(Struct, frozen=True):
+class JudgeAnswer(Struct, frozen=True):
     """What a model answered."""
 
     accurate: bool
@@ -104,7 +104,7 @@ class NoAnswer(Struct, frozen=True):
     """The line with what the server said; empty if it is the same."""
 
 
-Ask = Callable[[Sequence[Question]], Sequence[Answer | NoAnswer]]
+Ask = Callable[[Sequence[Question]], Sequence[JudgeAnswer | NoAnswer]]
 """Puts questions to a model: an answer for each, in order. Never raises for what a model or a server does."""
 
 
@@ -198,7 +198,7 @@ def _unasked(call: ToolCall) -> Reason | None:
 
 
 def _prompt(
-    call: ToolCall, turn: Turn, known: CallContext, context: SessionContext, schema: Mapping[str, Any] | None
+    call: ToolCall, turn: Turn, known: KnownBeforeCall, context: SessionContext, schema: Mapping[str, Any] | None
 ) -> str | Reason:
     """Return goldspan's own question about a call."""
     if not known.captured:
@@ -228,7 +228,7 @@ def _prompt(
     return "\n\n".join(parts)
 
 
-def _judged(found: Answer | NoAnswer | Reason | None) -> MetricScore:
+def _judged(found: JudgeAnswer | NoAnswer | Reason | None) -> MetricScore:
     if found is None:
         message = "each value has an origin; the model was not asked"
         return MetricScore(1, message, findings=(Finding("", "grounded", message),))
@@ -280,22 +280,22 @@ def _listed(head: str, reasons: Iterable[str]) -> str:
     return "; ".join([head, *different[:_SHOWN]]) + more
 
 
-def parse_answer(given: object) -> Answer | None:
-    """Read a model's answer: an `Answer`, a boolean, or an object with `score` Yes or No, alone or within a text.
+def parse_answer(given: object) -> JudgeAnswer | None:
+    """Read a model's answer: a `JudgeAnswer`, a boolean, or an object with `score` Yes or No, alone or within a text.
 
     Of several objects in a text the last counts: models think first. None: it answers neither.
     """
-    if isinstance(given, Answer):
+    if isinstance(given, JudgeAnswer):
         return given
     if isinstance(given, bool):
-        return Answer(given)
+        return JudgeAnswer(given)
     if isinstance(given, str):
         return next((found for one in _objects(given) if (found := parse_answer(one)) is not None), None)
     if not is_mapping(given):
         return None
     accurate = _yes_or_no(given.get("score"))
     reasoning = given.get("reasoning")
-    return None if accurate is None else Answer(accurate, as_text(reasoning)[:_MAX_REASONING] if reasoning else "")
+    return None if accurate is None else JudgeAnswer(accurate, as_text(reasoning)[:_MAX_REASONING] if reasoning else "")
 
 
 def _yes_or_no(score: object) -> bool | None:

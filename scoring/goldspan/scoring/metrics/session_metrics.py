@@ -22,7 +22,7 @@ from goldspan.scoring.metric_results import (
     Range,
 )
 from goldspan.scoring.metrics.call_scores import CallMetric
-from goldspan.scoring.metrics.registry import (
+from goldspan.scoring.metrics.metric_registry import (
     BUILT_IN_METRICS,
     GOLDEN,
     Metric,

@@ -33,7 +33,7 @@ class MessageCall(NamedTuple):
     args: Any
 
 
-class Message(NamedTuple):
+class LangChainMessage(NamedTuple):
     """What is compared of a message."""
 
     role: str
@@ -41,7 +41,7 @@ class Message(NamedTuple):
     """None where the message has no tool calls, never empty."""
 
 
-def read_messages(given: object, *, roles_matter: bool) -> list[Message]:
+def read_messages(given: object, *, roles_matter: bool) -> list[LangChainMessage]:
     """Read messages, or a mapping that holds them under `messages`; `None` is no message.
 
     A bare list of calls is read as one assistant message where roles do not matter. Raises InputMissingError for bare
@@ -58,14 +58,16 @@ def read_messages(given: object, *, roles_matter: bool) -> list[Message]:
         return [_message(entry) for entry in entries]
     if roles_matter:
         raise InputMissingError("messages with their roles: strict matching compares message by message")
-    return [Message("assistant", [_through_json(*named_call(plain)) for plain in plain_calls(entries)] or None)]
+    return [
+        LangChainMessage("assistant", [_through_json(*named_call(plain)) for plain in plain_calls(entries)] or None)
+    ]
 
 
 def _is_message(entry: object) -> bool:
     return is_mapping(entry) and ("role" in entry or "tool_calls" in entry or entry.get("type") in _ROLES)
 
 
-def _message(message: object) -> Message:
+def _message(message: object) -> LangChainMessage:
     if not is_mapping(message):
         raise TypeError(f"a message is a mapping with a 'role', not {type(message).__name__}")
     said = message["role"] if "role" in message else message["type"]
@@ -74,9 +76,9 @@ def _message(message: object) -> Message:
     role = _ROLES[said]
     blocks = _blocks(message.get("content"))
     if blocks and all(block.get("type") == "tool_result" for block in blocks):
-        return Message("tool", None)
+        return LangChainMessage("tool", None)
     if role != "assistant":
-        return Message(role, None)
+        return LangChainMessage(role, None)
     stated = [plain_call(call) for call in items(message.get("tool_calls"))]
     known = {call.get("id", "") for call in stated}
     calls = [_tool_call(call) for call in stated]
@@ -85,7 +87,7 @@ def _message(message: object) -> Message:
         for block in blocks
         if block.get("type") in _BLOCK_IDS and block[_BLOCK_IDS[block["type"]]] not in known
     ]
-    return Message(role, calls or None)
+    return LangChainMessage(role, calls or None)
 
 
 def _tool_call(call: Mapping[str, Any]) -> MessageCall:
@@ -149,11 +151,13 @@ def score(expected: object, actual: object, options: LangChainOptions) -> Preset
     return PresetResult(NAME, float(same), label=judged(passed=same))
 
 
-def _calls(messages: list[Message]) -> _Calls:
+def _calls(messages: list[LangChainMessage]) -> _Calls:
     return [call for message in messages for call in message.calls or []]
 
 
-def _same_messages(outputs: list[Message], reference: list[Message], options: LangChainOptions) -> bool:
+def _same_messages(
+    outputs: list[LangChainMessage], reference: list[LangChainMessage], options: LangChainOptions
+) -> bool:
     if len(outputs) != len(reference):
         return False
     for output, wanted in zip(outputs, reference, strict=True):

@@ -25,7 +25,7 @@ from goldspan.scoring.sessions import JsonValue, Session, ToolCall, Turn, as_one
 from goldspan.scoring.verdict import Label, Reason, Verdict
 
 if TYPE_CHECKING:
-    from goldspan.scoring.presets.registry import Preset
+    from goldspan.scoring.presets.preset_registry import Preset
 
 # Tool definitions that a trace holds, in the form BFCL documents functions.
 
@@ -129,7 +129,7 @@ def choose_preset(name: str, options: Mapping[str, Any] | None = None) -> Chosen
     Raises CriterionError if there is no such preset, or an option is unknown or has a wrong value.
     """
     # Imported where a preset is chosen, which few do: the registry holds every other system's scorer.
-    from goldspan.scoring.presets.registry import find_preset  # noqa: PLC0415
+    from goldspan.scoring.presets.preset_registry import find_preset  # noqa: PLC0415
 
     preset, given = find_preset(name), dict(options or {})
     return ChosenPreset(preset, given, preset.check(given))

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from goldspan.collector_processor.gateway.deliver.http_exporter import OtlpHttpExporter
-from goldspan.collector_processor.gateway.interfaces import Delivered, DeliveryResult, Exporter, Request, Signal
+from goldspan.collector_processor.gateway.interfaces import Delivered, DeliveryResult, Exporter, ExportRequest
 from goldspan.collector_processor.gateway.settings.sections import Destination
+from goldspan.collector_processor.otlp_signals import Signal
 
 
 def open_exporter(destination: Destination) -> Exporter:
@@ -25,7 +26,7 @@ class ExporterBySignal:
     def __init__(self, exporters: Mapping[Signal, Exporter | None]) -> None:
         self._exporters = exporters
 
-    def deliver(self, request: Request) -> DeliveryResult:
+    def deliver(self, request: ExportRequest) -> DeliveryResult:
         """Make one attempt."""
         exporter = self._exporters[request.signal]
         return Delivered() if exporter is None else exporter.deliver(request)

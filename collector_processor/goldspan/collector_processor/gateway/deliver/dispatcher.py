@@ -18,17 +18,17 @@ from goldspan.collector_processor.gateway.deliver.retry import Backoff
 from goldspan.collector_processor.gateway.interfaces import (
     DeliveryResult,
     Exporter,
+    ExportRequest,
     Headers,
     Refused,
-    Request,
     Retry,
-    Signal,
 )
 from goldspan.collector_processor.gateway.journal.body_log import BodyGoneError
 from goldspan.collector_processor.gateway.otlp_responses import MAX_SHOWN
-from goldspan.collector_processor.gateway.prometheus import DurationHistogram
-from goldspan.collector_processor.gateway.threads import GuardedThread, OnFailure
 from goldspan.collector_processor.http_client import describe
+from goldspan.collector_processor.otlp_signals import Signal
+from goldspan.collector_processor.serving.prometheus import DurationHistogram
+from goldspan.collector_processor.serving.threads import GuardedThread, OnFailure
 
 
 @dataclass(eq=False, slots=True)
@@ -186,7 +186,7 @@ class Dispatcher:
             self._on_failure("journal", error)
             return None
         try:
-            result = self._exporter.deliver(Request(pending.signal, body, pending.headers))
+            result = self._exporter.deliver(ExportRequest(pending.signal, body, pending.headers))
         except BaseException as error:  # noqa: BLE001 - as above
             self._on_failure("delivery", error)
             return Retry(None, describe(error)[:MAX_SHOWN])

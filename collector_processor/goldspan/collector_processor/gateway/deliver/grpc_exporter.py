@@ -10,10 +10,11 @@ from typing import Any
 import grpc
 
 from goldspan.collector_processor.gateway.deliver.retry import parse_retry_info
-from goldspan.collector_processor.gateway.interfaces import DeliveryResult, Refused, Request, Retry, Signal
+from goldspan.collector_processor.gateway.interfaces import DeliveryResult, ExportRequest, Refused, Retry
 from goldspan.collector_processor.gateway.otlp_responses import GRPC_METHODS, MAX_SHOWN, read_partial_success
 from goldspan.collector_processor.gateway.settings.sections import Destination
 from goldspan.collector_processor.http_client import MAX_BODY
+from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.scoring.errors import SettingsError
 
 RETRYABLE = frozenset({
@@ -59,7 +60,7 @@ class OtlpGrpcExporter:
         self._timeout = destination.timeout
         self._closed = False
 
-    def deliver(self, request: Request) -> DeliveryResult:
+    def deliver(self, request: ExportRequest) -> DeliveryResult:
         """Make one attempt."""
         if self._closed:
             return Retry(None, "shutting down")

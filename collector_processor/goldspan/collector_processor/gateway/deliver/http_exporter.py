@@ -9,11 +9,12 @@ from datetime import UTC, datetime
 
 from urllib3.exceptions import HTTPError
 
-from goldspan.collector_processor.gateway import compression
-from goldspan.collector_processor.gateway.interfaces import Delivered, DeliveryResult, Refused, Request, Retry, Signal
+from goldspan.collector_processor import compression
+from goldspan.collector_processor.gateway.interfaces import Delivered, DeliveryResult, ExportRequest, Refused, Retry
 from goldspan.collector_processor.gateway.otlp_responses import MAX_SHOWN, read_error_message, read_partial_success
 from goldspan.collector_processor.gateway.settings.sections import Destination
 from goldspan.collector_processor.http_client import HttpClient, HttpResponse, describe, parse_retry_after
+from goldspan.collector_processor.otlp_signals import Signal
 
 RETRYABLE = frozenset({429, 502, 503, 504})
 """HTTP statuses after which the same request is sent again."""
@@ -37,7 +38,7 @@ class OtlpHttpExporter:
         context = destination.tls.context() if base.startswith("https:") else None
         self._client = HttpClient(base, connections=destination.connections, ssl_context=context)
 
-    def deliver(self, request: Request) -> DeliveryResult:
+    def deliver(self, request: ExportRequest) -> DeliveryResult:
         """Make one attempt."""
         if self._closed:
             return Retry(None, "shutting down")
@@ -58,7 +59,7 @@ class OtlpHttpExporter:
         self._client.close()
 
 
-def _result(request: Request, response: HttpResponse) -> DeliveryResult:
+def _result(request: ExportRequest, response: HttpResponse) -> DeliveryResult:
     is_json = response.headers.get("content-type", "").startswith(_JSON)
     if 200 <= response.status < 300:
         if response.unread:  # the status says that the request was accepted

@@ -7,7 +7,8 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from goldspan.collector_processor.gateway.interfaces import Delivered, DeliveryResult, Retry, Signal
+from goldspan.collector_processor.gateway.interfaces import Delivered, DeliveryResult, Retry
+from goldspan.collector_processor.otlp_signals import Signal
 
 _logger = logging.getLogger("goldspan.gateway")
 _PAUSE = 60.0

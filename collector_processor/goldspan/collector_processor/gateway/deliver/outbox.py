@@ -23,13 +23,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from goldspan.collector_processor.encoded_spans.call_records import encode_record
+from goldspan.collector_processor.encoded_spans.kept_texts import pieces_of
 from goldspan.collector_processor.gateway.deliver.dispatcher import PendingRequest
-from goldspan.collector_processor.gateway.interfaces import Delivered, DeliveryResult, Refused, Request, Signal
+from goldspan.collector_processor.gateway.interfaces import Delivered, DeliveryResult, ExportRequest, Refused
 from goldspan.collector_processor.gateway.journal.body_log import BodyGoneError, LogEntry
 from goldspan.collector_processor.gateway.journal.folder import make_private, write_private
 from goldspan.collector_processor.gateway.journal.journal import Changes, Journal, Outgoing, encode_refs
-from goldspan.collector_processor.gateway.journal.records import encode_record
-from goldspan.collector_processor.gateway.kept_texts import pieces_of
+from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.mappers.span_facts import Record
 from goldspan.scoring.sessions import SpanRef
 
@@ -52,7 +53,7 @@ class DeadLetters:
         self.dropped = 0
         """Requests that were deleted, or that could not be written and read any more."""
 
-    def put(self, request: Request, reason: str, now: float) -> None:
+    def put(self, request: ExportRequest, reason: str, now: float) -> None:
         """Keep a request. Raises `OSError` if it cannot be written."""
         self._count += 1
         name = f"{now:017.6f}-{self._count:06d}-{request.signal.value}"
@@ -213,14 +214,14 @@ class Outbox:
 
     # Sending.
 
-    def forward(self, request: Request, body: AcceptedBody) -> None:
+    def forward(self, request: ExportRequest, body: AcceptedBody) -> None:
         """Send a body as it came."""
         load = None
         if body.entry is not None and self._journal is not None:
             load = functools.partial(self._journal.body, body.entry)
         self._queue.put(_pending(request, RequestSources(forward_of=body.number), load))
 
-    def send(self, request: Request, sources: RequestSources) -> None:
+    def send(self, request: ExportRequest, sources: RequestSources) -> None:
         """Send a part of bodies. It is in the body log: a row is written only where delivery is slow."""
         if self._journal is not None and self._queue.is_slow:
             if sources.forward_of is not None:
@@ -230,7 +231,7 @@ class Outbox:
             self._queue.put(_pending(request, sources, None))
 
     def send_after_commit(
-        self, request: Request, held: Mapping[int, Sequence[SpanRef]] | None = None
+        self, request: ExportRequest, held: Mapping[int, Sequence[SpanRef]] | None = None
     ) -> PendingRequest:
         """Write a request to the journal, with the held spans in it by body, and send it after the next commit."""
         row: int | None = None
@@ -245,7 +246,7 @@ class Outbox:
         self._after_commit.append(pending)
         return pending
 
-    def replace(self, before: PendingRequest | None, request: Request) -> PendingRequest:
+    def replace(self, before: PendingRequest | None, request: ExportRequest) -> PendingRequest:
         """Send a request that contains all of an earlier one, and withdraw the earlier one if it still waits."""
         if before is not None and isinstance(before.sources, RequestSources):
             withdrawn = before in self._after_commit
@@ -299,7 +300,7 @@ class Outbox:
         while letters is not None and self._unwritten:
             pending, reason, now = self._unwritten[0]
             try:
-                letters.put(Request(pending.signal, pending.read_body(), pending.headers), reason, now)
+                letters.put(ExportRequest(pending.signal, pending.read_body(), pending.headers), reason, now)
             except OSError as error:
                 self._on_failure("dead_letters", error)
                 waiting = sum(one.size for one, _, _ in self._unwritten)
@@ -361,5 +362,5 @@ class Outbox:
         return changes
 
 
-def _pending(request: Request, sources: RequestSources, load: Callable[[], bytes] | None) -> PendingRequest:
+def _pending(request: ExportRequest, sources: RequestSources, load: Callable[[], bytes] | None) -> PendingRequest:
     return PendingRequest(request.signal, request.headers, len(request.body), request.body, load, sources=sources)

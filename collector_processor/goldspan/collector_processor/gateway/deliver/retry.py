@@ -11,7 +11,7 @@ from google.protobuf.message import DecodeError
 from google.rpc.error_details_pb2 import RetryInfo  # type: ignore[import-untyped]
 from google.rpc.status_pb2 import Status  # type: ignore[import-untyped]
 
-from goldspan.collector_processor.gateway.settings.field_types import Seconds, Section
+from goldspan.collector_processor.serving.field_types import Seconds, Section
 
 MAX_RETRY_AFTER_SECONDS = 3600.0
 """A longer Retry-After is cut to this: a wrong header must not stop delivery for days."""

@@ -20,8 +20,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, cast
 
-from goldspan.collector_processor.gateway.compression import crc32
-from goldspan.collector_processor.gateway.interfaces import Headers, Request, Signal
+from goldspan.collector_processor.compression import crc32
+from goldspan.collector_processor.gateway.interfaces import ExportRequest, Headers
+from goldspan.collector_processor.otlp_signals import Signal
 
 _MAGIC = b"GSB1"
 _HEADER = struct.Struct("<4sIQdBIQ")
@@ -120,7 +121,7 @@ class BodyLog:
             most = segment.size // _HEADER.size if segment.unread else 1
             self._next = max(self._next, _first_number(path) + most)
 
-    def append(self, request: Request, received: float) -> LogEntry:
+    def append(self, request: ExportRequest, received: float) -> LogEntry:
         """Write a body and, with `sync`, wait for the disk. Raises `LogFullError` or `OSError`."""
         headers = json.dumps(request.headers).encode()
         size = _HEADER.size + len(headers) + len(request.body)

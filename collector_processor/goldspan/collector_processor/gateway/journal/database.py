@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from goldspan.collector_processor.gateway.compression import crc32
+from goldspan.collector_processor.compression import crc32
 from goldspan.collector_processor.gateway.journal.body_log import BodyGoneError
 from goldspan.collector_processor.gateway.journal.folder import write_private
 

@@ -22,11 +22,12 @@ from pathlib import Path
 
 import msgspec
 
-from goldspan.collector_processor.gateway.interfaces import Headers, Request, Signal
+from goldspan.collector_processor.encoded_spans.call_records import SCHEMA
+from goldspan.collector_processor.gateway.interfaces import ExportRequest, Headers
 from goldspan.collector_processor.gateway.journal.body_log import BodyLog, LogEntry, LogFullError
 from goldspan.collector_processor.gateway.journal.database import Database, Row, insert_into, size_of, with_sum
 from goldspan.collector_processor.gateway.journal.folder import Reserve, make_private
-from goldspan.collector_processor.gateway.journal.records import SCHEMA
+from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.scoring.sessions import SpanRef
 
 try:
@@ -64,7 +65,7 @@ class Changes:
     parts: dict[int, tuple[bool, bytes]] = field(default_factory=dict[int, tuple[bool, bytes]])
     """Of partly delivered bodies: whether the part that is not held still waits, and span ids. If it waits, these are
     the held spans that were delivered; else those that were not."""
-    outgoing: dict[int, Request] = field(default_factory=dict[int, Request])
+    outgoing: dict[int, ExportRequest] = field(default_factory=dict[int, ExportRequest])
     delivered: set[int] = field(default_factory=set[int])
     records: dict[tuple[str, str], list[tuple[float, bytes]]] = field(
         default_factory=dict[tuple[str, str], list[tuple[float, bytes]]]
@@ -234,7 +235,7 @@ class Journal:
         found.problems += self._take_problems()
         return found
 
-    def append(self, request: Request, received: float) -> LogEntry:
+    def append(self, request: ExportRequest, received: float) -> LogEntry:
         """Write a received body; returns once it is durable. Raises `LogFullError` or `OSError`."""
         if self._full is not None:
             raise LogFullError(self._full)

@@ -15,7 +15,7 @@ from typing import Any
 import grpc
 import grpc.aio
 
-from goldspan.collector_processor.gateway.interfaces import Headers, Signal
+from goldspan.collector_processor.gateway.interfaces import Headers
 from goldspan.collector_processor.gateway.otlp_responses import (
     GRPC_METHODS,
     OtlpResponse,
@@ -23,10 +23,11 @@ from goldspan.collector_processor.gateway.otlp_responses import (
     encode_response,
     status_as_protobuf,
 )
-from goldspan.collector_processor.gateway.receive.limits import LimitReached
 from goldspan.collector_processor.gateway.receive.request_handler import ReceivedRequest, RequestHandler, busy
-from goldspan.collector_processor.gateway.settings.field_types import ListenAddress
-from goldspan.collector_processor.gateway.tls import ServerTls
+from goldspan.collector_processor.otlp_signals import Signal
+from goldspan.collector_processor.serving.field_types import ListenAddress
+from goldspan.collector_processor.serving.limits import LimitReached
+from goldspan.collector_processor.serving.tls import ServerTls
 from goldspan.scoring.errors import SettingsError
 
 _CODES = {code.value[0]: code for code in grpc.StatusCode}

@@ -5,29 +5,27 @@ https://opentelemetry.io/docs/specs/otlp/#otlphttp
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import Any
 
-from goldspan.collector_processor.gateway.compression import ENCODINGS
-from goldspan.collector_processor.gateway.interfaces import Signal
+from goldspan.collector_processor.compression import ENCODINGS
 from goldspan.collector_processor.gateway.otlp_responses import (
     OtlpResponse,
     RequestStatus,
     encode_response,
     status_as_json,
 )
-from goldspan.collector_processor.gateway.receive.limits import LimitReached
 from goldspan.collector_processor.gateway.receive.request_handler import ReceivedRequest, RequestHandler, busy
+from goldspan.collector_processor.otlp_signals import Signal
+from goldspan.collector_processor.serving.http_requests import Receive, Send, headers_of, path_of, send_response
+from goldspan.collector_processor.serving.limits import LimitReached
 
 PATHS = {f"/v1/{signal}": signal for signal in Signal}
 """The path of each signal."""
 
 _PROTOBUF, _JSON = "application/x-protobuf", "application/json"
 _PROTOCOLS = {_PROTOBUF: "http/protobuf", "application/protobuf": "http/protobuf", _JSON: "http/json"}
-
-Receive = Callable[[], Awaitable[Any]]
-Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 
 
 class HttpReceiver:
@@ -119,28 +117,6 @@ async def respond(send: Send, response: OtlpResponse, signal: Signal | None, *, 
     if response.status not in {RequestStatus.OK, RequestStatus.MALFORMED}:
         headers.append(("connection", "close"))
     await send_response(send, response.status.http, headers, body)
-
-
-async def send_response(send: Send, status: int, headers: list[tuple[str, str]], body: bytes) -> None:
-    """Send a whole response."""
-    encoded = [(name.encode(), value.encode()) for name, value in headers]
-    await send({"type": "http.response.start", "status": status, "headers": encoded})
-    await send({"type": "http.response.body", "body": body})
-
-
-def path_of(scope: Mapping[str, Any]) -> str:
-    """Return the path as it was sent: what a proxy in front of the gateway compared its rules with."""
-    path: bytes = scope["raw_path"]
-    return path.decode("latin-1")
-
-
-def headers_of(scope: Mapping[str, Any]) -> dict[str, str]:
-    """Return the headers of a request by lower-case name. Values of a repeated header are joined with commas."""
-    headers: dict[str, str] = {}
-    for raw_name, raw_value in scope["headers"]:
-        name, value = raw_name.decode("latin-1"), raw_value.decode("latin-1")
-        headers[name] = f"{headers[name]}, {value}" if name in headers else value
-    return headers
 
 
 def _too_large(max_bytes: int) -> OtlpResponse:

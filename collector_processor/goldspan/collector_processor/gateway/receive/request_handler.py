@@ -3,65 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-import hmac
 import logging
 import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from hashlib import sha256
 
-from goldspan.collector_processor.gateway import compression
-from goldspan.collector_processor.gateway.compression import CorruptBody, DecompressedTooLarge, DecompressionLimits
-from goldspan.collector_processor.gateway.interfaces import (
-    Accepted,
-    Busy,
-    Headers,
-    Pipeline,
-    Rejected,
-    Request,
-    Sample,
-    Signal,
-)
+from goldspan.collector_processor import compression
+from goldspan.collector_processor.compression import CorruptBody, DecompressedTooLarge, DecompressionLimits
+from goldspan.collector_processor.gateway.interfaces import Accepted, Busy, ExportRequest, Headers, Pipeline, Rejected
 from goldspan.collector_processor.gateway.otlp_responses import OtlpResponse, RequestStatus
-from goldspan.collector_processor.gateway.receive.limits import InFlightRequests, LimitReached, Limits, Reservation
-from goldspan.collector_processor.gateway.receive.otlp_json import (
+from goldspan.collector_processor.gateway.receive.otlp_json_requests import (
     JSON_BYTES_A_VALUE,
     InvalidRequest,
     TooManyValues,
     json_to_protobuf,
 )
+from goldspan.collector_processor.otlp_signals import Signal
+from goldspan.collector_processor.serving.http_requests import BearerTokens
+from goldspan.collector_processor.serving.limits import InFlightRequests, LimitReached, RequestLimits, Reservation
+from goldspan.collector_processor.serving.prometheus import Sample
 from goldspan.mappers.readers.otlp_protobuf import fields
-
-# Bearer tokens of the receivers and the admin pages, compared in constant time.
-
-_SCHEME = "bearer "
-
-
-class BearerTokens:
-    """The accepted bearer tokens. Without any, every request is accepted."""
-
-    def __init__(self, tokens: Iterable[str] = ()) -> None:
-        self._digests: tuple[bytes, ...] = ()
-        self.replace(tokens)
-
-    def replace(self, tokens: Iterable[str]) -> None:
-        """Accept these tokens from now on, and no others."""
-        # Digests have one length, and a memory dump of them reveals no token.
-        self._digests = tuple(sha256(token.encode()).digest() for token in tokens)
-
-    def admit(self, authorization: str | None) -> bool:
-        """Tell whether the value of an `authorization` header holds an accepted token."""
-        if not self._digests:
-            return True
-        value = authorization or ""
-        token = value[len(_SCHEME) :] if value[: len(_SCHEME)].lower() == _SCHEME else ""
-        digest = sha256(token.strip().encode("utf-8", "surrogateescape")).digest()
-        # Compares with every token, so that the time does not tell which one was near.
-        matches = [hmac.compare_digest(digest, known) for known in self._digests]
-        return any(matches)
-
 
 _logger = logging.getLogger("goldspan.gateway")
 
@@ -95,7 +58,7 @@ class RequestHandler:
     def __init__(
         self,
         pipeline: Pipeline,
-        limits: Limits,
+        limits: RequestLimits,
         workers: Executor,
         *,
         tokens: BearerTokens | None = None,
@@ -190,7 +153,7 @@ class RequestHandler:
                 f"body: more than {self.limits.max_request_bytes // _BYTES_A_RECORD:,} records; send smaller requests"
             )
             return OtlpResponse(RequestStatus.TOO_LARGE, message)
-        match self._pipeline.accept(Request(request.signal, body, request.headers)):
+        match self._pipeline.accept(ExportRequest(request.signal, body, request.headers)):
             case Accepted():
                 return OtlpResponse(RequestStatus.OK, message, rejected=rejected)
             case Busy(seconds, why):

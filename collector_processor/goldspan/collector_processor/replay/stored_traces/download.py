@@ -1,8 +1,9 @@
 """Asks a platform for its traces page by page, and keeps each answer as a file in a folder.
 
-An adapter is a generator: it yields a `Page`, and is sent the answer's body. Given the same answers it yields the same
-pages. So a download that was interrupted needs no other state than its answers: it runs again, and each answer that
-lies in the folder is read there. Answers without spans have hidden names, so that the folder is a folder of traces.
+An adapter is a generator: it yields a `PageRequest`, and is sent the answer's body. Given the same answers it yields
+the same pages. So a download that was interrupted needs no other state than its answers: it runs again, and each
+answer that lies in the folder is read there. Answers without spans have hidden names, so that the folder is a folder
+of traces.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ class TimeWindow:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class PageRequest:
     """A request, sent by GET; with a body, which is JSON, by POST."""
 
     path: str
@@ -87,7 +88,7 @@ class DownloadError(GoldspanError):
     """Traces cannot be read from a platform; the message says why, and what to set."""
 
 
-Pages = Generator[Page, bytes, int]
+Pages = Generator[PageRequest, bytes, int]
 """The pages of a source. Returns how many spans or traces there are, at least whether there are any."""
 
 
@@ -216,7 +217,7 @@ class _Asking:
         source = self._source
         return DownloadError(f"{source.url}: {source.platform} at {source.address} {what}. {source.variables}")
 
-    def answer(self, page: Page) -> bytes:
+    def answer(self, page: PageRequest) -> bytes:
         """Return the body of the answer. Raises `DownloadError` and `AnswerTooLargeError`."""
         reason, asked = "", None
         for attempt in range(ATTEMPTS):
@@ -244,7 +245,7 @@ class _Asking:
             asked = parse_retry_after(response.headers.get("retry-after"), datetime.now(UTC))
         raise self.failed(f"does not answer, asked {ATTEMPTS} times: {reason}")
 
-    def _request(self, page: Page) -> HttpResponse:
+    def _request(self, page: PageRequest) -> HttpResponse:
         method, headers = ("POST", {"Content-Type": "application/json"}) if page.body else ("GET", {})
         return self._client.request(method, page.path, page.body, self._headers | headers, seconds=_SECONDS)
 

@@ -14,12 +14,12 @@ import msgspec
 
 from goldspan.collector_processor.replay.stored_traces.download import (
     DownloadError,
-    Page,
+    PageRequest,
     Pages,
     StoredTraces,
     TimeWindow,
 )
-from goldspan.collector_processor.sinks.langfuse import langfuse_address, langfuse_headers
+from goldspan.collector_processor.sinks.langfuse_scores import langfuse_address, langfuse_headers
 
 _OBSERVATIONS = 200
 """In a page; at most 1,000."""
@@ -79,7 +79,7 @@ def langfuse(url: str, project: str) -> StoredTraces:
 
 def _pages(url: str, project: str, window: TimeWindow) -> Pages:
     if project:
-        named = yield Page("/api/public/projects", holds_spans=False)
+        named = yield PageRequest("/api/public/projects", holds_spans=False)
         names = [one.name for one in msgspec.json.decode(named, type=_Projects).data]
         if project not in names:
             raise DownloadError(f"{url}: the keys in LANGFUSE_PUBLIC_KEY are of the project {', '.join(names)}")
@@ -89,7 +89,7 @@ def _pages(url: str, project: str, window: TimeWindow) -> Pages:
     cursor: str | None = None
     while True:
         asked = urlencode(query | ({"cursor": cursor} if cursor else {}))
-        body = yield Page(f"/api/public/v2/observations?{asked}", missing=None if found else b"", done=done)
+        body = yield PageRequest(f"/api/public/v2/observations?{asked}", missing=None if found else b"", done=done)
         if not body:
             return (yield from _traces(window))
         answer = msgspec.json.decode(body, type=_Answer)
@@ -108,12 +108,12 @@ def _traces(window: TimeWindow) -> Pages:
     found, number, done = 0, 1, 0.0
     while True:
         path = f"/api/public/traces?{urlencode(query | {'page': str(number)})}"
-        listed = msgspec.json.decode((yield Page(path, holds_spans=False, done=done)), type=_Traces)
+        listed = msgspec.json.decode((yield PageRequest(path, holds_spans=False, done=done)), type=_Traces)
         for trace in listed.data:
             if trace.timestamp is not None:
                 done = window.share(trace.timestamp)
             # A trace may be deleted in the meantime.
-            yield Page(f"/api/public/traces/{quote(trace.id, safe='')}", missing=b"", done=done)
+            yield PageRequest(f"/api/public/traces/{quote(trace.id, safe='')}", missing=b"", done=done)
         found += len(listed.data)
         if number >= listed.meta.totalPages or not listed.data:
             return found

@@ -13,12 +13,12 @@ import msgspec
 
 from goldspan.collector_processor.replay.stored_traces.download import (
     DownloadError,
-    Page,
+    PageRequest,
     Pages,
     StoredTraces,
     TimeWindow,
 )
-from goldspan.collector_processor.sinks.mlflow import mlflow_address, mlflow_headers
+from goldspan.collector_processor.sinks.mlflow_scores import mlflow_address, mlflow_headers
 
 _TRACES = 100
 """In a page of the search; at most 500."""
@@ -62,7 +62,7 @@ def mlflow(url: str, experiment: str) -> StoredTraces:
 
 def _pages(experiment: str, window: TimeWindow) -> Pages:
     by_name = f"/api/2.0/mlflow/experiments/get-by-name?{urlencode({'experiment_name': experiment})}"
-    named = yield Page(by_name, holds_spans=False, missing=b"" if experiment.isdecimal() else None)
+    named = yield PageRequest(by_name, holds_spans=False, missing=b"" if experiment.isdecimal() else None)
     identity = msgspec.json.decode(named, type=_ExperimentAnswer).experiment.experiment_id if named else experiment
     since, until = (round(time.timestamp() * 1000) for time in (window.since, window.until))
     query = {
@@ -74,11 +74,11 @@ def _pages(experiment: str, window: TimeWindow) -> Pages:
     found, token = 0, ""
     while True:
         body = json.dumps(query | ({"page_token": token} if token else {})).encode()
-        listed = yield Page("/api/3.0/mlflow/traces/search", body, holds_spans=False)
+        listed = yield PageRequest("/api/3.0/mlflow/traces/search", body, holds_spans=False)
         answer = msgspec.json.decode(listed, type=_SearchAnswer)
         for start in range(0, len(answer.traces), _WITH_SPANS):
             ids = [("trace_ids", trace.trace_id) for trace in answer.traces[start : start + _WITH_SPANS]]
-            yield Page(f"/api/3.0/mlflow/traces/batchGet?{urlencode(ids)}")
+            yield PageRequest(f"/api/3.0/mlflow/traces/batchGet?{urlencode(ids)}")
         found += len(answer.traces)
         token = answer.next_page_token
         if not token or not answer.traces:

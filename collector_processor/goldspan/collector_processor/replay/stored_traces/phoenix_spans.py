@@ -13,12 +13,12 @@ import msgspec
 
 from goldspan.collector_processor.replay.stored_traces.download import (
     DownloadError,
-    Page,
+    PageRequest,
     Pages,
     StoredTraces,
     TimeWindow,
 )
-from goldspan.collector_processor.sinks.phoenix import phoenix_address, phoenix_headers
+from goldspan.collector_processor.sinks.phoenix_scores import phoenix_address, phoenix_headers
 
 _SPANS = 250
 """In a page; at most 1,000."""
@@ -58,7 +58,7 @@ def _pages(project: str, window: TimeWindow) -> Pages:
     cursor: str | None = None
     while True:
         asked = urlencode(query | ({"cursor": cursor} if cursor else {}))
-        body = yield Page(f"/v1/projects/{quote(project, safe='')}/spans?{asked}", done=done)
+        body = yield PageRequest(f"/v1/projects/{quote(project, safe='')}/spans?{asked}", done=done)
         answer = msgspec.json.decode(body, type=_Answer)
         found += len(answer.data)
         cursor = answer.next_cursor

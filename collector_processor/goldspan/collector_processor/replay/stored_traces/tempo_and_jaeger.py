@@ -24,7 +24,7 @@ from urllib3.util import make_headers
 from goldspan.collector_processor.replay.stored_traces.download import (
     AnswerTooLargeError,
     DownloadError,
-    Page,
+    PageRequest,
     Pages,
     StoredTraces,
     TimeWindow,
@@ -102,7 +102,7 @@ def _tempo_pages(url: str, traceql: str, window: TimeWindow) -> Pages:
         query = {"q": traceql, "limit": _TEMPO_TRACES, "spss": 1}
         times = {"start": int(part.since.timestamp()), "end": int(part.until.timestamp())}
         path = f"/api/search?{urlencode(query | times)}"
-        body = yield Page(path, holds_spans=False, done=window.share(part.since))
+        body = yield PageRequest(path, holds_spans=False, done=window.share(part.since))
         found = [trace.traceID for trace in msgspec.json.decode(body, type=_TempoAnswer).traces]
         if len(found) >= _TEMPO_TRACES:
             halves = _halves(part, _SECOND)
@@ -117,7 +117,7 @@ def _tempo_pages(url: str, traceql: str, window: TimeWindow) -> Pages:
                 read.add(trace)
                 for api in ("/api/v2/traces", "/api/traces"):  # the second of servers before 2.7
                     path = f"{api}/{quote(trace, safe='')}"
-                    if (yield Page(path, missing=b"", done=window.share(part.since))):
+                    if (yield PageRequest(path, missing=b"", done=window.share(part.since))):
                         break
     return len(read)
 
@@ -166,7 +166,9 @@ def _jaeger_pages(url: str, service: str, window: TimeWindow) -> Pages:
             "query.num_traces": _JAEGER_TRACES,
             "query.search_depth": _JAEGER_TRACES,  # the same since Jaeger 2
         }
-        page = Page(f"/api/v3/traces?{urlencode(query)}", missing=b"No traces found", done=window.share(part.since))
+        page = PageRequest(
+            f"/api/v3/traces?{urlencode(query)}", missing=b"No traces found", done=window.share(part.since)
+        )
         try:
             body = yield page
         except AnswerTooLargeError:

@@ -28,7 +28,7 @@ from goldspan.mappers.dialects.reading.arguments import (
     read_content,
 )
 from goldspan.mappers.dialects.reading.log_records import MESSAGE_EVENTS, event_name, log_as_span, messages_in_log
-from goldspan.mappers.dialects.reading.messages import (
+from goldspan.mappers.dialects.reading.message_reading import (
     InputEnd,
     end_of_input,
     last_answer,

@@ -24,7 +24,7 @@ from goldspan.scoring.matchers.value_score import MOST_ITEMS, included, parts_of
 from goldspan.scoring.sessions import JsonValue
 
 if TYPE_CHECKING:
-    from goldspan.scoring.argument_rules import Rule
+    from goldspan.scoring.argument_rules import ValueRule
     from goldspan.scoring.call_context import EarlierCalls
 
 
@@ -39,7 +39,7 @@ class AnyOf(Matcher):
         """Whether one of its values may."""
         return any(isinstance(value, Matcher) and value.may_be_absent for value in self.values)
 
-    def score(self, actual: JsonValue, rule: Rule, earlier: EarlierCalls | None) -> Fraction | None:
+    def score(self, actual: JsonValue, rule: ValueRule, earlier: EarlierCalls | None) -> Fraction | None:
         """Return the best score; none where nothing is right and something is not known."""
         best, known = ZERO, True
         for value in self.values:
@@ -65,14 +65,14 @@ class Unordered(Matcher):
 
     items: tuple[Expected, ...]
 
-    def score(self, actual: JsonValue, rule: Rule, earlier: EarlierCalls | None) -> Fraction | None:
+    def score(self, actual: JsonValue, rule: ValueRule, earlier: EarlierCalls | None) -> Fraction | None:
         """Return 1 if all elements can be paired."""
         if not is_sequence(actual) or len(actual) != len(self.items):
             return ZERO
         found = included(self.items, actual, rule.element(), earlier)
         return ZERO if 0 in found else None if None in found else ONE
 
-    def parts(self, actual: JsonValue, rule: Rule, earlier: EarlierCalls | None, place: Steps) -> Iterator[Part]:
+    def parts(self, actual: JsonValue, rule: ValueRule, earlier: EarlierCalls | None, place: Steps) -> Iterator[Part]:
         """List its elements; elements of the actual list without a partner are wrong parts."""
         found: Sequence[JsonValue] = actual if is_sequence(actual) else ()
         scores = included(self.items, found, rule.element(), earlier)
@@ -105,11 +105,11 @@ class ByStrategy(Matcher):
     strategy: _Name
     value: Expected
 
-    def score(self, actual: JsonValue, rule: Rule, earlier: EarlierCalls | None) -> Fraction | None:
+    def score(self, actual: JsonValue, rule: ValueRule, earlier: EarlierCalls | None) -> Fraction | None:
         """Return the score by that strategy."""
         return score_of(self.value, actual, rule.by(self.strategy), earlier)
 
-    def parts(self, actual: JsonValue, rule: Rule, earlier: EarlierCalls | None, place: Steps) -> Iterator[Part]:
+    def parts(self, actual: JsonValue, rule: ValueRule, earlier: EarlierCalls | None, place: Steps) -> Iterator[Part]:
         """List the parts of its value."""
         return parts_of(self.value, actual, rule.by(self.strategy), earlier, place)
 

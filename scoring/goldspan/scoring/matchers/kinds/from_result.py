@@ -14,7 +14,7 @@ from goldspan.scoring.matchers.matcher import ABSENT, Expected, Matcher, Matcher
 from goldspan.scoring.sessions import Capture, JsonValue
 
 if TYPE_CHECKING:
-    from goldspan.scoring.argument_rules import Rule
+    from goldspan.scoring.argument_rules import ValueRule
     from goldspan.scoring.call_context import EarlierCalls
 
 _PLACE = re.compile(r"([0-9]{1,6})\.([0-9]{1,6})", re.ASCII)
@@ -31,7 +31,7 @@ class FromResult(Matcher):
     call: str | ExpectedCallPosition
     path: Steps
 
-    def score(self, actual: JsonValue, rule: Rule, earlier: EarlierCalls | None) -> Fraction | None:
+    def score(self, actual: JsonValue, rule: ValueRule, earlier: EarlierCalls | None) -> Fraction | None:
         """Return how good the value is for what was returned."""
         if actual is ABSENT:
             return ZERO

@@ -14,7 +14,7 @@ from goldspan.scoring.matchers.matcher import ABSENT, Expected, Matcher, Matcher
 from goldspan.scoring.sessions import JsonValue
 
 if TYPE_CHECKING:
-    from goldspan.scoring.argument_rules import Rule
+    from goldspan.scoring.argument_rules import ValueRule
     from goldspan.scoring.call_context import EarlierCalls
 
 _DURATION = r"[0-9]{1,9}(\.[0-9]{1,9})?\s*(ms|s|m|h|d)"
@@ -29,7 +29,7 @@ class DateTime(Matcher):
     tolerance: Fraction
     """In seconds, inclusive."""
 
-    def score(self, actual: JsonValue, rule: Rule, earlier: EarlierCalls | None) -> Fraction | None:  # noqa: ARG002
+    def score(self, actual: JsonValue, rule: ValueRule, earlier: EarlierCalls | None) -> Fraction | None:  # noqa: ARG002
         """Return 1 for an instant within the tolerance."""
         found = None if actual is ABSENT else instant_of(actual)
         return ONE if found is not None and found.seconds_from(self.instant) <= self.tolerance else ZERO

@@ -22,7 +22,7 @@ from goldspan.scoring.matchers.matcher import (
 from goldspan.scoring.sessions import JsonValue
 
 if TYPE_CHECKING:
-    from goldspan.scoring.argument_rules import Rule
+    from goldspan.scoring.argument_rules import ValueRule
     from goldspan.scoring.call_context import EarlierCalls
 
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 class Present(Matcher):
     """Matches every value that was passed, null among them."""
 
-    def score(self, actual: JsonValue, rule: Rule, earlier: EarlierCalls | None) -> Fraction | None:  # noqa: ARG002
+    def score(self, actual: JsonValue, rule: ValueRule, earlier: EarlierCalls | None) -> Fraction | None:  # noqa: ARG002
         """Return 1 if there is a value."""
         return ZERO if actual is ABSENT else ONE
 
@@ -44,7 +44,7 @@ class Absent(Matcher):
         """It may."""
         return True
 
-    def score(self, actual: JsonValue, rule: Rule, earlier: EarlierCalls | None) -> Fraction | None:  # noqa: ARG002
+    def score(self, actual: JsonValue, rule: ValueRule, earlier: EarlierCalls | None) -> Fraction | None:  # noqa: ARG002
         """Return 1 if there is no value."""
         return ONE if actual is ABSENT else ZERO
 
@@ -58,11 +58,11 @@ class Ignore(Matcher):
         """It may."""
         return True
 
-    def score(self, actual: JsonValue, rule: Rule, earlier: EarlierCalls | None) -> Fraction | None:  # noqa: ARG002
+    def score(self, actual: JsonValue, rule: ValueRule, earlier: EarlierCalls | None) -> Fraction | None:  # noqa: ARG002
         """Return 1: it lowers no score."""
         return ONE
 
-    def parts(self, actual: JsonValue, rule: Rule, earlier: EarlierCalls | None, place: Steps) -> Iterator[Part]:  # noqa: ARG002
+    def parts(self, actual: JsonValue, rule: ValueRule, earlier: EarlierCalls | None, place: Steps) -> Iterator[Part]:  # noqa: ARG002
         """Return nothing."""
         return iter(())
 

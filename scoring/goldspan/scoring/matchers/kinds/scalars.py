@@ -16,7 +16,7 @@ from goldspan.scoring.matchers.matcher import ABSENT, Expected, Matcher, Matcher
 from goldspan.scoring.sessions import JsonValue
 
 if TYPE_CHECKING:
-    from goldspan.scoring.argument_rules import Rule
+    from goldspan.scoring.argument_rules import ValueRule
     from goldspan.scoring.call_context import EarlierCalls
 
 
@@ -29,7 +29,7 @@ class Approx(Matcher):
     """None, with `relative` too: those of the criterion."""
     relative: Fraction | None
 
-    def score(self, actual: JsonValue, rule: Rule, earlier: EarlierCalls | None) -> Fraction | None:  # noqa: ARG002
+    def score(self, actual: JsonValue, rule: ValueRule, earlier: EarlierCalls | None) -> Fraction | None:  # noqa: ARG002
         """Return 1 for a number within the tolerance."""
         if actual is ABSENT:
             return ZERO
@@ -70,7 +70,7 @@ class OfType(Matcher):
 
     types: tuple[str, ...]
 
-    def score(self, actual: JsonValue, rule: Rule, earlier: EarlierCalls | None) -> Fraction | None:  # noqa: ARG002
+    def score(self, actual: JsonValue, rule: ValueRule, earlier: EarlierCalls | None) -> Fraction | None:  # noqa: ARG002
         """Return 1 for a value of one of the types."""
         return ONE if actual is not ABSENT and any(_TYPES[name](actual) for name in self.types) else ZERO
 
@@ -103,7 +103,7 @@ class Regex(Matcher):
     compiled: Any = field(compare=False, repr=False)
     """RE2's own object."""
 
-    def score(self, actual: JsonValue, rule: Rule, earlier: EarlierCalls | None) -> Fraction | None:  # noqa: ARG002
+    def score(self, actual: JsonValue, rule: ValueRule, earlier: EarlierCalls | None) -> Fraction | None:  # noqa: ARG002
         """Return 1 for a string that matches."""
         if not isinstance(actual, str):
             return ZERO

@@ -26,12 +26,18 @@ _DISALLOWED = re.compile(r"[^a-zA-Z0-9_-]")
 _LONGEST_NAME = 64
 
 
-class ToolCall(BaseModel):
+class UiPathToolCall(BaseModel):
     """UiPath's tool call; an expected one must state its arguments."""
+
+    model_config = ConfigDict(title="ToolCall")
 
     name: str
     args: dict[str, Any]
     id: str | None = None
+
+    def __repr_name__(self) -> str:
+        """Name it as UiPath's explanations do."""
+        return "ToolCall"
 
 
 class ToolOutput(BaseModel):
@@ -51,7 +57,7 @@ class EvaluationCriteria(BaseModel):
 class ToolCallArgsEvaluationCriteria(EvaluationCriteria):
     """Calls with their arguments."""
 
-    tool_calls: list[ToolCall]
+    tool_calls: list[UiPathToolCall]
 
 
 class ToolCallOrderEvaluationCriteria(EvaluationCriteria):
@@ -94,10 +100,10 @@ def tool_spans(actual: Sequence[object]) -> list[Mapping[str, Any]]:
     return [attrs for attrs in found if attrs and not attrs.get("tool.synthesized") and attrs.get("tool.name")]
 
 
-def read_call(attrs: Mapping[str, Any], *, with_args: bool) -> ToolCall:
+def read_call(attrs: Mapping[str, Any], *, with_args: bool) -> UiPathToolCall:
     """Read the call of a span. Raises ValidationError if an argument has a name that is no string."""
     args = _parse_args(attrs.get("input.value", {})) if with_args else {}
-    return ToolCall(name=str(attrs["tool.name"]), args=args, id=_tool_id(attrs))
+    return UiPathToolCall(name=str(attrs["tool.name"]), args=args, id=_tool_id(attrs))
 
 
 def read_output(attrs: Mapping[str, Any]) -> ToolOutput:
@@ -237,7 +243,7 @@ def _evaluate(criteria: _Criteria, spans: list[Mapping[str, Any]], *, strict: bo
     return _count(calls, criteria.tool_calls_count, strict=strict)
 
 
-def _args(calls: list[ToolCall], wanted: list[ToolCall], *, strict: bool) -> _Evaluated:
+def _args(calls: list[UiPathToolCall], wanted: list[UiPathToolCall], *, strict: bool) -> _Evaluated:
     if not wanted or not calls:
         return _empty(wanted, calls, "explained_tool_calls_args", "tool calls")
     attempts: list[_Attempt] = []
@@ -282,7 +288,7 @@ def _output(outputs: list[ToolOutput], wanted: list[ToolOutput], *, strict: bool
     return _share(len(used), len(wanted), strict=strict), justification, attempts
 
 
-def _order(calls: list[ToolCall], wanted: list[str], *, strict: bool) -> _Evaluated:
+def _order(calls: list[UiPathToolCall], wanted: list[str], *, strict: bool) -> _Evaluated:
     def found(common: list[str], value: float) -> _Evaluated:
         justification = {"expected": str(wanted), "actual": str([_own_key(call) for call in calls]), "lcs": common}
         return value, justification, []
@@ -296,7 +302,7 @@ def _order(calls: list[ToolCall], wanted: list[str], *, strict: bool) -> _Evalua
     return found(common, len(common) / len(wanted))
 
 
-def _longest_common(calls: list[ToolCall], wanted: list[str]) -> list[str]:
+def _longest_common(calls: list[UiPathToolCall], wanted: list[str]) -> list[str]:
     """Find a longest common subsequence: of several the one UiPath finds, which on a tie drops an expected key."""
     lengths = [[0] * (len(wanted) + 1) for _ in range(len(calls) + 1)]
     for i, call in enumerate(calls):
@@ -317,7 +323,7 @@ def _longest_common(calls: list[ToolCall], wanted: list[str]) -> list[str]:
     return common[::-1]
 
 
-def _count(calls: list[ToolCall], wanted: dict[str, tuple[str, int]], *, strict: bool) -> _Evaluated:
+def _count(calls: list[UiPathToolCall], wanted: dict[str, tuple[str, int]], *, strict: bool) -> _Evaluated:
     explained = "explained_tool_calls_count"
     counts: dict[str, int] = {}
     for call in calls:
@@ -335,16 +341,16 @@ def _count(calls: list[ToolCall], wanted: dict[str, tuple[str, int]], *, strict:
     return total / len(wanted), _justification(wanted, counts, explained, attempts), attempts
 
 
-def _same_tool(actual: ToolCall | ToolOutput, want: ToolCall | ToolOutput) -> bool:
+def _same_tool(actual: UiPathToolCall | ToolOutput, want: UiPathToolCall | ToolOutput) -> bool:
     wanted_id = want.name if want.id is None else want.id
     return key_matches(actual.name, actual.id, want.name if actual.id is None else wanted_id)
 
 
-def _is_named(call: ToolCall, key: str) -> bool:
+def _is_named(call: UiPathToolCall, key: str) -> bool:
     return key_matches(call.name, call.id, key)
 
 
-def _own_key(call: ToolCall) -> str:
+def _own_key(call: UiPathToolCall) -> str:
     return call.name if call.id is None else call.id
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pydantic import model_validator
 
-from goldspan.collector_processor.gateway.settings.field_types import Section
+from goldspan.collector_processor.serving.field_types import Section
 from goldspan.scoring.errors import SettingsError
 
 _ATTEMPTS = 3

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 
-from goldspan.collector_processor.engine.sessions_without_golden import SessionsWithoutGolden
-from goldspan.collector_processor.gateway.attribute_key_scanner import KeyScanner
-from goldspan.collector_processor.gateway.encoded_spans import (
+from goldspan.collector_processor.encoded_spans.attribute_key_scanner import KeyScanner
+from goldspan.collector_processor.encoded_spans.span_groups import (
     EncodedSpanBuffer,
     SpanGroup,
     by_trace,
@@ -20,6 +19,7 @@ from goldspan.collector_processor.gateway.encoded_spans import (
     trace_ids,
     traces_at,
 )
+from goldspan.collector_processor.engine.sessions_without_golden import SessionsWithoutGolden
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.readers.otlp_protobuf import ProtobufReader
 from goldspan.mappers.span_facts import LogFacts, SpanFacts

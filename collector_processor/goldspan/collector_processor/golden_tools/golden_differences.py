@@ -25,7 +25,7 @@ from goldspan.scoring.matchers.kinds.literal import dollar_keys
 from goldspan.scoring.matchers.matcher import ABSENT
 from goldspan.scoring.matchers.value_score import MOST_DIFFERING
 from goldspan.scoring.results import ArgumentOutcome, ArgumentResult, CallResult, TurnResult
-from goldspan.scoring.run import RunResult
+from goldspan.scoring.run import ScoringResult
 from goldspan.scoring.sessions import JsonValue, Session, ToolCall
 from goldspan.scoring.verdict import Reason
 
@@ -309,7 +309,7 @@ def trace_difference(goldens: GoldenIndex, sessions: Iterable[Session]) -> Trace
     return TraceDifference(tuple(runs), tuple(_notes(result)))
 
 
-def _notes(result: RunResult) -> Iterator[str]:
+def _notes(result: ScoringResult) -> Iterator[str]:
     for golden in result.never_seen:
         yield f"never seen: {shown_name(golden.key)} ({golden.source})"
     unknown: Counter[str] = Counter()

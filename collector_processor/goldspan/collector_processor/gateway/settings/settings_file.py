@@ -12,8 +12,8 @@ from typing import Any, TypeVar, get_args, overload
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from goldspan.collector_processor.gateway.settings.field_types import Secret, Section
 from goldspan.collector_processor.gateway.settings.sections import GatewaySettings
+from goldspan.collector_processor.serving.field_types import Secret, Section
 from goldspan.scoring.errors import FileError, Mistake
 from goldspan.scoring.field_docstrings import field_docstrings
 from goldspan.scoring.goldens.json_with_lines import (

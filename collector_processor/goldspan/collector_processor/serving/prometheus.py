@@ -9,7 +9,12 @@ from prometheus_client import CollectorRegistry, Histogram, Metric, ProcessColle
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.registry import Collector
 
-from goldspan.collector_processor.gateway.interfaces import Sample
+Sample = tuple[str, Mapping[str, str], float]
+"""One sample of `/metrics`: name, labels, value.
+
+A name that ends in `_total` is a counter. Names that differ only in `_bucket`, `_sum` and `_count` are one histogram,
+as in Prometheus' text format. Any other name is a gauge.
+"""
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 """The content type of the text."""

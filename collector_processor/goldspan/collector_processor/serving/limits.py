@@ -7,10 +7,10 @@ from typing import Annotated, Self
 
 from pydantic import Field
 
-from goldspan.collector_processor.gateway.settings.field_types import Count, Seconds, Section, Size
+from goldspan.collector_processor.serving.field_types import Count, Seconds, Section, Size
 
 
-class Limits(Section):
+class RequestLimits(Section):
     """Limits of all receivers together, unless a line says otherwise."""
 
     max_request_bytes: Size = 20 << 20
@@ -41,7 +41,7 @@ class LimitReached(Exception):  # noqa: N818 - it becomes a response
 class InFlightRequests:
     """How many requests and bytes are in flight. Used from any thread."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: RequestLimits) -> None:
         self._limits = limits
         self._lock = threading.Lock()
         self.requests = 0

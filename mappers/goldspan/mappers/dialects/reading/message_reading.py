@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from goldspan.mappers.dialects.reading.arguments import REDACTION_TOKENS, read_arguments
 from goldspan.mappers.dialects.reading.value_parsing import loads
-from goldspan.mappers.span_facts import Request
+from goldspan.mappers.span_facts import ToolRequest
 from goldspan.scoring.json_values import is_dict, is_mapping, is_sequence
 from goldspan.scoring.messages import (
     REQUEST_KEYS,
@@ -58,13 +58,13 @@ def parsed_if_asking(output: object) -> object:
     return output
 
 
-def requests_in(output: object) -> tuple[Request, ...]:
+def requests_in(output: object) -> tuple[ToolRequest, ...]:
     """Return the tool calls that a model's output asks for, in its order."""
     if isinstance(output, str):
         output = parsed_if_asking(output)
     if isinstance(output, str):
         return ()
-    found: list[Request] = []
+    found: list[ToolRequest] = []
     for message in _messages(output):
         if role_of(message) in {"assistant", ""}:
             parts = (*parts_of(message), *_tool_calls(message))
@@ -188,7 +188,7 @@ def _tool_calls(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [call for call in calls if is_mapping(call)] if is_sequence(calls) else []
 
 
-def _request(part: Mapping[str, Any]) -> Request | None:
+def _request(part: Mapping[str, Any]) -> ToolRequest | None:
     """Read one request in any known format. The key that names the tool tells the format."""
     if not _REQUEST_KEYS.isdisjoint(part):
         for key in REQUEST_KEYS:
@@ -203,7 +203,7 @@ def _request(part: Mapping[str, Any]) -> Request | None:
     return None
 
 
-def _build_request(name: object, holder: Mapping[str, Any], call_id: object) -> Request | None:
+def _build_request(name: object, holder: Mapping[str, Any], call_id: object) -> ToolRequest | None:
     if not isinstance(name, str) or not name or name in REDACTION_TOKENS:
         return None
     raw = None
@@ -211,7 +211,7 @@ def _build_request(name: object, holder: Mapping[str, Any], call_id: object) -> 
         if (raw := holder.get(key)) is not None:
             break
     content, captures = read_arguments(raw, {})
-    return Request(name, content, call_id if isinstance(call_id, str) and call_id else None, captures)
+    return ToolRequest(name, content, call_id if isinstance(call_id, str) and call_id else None, captures)
 
 
 def _failed(answer: Mapping[str, Any]) -> bool:

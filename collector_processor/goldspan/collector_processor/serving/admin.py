@@ -7,15 +7,15 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from goldspan.collector_processor.gateway.prometheus import CONTENT_TYPE, MetricsPage
-from goldspan.collector_processor.gateway.receive.http_receiver import (
+from goldspan.collector_processor.serving.http_requests import (
+    BearerTokens,
     Receive,
     Send,
     headers_of,
     path_of,
     send_response,
 )
-from goldspan.collector_processor.gateway.receive.request_handler import BearerTokens
+from goldspan.collector_processor.serving.prometheus import CONTENT_TYPE, MetricsPage
 
 _JSON, _TEXT = "application/json", "text/plain; charset=utf-8"
 _NO_TOKEN_NEEDED = frozenset({"/healthz", "/readyz"})

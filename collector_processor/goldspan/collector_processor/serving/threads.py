@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 
-from goldspan.collector_processor.gateway.interfaces import Sample
+from goldspan.collector_processor.serving.prometheus import Sample
 
 OnFailure = Callable[[str, BaseException], object]
 """Called with the name of what failed, and the error. It must not block."""

@@ -8,7 +8,7 @@ from typing import Any, Generic
 
 from goldspan.scoring.errors import CriterionError
 from goldspan.scoring.metric_results import PresetResult, not_evaluated, raised
-from goldspan.scoring.presets import adk, axion, bfcl, langchain, ragas, tau2, uipath
+from goldspan.scoring.presets import adk_rules, axion_rules, bfcl, langchain, ragas, tau2, uipath_rules
 from goldspan.scoring.presets.inputs import (
     InputMissingError,
     OptionsT,
@@ -71,25 +71,25 @@ PRESETS: Mapping[str, Preset[Any]] = {
     preset.name: preset
     for preset in (
         Preset(
-            adk.PARAMETER_MATCH_NAME,
+            adk_rules.PARAMETER_MATCH_NAME,
             "google-adk tool_parameter_match, as in pull request 6726",
-            adk.AdkParameterMatchOptions,
-            adk.score_parameter_match,
+            adk_rules.AdkParameterMatchOptions,
+            adk_rules.score_parameter_match,
             by_turn=True,
         ),
         Preset(
-            adk.TRAJECTORY_NAME,
+            adk_rules.TRAJECTORY_NAME,
             "google-adk 2.13.0 tool_trajectory_avg_score",
-            adk.AdkTrajectoryOptions,
-            adk.score_trajectory,
+            adk_rules.AdkTrajectoryOptions,
+            adk_rules.score_trajectory,
             by_turn=True,
             reads_arguments=lambda options: not options.ignore_args,
         ),
         Preset(
-            axion.NAME,
+            axion_rules.NAME,
             "axion 7ab96dc ToolCorrectness",
-            axion.AxionOptions,
-            axion.score,
+            axion_rules.AxionOptions,
+            axion_rules.score,
             reads_arguments=lambda options: options.check_parameters and options.probe is None,
         ),
         Preset(
@@ -111,10 +111,10 @@ PRESETS: Mapping[str, Preset[Any]] = {
         Preset(ragas.NAME, "ragas 3e28e9d ToolCallAccuracy and ToolCallF1", ragas.RagasOptions, ragas.score),
         Preset(tau2.NAME, "tau2-bench a2c0247 action check", tau2.Tau2Options, tau2.score),
         Preset(
-            uipath.NAME,
+            uipath_rules.NAME,
             "uipath 2.14.44 tool-call evaluators",
-            uipath.UiPathOptions,
-            uipath.score,
+            uipath_rules.UiPathOptions,
+            uipath_rules.score,
             needs=("expected outputs, for the evaluator output",),
             reads_arguments=lambda _: False,
             reads_counts=lambda options: options.evaluator == "count",

@@ -16,11 +16,11 @@ from typing import Any
 from google.protobuf.message import DecodeError
 
 from goldspan.collector_processor.emit.names import EVALUATION_NAME, is_own
-from goldspan.collector_processor.gateway.encoded_spans import is_score
-from goldspan.collector_processor.gateway.interfaces import Signal
+from goldspan.collector_processor.encoded_spans.span_groups import is_score
+from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.mappers.readers.otlp_protobuf import message_class
 from goldspan.scoring.goldens import GoldenIndex
-from goldspan.scoring.metrics.registry import BUILT_IN_METRICS
+from goldspan.scoring.metrics.metric_registry import BUILT_IN_METRICS
 from goldspan.scoring.run import Scorer
 
 _EVALUATION_NAME = EVALUATION_NAME.name.encode()

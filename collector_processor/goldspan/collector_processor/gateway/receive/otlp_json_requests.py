@@ -33,7 +33,7 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportM
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from goldspan.collector_processor.emit.otlp_encoding import encoded_field, varint
-from goldspan.collector_processor.gateway.interfaces import Signal
+from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.scoring.json_values import is_dict, is_list, shown
 
 JSON_BYTES_A_VALUE = 8

@@ -14,25 +14,25 @@ from typing import Any
 
 import msgspec
 
+from goldspan.collector_processor.compression import zlib_compress
 from goldspan.collector_processor.emit.evaluation import DetailDigest, Evaluation, Level
+from goldspan.collector_processor.encoded_spans.kept_texts import DROPPED, KeptContent, Pieces, with_contents
 from goldspan.collector_processor.engine.evaluations import INCOMPLETE, digest_of
 from goldspan.collector_processor.engine.store import SessionState
-from goldspan.collector_processor.gateway.compression import zlib_compress
-from goldspan.collector_processor.gateway.kept_texts import DROPPED, KeptContent, Pieces, with_contents
 from goldspan.mappers.span_facts import (
     ContextFacts,
     LazySpanFacts,
     LogFacts,
     ModelFacts,
     Record,
-    Request,
     ResourceFacts,
     SpanFacts,
     ToolFacts,
+    ToolRequest,
 )
 from goldspan.scoring.sessions import Content, SpanRef
 
-_KINDS = (SpanFacts, LogFacts, ToolFacts, ModelFacts, Request, ContextFacts, ResourceFacts, Content)
+_KINDS = (SpanFacts, LogFacts, ToolFacts, ModelFacts, ToolRequest, ContextFacts, ResourceFacts, Content)
 _ENCODING = "msgpack, defaults left out"
 SCHEMA = hashlib.sha256(
     repr([_ENCODING, *((kind.__name__, kind.__struct_fields__) for kind in _KINDS)]).encode()

@@ -20,9 +20,9 @@ from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from goldspan.collector_processor.gateway.receive.limits import Limits
-from goldspan.collector_processor.gateway.settings.field_types import ListenAddress
-from goldspan.collector_processor.gateway.tls import ServerTls
+from goldspan.collector_processor.serving.field_types import ListenAddress
+from goldspan.collector_processor.serving.limits import RequestLimits
+from goldspan.collector_processor.serving.tls import ServerTls
 from goldspan.scoring.errors import SettingsError
 
 Application = Callable[[Any, Any, Any], Awaitable[None]]
@@ -56,7 +56,7 @@ class HttpServer:
     """Serves one application on one address, in the running event loop."""
 
     def __init__(
-        self, application: Application, listen: ListenAddress, limits: Limits, tls: ServerTls | None = None
+        self, application: Application, listen: ListenAddress, limits: RequestLimits, tls: ServerTls | None = None
     ) -> None:
         self._config = Config(
             application,
@@ -154,7 +154,7 @@ class HttpServer:
 class _Connections:
     """All connections of a server, each with the deadline of its current state."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: RequestLimits) -> None:
         self.limits = limits
         self.closed_by_limits = 0
         self.held_bytes = 0

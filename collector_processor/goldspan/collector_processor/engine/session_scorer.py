@@ -56,7 +56,7 @@ class OutputBuilder:
         trace.held.clear()
 
 
-class Judge:
+class SessionScorer:
     """Scores the runs of sessions against their goldens, and keeps their evaluations in the sessions' state."""
 
     def __init__(self, goldens: GoldenIndex, settings: EngineSettings, stats: EngineStats, store: MemoryStore) -> None:
