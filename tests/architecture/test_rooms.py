@@ -141,6 +141,7 @@ LAYERS = (
     {"compression", "export_outage", "metric_threads", "otlp_signals", "server_urls", "timer", "whole_files"},
     {"bounded_calls", "http_client"},
     {"emit"},
+    {"retrying_queue"},
     {"engine", "judge", "sinks"},
     {"encoded_spans", "serving"},
     {"in_process", "gateway", "replay", "spark"},

@@ -16,7 +16,8 @@ from goldspan.collector_processor.gateway.pipeline import GatewayPipeline
 from goldspan.collector_processor.gateway.settings.sections import PipelineSettings
 from goldspan.collector_processor.gateway.settings.settings_file import load_settings
 from goldspan.collector_processor.otlp_signals import Signal
-from goldspan.collector_processor.sinks.score_exporter import Score, ScoreExporter, ScoreSinks, SendResult
+from goldspan.collector_processor.retrying_queue import SendResult
+from goldspan.collector_processor.sinks.score_exporter import Score, ScoreExporter, ScoreSinks
 from goldspan.scoring.errors import FileError
 from goldspan.scoring.goldens import GoldenIndex, load_goldens
 from otlp_containers import as_message
@@ -56,7 +57,7 @@ class Slow:
         self.seconds, self.error = seconds, error
         self.sent: list[Score] = []
 
-    def send(self, scores: Sequence[Score]) -> SendResult:
+    def send(self, scores: Sequence[Score]) -> SendResult[Score]:
         time.sleep(self.seconds)
         if self.error is not None:
             raise self.error

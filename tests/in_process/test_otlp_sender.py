@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import gzip
 import itertools
+import json
 import os
 import socket
 import subprocess
@@ -16,7 +18,7 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import hypothesis
 import pytest
@@ -50,8 +52,11 @@ from goldspan.collector_processor.in_process.otlp_sender import (
     OtlpReceiver,
     OtlpSender,
     OtlpSpanExporter,
-    Signal,
+    RecordKind,
 )
+from goldspan.collector_processor.retrying_queue import RetryingQueue
+from goldspan.collector_processor.sinks import LangfuseScores, score_exporter
+from goldspan.collector_processor.sinks.score_exporter import Score
 from goldspan.scoring.errors import SettingsError
 from in_process_rig import Inner, Rig, until
 from local_http import Quiet, serving
@@ -59,6 +64,7 @@ from otlp_receiver import attributes, otlp_receiver
 from scripted_agent import PARIS, ROME
 
 MakeRig = Callable[..., Rig]
+MAX_SCORES = 10_000
 
 
 @dataclass
@@ -87,7 +93,11 @@ def names_of_spans(body: bytes) -> list[str]:
     return [span.name for some in scopes for scope in some for span in scope.spans]
 
 
-TAKEN = {"/v1/logs": ids_of_events, "/v1/traces": names_of_spans}
+def ids_of_scores(body: bytes) -> list[str]:
+    return [one["body"]["id"] for one in json.loads(body)["batch"]]
+
+
+TAKEN = {"/v1/logs": ids_of_events, "/v1/traces": names_of_spans, "/api/public/ingestion": ids_of_scores}
 PARTIAL = {
     "/v1/logs": ExportLogsServiceResponse(
         partial_success=ExportLogsPartialSuccess(rejected_log_records=2)
@@ -146,6 +156,8 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(otlp_sender, "_DELAY", 0.01)
     monkeypatch.setattr(otlp_sender, "MIN_BACKOFF", 0.02)
     monkeypatch.setattr(otlp_sender, "MAX_BACKOFF", 0.05)
+    monkeypatch.setattr(score_exporter, "MIN_BACKOFF", 0.02)
+    monkeypatch.setattr(score_exporter, "MAX_BACKOFF", 0.05)
 
 
 def a_span(name: str = "a span", trace_id: int = 1) -> ReadableSpan:
@@ -154,41 +166,67 @@ def a_span(name: str = "a span", trace_id: int = 1) -> ReadableSpan:
 
 @dataclass
 class Sender:
-    sends: OtlpSender
+    """What sends items of one kind by ids, for the laws of all queues."""
+
+    sends: RetryingQueue[Any]
+    put: Callable[[str], object]
     dropped: Counter[str]
 
     def emit(self, *ids: str) -> None:
         for one in ids:
-            if isinstance(self.sends, OtlpEvents):
-                self.sends.emit(given.evaluation(given.ALIGNED, id=one))
-            else:
-                self.sends.add([(span_source(span := a_span(one)), encoded_span(span))])
+            self.put(one)
 
 
 MakeSender = Callable[..., Sender]
 
 
+def sender_of(kind: RecordKind, to: str | OtlpReceiver, **changes: Any) -> Sender:
+    """Make what sends records of a kind."""
+    dropped: Counter[str] = Counter()
+    options: dict[str, Any] = {"timeout": 5.0, **changes}
+    receiver = OtlpReceiver(kind.signal.url(to), **options) if isinstance(to, str) else to
+
+    def on_dropped(count: int, why: str) -> None:
+        dropped[why] += count
+
+    if kind is EVENTS:
+        events = OtlpEvents(receiver, on_dropped)
+        return Sender(events, lambda one: events.emit(given.evaluation(given.ALIGNED, id=one)), dropped)
+    spans = OtlpSender(kind, receiver, on_dropped)
+    return Sender(spans, lambda one: spans.put([(span_source(span := a_span(one)), encoded_span(span))]), dropped)
+
+
+def score_sender(to: str, timeout: float = 5.0) -> Sender:
+    """Make what sends scores."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LANGFUSE_PUBLIC_KEY", "pk")
+        sink = LangfuseScores(to, max_waiting=MAX_SCORES)
+    api = cast("Any", sink)._backend._api
+    real = api._client.request
+    api._client.request = lambda *arguments, seconds: real(*arguments, seconds=min(seconds, timeout))
+    return Sender(sink._queue, lambda one: sink.put([a_score(one)]), sink._queue.dropped)
+
+
+def a_score(identity: str) -> Score:
+    return Score(identity, "tool_parameter_match", "call", "ab" * 16, "cd" * 8, "s", 1.0, "pass", "", {})
+
+
 @pytest.fixture(params=[EVENTS, SPANS], ids=lambda one: one.name)
-def signal(request: pytest.FixtureRequest) -> Signal:
+def signal(request: pytest.FixtureRequest) -> RecordKind:
     return request.param
 
 
 @pytest.fixture
-def sender(signal: Signal) -> MakeSender:
+def record_sender(signal: RecordKind) -> MakeSender:
     """Make what sends records of the signal."""
+    return functools.partial(sender_of, signal)
 
-    def make(to: str | OtlpReceiver, **changes: Any) -> Sender:
-        dropped: Counter[str] = Counter()
-        options: dict[str, Any] = {"timeout": 5.0, **changes}
-        receiver = OtlpReceiver(signal.url(to), **options) if isinstance(to, str) else to
 
-        def on_dropped(count: int, why: str) -> None:
-            dropped[why] += count
-
-        made = OtlpEvents(receiver, on_dropped) if signal is EVENTS else OtlpSender(signal, receiver, on_dropped)
-        return Sender(made, dropped)
-
-    return make
+@pytest.fixture(params=["events", "spans", "scores"])
+def sender(request: pytest.FixtureRequest) -> MakeSender:
+    """Make what sends items of any kind: the laws hold for all."""
+    makers = {"events": functools.partial(sender_of, EVENTS), "spans": functools.partial(sender_of, SPANS)}
+    return makers.get(request.param, score_sender)
 
 
 NEXT = itertools.count(1_000_000)
@@ -281,11 +319,11 @@ def test_records_leave_without_a_flush(receiver: Receiver, sender: MakeSender) -
 
 
 def test_a_full_batch_waits_for_no_others(
-    receiver: Receiver, sender: MakeSender, monkeypatch: pytest.MonkeyPatch
+    receiver: Receiver, record_sender: MakeSender, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(otlp_sender, "_DELAY", 60.0)
     monkeypatch.setattr(otlp_sender, "MAX_BATCH", 10)
-    ours = sender(receiver.endpoint)
+    ours = record_sender(receiver.endpoint)
     ours.emit(*names(10))
     until(lambda: len(receiver.taken) == 10)
     ours.sends.close(1)
@@ -334,14 +372,14 @@ def test_a_slow_receiver_is_given_up_and_asked_again(receiver: Receiver, sender:
 @pytest.mark.parametrize("fault", ["400", "401", "413", "500", "302"])
 def test_what_is_refused_is_counted_and_not_sent_again(
     receiver: Receiver,
-    sender: MakeSender,
+    record_sender: MakeSender,
     fault: str,
     warnings_logged: Callable[[], list[str]],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(otlp_sender, "_DELAY", 60.0)  # what is sent, a flush sends
     receiver.mode = fault
-    ours = sender(receiver.endpoint)
+    ours = record_sender(receiver.endpoint)
     for start in (0, 3):
         ours.emit(*names(3, start))
         assert ours.sends.flush(10)
@@ -353,11 +391,11 @@ def test_what_is_refused_is_counted_and_not_sent_again(
 
 
 def test_what_a_receiver_rejects_of_a_request_is_counted(
-    receiver: Receiver, sender: MakeSender, monkeypatch: pytest.MonkeyPatch
+    receiver: Receiver, record_sender: MakeSender, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(otlp_sender, "_DELAY", 60.0)  # one request
     receiver.mode = "partial"
-    ours = sender(receiver.endpoint)
+    ours = record_sender(receiver.endpoint)
     ours.emit(*names(5))
     assert ours.sends.flush(10)
     assert ours.dropped == {"refused": 2}
@@ -365,12 +403,12 @@ def test_what_a_receiver_rejects_of_a_request_is_counted(
 
 
 def test_no_more_is_kept_than_fits_and_the_newest_are(
-    receiver: Receiver, sender: MakeSender, monkeypatch: pytest.MonkeyPatch
+    receiver: Receiver, record_sender: MakeSender, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(otlp_sender, "MAX_QUEUED_BYTES", 80_000)
     monkeypatch.setattr(otlp_sender, "MAX_BATCH", 10)
     receiver.mode = "503"
-    ours = sender(receiver.endpoint)
+    ours = record_sender(receiver.endpoint)
     ours.emit(*names(1000))
     until(lambda: receiver.requests >= 2)
     ours.emit(*names(1000, 1000))
@@ -463,13 +501,15 @@ def test_a_door_whose_receiver_is_away_works_on_and_ends_in_time(make_rig: MakeR
     assert rig.counted("goldspan.failures") == {}
 
 
-def test_headers_and_compression_of_the_variables(receiver: Receiver, sender: MakeSender, signal: Signal) -> None:
+def test_headers_and_compression_of_the_variables(
+    receiver: Receiver, record_sender: MakeSender, signal: RecordKind
+) -> None:
     environment = {
         "OTEL_EXPORTER_OTLP_ENDPOINT": receiver.endpoint,
         "OTEL_EXPORTER_OTLP_HEADERS": "x-token=a%20b",
         "OTEL_EXPORTER_OTLP_COMPRESSION": "gzip",
     }
-    ours = sender(OtlpReceiver.of(signal, "otlp", environment))
+    ours = record_sender(OtlpReceiver.of(signal, "otlp", environment))
     ours.emit(*names(1))
     assert ours.sends.flush(10)
     assert receiver.taken == names(1)
@@ -491,13 +531,15 @@ def test_headers_and_compression_of_the_variables(receiver: Receiver, sender: Ma
         ("http://c", {"COMPRESSION": "gzip", "SIGNAL_COMPRESSION": "none"}, OtlpReceiver("http://c/v1/SIGNAL")),
     ],
 )
-def test_where_records_go(chosen: str, environment: dict[str, str], found: OtlpReceiver, signal: Signal) -> None:
-    found = dataclasses.replace(found, endpoint=found.endpoint.replace("SIGNAL", signal.otlp))
-    assert OtlpReceiver.of(signal, chosen.replace("SIGNAL", signal.otlp), variables(environment, signal)) == found
+def test_where_records_go(chosen: str, environment: dict[str, str], found: OtlpReceiver, signal: RecordKind) -> None:
+    found = dataclasses.replace(found, endpoint=found.endpoint.replace("SIGNAL", signal.signal))
+    assert OtlpReceiver.of(signal, chosen.replace("SIGNAL", signal.signal), variables(environment, signal)) == found
 
 
-def variables(environment: dict[str, str], signal: Signal) -> dict[str, str]:
-    return {f"OTEL_EXPORTER_OTLP_{key.replace('SIGNAL', signal.otlp.upper())}": one for key, one in environment.items()}
+def variables(environment: dict[str, str], signal: RecordKind) -> dict[str, str]:
+    return {
+        f"OTEL_EXPORTER_OTLP_{key.replace('SIGNAL', signal.signal.upper())}": one for key, one in environment.items()
+    }
 
 
 @pytest.mark.parametrize(
@@ -521,17 +563,17 @@ def variables(environment: dict[str, str], signal: Signal) -> dict[str, str]:
     ],
 )
 def test_what_cannot_be_used_is_said_at_the_start(
-    chosen: str, environment: dict[str, str], said: str, signal: Signal, monkeypatch: pytest.MonkeyPatch
+    chosen: str, environment: dict[str, str], said: str, signal: RecordKind, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in variables(environment, signal).items():
         monkeypatch.setenv(name, value)
-    said = said.replace("OPTION", signal.option).replace("_OTLP_OTLP_", f"_OTLP_{signal.otlp.upper()}_")
+    said = said.replace("OPTION", signal.option).replace("_OTLP_OTLP_", f"_OTLP_{signal.signal.upper()}_")
     with pytest.raises(SettingsError, match=said) as raised:
         door_that_sends(signal, chosen)
     assert "secret@" not in str(raised.value)
 
 
-def test_the_extra_that_is_missing_is_named(signal: Signal, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_extra_that_is_missing_is_named(signal: RecordKind, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, otlp_sender.__name__, None)
     with pytest.raises(
         SettingsError, match=rf"{signal.option}: 'otlp' needs urllib3 .*pip install 'goldspan\[sinks\]'"
@@ -539,7 +581,7 @@ def test_the_extra_that_is_missing_is_named(signal: Signal, monkeypatch: pytest.
         door_that_sends(signal, "otlp")
 
 
-def door_that_sends(signal: Signal, chosen: str) -> ToolParameterMatchExporter:
+def door_that_sends(signal: RecordKind, chosen: str) -> ToolParameterMatchExporter:
     return (
         ToolParameterMatchExporter(Inner(), events=chosen) if signal is EVENTS else ToolParameterMatchExporter(chosen)
     )

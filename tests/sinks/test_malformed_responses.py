@@ -35,7 +35,6 @@ def test_a_byte_at_a_time_does_not_prolong_a_flush_or_the_end(name: str) -> None
         slow = b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n" + b"x" * 100
         downstream.answer, downstream.drip = (lambda: slow), True
         exporter = EXPORTERS[name](downstream.endpoint)
-        exporter._timer.set_at_latest(time.monotonic() + 3600)  # only the flush sends
         exporter.put(scores(50))
         began = time.monotonic()
         exporter.force_flush(500)

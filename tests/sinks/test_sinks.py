@@ -16,8 +16,9 @@ from opentelemetry.sdk._logs.export import SimpleLogRecordProcessor
 from opentelemetry.sdk.trace import TracerProvider
 
 from goldspan.collector_processor import ToolParameterMatchSpanProcessor
+from goldspan.collector_processor.retrying_queue import SendResult
 from goldspan.collector_processor.sinks import LangfuseScores, MLflowScores, PhoenixScores
-from goldspan.collector_processor.sinks.score_exporter import JsonApi, Score, ScoreExporter, SendResult, _QueuedScore
+from goldspan.collector_processor.sinks.score_exporter import JsonApi, Score, ScoreExporter
 from in_process_rig import Inner, until
 from local_http import Quiet, serving
 from score_backend import Reply, Server, score_backend
@@ -193,11 +194,11 @@ class Scripted:
 
     name = "Scripted"
 
-    def __init__(self, answer: Callable[[Sequence[Score]], SendResult]) -> None:
+    def __init__(self, answer: Callable[[Sequence[Score]], SendResult[Score]]) -> None:
         self._answer = answer
         self.sent: list[list[Score]] = []
 
-    def send(self, scores: Sequence[Score]) -> SendResult:
+    def send(self, scores: Sequence[Score]) -> SendResult[Score]:
         self.sent.append(list(scores))
         return self._answer(scores)
 
@@ -215,7 +216,7 @@ def test_a_back_end_that_is_away_delays_nobody_and_is_given_up_in_the_end() -> N
 
 
 def test_a_back_end_that_raises_costs_only_its_scores(caplog: pytest.LogCaptureFixture) -> None:
-    def fail(scores: Sequence[Score]) -> SendResult:
+    def fail(scores: Sequence[Score]) -> SendResult[Score]:
         raise KeyError("assessment")
 
     sink = ScoreExporter(Scripted(fail))
@@ -233,7 +234,7 @@ def test_scores_leave_without_being_asked_to() -> None:
 def test_what_waits_is_bounded() -> None:
     gate = threading.Event()
 
-    def wait(scores: Sequence[Score]) -> SendResult:
+    def wait(scores: Sequence[Score]) -> SendResult[Score]:
         gate.wait(10)
         return SendResult()
 
@@ -253,28 +254,68 @@ def test_what_waits_is_bounded() -> None:
 
 
 def test_a_newer_result_takes_the_place_of_one_that_waits() -> None:
-    backend = Scripted(lambda scores: SendResult(retry=scores, reason="away"))
+    began, gate = threading.Event(), threading.Event()
+
+    def wait(scores: Sequence[Score]) -> SendResult[Score]:
+        began.set()
+        gate.wait(10)
+        return SendResult()
+
+    backend = Scripted(wait)
     sink = ScoreExporter(backend, patience=60)
+    sink.put([a_score("first", 0.0)])
+    assert began.wait(10)
     for value in (0.5, 1.0):
-        sink._enqueue(waiting(a_score("r-1", value)))
-    backend._answer = lambda scores: SendResult()
+        sink.put([a_score("r-1", value)])
+    assert sink.waiting == 2
+    gate.set()
     assert sink.force_flush()
-    assert [[one.value for one in batch] for batch in backend.sent] == [[1.0]]
+    assert [[one.value for one in batch] for batch in backend.sent] == [[0.0], [1.0]]
+    assert (sink.delivered, sink.dropped) == (2, 0)
 
 
-def waiting(score: Score) -> _QueuedScore:
-    return _QueuedScore(score, time.monotonic(), time.monotonic() + 60)
+def test_a_newer_result_takes_the_place_of_one_that_is_sent_again() -> None:
+    began, gate = threading.Event(), threading.Event()
+
+    def wait(scores: Sequence[Score]) -> SendResult[Score]:
+        began.set()
+        gate.wait(10)
+        return SendResult(retry=[one for one in scores if one.value == 0.5], reason="unknown")
+
+    backend = Scripted(wait)
+    sink = ScoreExporter(backend, patience=60)
+    sink.put([a_score("r-1", 0.5)])
+    assert began.wait(10)
+    sink.put([a_score("r-1", 1.0)])
+    gate.set()
+    assert sink.force_flush()
+    until(lambda: sink.delivered == 1)
+    assert [[one.value for one in batch] for batch in backend.sent] == [[0.5], [1.0]]
+    assert (sink.waiting, sink.dropped) == (0, 0)
+
+
+def test_a_score_that_is_unknown_yet_delays_no_other() -> None:
+    backend = Scripted(lambda scores: SendResult([one for one in scores if one.id == "unknown"], reason="HTTP 404"))
+    sink = ScoreExporter(backend, patience=60)
+    sink.put([a_score("unknown", 0.0)])
+    until(lambda: len(backend.sent) == 1)
+    sink.put([a_score("known", 1.0)])
+    until(lambda: sink.delivered == 1)
+    assert [[one.id for one in batch] for batch in backend.sent] == [["unknown"], ["known"]]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_child_leaves_its_parents_scores_alone() -> None:
-    backend = Scripted(lambda scores: SendResult())
+    backend = Scripted(lambda scores: SendResult(retry=scores, reason="away"))
     sink = ScoreExporter(backend)
-    sink._enqueue(waiting(a_score("r-1", 1.0)))
+    sink.put([a_score("r-1", 1.0)])
+    until(lambda: len(backend.sent) == 1)
     if (child := os.fork()) == 0:
-        os._exit(len(sink._queue))
+        os._exit(sink.waiting)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert sink.waiting == 1
+    backend._answer = lambda scores: SendResult()
     assert sink.force_flush()
     until(lambda: sink.delivered == 1)
 

@@ -10,12 +10,17 @@ _CREDENTIALS = re.compile("//[^/@]*@")
 _logger = logging.getLogger("goldspan")
 
 
+def without_credentials(address: str) -> str:
+    """Return an address as a log may show it."""
+    return _CREDENTIALS.sub("//", address)
+
+
 class ExportOutage:
     """Logs the first of several failures in a row as a warning, and the first success after them as information."""
 
     def __init__(self, target: str, what: str = "spans", fate: str = "dropped") -> None:
         """Say of `what` that it cannot be delivered to `target`, an address or a file, and what becomes of it."""
-        self._target = _CREDENTIALS.sub("//", target)
+        self._target = without_credentials(target)
         self._what = what
         self._fate = fate
         self._since: float | None = None

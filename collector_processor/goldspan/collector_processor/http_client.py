@@ -34,6 +34,8 @@ _MAX_FRAMING = 1 << 20
 """Bytes that one attempt may receive beside a body and a quarter of it: headers, TLS and chunk framing."""
 RETRYABLE_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
 """Answers after which the same request may go through later."""
+OTLP_RETRYABLE_STATUS = frozenset({429, 502, 503, 504})
+"""Those after which OTLP lets a client send it again: https://opentelemetry.io/docs/specs/otlp/#failures-1."""
 _MAX_RETRY_AFTER = 100
 """Characters of a Retry-After that are read; a date has 29."""
 
@@ -141,6 +143,14 @@ def requests_end_by(end: float) -> Generator[None]:
         yield
     finally:
         _END.reset(token)
+
+
+def backoff(failures: int, first: float, longest: float, uniform: Callable[[float, float], float]) -> float:
+    """Return the pause after so many failures in a row: doubled each time, random within its upper half.
+
+    So several clients of one server do not return at the same moment.
+    """
+    return min(longest, first * 2.0 ** min(failures - 1, 30)) * uniform(0.5, 1.0)
 
 
 def describe(error: BaseException) -> str:

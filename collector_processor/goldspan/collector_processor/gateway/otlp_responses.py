@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
 
 from google.protobuf import json_format
 from google.protobuf.any_pb2 import Any as AnyMessage
@@ -19,12 +17,9 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import DecodeError
 from google.rpc.error_details_pb2 import RetryInfo  # type: ignore[import-untyped]
 from google.rpc.status_pb2 import Status  # type: ignore[import-untyped]
-from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceResponse
-from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceResponse
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
 from goldspan.collector_processor.gateway.interfaces import Delivered, ExportRequest
-from goldspan.collector_processor.otlp_signals import Signal
+from goldspan.collector_processor.otlp_signals import REJECTED_FIELDS, RESPONSE_MESSAGES, Signal, rejected_items
 from goldspan.scoring.json_values import is_dict
 
 GRPC_METHODS = {
@@ -33,20 +28,8 @@ GRPC_METHODS = {
     "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export": Signal.METRICS,
 }
 """The gRPC method of each signal."""
-RESPONSE_MESSAGES: Mapping[Signal, Any] = {
-    Signal.TRACES: ExportTraceServiceResponse,
-    Signal.LOGS: ExportLogsServiceResponse,
-    Signal.METRICS: ExportMetricsServiceResponse,
-}
 MAX_SHOWN = 200
 """Characters of a back-end's message that are logged and kept."""
-
-_REJECTED_FIELDS = {
-    Signal.TRACES: "rejected_spans",
-    Signal.LOGS: "rejected_log_records",
-    Signal.METRICS: "rejected_data_points",
-}
-"""The field of a partial success that counts rejected items."""
 
 
 class RequestStatus(Enum):
@@ -91,7 +74,7 @@ def encode_response(signal: Signal, response: OtlpResponse, *, as_json: bool) ->
         return status_as_json(response) if as_json else status_as_protobuf(response)
     if not response.rejected:
         return b"{}" if as_json else b""
-    partial = {_REJECTED_FIELDS[signal]: response.rejected, "error_message": response.message}
+    partial = {REJECTED_FIELDS[signal]: response.rejected, "error_message": response.message}
     message = RESPONSE_MESSAGES[signal](partial_success=partial)
     return json_format.MessageToJson(message, indent=None).encode() if as_json else bytes(message.SerializeToString())
 
@@ -113,22 +96,13 @@ def status_as_protobuf(response: OtlpResponse) -> bytes:
     return bytes(status.SerializeToString())
 
 
-def read_partial_success(request: ExportRequest, content: bytes, *, is_json: bool = False) -> Delivered:
+def read_partial_success(request: ExportRequest, content: bytes, content_type: str = "") -> Delivered:
     """Return how many items a back-end rejected, by its response. An unreadable response counts as none.
 
     A back-end cannot reject more items than the request has bytes: beyond it the number is cut.
     """
-    message = RESPONSE_MESSAGES[request.signal]()
-    try:
-        if is_json:
-            json_format.Parse(content, message, ignore_unknown_fields=True)
-        else:
-            message.ParseFromString(content)
-        partial = message.partial_success
-        rejected = getattr(partial, _REJECTED_FIELDS[request.signal])
-        return Delivered(min(max(0, rejected), len(request.body)), _one_line(partial.error_message))
-    except Exception:  # noqa: BLE001 - parsers raise many kinds, and nothing that a back-end says may stop delivery
-        return Delivered()
+    rejected, message = rejected_items(request.signal, content, content_type)
+    return Delivered(min(rejected, len(request.body)), _one_line(message))
 
 
 def read_error_message(content: bytes, *, is_json: bool) -> str:

@@ -18,6 +18,7 @@ from opentelemetry.sdk.resources import Resource
 from goldspan.collector_processor.emit.attributes import source_attributes
 from goldspan.collector_processor.emit.emitters import EventEmitter, MetricEmitter
 from goldspan.collector_processor.emit.evaluation import Evaluation
+from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.collector_processor.replay.replay import Consumer
 from goldspan.mappers.span_facts import ResourceFacts
 from goldspan.scoring.errors import SettingsError
@@ -97,10 +98,9 @@ class _OtlpResults:
     """
 
     def __init__(self, endpoint: str, *, metrics: bool) -> None:
-        base = endpoint.rstrip("/").removesuffix("/v1/logs").removesuffix("/v1/metrics").removesuffix("/v1/traces")
         # What goes wrong is said once, at the end, in our own words.
         logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)
-        self.events = _Counted(OTLPLogExporter(f"{base}/v1/logs"))
+        self.events = _Counted(OTLPLogExporter(Signal.LOGS.url(endpoint)))
         # One processor for all sources: each has a resource of its own, and with it a provider.
         self._processor = BatchLogRecordProcessor(
             self.events, schedule_delay_millis=_NEVER_MS, max_export_batch_size=_BATCH, max_queue_size=4 * _BATCH
@@ -110,7 +110,7 @@ class _OtlpResults:
         self._meters: MeterProvider | None = None
         self._points: MetricEmitter | None = None
         if metrics:
-            exporter = OTLPMetricExporter(f"{base}/v1/metrics")
+            exporter = OTLPMetricExporter(Signal.METRICS.url(endpoint))
             reader = PeriodicExportingMetricReader(exporter, export_interval_millis=_NEVER_MS)
             self._meters = MeterProvider([reader], shutdown_on_exit=False)
             self._points = MetricEmitter(self._meters)

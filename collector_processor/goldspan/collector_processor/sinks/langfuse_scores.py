@@ -10,6 +10,7 @@ from typing import Any
 from urllib3.util import make_headers
 
 from goldspan.collector_processor.http_client import RETRYABLE_STATUS
+from goldspan.collector_processor.retrying_queue import SendResult
 from goldspan.collector_processor.sinks.score_exporter import (
     CALL,
     SESSION,
@@ -18,7 +19,6 @@ from goldspan.collector_processor.sinks.score_exporter import (
     Response,
     Score,
     ScoreExporter,
-    SendResult,
 )
 from goldspan.scoring.json_values import is_dict, is_list
 
@@ -75,7 +75,7 @@ class LangfuseBackend(Backend):
 
     name = "Langfuse"
 
-    def send(self, scores: Sequence[Score]) -> SendResult:
+    def send(self, scores: Sequence[Score]) -> SendResult[Score]:
         """Send all scores in one request. Langfuse accepts scores before it knows their trace."""
         sent = {f"{number}-{score.id}": score for number, score in enumerate(scores)}
         now = datetime.now(UTC).isoformat()
@@ -87,7 +87,7 @@ class LangfuseBackend(Backend):
         return _not_accepted(sent, response) if response.status < 300 else response.result(scores)
 
 
-def _not_accepted(sent: Mapping[str, Score], response: Response) -> SendResult:
+def _not_accepted(sent: Mapping[str, Score], response: Response) -> SendResult[Score]:
     """Read the errors of a multi-status response: each score has a status of its own."""
     errors = response.part("errors")
     retry: list[Score] = []

@@ -12,6 +12,7 @@ from urllib.parse import quote
 from urllib3.util import make_headers
 
 from goldspan.collector_processor.http_client import RETRYABLE_STATUS
+from goldspan.collector_processor.retrying_queue import SendResult
 from goldspan.collector_processor.sinks.score_exporter import (
     CALL,
     Backend,
@@ -19,7 +20,6 @@ from goldspan.collector_processor.sinks.score_exporter import (
     Response,
     Score,
     ScoreExporter,
-    SendResult,
     joined,
 )
 from goldspan.scoring.json_values import is_dict, is_list
@@ -90,7 +90,7 @@ class MLflowBackend(Backend):
         self._known: OrderedDict[str, str] = OrderedDict()
         self._read: OrderedDict[str, None] = OrderedDict()
 
-    def send(self, scores: Sequence[Score]) -> SendResult:
+    def send(self, scores: Sequence[Score]) -> SendResult[Score]:
         """Send the scores one by one, so that each is retried alone."""
         return joined(self._write(score).result([score], _RETRYABLE) for score in scores)
 

@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from goldspan.collector_processor.http_client import RETRYABLE_STATUS
+from goldspan.collector_processor.retrying_queue import SendResult
 from goldspan.collector_processor.sinks.score_exporter import (
     CALL,
     SESSION,
@@ -17,7 +18,6 @@ from goldspan.collector_processor.sinks.score_exporter import (
     JsonApi,
     Score,
     ScoreExporter,
-    SendResult,
     joined,
 )
 
@@ -87,23 +87,25 @@ class PhoenixBackend(Backend):
 
     name = "Phoenix"
 
-    def send(self, scores: Sequence[Score]) -> SendResult:
+    def send(self, scores: Sequence[Score]) -> SendResult[Score]:
         """Send the scores of each level to its own path.
 
         With `sync`, Phoenix rejects a whole request that has one unknown span. Without it, Phoenix loses scores of
         unknown spans silently. So the scores of a rejected batch are sent one by one.
         """
-        results: list[SendResult] = []
+        results: list[SendResult[Score]] = []
         for level in _PLACES:
             of_level = [one for one in scores if _level(one) == level]
-            answer = self._send_level(level, of_level) if of_level else SendResult()
+            if not of_level:
+                continue
+            answer = self._send_level(level, of_level)
             if len(of_level) > 1 and (answer.retry or answer.rejected):
                 results += [self._send_level(level, [one]) for one in of_level]
             else:
                 results.append(answer)
         return joined(results)
 
-    def _send_level(self, level: str, scores: Sequence[Score]) -> SendResult:
+    def _send_level(self, level: str, scores: Sequence[Score]) -> SendResult[Score]:
         path, key = _PLACES[level]
         response = self._api.request("POST", f"{path}?sync=true", {"data": [_annotation(one, key) for one in scores]})
         return response.result(scores, _RETRYABLE)

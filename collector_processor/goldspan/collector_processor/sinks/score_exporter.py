@@ -9,11 +9,8 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
-import math
-import threading
 import time
 from abc import ABC, abstractmethod
-from collections import OrderedDict
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, cast
@@ -21,15 +18,12 @@ from typing import Any, ClassVar, cast
 from opentelemetry.sdk._logs import ReadableLogRecord
 from opentelemetry.sdk._logs.export import LogRecordExporter, LogRecordExportResult
 from opentelemetry.trace import format_span_id, format_trace_id
-from urllib3.exceptions import HTTPError
 
 from goldspan.collector_processor.emit import names
 from goldspan.collector_processor.emit.attributes import event_attributes
-from goldspan.collector_processor.emit.emitters import suppressed_instrumentation
 from goldspan.collector_processor.emit.evaluation import Evaluation, Level
-from goldspan.collector_processor.export_outage import ExportOutage
-from goldspan.collector_processor.http_client import RETRYABLE_STATUS, HttpClient, describe, requests_end_by
-from goldspan.collector_processor.timer import Timer, call_in_forked_children
+from goldspan.collector_processor.http_client import RETRYABLE_STATUS, HttpClient
+from goldspan.collector_processor.retrying_queue import MAX_SHOWN, QueueLimits, RetryingQueue, SendResult
 
 CALL, TURN, SESSION = Level.CALL.value, Level.TURN.value, Level.SESSION.value
 
@@ -108,28 +102,11 @@ MAX_BATCH = 100
 """Scores in one request at most."""
 MIN_BACKOFF, MAX_BACKOFF = 1.0, 60.0
 """Seconds before a score is sent again. Doubled each time."""
-_MAX_REASONS = 20
-"""Reasons that are logged at most."""
-_MAX_REASON_LENGTH = 60
 _MAX_BODY = 1 << 20
 """Bytes of a response that are read: MLflow's has all assessments of a trace."""
-_MAX_TEXT = 200
-"""Characters of a response that are logged."""
 
 
-@dataclass(frozen=True, slots=True)
-class SendResult:
-    """The scores that a back-end did not accept."""
-
-    retry: Sequence[Score] = ()
-    """The back-end is unavailable, or does not know the span yet."""
-    rejected: Sequence[Score] = ()
-    """The back-end would reject them again."""
-    reason: str = ""
-    """Of the first of them."""
-
-
-def joined(results: Iterable[SendResult]) -> SendResult:
+def joined(results: Iterable[SendResult[Score]]) -> SendResult[Score]:
     """Return the results of several requests as one."""
     results = list(results)
     return SendResult(
@@ -161,7 +138,7 @@ class Response:
         """Status and the beginning of the body, in one line."""
         return f"HTTP {self.status} {self.text}".rstrip()
 
-    def result(self, scores: Sequence[Score], retryable: Container[int] = RETRYABLE_STATUS) -> SendResult:
+    def result(self, scores: Sequence[Score], retryable: Container[int] = RETRYABLE_STATUS) -> SendResult[Score]:
         """Return what became of the scores that were sent."""
         if self.status < 300:
             return SendResult()
@@ -185,7 +162,7 @@ class JsonApi:
         decoded: Any = text
         with contextlib.suppress(ValueError, RecursionError):
             decoded = json.loads(text)
-        return Response(response.status, decoded, " ".join(text[:_MAX_TEXT].split()))
+        return Response(response.status, decoded, " ".join(text[:MAX_SHOWN].split()))
 
     def close(self) -> None:
         """Close the connections."""
@@ -202,20 +179,12 @@ class Backend(ABC):
         self._api = api
 
     @abstractmethod
-    def send(self, scores: Sequence[Score]) -> SendResult:
+    def send(self, scores: Sequence[Score]) -> SendResult[Score]:
         """Send scores once. May raise `urllib3.exceptions.HTTPError` or `OSError`: then all are sent again."""
 
     def close(self) -> None:
         """Close connections; nothing is sent any more."""
         self._api.close()
-
-
-@dataclass(frozen=True, slots=True)
-class _QueuedScore:
-    score: Score
-    since: float
-    due: float
-    attempts: int = 0
 
 
 class ScoreExporter(LogRecordExporter):
@@ -231,15 +200,36 @@ class ScoreExporter(LogRecordExporter):
     ) -> None:
         """Send to `backend`, which the log shows with its `address`; `patience` in seconds."""
         self._backend = backend
-        self._target = " ".join(filter(None, (backend.name, address)))
-        self._patience = patience
-        self._max_waiting = max_waiting
         self._closed = False
-        self.delivered = 0
-        self.dropped = 0
-        self._reset()
-        # A forked child starts empty: its parent sends the parent's scores, and locks and threads do not survive.
-        call_in_forked_children(self._reset)
+        self._queue = RetryingQueue[Score](
+            self._send,
+            QueueLimits(
+                max_size=max_waiting,
+                max_batch=MAX_BATCH,
+                first_pause=MIN_BACKOFF,
+                longest_pause=MAX_BACKOFF,
+                patience=patience,
+            ),
+            what="scores",
+            target=" ".join(filter(None, (backend.name, address))),
+            name_of=lambda score: score.id,
+            on_closed=backend.close,
+        )
+
+    @property
+    def delivered(self) -> int:
+        """Number of scores that the back-end accepted."""
+        return self._queue.delivered
+
+    @property
+    def dropped(self) -> int:
+        """Number of scores that it did not."""
+        return self._queue.dropped.total()
+
+    @property
+    def waiting(self) -> int:
+        """Number of scores that are neither."""
+        return self._queue.size
 
     def export(self, batch: Sequence[ReadableLogRecord]) -> LogRecordExportResult:
         """Queue the scores among these records."""
@@ -259,132 +249,22 @@ class ScoreExporter(LogRecordExporter):
 
     def put(self, scores: Iterable[Score]) -> None:
         """Queue scores, from any thread. After a shutdown they are dropped."""
-        now = time.monotonic()
-        for score in scores:
-            if self._closed:
-                self._drop([score], "the process ended")
-            else:
-                self._enqueue(_QueuedScore(score, now, now))
-        if self._queue and not self._closed:
-            self._timer.set_at_latest(now)
-
-    @property
-    def waiting(self) -> int:
-        """Number of scores that are not delivered yet."""
-        return len(self._queue)
+        self._queue.put(scores)
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
         """Send every queued score once, now. Returns whether the queue is empty then."""
-        end = time.monotonic() + timeout_millis / 1000
-        if self._sending.acquire(timeout=max(0.0, timeout_millis / 1000)):
-            try:
-                self._send_all(end=end)
-            finally:
-                self._sending.release()
-        return not self._queue
+        return self._queue.flush(timeout_millis / 1000)
 
     def shutdown(self, timeout_millis: int = 10_000) -> None:
         """Send what is queued for so long at most, then drop the rest. May be called again."""
-        if self._closed:
-            return
-        self._closed = True
-        end = time.monotonic() + timeout_millis / 1000
-        while not self.force_flush(max(0, int((end - time.monotonic()) * 1000))):
-            pause = min(MIN_BACKOFF, end - time.monotonic())
-            if pause <= 0:
-                break
-            time.sleep(pause)
-        self._timer.set(None)
-        with self._lock:
-            left = [queued.score for queued in self._queue.values()]
-            self._queue.clear()
-        self._drop(left, "the process ended")
-        self._backend.close()
+        if not self._closed:
+            self._closed = True
+            self._queue.close(timeout_millis / 1000)
 
-    def _on_timer(self) -> None:
-        with self._sending:
-            self._send_all(due=time.monotonic())
-        with self._lock:
-            due = min((queued.due for queued in self._queue.values()), default=None)
-        self._timer.set(None if self._closed else due)
-
-    def _send_all(self, *, due: float = math.inf, end: float = math.inf) -> None:
-        """Send what is due by then, in batches that begin before `end`."""
-        with self._lock:
-            scores = [queued for queued in self._queue.values() if queued.due <= due]
-        for start in range(0, len(scores), MAX_BATCH):
-            if time.monotonic() >= end:
-                return
-            with requests_end_by(end):
-                self._send(scores[start : start + MAX_BATCH])
-
-    def _send(self, batch: Sequence[_QueuedScore]) -> None:
-        """Send scores once, and keep those to retry in the queue. Never raises."""
-        scores = [queued.score for queued in batch]
-        away = False
-        try:
-            with suppressed_instrumentation():
-                result = self._backend.send(scores)
-        except (HTTPError, OSError) as error:
-            away = True
-            result = SendResult(retry=scores, reason=describe(error)[:_MAX_TEXT])
-        except Exception as error:  # noqa: BLE001 - an unexpected response must not stop the thread
-            result = SendResult(rejected=scores, reason=f"{type(error).__name__}: {error}")
-        now = time.monotonic()
-        retry = {score.id for score in result.retry}
-        rejected = {score.id for score in result.rejected}
-        expired: list[Score] = []
-        with self._lock:
-            for queued in batch:
-                if self._queue.get(queued.score.id) is not queued:
-                    continue  # a newer result has replaced it, or the queue was full
-                if queued.score.id not in retry:
-                    del self._queue[queued.score.id]
-                    self.delivered += queued.score.id not in rejected
-                elif now - queued.since >= self._patience:
-                    del self._queue[queued.score.id]
-                    expired.append(queued.score)
-                else:
-                    wait = min(MIN_BACKOFF * 2**queued.attempts, MAX_BACKOFF)
-                    self._queue[queued.score.id] = replace(queued, due=now + wait, attempts=queued.attempts + 1)
-        if away or (len(retry) == len(scores) and result.reason.startswith("HTTP 5")):
-            self._outage.failed(len(scores), result.reason)
-        else:
-            self._outage.succeeded()
-        self._drop(result.rejected, result.reason)
-        self._drop(expired, result.reason)
-
-    def _enqueue(self, queued: _QueuedScore) -> None:
-        dropped: list[Score] = []
-        with self._lock:
-            self._queue[queued.score.id] = queued
-            while len(self._queue) > self._max_waiting:
-                dropped.append(self._queue.popitem(last=False)[1].score)
-        self._drop(dropped, f"more than {self._max_waiting} scores wait")
-
-    def _drop(self, scores: Sequence[Score], reason: str) -> None:
-        if not scores:
-            return
-        self.dropped += len(scores)
-        kind = reason[:_MAX_REASON_LENGTH]
-        if kind not in self._logged_reasons and len(self._logged_reasons) < _MAX_REASONS:
-            self._logged_reasons.add(kind)
-            _logger.warning(
-                "%s did not accept %d scores, %s the first: %s; later ones with this reason are counted only",
-                self._backend.name,
-                len(scores),
-                scores[0].id,
-                reason,
-            )
-
-    def _reset(self) -> None:
-        """Start with an empty queue: at first, and in a forked child."""
-        self._lock = threading.Lock()
-        self._sending = threading.Lock()
-        self._queue: OrderedDict[str, _QueuedScore] = OrderedDict()
-        self._logged_reasons: set[str] = set()
-        self._outage = ExportOutage(self._target, "scores", "sent again")
-        self._timer = Timer(self._on_timer, f"goldspan-{self._backend.name}")
+    def _send(self, scores: Sequence[Score]) -> SendResult[Score]:
+        result = self._backend.send(scores)
+        is_away = len(result.retry) == len(scores) and result.reason.startswith("HTTP 5")
+        return replace(result, is_away=is_away)
 
 
 class ScoreSinks:

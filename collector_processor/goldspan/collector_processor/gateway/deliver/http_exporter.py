@@ -13,11 +13,14 @@ from goldspan.collector_processor import compression
 from goldspan.collector_processor.gateway.interfaces import Delivered, DeliveryResult, ExportRequest, Refused, Retry
 from goldspan.collector_processor.gateway.otlp_responses import MAX_SHOWN, read_error_message, read_partial_success
 from goldspan.collector_processor.gateway.settings.sections import Destination
-from goldspan.collector_processor.http_client import HttpClient, HttpResponse, describe, parse_retry_after
-from goldspan.collector_processor.otlp_signals import Signal
-
-RETRYABLE = frozenset({429, 502, 503, 504})
-"""HTTP statuses after which the same request is sent again."""
+from goldspan.collector_processor.http_client import (
+    OTLP_RETRYABLE_STATUS,
+    HttpClient,
+    HttpResponse,
+    describe,
+    parse_retry_after,
+)
+from goldspan.collector_processor.otlp_signals import base_of
 
 _PROTOBUF, _JSON = "application/x-protobuf", "application/json"
 
@@ -27,9 +30,7 @@ class OtlpHttpExporter:
 
     def __init__(self, destination: Destination) -> None:
         """Take a destination whose protocol is HTTP. Raises SettingsError if its certificates cannot be used."""
-        base = destination.endpoint.rstrip("/")
-        for signal in Signal:
-            base = base.removesuffix(f"/v1/{signal}")
+        base = base_of(destination.endpoint)
         headers = {name.lower(): value for name, value in destination.headers.items()}
         self._headers = {"content-type": _PROTOBUF, "user-agent": "goldspan", **headers}
         self._compression = destination.compression
@@ -48,7 +49,7 @@ class OtlpHttpExporter:
             body = compression.gzip(body) if self._compression == "gzip" else compression.zstd(body)
             headers["content-encoding"] = self._compression
         try:
-            response = self._client.request("POST", f"/v1/{request.signal}", body, headers, seconds=self._timeout)
+            response = self._client.request("POST", request.signal.path, body, headers, seconds=self._timeout)
         except (HTTPError, OSError, ValueError) as error:
             return Retry(None, describe(error)[:MAX_SHOWN])
         return _result(request, response)
@@ -60,13 +61,15 @@ class OtlpHttpExporter:
 
 
 def _result(request: ExportRequest, response: HttpResponse) -> DeliveryResult:
-    is_json = response.headers.get("content-type", "").startswith(_JSON)
+    content_type = response.headers.get("content-type", "")
     if 200 <= response.status < 300:
         if response.unread:  # the status says that the request was accepted
             return Delivered(message=f"the response could not be read: {response.unread}"[:MAX_SHOWN])
-        return read_partial_success(request, response.body, is_json=is_json)
-    message = read_error_message(response.body, is_json=is_json)
+        return read_partial_success(request, response.body, content_type)
+    message = read_error_message(response.body, is_json=content_type.startswith(_JSON))
     reason = f"HTTP {response.status}: {message}" if message else f"HTTP {response.status}"
-    if response.status in RETRYABLE or response.status < 200:  # below 200 the real response is still to come
+    if (
+        response.status in OTLP_RETRYABLE_STATUS or response.status < 200
+    ):  # below 200 the real response is still to come
         return Retry(parse_retry_after(response.headers.get("retry-after"), datetime.now(UTC)), reason)
     return Refused(reason)

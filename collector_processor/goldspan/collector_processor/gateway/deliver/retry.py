@@ -11,6 +11,7 @@ from google.protobuf.message import DecodeError
 from google.rpc.error_details_pb2 import RetryInfo  # type: ignore[import-untyped]
 from google.rpc.status_pb2 import Status  # type: ignore[import-untyped]
 
+from goldspan.collector_processor.http_client import backoff
 from goldspan.collector_processor.serving.field_types import Seconds, Section
 
 MAX_RETRY_AFTER_SECONDS = 3600.0
@@ -33,7 +34,7 @@ class Backoff(Section):
         """
         if asked_seconds is not None:
             return min(asked_seconds, MAX_RETRY_AFTER_SECONDS)
-        return min(self.longest, self.initial * 2.0 ** min(failures - 1, 30)) * random.uniform(0.5, 1.0)
+        return backoff(failures, self.initial, self.longest, random.uniform)
 
 
 def parse_retry_info(status: object) -> float | None:

@@ -21,7 +21,7 @@ from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.collector_processor.serving.http_requests import Receive, Send, headers_of, path_of, send_response
 from goldspan.collector_processor.serving.limits import LimitReached
 
-PATHS = {f"/v1/{signal}": signal for signal in Signal}
+PATHS = {signal.path: signal for signal in Signal}
 """The path of each signal."""
 
 _PROTOBUF, _JSON = "application/x-protobuf", "application/json"

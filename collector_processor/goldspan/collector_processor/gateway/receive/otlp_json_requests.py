@@ -20,7 +20,7 @@ import binascii
 import json
 import re
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, NamedTuple
@@ -28,12 +28,9 @@ from typing import Any, NamedTuple
 import msgspec
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message_factory import GetMessageClass
-from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
-from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from goldspan.collector_processor.emit.otlp_encoding import encoded_field, varint
-from goldspan.collector_processor.otlp_signals import Signal
+from goldspan.collector_processor.otlp_signals import REQUEST_MESSAGES, Signal
 from goldspan.scoring.json_values import is_dict, is_list, shown
 
 JSON_BYTES_A_VALUE = 8
@@ -41,11 +38,6 @@ JSON_BYTES_A_VALUE = 8
 MAX_DEPTH = 90
 """Nested messages. Protobuf parsers stop at 100, and a back-end may add levels of its own."""
 
-_REQUESTS: Mapping[Signal, Any] = {
-    Signal.TRACES: ExportTraceServiceRequest,
-    Signal.LOGS: ExportLogsServiceRequest,
-    Signal.METRICS: ExportMetricsServiceRequest,
-}
 _LISTS_OF_RECORDS = frozenset({
     "resource_spans", "scope_spans", "spans",
     "resource_logs", "scope_logs", "log_records",
@@ -150,7 +142,7 @@ class TooManyValues(Exception):  # noqa: N818 - it becomes a response
 def json_to_protobuf(signal: Signal, text: bytes, max_values: int | None = None) -> ConvertedRequest:
     """Return the request as protobuf. Raises InvalidRequest if none of it can be used, and TooManyValues."""
     dropped = _DroppedRecords()
-    request = _message(_REQUESTS[signal].DESCRIPTOR)
+    request = _message(REQUEST_MESSAGES[signal].DESCRIPTOR)
     try:
         if len(text) <= _PART_BYTES:
             body = request.encode(_loads(text), dropped, 1)
