@@ -34,7 +34,7 @@ from goldspan.collector_processor.gateway.settings.sections import PipelineSetti
 from goldspan.collector_processor.gateway.worker import Worker, registry_for
 from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.mappers.dialect_registry import DialectRegistry
-from goldspan.mappers.readers.otlp_messages import message_views
+from goldspan.mappers.readers import views
 from goldspan.mappers.spans import LogView
 from goldspan.scoring.goldens import GoldenIndex, load_goldens
 from goldspan.scoring.metrics.metric_registry import WITHOUT_GOLDEN, Metric
@@ -154,7 +154,7 @@ def full_reference(bodies: Sequence[bytes], goldens: GoldenIndex) -> list[bytes]
         request = ExportTraceServiceRequest.FromString(body)
         requests.append(request)
         spans = (span for group in request.resource_spans for inner in group.scope_spans for span in inner.spans)
-        for view, span in zip(message_views(request), spans, strict=True):
+        for view, span in zip(views(request, print), spans, strict=True):
             assert not isinstance(view, LogView)
             fact = REGISTRY.read(view, content=False)
             if engine.feed(fact, 0.0):

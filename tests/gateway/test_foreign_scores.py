@@ -13,7 +13,7 @@ from goldspan.collector_processor.gateway.interfaces import Accepted, ExportRequ
 from goldspan.collector_processor.gateway.pipeline import GatewayPipeline
 from goldspan.collector_processor.gateway.settings.sections import PipelineSettings
 from goldspan.collector_processor.otlp_signals import Signal
-from goldspan.mappers.readers.otlp_messages import message_attributes
+from goldspan.mappers.readers.otlp_protobuf import message_attributes
 from goldspan.scoring.goldens import load_goldens
 from pipeline_rig import QUICK, Downstream, until
 

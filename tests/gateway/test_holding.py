@@ -33,7 +33,7 @@ from goldspan.collector_processor.gateway.journal.database import Database
 from goldspan.collector_processor.gateway.pipeline import GatewayPipeline
 from goldspan.collector_processor.gateway.settings.sections import PipelineSettings
 from goldspan.collector_processor.otlp_signals import Signal
-from goldspan.mappers.readers.otlp_messages import message_attributes
+from goldspan.mappers.readers.otlp_protobuf import message_attributes
 from goldspan.scoring.goldens import GoldenIndex, load_goldens
 from otlp_containers import as_message
 from pipeline_rig import QUICK, Downstream, run, spans_in, until

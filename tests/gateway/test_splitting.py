@@ -23,8 +23,7 @@ from goldspan.collector_processor.encoded_spans.span_groups import (
     with_scores,
 )
 from goldspan.mappers.dialect_registry import DialectRegistry
-from goldspan.mappers.readers.otlp_messages import message_attributes
-from goldspan.mappers.readers.otlp_protobuf import ProtobufReader
+from goldspan.mappers.readers.otlp_protobuf import ProtobufReader, message_attributes
 from goldspan.mappers.spans import LogView
 from otlp_containers import as_message, requests_of
 from otlp_requests import message_of, requests

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goldspan.mappers.dialect_registry import DialectRegistry
-from goldspan.mappers.dialects.reading.arguments import read_arguments
+from goldspan.mappers.dialects.reading.value_parsing import read_arguments
 from goldspan.mappers.span_facts import ToolFacts
 from goldspan.scoring.sessions import Capture
 from otlp_containers import Span, event

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goldspan.mappers.dialects.reading.message_encodings import event_messages, flat_messages
-from goldspan.mappers.dialects.reading.message_reading import (
+from goldspan.mappers.dialects.reading.model_messages import (
     end_of_input,
+    event_messages,
+    flat_messages,
     last_answer,
     last_user_text,
     newest_first,

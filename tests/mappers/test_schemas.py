@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from goldspan.mappers.dialect_registry import DialectRegistry
-from goldspan.mappers.dialects.reading.schemas import describes_parameters, is_schema
+from goldspan.mappers.dialects.reading.value_parsing import describes_parameters, is_schema
 from goldspan.scoring.sessions import Capture
 from otlp_containers import Span
 

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from goldspan.mappers.dialects.reading.message_encodings import flat_messages
-from goldspan.mappers.dialects.reading.message_reading import end_of_input
+from goldspan.mappers.dialects.reading.model_messages import end_of_input, flat_messages
 from goldspan.mappers.spans import DecodedSpan
 from goldspan.scoring.sessions import UserMessages
 

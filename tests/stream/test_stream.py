@@ -17,7 +17,7 @@ from goldspan.collector_processor.engine.settings import EngineSettings
 from goldspan.collector_processor.gateway.interfaces import ExportRequest
 from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.collector_processor.stream.stage_interface import DeadLetter, StreamContext
-from goldspan.mappers.readers.otlp_messages import message_attributes
+from goldspan.mappers.readers.otlp_protobuf import message_attributes
 from goldspan.scoring.goldens import GoldenIndex
 from goldspan.scoring.metrics.metric_registry import WITHOUT_GOLDEN
 from goldspan.scoring.run import Scorer, scorer_of

@@ -8,11 +8,10 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from goldspan.mappers.assembly.session_id import DEFAULT_SESSION_KEYS
-from goldspan.mappers.dialects.reading.advice import Stack, language_of
+from goldspan.mappers.assembly.turn_fragments import DEFAULT_SESSION_KEYS
 from goldspan.mappers.dialects.reading.dialect_table import DialectTable
 from goldspan.mappers.dialects.reading.log_records import LogRegistry
-from goldspan.mappers.dialects.reading.protocol import Dialect, Reading
+from goldspan.mappers.dialects.reading.protocol import Dialect, Reading, Stack, language_of
 from goldspan.mappers.dialects.reading.value_parsing import first_identifier, identifiers
 from goldspan.mappers.installed_dialects import built_in_dialects, default_dialects
 from goldspan.mappers.normalized_spans import RENAMING_KEYS, may_be_renamed, with_original_names

@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from goldspan.mappers.dialects.reading.message_encodings import LazyMessages
+from goldspan.mappers.dialects.reading.model_messages import LazyMessages
 from goldspan.mappers.dialects.reading.value_parsing import decoded
 from goldspan.mappers.spans import Attributes, DecodedSpan, SpanView
 from goldspan.scoring.json_values import is_dict, is_list

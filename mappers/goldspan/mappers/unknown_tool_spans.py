@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct
 
-from goldspan.mappers.dialects.reading.message_encodings import nested
+from goldspan.mappers.dialects.reading.model_messages import nested
 from goldspan.mappers.dialects.reading.value_parsing import decoded, literal
 from goldspan.mappers.span_facts import LogFacts, ModelFacts, Role, SpanFacts
 from goldspan.mappers.spans import SpanView

@@ -12,11 +12,10 @@ from typing import Any
 
 from google.protobuf.message import DecodeError
 
-from goldspan.mappers.assembly.session_id import DEFAULT_SESSION_KEYS
+from goldspan.mappers.assembly.turn_fragments import DEFAULT_SESSION_KEYS
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.dialects.reading.value_parsing import identifier
-from goldspan.mappers.readers.otlp_messages import message_value
-from goldspan.mappers.readers.otlp_protobuf import message_class
+from goldspan.mappers.readers.otlp_protobuf import message_class, message_value
 from goldspan.mappers.readers.protobuf_framing import varint
 from goldspan.mappers.spans import alternatives
 

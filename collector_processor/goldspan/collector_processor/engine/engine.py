@@ -24,7 +24,7 @@ from goldspan.collector_processor.engine.sessions_without_golden import Sessions
 from goldspan.collector_processor.engine.settings import EngineSettings, EngineStats
 from goldspan.collector_processor.engine.store import MemoryStore, SessionState, TraceState
 from goldspan.mappers.assembly import Fragment
-from goldspan.mappers.assembly.duplicate_spans import newer_version, without_ids
+from goldspan.mappers.assembly.trace_reading import newer_version, without_ids
 from goldspan.mappers.span_facts import LogFacts, PlainSpanFacts, Record, Role, SpanFacts, content_size
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.goldens.golden_index import GoldenIndex

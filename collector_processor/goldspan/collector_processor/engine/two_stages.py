@@ -20,7 +20,7 @@ from goldspan.collector_processor.engine.session_scorer import OutputBuilder, Se
 from goldspan.collector_processor.engine.settings import EngineSettings, EngineStats
 from goldspan.collector_processor.engine.store import MemoryStore, SessionState, TraceState
 from goldspan.mappers.assembly import AssemblySettings, Fragment, read_trace
-from goldspan.mappers.assembly.duplicate_spans import newer_version, without_ids
+from goldspan.mappers.assembly.trace_reading import newer_version, without_ids
 from goldspan.mappers.assembly.trace_tree import TraceTree
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.span_facts import NO_CONTEXT, LogFacts, PlainSpanFacts, SpanFacts

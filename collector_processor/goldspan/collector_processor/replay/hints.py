@@ -11,7 +11,7 @@ from goldspan.collector_processor.replay.summary_and_exit_code import Totals, ca
 from goldspan.collector_processor.replay.wording import counted, printable
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.dialects import Advice, Dialect, Stack, advice_for
-from goldspan.mappers.dialects.reading.advice import IN_PROCESS
+from goldspan.mappers.dialects.reading.protocol import IN_PROCESS
 from goldspan.mappers.span_facts import Role
 from goldspan.scoring.results import SessionResult
 from goldspan.scoring.run import ScoringResult

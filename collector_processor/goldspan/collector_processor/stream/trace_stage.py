@@ -59,7 +59,7 @@ from goldspan.collector_processor.stream.stage_interface import (
     Traces,
 )
 from goldspan.mappers.assembly import Fragment, TraceReading
-from goldspan.mappers.assembly.duplicate_spans import newer_version
+from goldspan.mappers.assembly.trace_reading import newer_version
 from goldspan.mappers.span_facts import LogFacts, Record, Role, SpanFacts, content_size
 from goldspan.scoring.errors import Problem
 

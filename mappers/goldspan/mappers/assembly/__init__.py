@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from goldspan.mappers.assembly.duplicate_spans import newer_version, without_ids
 from goldspan.mappers.assembly.runs import (
     DEFAULT_ASSEMBLY,
     AssemblySettings,
@@ -15,10 +14,9 @@ from goldspan.mappers.assembly.runs import (
     TurnFragments,
     outline_turn,
 )
-from goldspan.mappers.assembly.session_id import DEFAULT_SESSION_KEYS
 from goldspan.mappers.assembly.tool_calls_and_batches import PSEUDO_TOOLS
-from goldspan.mappers.assembly.trace_reading import TraceReading
-from goldspan.mappers.assembly.turn_fragments import Fragment
+from goldspan.mappers.assembly.trace_reading import TraceReading, newer_version, without_ids
+from goldspan.mappers.assembly.turn_fragments import DEFAULT_SESSION_KEYS, Fragment
 from goldspan.mappers.span_facts import LogFacts, PlainSpanFacts, Record, SpanFacts
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.sessions import Session

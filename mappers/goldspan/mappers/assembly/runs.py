@@ -9,10 +9,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from goldspan.mappers.assembly.session_id import DEFAULT_SESSION_KEYS
 from goldspan.mappers.assembly.tool_calls_and_batches import PSEUDO_TOOLS, calls_of
 from goldspan.mappers.assembly.trace_tree import TraceTree, time_order
-from goldspan.mappers.assembly.turn_fragments import Fragment, order_of
+from goldspan.mappers.assembly.turn_fragments import DEFAULT_SESSION_KEYS, Fragment, order_of
 from goldspan.mappers.span_facts import NO_CONTEXT, ModelFacts, Role, SpanFacts, first_captured
 from goldspan.scoring.growing import same_start
 from goldspan.scoring.sessions import Session, ToolCall, Turn, UserMessages

@@ -1,8 +1,19 @@
 """One trace cut into fragments while it grows: only what new records concern is read again.
 
-Spans that name each other as parents are one tree, seen or not, and are read together. What else a fragment depends on
-is the session that the rest of the trace names (R6), and log records that name executions by call id, which
-make all trees one.
+The fragments are a function of the set of records. Of a span that was delivered more than once one version is kept
+(R4): a later end wins, then more attributes, then the greater content, so that the order of delivery does not matter.
+Spans that name each other as parents are one tree, seen or not, and a tree is read as a whole. So a new record makes
+stale the tree that it joins, or the two that it links, and no other:
+
+    tool(parent: step)    a tree whose top, `step`, is missing: a fragment that waits for its caller
+    chat(parent: other)   a tree of its own, with its own fragment
+    step(parent: agent)   joins the first tree, whose missing top is now `agent`; `chat` is not read again
+    agent                 the top of the first tree: its fragment is the agent's turn, and waits no longer
+    other(parent: agent)  links both trees: they are one, and one fragment has all five spans
+
+Two things reach beyond a tree. The session of a turn that names none itself is looked for in the rest of the trace
+(R6): trees with such turns are read again when the session attributes of the trace change. Log records may name
+executions by call id, and spans may have no ids: then all trees are one from there on.
 """
 
 from __future__ import annotations
@@ -12,19 +23,39 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 
-from goldspan.mappers.assembly.duplicate_spans import PlainSpan, fact_of, newer_version
 from goldspan.mappers.assembly.joined_logs import session_keys_of, with_logs
-from goldspan.mappers.assembly.session_id import Beyond, Pair
 from goldspan.mappers.assembly.trace_tree import TraceTree, with_ancestors
 from goldspan.mappers.assembly.turn_fragments import (
+    Beyond,
     Fragment,
+    Pair,
     fragment_without_ids,
     fragments_of,
     order_of,
     unchanged_fragments,
 )
 from goldspan.mappers.span_facts import LogFacts, PlainSpanFacts, Record, SpanFacts
+from goldspan.mappers.spans import UndecodedSpan
 from goldspan.scoring.errors import Problem
+
+PlainSpan = tuple[PlainSpanFacts, UndecodedSpan]
+"""A span without markers, with the group that it belongs to."""
+
+
+def newer_version(old: SpanFacts | None, new: SpanFacts) -> SpanFacts:
+    """Return the version of a span to keep: later end, then more attributes, then the greater content (R4)."""
+    return new if old is None or new.supersedes(old) else old
+
+
+def fact_of(plain: PlainSpan) -> SpanFacts:
+    """Return a plain span as facts."""
+    group, undecoded = plain
+    return group.fact(group.skeleton(undecoded))
+
+
+def without_ids(fact: SpanFacts, number: int) -> SpanFacts:
+    """Name a span that has no ids by its place in the input, so that it is never taken for another (R4)."""
+    return fact.changed(trace_id="", span_id=f"#{number:09d}", parent_id="")
 
 
 class _Tree:

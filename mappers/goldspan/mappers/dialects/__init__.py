@@ -7,9 +7,17 @@ How their parts are read is in `reading/`.
 
 from __future__ import annotations
 
-from goldspan.mappers.dialects.reading.advice import Advice, Stack, advice_for, stack_of
 from goldspan.mappers.dialects.reading.dialect_table import Affixes, DialectTable, Elision, Rule, Source
-from goldspan.mappers.dialects.reading.protocol import Dialect, LogDialect, LogReading, Reading
+from goldspan.mappers.dialects.reading.protocol import (
+    Advice,
+    Dialect,
+    LogDialect,
+    LogReading,
+    Reading,
+    Stack,
+    advice_for,
+    stack_of,
+)
 
 __all__ = [
     "Advice",

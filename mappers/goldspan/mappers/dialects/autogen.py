@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from goldspan.mappers.dialects.reading.advice import ANY_SCOPE, IN_PROCESS, Advice
-from goldspan.mappers.dialects.reading.arguments import read_arguments, read_content
-from goldspan.mappers.dialects.reading.protocol import Reading
-from goldspan.mappers.dialects.reading.value_parsing import decoded
+from goldspan.mappers.dialects import Advice, Reading
+from goldspan.mappers.dialects.reading.protocol import ANY_SCOPE, IN_PROCESS
+from goldspan.mappers.dialects.reading.value_parsing import decoded, read_arguments, read_content
 from goldspan.mappers.span_facts import LogFacts, ToolFacts
 from goldspan.mappers.spans import SpanView
 from goldspan.scoring.json_values import is_list, is_mapping

@@ -11,9 +11,8 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from goldspan.mappers.dialects.reading.advice import Advice
-from goldspan.mappers.dialects.reading.dialect_table import DialectTable, Rule, Source
-from goldspan.mappers.dialects.reading.message_reading import last_answer
+from goldspan.mappers.dialects import Advice, DialectTable, Rule, Source
+from goldspan.mappers.dialects.reading.model_messages import last_answer
 from goldspan.mappers.dialects.reading.value_parsing import (
     at,
     decoded,

@@ -12,8 +12,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from goldspan.mappers.dialects.reading.advice import Advice
-from goldspan.mappers.dialects.reading.dialect_table import Affixes, DialectTable, Elision, Rule, Source
+from goldspan.mappers.dialects import Advice, Affixes, DialectTable, Elision, Rule, Source
 from goldspan.mappers.dialects.reading.value_parsing import at, decoded_dict
 from goldspan.mappers.span_facts import Role, ToolFacts
 from goldspan.mappers.spans import Attributes, SpanView

@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from goldspan.mappers.dialects.reading.advice import IN_PROCESS, Advice
-from goldspan.mappers.dialects.reading.dialect_table import DialectTable, Rule, Source
-from goldspan.mappers.dialects.reading.message_reading import last_user_text
+from goldspan.mappers.dialects import Advice, DialectTable, Rule, Source
+from goldspan.mappers.dialects.reading.model_messages import last_user_text
+from goldspan.mappers.dialects.reading.protocol import IN_PROCESS
 from goldspan.mappers.dialects.reading.value_parsing import at, literal_at
 from goldspan.mappers.span_facts import Role
 from goldspan.mappers.spans import Attributes, SpanView

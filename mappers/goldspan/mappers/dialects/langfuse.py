@@ -5,10 +5,8 @@ https://langfuse.com/docs/observability/sdk/instrumentation
 
 from __future__ import annotations
 
-from goldspan.mappers.dialects.reading.advice import Advice
-from goldspan.mappers.dialects.reading.arguments import args_and_kwargs
-from goldspan.mappers.dialects.reading.dialect_table import DialectTable, Rule, Source
-from goldspan.mappers.dialects.reading.value_parsing import only_text, plain_text
+from goldspan.mappers.dialects import Advice, DialectTable, Rule, Source
+from goldspan.mappers.dialects.reading.value_parsing import args_and_kwargs, only_text, plain_text
 from goldspan.mappers.span_facts import Role
 
 _TYPE = "langfuse.observation.type"

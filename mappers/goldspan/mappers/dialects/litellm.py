@@ -13,10 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from goldspan.mappers.dialects.reading.advice import Advice
-from goldspan.mappers.dialects.reading.dialect_table import DialectTable, Rule, Source
-from goldspan.mappers.dialects.reading.message_encodings import flat_messages, nested, numbered
-from goldspan.mappers.dialects.reading.message_reading import last_answer, requests_in
+from goldspan.mappers.dialects import Advice, DialectTable, Rule, Source
+from goldspan.mappers.dialects.reading.model_messages import flat_messages, last_answer, nested, numbered, requests_in
 from goldspan.mappers.dialects.reading.value_parsing import at, decoded, literal
 from goldspan.mappers.span_facts import Role
 from goldspan.mappers.spans import Attributes, SpanView

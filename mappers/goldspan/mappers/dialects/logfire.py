@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from goldspan.mappers.dialects.reading.advice import ANY_SCOPE, IN_PROCESS, Advice
-from goldspan.mappers.dialects.reading.dialect_table import DialectTable, Rule, Source
+from goldspan.mappers.dialects import Advice, DialectTable, Rule, Source
+from goldspan.mappers.dialects.reading.protocol import ANY_SCOPE, IN_PROCESS
 from goldspan.mappers.dialects.reading.value_parsing import Take, at, decoded
 from goldspan.mappers.span_facts import Role
 from goldspan.scoring.json_values import is_mapping, is_sequence

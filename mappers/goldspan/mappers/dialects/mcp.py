@@ -6,8 +6,7 @@ not traced it makes no turn.
 
 from __future__ import annotations
 
-from goldspan.mappers.dialects.reading.advice import Advice
-from goldspan.mappers.dialects.reading.dialect_table import Affixes, DialectTable, Rule, Source
+from goldspan.mappers.dialects import Advice, Affixes, DialectTable, Rule, Source
 from goldspan.mappers.span_facts import Role
 
 _METHOD = "mcp.method.name"

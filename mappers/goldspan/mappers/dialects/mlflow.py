@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from goldspan.mappers.dialects.reading.advice import ANY_SCOPE, IN_PROCESS, Advice
-from goldspan.mappers.dialects.reading.dialect_table import DialectTable, Rule, Source
+from goldspan.mappers.dialects import Advice, DialectTable, Rule, Source
+from goldspan.mappers.dialects.reading.protocol import ANY_SCOPE, IN_PROCESS
 from goldspan.mappers.dialects.reading.value_parsing import at, only_text, plain_text
 from goldspan.mappers.span_facts import Role, ToolFacts
 from goldspan.mappers.spans import Attributes, SpanView

@@ -8,19 +8,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from goldspan.mappers.dialects.reading.advice import ANY_SCOPE, Advice
-from goldspan.mappers.dialects.reading.arguments import Unwrap, args_and_kwargs, kwargs_only
-from goldspan.mappers.dialects.reading.dialect_table import (
-    Affixes,
-    DialectTable,
-    Rule,
-    Source,
-    undecided_without_result,
+from goldspan.mappers.dialects import Advice, Affixes, DialectTable, Rule, Source
+from goldspan.mappers.dialects.reading.dialect_table import undecided_without_result
+from goldspan.mappers.dialects.reading.model_messages import flat_messages, flat_texts, last_answer, last_user_text
+from goldspan.mappers.dialects.reading.protocol import ANY_SCOPE
+from goldspan.mappers.dialects.reading.value_parsing import (
+    Unwrap,
+    args_and_kwargs,
+    decoded,
+    decoded_dict,
+    describes_parameters,
+    kwargs_only,
+    only_text,
 )
-from goldspan.mappers.dialects.reading.message_encodings import flat_messages, flat_texts
-from goldspan.mappers.dialects.reading.message_reading import last_answer, last_user_text
-from goldspan.mappers.dialects.reading.schemas import describes_parameters
-from goldspan.mappers.dialects.reading.value_parsing import decoded, decoded_dict, only_text
 from goldspan.mappers.span_facts import Role
 from goldspan.scoring.json_values import is_dict, is_list
 

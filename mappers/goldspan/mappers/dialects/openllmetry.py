@@ -11,22 +11,21 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from goldspan.mappers.dialects.reading.advice import ANY_SCOPE, Advice
-from goldspan.mappers.dialects.reading.arguments import Unwrap, args_and_kwargs, inputs, kwargs_only, name_and_arguments
-from goldspan.mappers.dialects.reading.dialect_table import (
-    Affixes,
-    DialectTable,
-    Rule,
-    Source,
-    undecided_without_result,
-)
-from goldspan.mappers.dialects.reading.message_encodings import flat_messages
+from goldspan.mappers.dialects import Advice, Affixes, DialectTable, Rule, Source
+from goldspan.mappers.dialects.reading.dialect_table import undecided_without_result
+from goldspan.mappers.dialects.reading.model_messages import flat_messages
+from goldspan.mappers.dialects.reading.protocol import ANY_SCOPE
 from goldspan.mappers.dialects.reading.value_parsing import (
+    Unwrap,
+    args_and_kwargs,
     at,
     decoded_dict,
     first_of,
     identifier,
+    inputs,
+    kwargs_only,
     literal_at,
+    name_and_arguments,
     only_text,
     plain_text,
     text_at,

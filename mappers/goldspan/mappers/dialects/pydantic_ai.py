@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from goldspan.mappers.dialects.reading.advice import Advice
-from goldspan.mappers.dialects.reading.dialect_table import Affixes, DialectTable, Rule, Source
+from goldspan.mappers.dialects import Advice, Affixes, DialectTable, Rule, Source
 from goldspan.mappers.span_facts import Role, ToolFacts
 from goldspan.mappers.spans import Attributes, SpanView
 

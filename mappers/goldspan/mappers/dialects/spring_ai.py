@@ -7,8 +7,7 @@ streamed answer are nested; in 1.x its tools are in traces of their own, unless 
 
 from __future__ import annotations
 
-from goldspan.mappers.dialects.reading.advice import Advice
-from goldspan.mappers.dialects.reading.dialect_table import Affixes, DialectTable, Rule, Source
+from goldspan.mappers.dialects import Advice, Affixes, DialectTable, Rule, Source
 from goldspan.mappers.span_facts import Role
 
 _KIND = "spring.ai.kind"

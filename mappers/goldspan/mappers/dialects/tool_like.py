@@ -11,11 +11,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-from goldspan.mappers.dialects.reading.advice import Advice
-from goldspan.mappers.dialects.reading.arguments import args_and_kwargs, is_redacted
-from goldspan.mappers.dialects.reading.dialect_table import Affixes, DialectTable, Rule, Source
-from goldspan.mappers.dialects.reading.schemas import describes_parameters, is_schema
-from goldspan.mappers.dialects.reading.value_parsing import decoded, plain_text
+from goldspan.mappers.dialects import Advice, Affixes, DialectTable, Rule, Source
+from goldspan.mappers.dialects.reading.value_parsing import (
+    args_and_kwargs,
+    decoded,
+    describes_parameters,
+    is_redacted,
+    is_schema,
+    plain_text,
+)
 from goldspan.mappers.span_facts import Role
 from goldspan.mappers.spans import Attributes, SpanView
 from goldspan.scoring.json_values import is_mapping

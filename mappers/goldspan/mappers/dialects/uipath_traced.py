@@ -5,8 +5,8 @@ https://uipath.github.io/uipath-python/core/traced/
 
 from __future__ import annotations
 
-from goldspan.mappers.dialects.reading.advice import IN_PROCESS, Advice
-from goldspan.mappers.dialects.reading.dialect_table import DialectTable, Rule, Source
+from goldspan.mappers.dialects import Advice, DialectTable, Rule, Source
+from goldspan.mappers.dialects.reading.protocol import IN_PROCESS
 from goldspan.mappers.dialects.reading.value_parsing import only_text, plain_text
 from goldspan.mappers.span_facts import Role
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from goldspan.mappers.dialects.reading.advice import ANY_SCOPE, Advice
-from goldspan.mappers.dialects.reading.dialect_table import DialectTable, Rule, Source
-from goldspan.mappers.dialects.reading.message_reading import last_user_text
+from goldspan.mappers.dialects import Advice, DialectTable, Rule, Source
+from goldspan.mappers.dialects.reading.model_messages import last_user_text
+from goldspan.mappers.dialects.reading.protocol import ANY_SCOPE
 from goldspan.mappers.dialects.reading.value_parsing import at, decoded, first_of, text_at
 from goldspan.mappers.span_facts import Role
 

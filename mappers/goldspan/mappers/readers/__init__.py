@@ -21,8 +21,8 @@ if TYPE_CHECKING:
         read_marked,
         reading_order,
         trace_files_in,
+        views,
     )
-    from goldspan.mappers.readers.in_memory import views
     from goldspan.mappers.readers.sdk import SdkReader
 
 __all__ = [
@@ -37,7 +37,7 @@ __all__ = [
     "views",
 ]
 
-_MODULES = {"OnBytes": "decompression", "SdkReader": "sdk", "views": "in_memory"}
+_MODULES = {"OnBytes": "decompression", "SdkReader": "sdk"}
 
 
 def __getattr__(name: str) -> Any:

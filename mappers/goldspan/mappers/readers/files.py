@@ -32,7 +32,6 @@ from goldspan.mappers.readers.file_ranges import HEAD, FileRange, RangeStream, i
 from goldspan.mappers.readers.json_documents import JsonText, Loads, as_otlp, may_be_json
 from goldspan.mappers.readers.otlp_json import JsonReader
 from goldspan.mappers.readers.otlp_json_lazy import LazyReader, LazyRequest, loads
-from goldspan.mappers.readers.otlp_messages import is_message
 from goldspan.mappers.readers.problems import BAD_PROTOBUF, BAD_STREAM, NO_RECORD, OnProblem
 from goldspan.mappers.readers.protobuf_framing import MAX_MESSAGE, Frames, Framing, framing_of
 from goldspan.mappers.readers.span_tables import (
@@ -50,7 +49,14 @@ from goldspan.scoring.json_values import is_list
 
 if TYPE_CHECKING:
     from goldspan.mappers.readers.otlp_protobuf import ProtobufReader
+from collections.abc import Mapping
 
+from goldspan.mappers.readers.jaeger_and_zipkin import is_zipkin_span
+from goldspan.mappers.readers.platform_exports import is_strands_session, otlp_from_strands_session
+from goldspan.mappers.readers.problems import BAD_RECORD, BAD_SPAN, describe
+from goldspan.mappers.readers.sdk import SdkReader, is_log_record
+from goldspan.mappers.spans import SpanView
+from goldspan.scoring.json_values import is_mapping
 
 _LISTS = re.compile(
     rb'"(resource_?spans|scope_?spans|spans|batches|resource_?logs|scope_?logs|log_?records)"\s*:', re.I
@@ -387,9 +393,7 @@ class _File:
         return self._path.open("rb")
 
     def _messages(self, frames: Frames, loads: Loads) -> Iterator[tuple[object, str]]:
-        from goldspan.mappers.readers.otlp_protobuf import ProtobufReader  # noqa: PLC0415 - start-up time
-
-        reader = self._protobuf = ProtobufReader(self._report)
+        reader = self._protobuf = _protobuf_reader(self._report)
         bad = 0
         for framed, whole in frames:
             place = f"{self._path}: byte {frames.position:,}"
@@ -419,5 +423,71 @@ class _File:
         self._on_problem(problem)
 
 
+def _protobuf_reader(on_problem: OnProblem) -> ProtobufReader:
+    from goldspan.mappers.readers.otlp_protobuf import ProtobufReader  # noqa: PLC0415 - start-up time
+
+    return ProtobufReader(on_problem)
+
+
 def _framing(head: bytes) -> Framing | None:
     return None if is_text(head) else framing_of(head, is_whole=len(head) < HEAD)
+
+
+# What is given in memory: any mixture of SDK records, OTLP messages, parsed JSON and paths of trace files.
+
+
+def views(source: object, on_problem: OnProblem) -> Iterator[RecordView]:
+    """Yield a view of every span and every log record in `source`, in its order.
+
+    `source` is one of these or an iterable of them: a `ReadableSpan`, a log record of the SDK, an OTLP protobuf message
+    (a request or data of traces or logs, a part of one, a span, a log record), an OTLP/JSON object of the same shapes,
+    parsed JSON of Jaeger, Tempo or Zipkin, the path of a trace file, a `Session` of Strands Evals, a `SpanView`, a
+    `LogView`. What cannot be read is a problem that names its place; a file raises as in `read_files`.
+    """
+    sdk = SdkReader()
+    parsed = JsonReader(on_problem)
+    protobuf: ProtobufReader | None = None
+    for position, item in enumerate(_items(source)):
+        place = f"input[{position}]"
+        try:
+            if isinstance(item, str | os.PathLike):
+                yield from read_files([cast("str", item)], on_problem)
+            elif is_mapping(item) or is_list(item):
+                yield from parsed.views(as_otlp(dict(item) if is_mapping(item) else item), place)
+            elif is_message(item):
+                protobuf = protobuf or _protobuf_reader(on_problem)
+                yield from protobuf.message_views(item, place)
+            elif hasattr(item, "get_span_context"):
+                yield sdk.view(item)
+            elif isinstance(item, LogView | SpanView):
+                yield item
+            elif is_strands_session(item):
+                yield from parsed.views(otlp_from_strands_session(item), place)
+            elif is_log_record(item):
+                yield sdk.log_view(item)
+            else:
+                message = f"found {describe(item)}; expected a span or log record, an OTLP message or object, or a path"
+                on_problem(Problem(BAD_RECORD, message, place))
+        except (AttributeError, TypeError, ValueError) as error:
+            on_problem(Problem(BAD_SPAN, f"cannot be read as a span or log record: {error}", place))
+
+
+def is_message(value: object) -> bool:
+    """Return whether this is a protobuf message. It is told by its fields, so that no protobuf module is imported."""
+    return hasattr(value, "DESCRIPTOR") and hasattr(value, "SerializeToString")
+
+
+def _items(source: object) -> Iterable[object]:
+    if _is_one(source) or not isinstance(source, Iterable):
+        return (source,)
+    return cast("Iterable[object]", source)
+
+
+def _is_one(source: object) -> bool:
+    if isinstance(source, str | bytes | os.PathLike | Mapping):
+        return True
+    if is_list(source) and source and is_zipkin_span(source[0]):
+        return True  # both halves of a shared span must be read together
+    if is_message(source) or hasattr(source, "get_span_context") or isinstance(source, LogView | SpanView):
+        return True
+    return is_strands_session(source) or is_log_record(source)

@@ -15,9 +15,8 @@ from goldspan.mappers.readers.jaeger_and_zipkin import (
     otlp_from_jaeger,
     otlp_from_zipkin,
 )
-from goldspan.mappers.readers.platform_exports import otlp_from_export
+from goldspan.mappers.readers.platform_exports import is_strands_session, otlp_from_export, otlp_from_strands_session
 from goldspan.mappers.readers.problems import BAD_JSON, OnProblem
-from goldspan.mappers.readers.strands_sessions import is_strands_session, otlp_from_strands_session
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.json_values import is_dict, is_list
 

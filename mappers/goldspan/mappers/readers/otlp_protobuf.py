@@ -1,7 +1,8 @@
-"""OTLP protobuf out of files: spans that are decoded only as far as someone looks at them.
+"""OTLP protobuf, out of files and as messages in memory: spans that are decoded only as far as someone looks at them.
 
 Parsed with the lazy schema, a span costs its ids and times; of its attributes only the keys are read. A message that is
-broken somewhere is walked field by field, and gives every span that is whole.
+broken somewhere is walked field by field, and gives every span that is whole. A message of opentelemetry's own classes
+is read as the bytes it would be sent as.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ from typing import Any, cast
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.message import DecodeError
 
-from goldspan.mappers.readers.otlp_messages import IS_REMOTE, hex_bytes, message_attributes, message_value
 from goldspan.mappers.readers.problems import BAD_PROTOBUF, BAD_SPAN, OnProblem
 from goldspan.mappers.readers.protobuf_framing import varint
 from goldspan.mappers.spans import (
@@ -144,6 +144,8 @@ def _pool() -> descriptor_pool.DescriptorPool:
 # ruff: noqa: D102 - the members of a span view are described by SpanView
 
 
+IS_REMOTE = 0x200
+_MAX_DEPTH = 100
 _MAX_RESOURCES = 256
 _MAX_KEYS = 4096
 _KEY, _VALUE = 0x0A, 0x12
@@ -152,6 +154,28 @@ _PlainSpan = tuple[str, bytes, int, int, int, int]
 """Span id, encoded parent id, start, end, kind and flags."""
 _TIMES_OF_LOGS = ((1, 1), (11, 1))
 """`time_unix_nano` and `observed_time_unix_nano` of a log record, as field number and wire type."""
+
+
+def hex_bytes(identifier: bytes) -> str:
+    """Return an id in hex; `""` for none and for an invalid one of zeros only."""
+    return identifier.hex() if any(identifier) else ""
+
+
+def message_attributes(pairs: Any) -> dict[str, Any]:
+    """Decode `KeyValue` messages. The last value of a repeated key wins."""
+    return {pair.key: message_value(pair.value, 0) for pair in pairs}
+
+
+def message_value(value: Any, depth: int = 0) -> Any:
+    """Decode a message of the type `AnyValue`; one without a value is null."""
+    kind = value.WhichOneof("value")
+    if kind is None or depth > _MAX_DEPTH:
+        return None
+    if kind == "array_value":
+        return [message_value(inner, depth + 1) for inner in value.array_value.values]
+    if kind == "kvlist_value":
+        return {pair.key: message_value(pair.value, depth + 1) for pair in value.kvlist_value.values}
+    return getattr(value, kind)
 
 
 class ProtobufSpan:
@@ -241,8 +265,22 @@ class ProtobufReader:
         """Yield the spans of a parsed request, or its log records."""
         return cast("Iterator[RecordView]", self.marked(request, place, None))
 
-    def marked(self, request: Any, place: str, markers: Markers | None) -> Iterator[MarkedView]:
-        """Yield the spans of a request, grouping those without any of the `markers`, or its log records."""
+    def message_views(self, message: Any, place: str) -> Iterator[RecordView]:
+        """Yield the records of a message of opentelemetry's own classes: a request, data, a part of one, a bare record.
+
+        Raises TypeError for a message that holds no spans or log records by its type.
+        """
+        of, level = _place_of(message)
+        request = message_class(_LEVELS[level]).FromString(message.SerializeToString())
+        for above in range(level - 1, -1, -1):
+            request = message_class(_LEVELS[above])(**{_INNER[above]: [request]})
+        return cast("Iterator[RecordView]", self.marked(request, place, None, of))
+
+    def marked(self, request: Any, place: str, markers: Markers | None, of: str = "") -> Iterator[MarkedView]:
+        """Yield the spans of a request, grouping those without any of the `markers`, or its log records.
+
+        `of` is what is known of its records: `Span`, `LogRecord`, or nothing.
+        """
         self._place = place
         self._broken_parts.clear()
         for group in request.resource_spans:
@@ -250,18 +288,16 @@ class ProtobufReader:
             plain: dict[str, list[_PlainSpan]] = {}
             for scope_spans in group.scope_spans:
                 scope_name = str(self.parsed("Scope", scope_spans.scope).name)
-                keys = markers.keys if markers is not None and scope_name not in markers.scopes else None
+                keys = _wanted_keys(markers, scope_name)
                 for span in scope_spans.spans:
                     self.records += 1
                     if not span.start_time_unix_nano and len(span.span_id) != 8:
-                        kind = kind_of(span)
+                        kind = of or kind_of(span)
                         if kind == "LogRecord":
                             yield self._log(span.SerializeToString(), scope_name, resource)
                             continue
                         if kind == "Metric":
-                            if plain:
-                                yield PlainSpans(plain, _skeleton, resource)
-                            return
+                            break  # and all that follows are metrics, too
                     if keys is not None and keys.isdisjoint(self.keyed(span.attributes)):
                         trace_id, span_id = hex_bytes(span.trace_id), hex_bytes(span.span_id)
                         if trace_id and span_id:
@@ -337,6 +373,28 @@ class ProtobufReader:
                 self._resources.clear()
             view = self._resources[raw] = ResourceView(message_attributes(self.parsed("Resource", raw).attributes))
         return view
+
+
+_LEVELS = ("TracesData", "ResourceSpans", "ScopeSpans", "Span")
+_INNER = ("resource_spans", "scope_spans", "spans")
+"""Messages around a span, and the fields in which each holds the next; those of a log record have the same numbers."""
+_INNER_OF_LOGS = ("resource_logs", "scope_logs", "log_records")
+
+
+def _place_of(message: Any) -> tuple[str, int]:
+    """Return whether a message is of spans or of log records, by its type, and at which of the levels it is."""
+    fields = message.DESCRIPTOR.fields_by_name
+    for of, names, time in (("Span", _INNER, "start"), ("LogRecord", _INNER_OF_LOGS, "observed")):
+        level = next((level for level, name in enumerate(names) if name in fields), len(names))
+        if level < len(names) or ("span_id" in fields and f"{time}_time_unix_nano" in fields):
+            return of, level
+    name = message.DESCRIPTOR.full_name
+    raise TypeError(f"found a protobuf message of type {name}; expected OTLP spans or log records")
+
+
+def _wanted_keys(markers: Markers | None, scope_name: str) -> frozenset[str] | None:
+    """Return the attribute keys that spans of a scope are wanted for; None if all of its spans are."""
+    return None if markers is None or scope_name in markers.scopes else markers.keys
 
 
 def _skeleton(span: _PlainSpan) -> SpanOutline:

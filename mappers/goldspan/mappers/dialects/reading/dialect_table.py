@@ -18,17 +18,8 @@ from typing import Any, Self
 
 from msgspec.structs import replace
 
-from goldspan.mappers.dialects.reading.advice import Advice
-from goldspan.mappers.dialects.reading.arguments import (
-    NO_ARGUMENTS,
-    REDACTION_TOKENS,
-    Arguments,
-    Unwrap,
-    read_arguments,
-    read_content,
-)
 from goldspan.mappers.dialects.reading.log_records import MESSAGE_EVENTS, event_name, log_as_span, messages_in_log
-from goldspan.mappers.dialects.reading.message_reading import (
+from goldspan.mappers.dialects.reading.model_messages import (
     InputEnd,
     end_of_input,
     last_answer,
@@ -36,8 +27,18 @@ from goldspan.mappers.dialects.reading.message_reading import (
     parsed_if_asking,
     requests_in,
 )
-from goldspan.mappers.dialects.reading.protocol import LogReading, Reading
-from goldspan.mappers.dialects.reading.value_parsing import identifier, identifiers, positive_number
+from goldspan.mappers.dialects.reading.protocol import Advice, LogReading, Reading
+from goldspan.mappers.dialects.reading.value_parsing import (
+    NO_ARGUMENTS,
+    REDACTION_TOKENS,
+    Arguments,
+    Unwrap,
+    identifier,
+    identifiers,
+    positive_number,
+    read_arguments,
+    read_content,
+)
 from goldspan.mappers.span_facts import ContextFacts, ModelFacts, Role, ToolFacts
 from goldspan.mappers.spans import STATUS_ERROR, Attributes, LogView, SpanView
 from goldspan.scoring.json_values import is_mapping, is_sequence

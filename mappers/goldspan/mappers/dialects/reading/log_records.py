@@ -12,11 +12,15 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from goldspan.mappers.dialects.reading.arguments import plain, read_content
-from goldspan.mappers.dialects.reading.message_encodings import CHOICE, INPUT_EVENTS, event_message
-from goldspan.mappers.dialects.reading.message_reading import last_answer, newest_first
+from goldspan.mappers.dialects.reading.model_messages import (
+    CHOICE,
+    INPUT_EVENTS,
+    event_message,
+    last_answer,
+    newest_first,
+)
 from goldspan.mappers.dialects.reading.protocol import LogDialect, LogReading
-from goldspan.mappers.dialects.reading.value_parsing import decoded, identifiers
+from goldspan.mappers.dialects.reading.value_parsing import decoded, identifiers, plain, read_content
 from goldspan.mappers.span_facts import NO_CONTEXT, ContextFacts, LogFacts, ToolFacts
 from goldspan.mappers.spans import DecodedSpan, EventView, LogView, SpanView
 from goldspan.scoring.errors import DialectError
