@@ -1,8 +1,10 @@
-"""The shape of the tree: no import circle, no crumb, no two modules of one name, imports at the top."""
+"""The shape of the tree: no import circle, no crumb, no two modules or classes of one name, imports at the top."""
 
 from __future__ import annotations
 
+import ast
 from collections import Counter
+from collections.abc import Iterable
 
 import pytest
 
@@ -11,8 +13,6 @@ from architecture.module_graph import ROOT, Module, circles_in, graph_of, module
 SHORT = 40
 DIALECTS = "goldspan.mappers.dialects."
 """Here each dialect has a file, however short."""
-COMMANDS = "goldspan.collector_processor.cli."
-"""Here each command has a file of its name, whatever else has that name."""
 
 MODULES = modules_in(ROOT)
 ENTRY_POINTS = (ROOT / "pyproject.toml").read_text("utf-8")
@@ -42,11 +42,17 @@ def unexplained(modules: dict[str, Module]) -> list[str]:
     ]
 
 
-def namesakes(modules: dict[str, Module], room: str) -> list[str]:
-    """Return names that more than one module of a room has."""
-    mine = [name for name in modules if name.startswith(f"{room}.") and not name.startswith(COMMANDS)]
-    counts = Counter(name.rpartition(".")[2] for name in mine if not modules[name].is_package)
-    return sorted(name for name, count in counts.items() if count > 1)
+def twice(names: Iterable[str]) -> list[str]:
+    return sorted(name for name, count in Counter(names).items() if count > 1)
+
+
+def module_names(modules: dict[str, Module]) -> list[str]:
+    return [name.rpartition(".")[2] for name, module in modules.items() if not module.is_package]
+
+
+def public_classes(modules: dict[str, Module]) -> list[str]:
+    classes = (node for module in modules.values() for node in module.tree.body if isinstance(node, ast.ClassDef))
+    return [node.name for node in classes if not node.name.startswith("_")]
 
 
 def test_no_import_goes_in_a_circle() -> None:
@@ -58,8 +64,8 @@ def test_no_module_is_a_crumb() -> None:
     assert found == []
 
 
-def test_no_two_modules_of_collector_processor_have_one_name() -> None:
-    assert namesakes(MODULES, "goldspan.collector_processor") == []
+def test_no_two_modules_have_one_name() -> None:
+    assert twice(module_names(MODULES)) == []
 
 
 def test_an_import_inside_a_function_has_its_reason() -> None:
@@ -111,4 +117,6 @@ def test_an_import_without_a_reason_is_found(source: str, explained: bool) -> No
 
 
 def test_namesakes_are_found() -> None:
-    assert namesakes({name: Module(name, "") for name in ("p.a.x", "p.b.x", "p.b.y", "q.y")}, "p") == ["x"]
+    sources = {"p.a.x": "class A: ...", "p.b.x": "class _B: ...", "q.y": "class A: ...\nclass _B: ..."}
+    modules = {name: Module(name, source) for name, source in sources.items()}
+    assert (twice(module_names(modules)), twice(public_classes(modules))) == (["x"], ["A"])
