@@ -29,7 +29,7 @@ import uvloop  # noqa: F401
 
 import faults
 from faults.injection import Fault, Injector
-from goldspan.collector_processor.gateway.deliver import grpc_exporter, http_exporter  # noqa: F401
+from goldspan.collector_processor.gateway.deliver import exporters, grpc_exporter  # noqa: F401
 from goldspan.collector_processor.gateway.journal.body_log import BodyLog
 from goldspan.collector_processor.gateway.receive import grpc_receiver  # noqa: F401
 from goldspan.collector_processor.gateway.server import run_gateway

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import time
 
-from goldspan.collector_processor.gateway.deliver.retry import Backoff
 from goldspan.collector_processor.gateway.interfaces import Accepted, Delivered, DeliveryResult, ExportRequest, Retry
 from goldspan.collector_processor.gateway.pipeline import GatewayPipeline
-from goldspan.collector_processor.gateway.settings.sections import PipelineSettings
+from goldspan.collector_processor.gateway.settings.sections import Backoff, PipelineSettings
 from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.collector_processor.serving.prometheus import DurationHistogram
 from goldspan.scoring.goldens import load_goldens

@@ -17,7 +17,7 @@ from google.rpc.status_pb2 import Status
 
 from downstream import Downstream, HttpAnswer, grpc_downstream, http_downstream
 from gateway_rig import one_span
-from goldspan.collector_processor.gateway.deliver.destinations import ExporterBySignal, open_exporter
+from goldspan.collector_processor.gateway.deliver.exporters import ExporterBySignal, open_exporter
 from goldspan.collector_processor.gateway.interfaces import Delivered, Exporter, ExportRequest, Refused, Retry
 from goldspan.collector_processor.gateway.otlp_responses import RESPONSE_MESSAGES
 from goldspan.collector_processor.gateway.settings.sections import Destination

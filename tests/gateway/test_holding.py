@@ -16,7 +16,6 @@ import pytest
 from goldspan.collector_processor.encoded_spans.span_groups import join_request, split_request
 from goldspan.collector_processor.engine.session_scorer import SessionScorer
 from goldspan.collector_processor.engine.settings import EngineSettings
-from goldspan.collector_processor.gateway.deliver.retry import Backoff
 from goldspan.collector_processor.gateway.interfaces import (
     Accepted,
     Busy,
@@ -31,7 +30,7 @@ from goldspan.collector_processor.gateway.interfaces import (
 from goldspan.collector_processor.gateway.journal.body_log import BodyLog
 from goldspan.collector_processor.gateway.journal.database import Database
 from goldspan.collector_processor.gateway.pipeline import GatewayPipeline
-from goldspan.collector_processor.gateway.settings.sections import PipelineSettings
+from goldspan.collector_processor.gateway.settings.sections import Backoff, PipelineSettings
 from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.mappers.readers.otlp_protobuf import message_attributes
 from goldspan.scoring.goldens import GoldenIndex, load_goldens

@@ -24,7 +24,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from downstream import Downstream, grpc_downstream
 from gateway_process import process, settings_for
 from gateway_rig import one_span
-from goldspan.collector_processor.gateway.deliver.destinations import open_exporter
+from goldspan.collector_processor.gateway.deliver.exporters import open_exporter
 from goldspan.collector_processor.gateway.interfaces import Delivered, ExportRequest, Refused, Retry
 from goldspan.collector_processor.gateway.settings.sections import Destination
 from goldspan.collector_processor.otlp_signals import Signal

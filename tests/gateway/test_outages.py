@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from goldspan.collector_processor.gateway.deliver.dispatcher import Dispatcher, PendingRequest
-from goldspan.collector_processor.gateway.deliver.outages import OutageLog
-from goldspan.collector_processor.gateway.deliver.retry import Backoff
+from goldspan.collector_processor.gateway.deliver.dispatcher import Dispatcher, OutageLog, PendingRequest
 from goldspan.collector_processor.gateway.interfaces import Delivered, DeliveryResult, ExportRequest, Refused, Retry
+from goldspan.collector_processor.gateway.settings.sections import Backoff
 from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.collector_processor.serving.threads import GuardedThread, thread_metrics, why_not_running
 from pipeline_rig import Downstream, until

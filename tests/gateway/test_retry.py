@@ -7,9 +7,14 @@ from random import Random
 import pytest
 
 from goldspan.collector_processor.gateway.deliver.dispatcher import Dispatcher, PendingRequest
-from goldspan.collector_processor.gateway.deliver.retry import Backoff, parse_retry_info
 from goldspan.collector_processor.gateway.interfaces import Delivered, DeliveryResult, ExportRequest, Retry
-from goldspan.collector_processor.gateway.otlp_responses import OtlpResponse, RequestStatus, status_as_protobuf
+from goldspan.collector_processor.gateway.otlp_responses import (
+    OtlpResponse,
+    RequestStatus,
+    parse_retry_info,
+    status_as_protobuf,
+)
+from goldspan.collector_processor.gateway.settings.sections import Backoff
 from goldspan.collector_processor.otlp_signals import Signal
 from pipeline_rig import until
 

@@ -14,7 +14,7 @@ import pytest
 import trustme
 
 from gateway_rig import Gateway, gateway, one_span, post, read_all, status
-from goldspan.collector_processor.gateway.deliver.destinations import open_exporter
+from goldspan.collector_processor.gateway.deliver.exporters import open_exporter
 from goldspan.collector_processor.gateway.interfaces import Delivered, ExportRequest, Retry
 from goldspan.collector_processor.gateway.settings.sections import Destination
 from goldspan.collector_processor.otlp_signals import Signal

@@ -7,7 +7,7 @@
 
 - a body is written before its request is acknowledged: `journal/body_log`
 - recovery after a crash: `recovery`
-- retries: `deliver/dispatcher` and `deliver/retry`; requests refused for good: `deliver/outbox`
+- retries: `deliver/dispatcher`; requests refused for good: `deliver/outbox`
 - which spans are read and which wait, memory of each tenant: `tenant`; quiet sessions: `compressed_store`
 - attributes are appended to a span's bytes: `encoded_spans`
 - a model is asked about sessions that are over: `background_judge`

@@ -121,6 +121,18 @@ def read_error_message(content: bytes, *, is_json: bool) -> str:
     return _one_line(message)
 
 
+def parse_retry_info(status: object) -> float | None:
+    """Return the seconds in the RetryInfo of an encoded `google.rpc.Status`; None if it has none."""
+    if not isinstance(status, bytes):
+        return None
+    info = RetryInfo()
+    try:
+        found = any(detail.Unpack(info) for detail in Status.FromString(status).details)
+    except (DecodeError, ValueError):
+        return None
+    return max(0.0, info.retry_delay.seconds + info.retry_delay.nanos / 1e9) if found else None
+
+
 def _one_line(message: str) -> str:
     shown = " ".join(message[: 10 * MAX_SHOWN].split())[:MAX_SHOWN]
     return shown if shown.isprintable() else ""

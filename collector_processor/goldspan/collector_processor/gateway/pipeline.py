@@ -42,8 +42,7 @@ from typing import Any
 from goldspan.collector_processor.encoded_spans.foreign_scores import ForeignScores
 from goldspan.collector_processor.encoded_spans.span_groups import SpanGroup, split_request
 from goldspan.collector_processor.gateway.background_judge import BackgroundJudge
-from goldspan.collector_processor.gateway.deliver.dispatcher import Dispatcher, PendingRequest
-from goldspan.collector_processor.gateway.deliver.outages import OutageLog
+from goldspan.collector_processor.gateway.deliver.dispatcher import Dispatcher, OutageLog, PendingRequest
 from goldspan.collector_processor.gateway.interfaces import (
     Accepted,
     AcceptResult,

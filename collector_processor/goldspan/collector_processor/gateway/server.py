@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from typing import Protocol
 
-from goldspan.collector_processor.gateway.deliver.destinations import (
+from goldspan.collector_processor.gateway.deliver.exporters import (
     ExporterBySignal,
     open_exporter,
 )

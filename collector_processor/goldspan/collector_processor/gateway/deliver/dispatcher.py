@@ -7,14 +7,14 @@ delivered or refused: https://opentelemetry.io/docs/specs/otlp/#failures
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from random import Random
 
-from goldspan.collector_processor.gateway.deliver.outages import OutageLog
-from goldspan.collector_processor.gateway.deliver.retry import Backoff
+from goldspan.collector_processor.export_outage import Outage
 from goldspan.collector_processor.gateway.interfaces import (
     DeliveryResult,
     Exporter,
@@ -25,10 +25,15 @@ from goldspan.collector_processor.gateway.interfaces import (
 )
 from goldspan.collector_processor.gateway.journal.body_log import BodyGoneError
 from goldspan.collector_processor.gateway.otlp_responses import MAX_SHOWN
+from goldspan.collector_processor.gateway.settings.sections import Backoff
 from goldspan.collector_processor.http_client import describe
 from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.collector_processor.serving.prometheus import DurationHistogram
 from goldspan.collector_processor.serving.threads import GuardedThread, OnFailure
+
+_logger = logging.getLogger("goldspan.gateway")
+_PAUSE = 60.0
+"""Seconds between two warnings of one kind about one destination."""
 
 
 @dataclass(eq=False, slots=True)
@@ -64,6 +69,58 @@ class _TenantQueue:
     resumes: float = 0.0
     moved: float = 0.0
     """When something was last delivered or refused, or, before that, when the first request came."""
+
+
+@dataclass(slots=True)
+class _Destination:
+    outage: Outage = field(default_factory=lambda: Outage(_PAUSE))
+    next_refusal: float = 0.0
+    """When the next warning about refused data may be written."""
+
+
+class OutageLog:
+    """Logs when a destination stops and starts taking requests. Safe for use from any thread."""
+
+    def __init__(self, addresses: Mapping[Signal, str], now: Callable[[], float]) -> None:
+        """Take where each signal is sent; signals with one address are one destination."""
+        self._addresses = addresses
+        self._now = now
+        self._destinations: dict[str, _Destination] = {}
+        self._lock = threading.Lock()
+
+    def note(self, signal: Signal, result: DeliveryResult, waiting: int, waiting_bytes: int) -> None:
+        """Note the result of an attempt, and how many requests and bytes wait after it."""
+        address = self._addresses.get(signal, "")
+        now = self._now()
+        with self._lock:
+            destination = self._destinations.setdefault(address, _Destination())
+            if isinstance(result, Retry):
+                if destination.outage.begins(now):
+                    _logger.warning(
+                        "the next receiver does not take requests: they wait and are sent again",
+                        extra={"address": address, "error": result.reason},
+                    )
+                return
+            if (seconds := destination.outage.ends(now)) is not None:
+                _logger.info(
+                    "the next receiver takes requests again",
+                    extra={
+                        "address": address,
+                        "seconds": round(seconds, 1),
+                        "waiting_requests": waiting,
+                        "waiting_bytes": waiting_bytes,
+                    },
+                )
+            if isinstance(result, Refused):
+                refused = result.reason
+            else:
+                refused = f"{result.rejected} rejected: {result.message}" if result.rejected else ""
+            if refused and now >= destination.next_refusal:
+                destination.next_refusal = now + _PAUSE
+                _logger.warning(
+                    "the next receiver refuses data for good; see the counters and dead letters for all of it",
+                    extra={"address": address, "signal": signal.value, "error": refused},
+                )
 
 
 OnResult = Callable[[PendingRequest, DeliveryResult], object]

@@ -9,9 +9,13 @@ from typing import Any
 
 import grpc
 
-from goldspan.collector_processor.gateway.deliver.retry import parse_retry_info
 from goldspan.collector_processor.gateway.interfaces import DeliveryResult, ExportRequest, Refused, Retry
-from goldspan.collector_processor.gateway.otlp_responses import GRPC_METHODS, MAX_SHOWN, read_partial_success
+from goldspan.collector_processor.gateway.otlp_responses import (
+    GRPC_METHODS,
+    MAX_SHOWN,
+    parse_retry_info,
+    read_partial_success,
+)
 from goldspan.collector_processor.gateway.settings.sections import Destination
 from goldspan.collector_processor.http_client import MAX_BODY
 from goldspan.collector_processor.otlp_signals import Signal

@@ -1,7 +1,7 @@
 """The settings of the gateway: every section and field, its default and its meaning.
 
-Sections that one component owns are declared there: `receive.limits.Limits`, `deliver.retry.Backoff`, and the TLS
-sections in `tls`. `loading` reads a file and environment variables into `GatewaySettings`.
+Sections that servers share are in `serving`. `settings_file` reads a file and environment variables into
+`GatewaySettings`.
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
+from random import Random
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from pydantic import Field, model_validator
 
 from goldspan.collector_processor.engine.settings import EngineSettings
-from goldspan.collector_processor.gateway.deliver.retry import Backoff
+from goldspan.collector_processor.http_client import backoff
 from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.collector_processor.serving.field_types import (
     Address,
@@ -102,6 +103,29 @@ class Destination:
     tls: ClientTls = field(default_factory=ClientTls)
     connections: int = 8
     """Open at once, over HTTP."""
+
+
+MAX_RETRY_AFTER_SECONDS = 3600.0
+"""A longer Retry-After is cut to this: a wrong header must not stop delivery for days."""
+
+
+class Backoff(Section):
+    """How long delivery pauses after a failed attempt. A Retry-After from the back-end is used instead."""
+
+    initial: Seconds = 1.0
+    """Pause after the first failure. It doubles after each further failure."""
+    longest: Seconds = 60.0
+    """Longest pause, unless the back-end asks for a longer one."""
+
+    def pause(self, failures: int, asked_seconds: float | None, random: Random) -> float:
+        """Return how many seconds to pause after so many failures in a row.
+
+        `asked_seconds` is what the back-end asked for, or None. The computed pause is random within its
+        upper half, so that several gateways do not return at the same moment.
+        """
+        if asked_seconds is not None:
+            return min(asked_seconds, MAX_RETRY_AFTER_SECONDS)
+        return backoff(failures, self.initial, self.longest, random.uniform)
 
 
 class SignalExport(Section):

@@ -1,16 +1,24 @@
-"""OTLP/HTTP export: one POST for each attempt.
+"""What sends a request once: OTLP/HTTP export, one POST for each attempt, and the choice of exporter by signal.
 
 https://opentelemetry.io/docs/specs/otlp/#otlphttp-response, #retryable-response-codes, #otlphttp-throttling
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from urllib3.exceptions import HTTPError
 
 from goldspan.collector_processor import compression
-from goldspan.collector_processor.gateway.interfaces import Delivered, DeliveryResult, ExportRequest, Refused, Retry
+from goldspan.collector_processor.gateway.interfaces import (
+    Delivered,
+    DeliveryResult,
+    Exporter,
+    ExportRequest,
+    Refused,
+    Retry,
+)
 from goldspan.collector_processor.gateway.otlp_responses import MAX_SHOWN, read_error_message, read_partial_success
 from goldspan.collector_processor.gateway.settings.sections import Destination
 from goldspan.collector_processor.http_client import (
@@ -20,7 +28,7 @@ from goldspan.collector_processor.http_client import (
     describe,
     parse_retry_after,
 )
-from goldspan.collector_processor.otlp_signals import base_of
+from goldspan.collector_processor.otlp_signals import Signal, base_of
 
 _PROTOBUF, _JSON = "application/x-protobuf", "application/json"
 
@@ -73,3 +81,40 @@ def _result(request: ExportRequest, response: HttpResponse) -> DeliveryResult:
     ):  # below 200 the real response is still to come
         return Retry(parse_retry_after(response.headers.get("retry-after"), datetime.now(UTC)), reason)
     return Refused(reason)
+
+
+def open_exporter(destination: Destination) -> Exporter:
+    """Make an exporter; it sends nothing yet. Raises SettingsError if its certificates cannot be used."""
+    if destination.protocol == "grpc":
+        # Imported when needed: gRPC takes 15 MiB of memory.
+        from goldspan.collector_processor.gateway.deliver.grpc_exporter import OtlpGrpcExporter  # noqa: PLC0415
+
+        return OtlpGrpcExporter(destination)
+    return OtlpHttpExporter(destination)
+
+
+class ExporterBySignal:
+    """Sends each signal through its own exporter. A signal with none is dropped."""
+
+    def __init__(self, exporters: Mapping[Signal, Exporter | None]) -> None:
+        self._exporters = exporters
+
+    def deliver(self, request: ExportRequest) -> DeliveryResult:
+        """Make one attempt."""
+        exporter = self._exporters[request.signal]
+        return Delivered() if exporter is None else exporter.deliver(request)
+
+    def replace(self, exporters: Mapping[Signal, Exporter | None]) -> None:
+        """Use these from now on, and close the others."""
+        before, self._exporters = self._exporters, exporters
+        _close(before)
+
+    def close(self) -> None:
+        """Close each exporter once."""
+        _close(self._exporters)
+
+
+def _close(exporters: Mapping[Signal, Exporter | None]) -> None:
+    for exporter in set(exporters.values()):
+        if exporter is not None:
+            exporter.close()
