@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from goldspan.collector_processor.engine.store import SpanBuffer
+from goldspan.collector_processor.engine.reading_policy import SpanBuffer
 
 
 def buffer(*, retention: float = 60.0, max_bytes: int = 1_000) -> SpanBuffer[str, str]:
@@ -44,7 +44,7 @@ def test_a_trace_that_was_unwanted_or_had_calls_may_have_lost_calls() -> None:
 
 
 def test_the_loss_that_was_noted_first_is_forgotten_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("goldspan.collector_processor.engine.store._MAX_REMEMBERED_LOSSES", 2)
+    monkeypatch.setattr("goldspan.collector_processor.engine.reading_policy._MAX_REMEMBERED_LOSSES", 2)
     unread = buffer(retention=1.0)
     for number, trace in enumerate(("first", "second", "third")):
         unread.add({trace: ["x"]}, 1, float(number))

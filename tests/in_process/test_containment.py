@@ -163,7 +163,7 @@ def test_a_span_that_cannot_be_read_passes(make_rig: MakeRig, monkeypatch: pytes
 
 
 @pytest.mark.parametrize(
-    "broken", ["held_spans.estimated_size", "held_spans.ScoredSpan", "span_pipeline.span_attributes"]
+    "broken", ["span_pipeline.estimated_size", "span_pipeline.ScoredSpan", "span_pipeline.span_attributes"]
 )
 def test_our_own_mistakes_lose_no_span_either(
     make_rig: MakeRig, monkeypatch: pytest.MonkeyPatch, warnings_logged: Logged, broken: str

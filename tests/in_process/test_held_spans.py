@@ -6,7 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry.sdk.trace import Event, ReadableSpan
 
-from goldspan.collector_processor.in_process.held_spans import HeldSpans, estimated_size
+from goldspan.collector_processor.engine.reading_policy import HeldSpan, HeldSpans
+from goldspan.collector_processor.in_process.span_pipeline import scored_span
+from goldspan.collector_processor.in_process.trace_filter import estimated_size
 from goldspan.scoring.sessions import SpanRef
 
 
@@ -19,31 +21,31 @@ def span(number: int, size: int = 0) -> ReadableSpan:
 
 
 def test_a_span_leaves_as_the_very_object_unless_it_carries_something() -> None:
-    held = HeldSpans(10, 10**9)
     plain, scored = span(1), span(2)
-    held.add(ref(1), plain, 0.0)
-    held.add(ref(2), scored, 0.0)
-    held.annotate(ref(2), "m", {"score": 1.0})
-    held.annotate(ref(2), "m", {"label": "pass"})
-    held.annotate(ref(3), "m", {"score": 0.0})
-    held.annotate(None, "m", {"score": 0.0})
-    first, second = (one.to_export() for one in held.release_all())
+    without, with_score = (HeldSpan(ref(number), one, 0.0, 1) for number, one in ((1, plain), (2, scored)))
+    without.annotate("m", {})
+    with_score.annotate("m", {"score": 1.0})
+    with_score.annotate("m", {"label": "pass"})
+    first, second = (scored_span(one)[0] for one in (without, with_score))
     assert first is plain
     assert second is not scored
     assert {"score": 1.0, "label": "pass"}.items() <= dict(second.attributes or {}).items()
 
 
 def test_a_second_span_of_the_same_ids_is_not_held() -> None:
-    held = HeldSpans(10, 10**9)
-    assert held.add(ref(1), span(1), 0.0)
-    assert not held.add(ref(1), span(1), 0.0)
-    assert len(held) == 1
+    held = HeldSpans[ReadableSpan]()
+    assert held.add(ref(1), span(1), 10, 0.0)
+    assert not held.add(ref(1), span(1), 10, 0.0)
+    assert (len(held), held.size) == (1, 10)
+    assert held.get(ref(1)) is not None
+    assert held.get(ref(2)) is None
+    assert held.get(None) is None
 
 
 def test_spans_of_an_age_leave() -> None:
-    held = HeldSpans(10, 10**9)
+    held = HeldSpans[ReadableSpan]()
     for number in range(4):
-        held.add(ref(number), span(number), float(number))
+        held.add(ref(number), span(number), 10, float(number))
     assert held.oldest() == 0.0
     assert [one.span.name for one in held.release_older(1.0)] == ["0", "1"]
     assert held.oldest() == 2.0
@@ -52,14 +54,13 @@ def test_spans_of_an_age_leave() -> None:
 
 
 def test_the_bound_that_was_hit_is_named() -> None:
-    by_number, by_size = HeldSpans(1, 10**9), HeldSpans(10, 150_000)
-    for held in (by_number, by_size):
-        assert held.release_excess() == ([], "")
-        held.add(ref(1), span(1, 100_000), 0.0)
-        assert held.release_excess() == ([], "")
-        held.add(ref(2), span(2, 100_000), 0.0)
-    for held, bound in ((by_number, "max_held_spans"), (by_size, "max_held_bytes")):
-        excess, hit = held.release_excess()
+    for limits, bound in (((1, 10**9), "max_held_spans"), ((10, 150_000), "max_held_bytes")):
+        held = HeldSpans[ReadableSpan]()
+        assert held.release_excess(*limits) == ([], "")
+        held.add(ref(1), span(1), 100_000, 0.0)
+        assert held.release_excess(*limits) == ([], "")
+        held.add(ref(2), span(2), 100_000, 0.0)
+        excess, hit = held.release_excess(*limits)
         assert ([one.span.name for one in excess], hit) == (["1"], bound)
 
 
@@ -71,11 +72,11 @@ def test_the_bound_that_was_hit_is_named() -> None:
 def test_it_stays_within_its_bounds_and_loses_nothing(
     spans: list[tuple[int, int]], max_spans: int, max_bytes: int
 ) -> None:
-    held = HeldSpans(max_spans, max_bytes)
+    held = HeldSpans[ReadableSpan]()
     came, left = 0, 0
     for number, size in spans:
-        came += held.add(ref(number), span(number, size), 0.0)
-        left += len(held.release_excess()[0])
+        came += held.add(ref(number), span(number), size, 0.0)
+        left += len(held.release_excess(max_spans, max_bytes)[0])
         assert len(held) <= max_spans
         assert held.size <= max_bytes
     left += len(held.release_all())

@@ -11,7 +11,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode, TraceFlags, TraceState
 
-from goldspan.collector_processor.in_process.held_spans import ScoredSpan
+from goldspan.collector_processor.in_process.span_pipeline import ScoredSpan
 
 
 def rich_span() -> ReadableSpan:

@@ -19,8 +19,9 @@ from opentelemetry.trace import SpanKind, Tracer
 from goldspan.collector_processor import ToolParameterMatchSpanProcessor
 from goldspan.collector_processor.emit.attributes import event_attributes
 from goldspan.collector_processor.emit.evaluation import Evaluation
+from goldspan.collector_processor.engine import reading_policy
 from goldspan.collector_processor.engine.settings import EngineSettings
-from goldspan.collector_processor.in_process import held_spans, trace_filter
+from goldspan.collector_processor.in_process import trace_filter
 from goldspan.collector_processor.in_process.trace_filter import RunningRoots, TraceFilter
 from goldspan.collector_processor.replay.replay import replay
 from goldspan.mappers.dialect_registry import DialectRegistry
@@ -276,7 +277,7 @@ def test_a_flush_decides(filter_: TraceFilter) -> None:
 def test_beyond_so_many_traces_without_a_name_they_are_read(
     filter_: TraceFilter, registry: Counting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(held_spans, "MAX_TRACES_WITHOUT_SESSION", 2)
+    monkeypatch.setattr(reading_policy, "MAX_TRACES_WITHOUT_SESSION", 2)
     traces = [ended(None) for _ in range(3)]
     for tool, _, _ in traces:
         assert names(filter_.add([tool], 0.0)) == ["tool"]

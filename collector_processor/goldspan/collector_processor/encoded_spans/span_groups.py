@@ -13,7 +13,7 @@ from google.protobuf.message import DecodeError
 
 from goldspan.collector_processor.emit.names import is_own
 from goldspan.collector_processor.emit.otlp_encoding import SPAN_ATTRIBUTES, Value, encoded_attributes
-from goldspan.collector_processor.engine.store import SpanBuffer
+from goldspan.collector_processor.engine.reading_policy import SpanBuffer
 from goldspan.mappers.readers.otlp_protobuf import fields, hex_bytes, message_class
 from goldspan.scoring.sessions import SpanRef
 

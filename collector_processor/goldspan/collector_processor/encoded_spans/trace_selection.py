@@ -1,9 +1,8 @@
-"""Which traces are read: those of wanted sessions, and those whose session is not known yet.
+"""The policy of reading where spans are bytes: in the gateway and in the stream.
 
 A span without a dialect's marker, or of a trace whose sessions no golden wants, is not decoded: it goes into the span
-buffer. A span of a wanted session, or of a session that is not known yet, is read, and so is every later span of its
-trace. Session ids are looked up under the keys of rule R6, on any span of the trace and its resource. So exactly the
-traces are read that may have results.
+buffer. `_EncodedTrace` shows the policy the spans of one trace. Session ids are looked up under the keys of rule R6, on
+any span of the trace and its resource. A trace without the name of a session is read at once.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ from goldspan.collector_processor.encoded_spans.span_groups import (
     trace_ids,
     traces_at,
 )
+from goldspan.collector_processor.engine.reading_policy import Decision, ReadingPolicy
 from goldspan.collector_processor.engine.sessions_without_golden import SessionsWithoutGolden
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.readers.otlp_protobuf import ProtobufReader
@@ -27,7 +27,7 @@ from goldspan.mappers.spans import LogView
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.goldens import GoldenIndex
 
-_MAX_RESOURCES = _MAX_SCOPES = 256
+_MAX_RESOURCES = 256
 _Session = tuple[str, bytes]
 """The id of a session, and the attribute that holds it."""
 
@@ -64,29 +64,33 @@ class TraceSelection:
         """
         self.unread = unread
         self._is_open = is_open
-        self._without_golden = without_golden
-        self._on_unmatched = on_unmatched
         self._on_problem = on_problem
         self._reader = ProtobufReader(on_problem)
         self._resources: dict[bytes, tuple[_Session, ...]] = {}
-        self._agent_scopes: set[bytes] = set()
+        self._policy = ReadingPolicy[bytes, SpanGroup](
+            goldens,
+            unread,
+            recognises=lambda group: any(fact is not None and fact.role is not None for fact in self.facts(group)),
+            without_golden=without_golden,
+            on_unmatched=on_unmatched,
+        )
         self.use_goldens(goldens, registry, scanner, content=content)
 
     def use_goldens(
         self, goldens: GoldenIndex, registry: DialectRegistry, scanner: KeyScanner, *, content: bool
     ) -> None:
         """Select by these goldens from now on, and read the attributes that they join on."""
-        self._goldens, self._registry, self._scanner, self._content = goldens, registry, scanner, content
-        self.unread.unwanted.clear()
+        self._goldens, self._registry, self.scanner, self._content = goldens, registry, scanner, content
+        self._policy.use_goldens(goldens)
 
     def select(self, body: bytes, groups: Sequence[SpanGroup], now: float) -> list[tuple[bytes, list[SpanGroup]]]:
         """Return the spans of a request that are read, by trace; all others are kept in the span buffer."""
         self.unread.expire(now)
-        bare = [self._scanner.reads_without_attributes(group.envelope.scope) for group in groups]
+        bare = [self.scanner.reads_without_attributes(group.envelope.scope) for group in groups]
         if not self._goldens.wants_any and self._lets_pass(body, groups, bare):
             return []
         by_group = [by_trace(group.spans) for group in groups]
-        if any(bare) or self._scanner.marked(body) is not None:
+        if any(bare) or self.scanner.marked(body) is not None:
             chosen = self._marked(body, groups, by_group, bare)
         else:
             chosen = self._unmarked(groups, by_group)
@@ -104,7 +108,7 @@ class TraceSelection:
         traces = trace_ids(groups)
         if traces is None or any(map(self._is_open, traces)):
             return False
-        calls = any(bare) or self._scanner.marked(body) is not None
+        calls = any(bare) or self.scanner.marked(body) is not None
         for trace in traces:
             self.unread.note_loss(trace, calls=calls)
         return True
@@ -117,15 +121,16 @@ class TraceSelection:
         bare: Sequence[bool],
     ) -> dict[bytes, list[SpanGroup]]:
         found = self._of_interest(body, groups)
-        parts: dict[bytes, list[tuple[SpanGroup, bool]]] = {}
+        batches: dict[bytes, _EncodedTrace] = {}
         for group, traces, is_bare in zip(groups, by_group, bare, strict=True):
             for trace, spans in traces.items():
-                parts.setdefault(trace, []).append((SpanGroup(group.envelope, spans), is_bare))
-        return {
-            trace: [group for group, _ in mine]
-            for trace, mine in parts.items()
-            if self._is_selected(trace, mine, of_interest=found is None or trace in found)
-        }
+                part = SpanGroup(group.envelope, spans)
+                if (batch := batches.get(trace)) is None:
+                    batch = batches[trace] = _EncodedTrace(self, trace, of_interest=found is None or trace in found)
+                batch.groups.append(part)
+                if is_bare:
+                    batch.bare = (*batch.bare, part)
+        return {trace: batch.groups for trace, batch in batches.items() if self._is_selected(trace, batch)}
 
     def _unmarked(
         self, groups: Sequence[SpanGroup], by_group: Sequence[Mapping[bytes, Sequence[bytes]]]
@@ -134,13 +139,9 @@ class TraceSelection:
         chosen: dict[bytes, list[SpanGroup]] = {}
         for group, traces in zip(groups, by_group, strict=True):
             for trace, spans in traces.items():
-                if trace not in chosen and (
-                    is_open(trace)
-                    or (
-                        trace in unwanted
-                        and self._is_selected(trace, [(SpanGroup(group.envelope, spans), False)], of_interest=True)
-                    )
-                ):
+                if trace in chosen:
+                    continue
+                if is_open(trace) or (trace in unwanted and self._names_wanted(trace, group, spans)):
                     chosen[trace] = []
         for group, traces in zip(groups, by_group, strict=True):
             for trace in chosen.keys() & traces.keys():
@@ -164,7 +165,7 @@ class TraceSelection:
 
     def log_facts(self, body: bytes) -> Iterator[LogFacts]:
         """Yield what the log records of a request add to spans."""
-        if not self._goldens.wants_any or not self._scanner.may_concern_spans(body):
+        if not self._goldens.wants_any or not self.scanner.may_concern_spans(body):
             return
         for view in self._reader.views(self._reader.parse(body, "logs"), "logs"):
             if isinstance(view, LogView) and self._registry.may_tell(view.event_name, view.attributes):
@@ -180,68 +181,88 @@ class TraceSelection:
         for resource in {group.envelope.resource for group in groups}:
             if any(goldens.wants(session_id) for session_id, _ in self._sessions_of(resource)):
                 return None
-        return traces_at(body, groups, self._scanner.of_interest(body, goldens.wants))
+        return traces_at(body, groups, self.scanner.of_interest(body, goldens.wants))
 
-    def _is_selected(self, trace: bytes, mine: Sequence[tuple[SpanGroup, bool]], *, of_interest: bool) -> bool:
-        """Decide by these spans of a trace, and those in the buffer, whether it is read.
+    def _names_wanted(self, trace: bytes, group: SpanGroup, spans: Sequence[bytes]) -> bool:
+        batch = _EncodedTrace(self, trace, of_interest=True)
+        batch.groups.append(SpanGroup(group.envelope, spans))
+        return self._is_selected(trace, batch)
 
-        `of_interest` says that the spans may name a wanted session, or have the marker of a dialect that keeps session
-        ids elsewhere.
-        """
-        if self._is_open(trace) or not trace:
-            return True
-        scanner, goldens = self._scanner, self._goldens
-        if of_interest and goldens.wants_any and any(any(map(scanner.opaque, group.spans)) for group, _ in mine):
-            return True
-        if unwanted := trace in self.unread.unwanted:
-            if not of_interest:
-                return False
-        elif not any(bare or any(map(scanner.marked, group.spans)) for group, bare in mine):
-            return False
-        groups = [group for group, _ in mine]
-        buffered = [] if unwanted else self.unread.records(trace)
-        groups += buffered
-        # Spans that are not of interest name no wanted session.
-        named = self._sessions(groups if of_interest else buffered)
-        if goldens.wants(trace.hex()) or any(goldens.wants(session_id) for session_id, _ in named):
-            return True
-        if not unwanted:
-            if (first := next(self._sessions(groups), None)) is None:
-                return goldens.wants_any  # a later span may name its session
-            self.unread.unwanted.add(trace)
-            self._count_without_golden(*first, groups)
-        return False
+    def _is_selected(self, trace: bytes, batch: _EncodedTrace) -> bool:
+        """Decide by these spans of a trace, and those in the buffer, whether it is read."""
+        return self._is_open(trace) or not trace or self._policy.decide(trace, batch) is Decision.READ
 
-    def _sessions(self, groups: Iterable[SpanGroup]) -> Iterator[_Session]:
+    def sessions(self, groups: Iterable[SpanGroup]) -> Iterator[_Session]:
+        """Yield every session that these spans and their resources name."""
         for group in groups:
             yield from self._sessions_of(group.envelope.resource)
             for span in group.spans:
-                yield from self._scanner.sessions(span)
+                yield from self.scanner.sessions(span)
 
     def _sessions_of(self, resource: bytes) -> tuple[_Session, ...]:
         sessions = self._resources.get(resource)
         if sessions is None:
             if len(self._resources) >= _MAX_RESOURCES:
                 self._resources.clear()
-            sessions = self._resources[resource] = tuple(self._scanner.sessions(resource))
+            sessions = self._resources[resource] = tuple(self.scanner.sessions(resource))
         return sessions
 
-    def _count_without_golden(self, session_id: str, key: bytes, groups: Iterable[SpanGroup]) -> None:
-        """Tell of a session that no golden wants, once, if one of these spans is an agent's, a model's or a tool's."""
-        if session_id in self._without_golden:
-            return
-        for group in groups:
-            for span in group.spans:
-                if self._scanner.marked(span) is None:
-                    continue
-                if group.envelope.scope in self._agent_scopes or any(
-                    fact is not None and fact.role is not None for fact in self.facts(SpanGroup(group.envelope, [span]))
-                ):
-                    self._remember_scope(group.envelope.scope)
-                    self._on_unmatched(session_id, str(key, "utf-8", "replace"))
-                    return
 
-    def _remember_scope(self, scope: bytes) -> None:
-        """Note that an agent writes spans of this scope: further sessions are counted without reading their spans."""
-        if len(self._agent_scopes) < _MAX_SCOPES:
-            self._agent_scopes.add(scope)
+class _EncodedTrace:
+    """The spans of one trace in a request: the `TraceBatch` of encoded spans."""
+
+    __slots__ = ("_buffered", "_selection", "_trace", "bare", "groups", "of_interest")
+
+    def __init__(self, selection: TraceSelection, trace: bytes, *, of_interest: bool) -> None:
+        self._selection = selection
+        self._trace = trace
+        self.of_interest = of_interest
+        self._buffered: list[SpanGroup] | None = None
+        self.groups: list[SpanGroup] = []
+        self.bare: tuple[SpanGroup, ...] = ()
+        """Those of scopes of which a dialect reads spans without attributes."""
+
+    @property
+    def trace_id(self) -> str:
+        """As hex digits."""
+        return self._trace.hex()
+
+    @property
+    def is_marked(self) -> bool:
+        """A dialect may read some of these spans."""
+        marked = self._selection.scanner.marked
+        return bool(self.bare) or any(any(map(marked, group.spans)) for group in self.groups)
+
+    @property
+    def is_opaque(self) -> bool:
+        """A dialect may read some of them that keeps session ids elsewhere."""
+        opaque = self._selection.scanner.opaque
+        return any(any(map(opaque, group.spans)) for group in self.groups)
+
+    def sessions(self) -> Iterable[str]:
+        """Return the session ids of these spans."""
+        return (session_id for session_id, _ in self._selection.sessions(self.groups))
+
+    def earlier_sessions(self) -> Iterable[str]:
+        """Return the session ids of the spans in the buffer."""
+        unread = self._unread()
+        return (session_id for session_id, _ in self._selection.sessions(unread)) if unread else ()
+
+    def first_session(self) -> tuple[str, str] | None:
+        """Return the first session that a span names, with the attribute."""
+        for session_id, key in self._selection.sessions(self.groups + self._unread()):
+            return session_id, str(key, "utf-8", "replace")
+        return None
+
+    def marked(self) -> Iterator[tuple[bytes, SpanGroup]]:
+        """Yield the spans that a dialect may read, each with its scope."""
+        marked = self._selection.scanner.marked
+        for group in self.groups:
+            for span in group.spans:
+                if marked(span) is not None or group in self.bare:
+                    yield group.envelope.scope, SpanGroup(group.envelope, [span])
+
+    def _unread(self) -> list[SpanGroup]:
+        if self._buffered is None:
+            self._buffered = self._selection.unread.records(self._trace)
+        return self._buffered

@@ -1,4 +1,4 @@
-"""The state of an engine: open traces, their sessions, tombstones of dropped traces, and spans it has not read.
+"""The state of an engine: open traces, their sessions, and tombstones of dropped traces.
 
 A door can pass the engine a subclass of `MemoryStore` that compresses or persists its state.
 
@@ -9,11 +9,10 @@ that is delivered again is recognised as a repeat and not taken for a new run.
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Generic, TypeVar
 
 from goldspan.collector_processor.emit.evaluation import Evaluation
 from goldspan.collector_processor.engine.evaluations import KeptSession
@@ -286,80 +285,3 @@ class MemoryStore:
         """Remove tombstones older than this."""
         while self._tombstones and next(iter(self._tombstones.values()))[0] < before:
             self.forget_oldest_tombstone()
-
-
-# Spans that no engine reads yet.
-
-Trace = TypeVar("Trace")
-Record = TypeVar("Record")
-
-_MAX_REMEMBERED_LOSSES = 100_000
-"""Traces; beyond it the loss that was noted first is forgotten."""
-
-
-class SpanBuffer(Generic[Trace, Record]):
-    """Unread records by trace id, bounded in age and bytes. For one thread.
-
-    Spans without a dialect's marker, and those of unwanted sessions, are sent on unread. They are kept here in case a
-    later span of their trace belongs to a session with a golden: unmarked spans stand between tools and agents. Of
-    spans that are dropped, the buffer remembers only that their trace lost some.
-    """
-
-    def __init__(self, *, retention: float, max_bytes: int) -> None:
-        """Keep records for `retention` seconds, and at most `max_bytes` of them."""
-        self._retention = retention
-        self.max_bytes = max_bytes
-        self._by_trace: dict[Trace, list[tuple[int, Sequence[Record]]]] = {}
-        self._batches: deque[tuple[float, int, int, tuple[Trace, ...]]] = deque()
-        self._number = 0
-        self.unwanted: set[Trace] = set()
-        """Traces whose sessions are known, and wanted by no golden."""
-        self._with_calls: set[Trace] = set()
-        self._lost: OrderedDict[Trace, bool] = OrderedDict()
-        self.size = 0
-        """Bytes of all records, as estimated by the callers of `add`."""
-
-    def add(self, records: Mapping[Trace, Sequence[Record]], size: int, now: float, *, calls: bool = False) -> None:
-        """Add records by trace id; `calls` says that some may describe calls even where the trace is not unwanted."""
-        if calls:
-            self._with_calls.update(records)
-        self._number += 1
-        for trace, some in records.items():
-            self._by_trace.setdefault(trace, []).append((self._number, some))
-        self.size += size
-        self._batches.append((now, self._number, size, tuple(records)))
-
-    def take(self, trace: Trace) -> list[Record]:
-        """Remove and return the records of a trace."""
-        self.unwanted.discard(trace)
-        self._with_calls.discard(trace)
-        return [record for _, some in self._by_trace.pop(trace, ()) for record in some]
-
-    def records(self, trace: Trace) -> list[Record]:
-        """Return the records of a trace."""
-        return [record for _, some in self._by_trace.get(trace, ()) for record in some]
-
-    def lost_calls(self, trace: Trace) -> bool | None:
-        """Tell whether the records that a trace lost may have described calls; None if it lost none."""
-        return self._lost.get(trace)
-
-    def note_loss(self, trace: Trace, *, calls: bool) -> None:
-        """Note that records of a trace were dropped; `calls` says whether they may have described calls."""
-        self._lost[trace] = calls or self._lost.get(trace, False)
-        if len(self._lost) > _MAX_REMEMBERED_LOSSES:
-            self._lost.popitem(last=False)
-
-    def expire(self, now: float) -> None:
-        """Drop records that are too old, then the oldest ones until the rest fits into `max_bytes`."""
-        while self._batches and (self._batches[0][0] + self._retention <= now or self.size > self.max_bytes):
-            _, number, size, traces = self._batches.popleft()
-            self.size -= size
-            for trace in traces:
-                entries = self._by_trace.get(trace)
-                if entries is None or entries[0][0] > number:
-                    continue
-                del entries[0]
-                calls = trace in self.unwanted or trace in self._with_calls
-                if not entries:
-                    self.take(trace)
-                self.note_loss(trace, calls=calls)

@@ -469,8 +469,8 @@ class GatewayPipeline:
         yield "journal_bytes", 0 if self._journal is None else self._journal.size
         yield "journal_max_bytes", 0 if self._journal is None else self._journal.bound
         yield "open_bodies", worker.outbox.open_bodies
-        yield "held_spans", sum(tenant.held_spans for tenant in tenants)
-        yield "held_bytes", sum(tenant.held_bytes for tenant in tenants)
+        yield "held_spans", sum(len(tenant.held) for tenant in tenants)
+        yield "held_bytes", sum(tenant.held.size for tenant in tenants)
         yield "unread_span_bytes", worker.unread_span_bytes
         yield "text_bytes", sum(tenant.texts.size for tenant in tenants)
         yield "tenants", len(tenants)

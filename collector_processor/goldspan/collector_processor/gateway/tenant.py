@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import inf
+from typing import NamedTuple
 
-from goldspan.collector_processor.emit.attributes import Attributes, span_attributes
+from goldspan.collector_processor.emit.attributes import span_attributes
 from goldspan.collector_processor.emit.encoded_points import EncodedMetrics
 from goldspan.collector_processor.emit.evaluation import Evaluation
 from goldspan.collector_processor.encoded_spans.attribute_key_scanner import KeyScanner
@@ -18,10 +20,10 @@ from goldspan.collector_processor.encoded_spans.span_groups import (
     SpanGroup,
     has_scores,
     join_request,
-    with_scores,
 )
 from goldspan.collector_processor.encoded_spans.trace_selection import TraceSelection
 from goldspan.collector_processor.engine.engine import Engine, EngineOutput
+from goldspan.collector_processor.engine.reading_policy import HeldSpan, HeldSpans
 from goldspan.collector_processor.engine.settings import EngineSettings
 from goldspan.collector_processor.gateway.compressed_store import CompressedStore
 from goldspan.collector_processor.gateway.deliver.dispatcher import PendingRequest
@@ -37,28 +39,17 @@ _AT_ONCE = 128
 """Traces and sessions that are judged at once: between them held spans leave, and requests are received."""
 
 
-@dataclass(slots=True)
-class EncodedHeldSpan:
-    """A span that waits for its scores: its bytes, and the attributes that will be appended."""
+class BodySpan(NamedTuple):
+    """A span that waits for its scores, and the number of the request it came in."""
 
-    ref: SpanRef
     span: bytes
     envelope: Envelope
     body: int
-    """The number of the request it came in."""
-    since: float
-    attributes: Attributes = field(default_factory=dict[str, "str | bool | int | float | tuple[str, ...]"])
-    metrics: set[str] = field(default_factory=set[str])
-    """The metrics that wrote these."""
 
-    @property
-    def size(self) -> int:
-        """Estimated bytes of memory."""
-        return len(self.span) + 600
 
-    def scored(self) -> SpanGroup:
-        """Return the span with its attributes, ready to be forwarded."""
-        return SpanGroup(self.envelope, [with_scores(self.span, self.attributes, self.metrics)])
+_HELD_OVERHEAD = 600
+"""Bytes of memory that a held span takes beside its own."""
+ReleasedSpans = Sequence[HeldSpan[BodySpan]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +68,7 @@ class TenantOutput:
     """What one step of the engine gave, with the held spans it released."""
 
     output: EngineOutput
-    released: Sequence[EncodedHeldSpan] = ()
+    released: ReleasedSpans = ()
     past_timeout: int = 0
     """Released spans that reached `hold_timeout` before they had a score."""
 
@@ -119,13 +110,7 @@ class Tenant:
             on_unmatched=self.engine.count_unmatched,
             on_problem=on_problem,
         )
-        self._held: dict[SpanRef, EncodedHeldSpan] = {}
-        self.held_bytes = 0
-
-    @property
-    def held_spans(self) -> int:
-        """Held spans."""
-        return len(self._held)
+        self.held = HeldSpans[BodySpan]()
 
     def receive_spans(
         self, body: bytes, groups: Sequence[SpanGroup], number: int, now: float, *, already_sent: bool = False
@@ -172,18 +157,7 @@ class Tenant:
     def flush(self, now: float, *, end_of_input: bool) -> TenantOutput:
         """Return every turn that is ready, and release every span."""
         output = self._output(self.engine.flush(now, end_of_input=end_of_input))
-        return replace(output, released=(*output.released, *self._release(list(self._held))))
-
-    def release_oldest(self, max_bytes: int) -> Sequence[EncodedHeldSpan]:
-        """Release the spans that have waited longest, until at most `max_bytes` are held."""
-        refs: list[SpanRef] = []
-        left = self.held_bytes
-        for ref, held in self._held.items():
-            if left <= max_bytes:
-                break
-            refs.append(ref)
-            left -= held.size
-        return self._release(refs)
+        return replace(output, released=(*output.released, *self.held.release_all()))
 
     def use_goldens(self, goldens: GoldenIndex, registry: DialectRegistry, scanner: KeyScanner) -> None:
         """Judge by these goldens from now on, and read the attributes that they join on."""
@@ -235,9 +209,8 @@ class Tenant:
             kept, wanted = self._engine_feeds(fact, now)
             facts.append(kept)
             ref = fact.ref
-            if wanted and hold and self._hold and fact.span_id and ref not in self._held:
-                held = self._held[ref] = EncodedHeldSpan(ref, span, group.envelope, number, now)
-                self.held_bytes += held.size
+            may_hold = wanted and hold and self._hold and fact.span_id
+            if may_hold and self.held.add(ref, BodySpan(span, group.envelope, number), len(span) + _HELD_OVERHEAD, now):
                 waiting[id(span)] = ref
         return facts, waiting
 
@@ -272,22 +245,16 @@ class Tenant:
 
     def _output(self, output: EngineOutput, past_timeout: int = 0) -> TenantOutput:
         for evaluation in output.evaluations:
-            if evaluation.target is not None and (held := self._held.get(evaluation.target)) is not None:
+            if (held := self.held.get(evaluation.target)) is not None:
                 self._annotate(held, evaluation)
-        return TenantOutput(output, self._release(output.released), past_timeout)
+        return TenantOutput(output, self.held.release(output.released), past_timeout)
 
-    def _annotate(self, held: EncodedHeldSpan, evaluation: Evaluation) -> None:
+    def _annotate(self, held: HeldSpan[BodySpan], evaluation: Evaluation) -> None:
         """Add the attributes of a result, in place of those that the client wrote under the same names."""
-        if attributes := span_attributes(evaluation):
-            if evaluation.metric not in held.metrics and has_scores(held.span, (evaluation.metric,)):
-                self._on_problem(Problem("overwritten_score", f"span {held.ref.span_id} came with a score", ""))
-            held.metrics.add(evaluation.metric)
-            held.attributes.update(attributes)
-
-    def _release(self, refs: Iterable[SpanRef]) -> list[EncodedHeldSpan]:
-        released = [held for ref in refs if (held := self._held.pop(ref, None)) is not None]
-        self.held_bytes -= sum(held.size for held in released)
-        return sorted(released, key=lambda held: held.since)
+        attributes, metric = span_attributes(evaluation), evaluation.metric
+        if attributes and metric not in held.metrics and has_scores(held.span.span, (metric,)):
+            self._on_problem(Problem("overwritten_score", f"span {held.ref.span_id} came with a score", ""))
+        held.annotate(metric, attributes)
 
     def _closed(self, trace_id: str) -> None:
         if len(trace_id) == 32:
@@ -377,10 +344,11 @@ class TenantTable:
                 settings.engine, max_spans=max(1, settings.engine.max_spans // shares)
             )
 
-    def release_excess(self, state: TenantState) -> Sequence[EncodedHeldSpan]:
+    def release_excess(self, state: TenantState) -> ReleasedSpans:
         """Release held spans of a tenant, the oldest first, until all tenants together hold `max_held_bytes`."""
-        excess = sum(one.tenant.held_bytes for one in self._states.values()) - self._settings.max_held_bytes
-        return state.tenant.release_oldest(max(0, state.tenant.held_bytes - excess)) if excess > 0 else ()
+        held = state.tenant.held
+        excess = sum(one.tenant.held.size for one in self._states.values()) - self._settings.max_held_bytes
+        return held.release_excess(inf, max(0, held.size - excess))[0] if excess > 0 else ()
 
     def _drop(self, state: TenantState, now: float) -> None:
         self.evicted += 1

@@ -18,7 +18,13 @@ from goldspan.collector_processor.emit.evaluation import Evaluation
 from goldspan.collector_processor.emit.otlp_encoding import encoded_events
 from goldspan.collector_processor.encoded_spans.attribute_key_scanner import KeyScanner
 from goldspan.collector_processor.encoded_spans.call_records import encode_session
-from goldspan.collector_processor.encoded_spans.span_groups import EncodedSpanBuffer, SpanGroup, join_request
+from goldspan.collector_processor.encoded_spans.span_groups import (
+    EncodedSpanBuffer,
+    SpanGroup,
+    join_request,
+    with_scores,
+)
+from goldspan.collector_processor.engine.reading_policy import HeldSpan
 from goldspan.collector_processor.engine.sessions_without_golden import JoinReport, SessionsWithoutGolden
 from goldspan.collector_processor.engine.store import SessionState
 from goldspan.collector_processor.gateway.background_judge import BackgroundJudge
@@ -33,7 +39,14 @@ from goldspan.collector_processor.gateway.interfaces import ExportRequest, Heade
 from goldspan.collector_processor.gateway.journal.body_log import LogEntry
 from goldspan.collector_processor.gateway.journal.journal import Journal
 from goldspan.collector_processor.gateway.settings.sections import PipelineSettings
-from goldspan.collector_processor.gateway.tenant import EncodedHeldSpan, Tenant, TenantOutput, TenantState, TenantTable
+from goldspan.collector_processor.gateway.tenant import (
+    BodySpan,
+    ReleasedSpans,
+    Tenant,
+    TenantOutput,
+    TenantState,
+    TenantTable,
+)
 from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.collector_processor.serving.golden_coverage import GoldenCoverage
 from goldspan.mappers.dialect_registry import JOIN_ATTRIBUTES, DialectRegistry
@@ -316,7 +329,7 @@ class Worker:
             output = step(now)
         except Exception as error:  # noqa: BLE001 - the engine's state cannot be trusted after it, the spans can
             self._on_failure("engine", error)
-            self._send_early(state, state.tenant.release_oldest(0), "failure")
+            self._send_early(state, state.tenant.held.release_all(), "failure")
             self._past_without_golden += state.sessions_without_golden
             state.sessions_without_golden = 0
             state.tenant = self._new_tenant(state.name, state.unread)
@@ -367,14 +380,14 @@ class Worker:
             request = ExportRequest(Signal.METRICS, encoded, state.headers)
             state.metrics_request = self.outbox.replace(state.metrics_request, request)
 
-    def _send_early(self, state: TenantState, released: Sequence[EncodedHeldSpan], reason: str) -> None:
+    def _send_early(self, state: TenantState, released: ReleasedSpans, reason: str) -> None:
         self.released_early[reason] += len(released)
         self._send_released(state, released)
 
-    def _send_released(self, state: TenantState, released: Iterable[EncodedHeldSpan]) -> None:
+    def _send_released(self, state: TenantState, released: ReleasedSpans) -> None:
         """Send released spans: those with attributes after a commit, the others as a part of their bodies."""
-        scored: list[EncodedHeldSpan] = []
-        bare: list[EncodedHeldSpan] = []
+        scored: list[HeldSpan[BodySpan]] = []
+        bare: list[HeldSpan[BodySpan]] = []
         for held in released:
             (scored if held.attributes else bare).append(held)
         for some in _chunks(scored):
@@ -423,25 +436,30 @@ def session_hash(session: SessionState) -> int:
     return hash((session.dropped_until, frozenset(session.complete_runs), revisions)) or 1
 
 
-def _chunks(released: Sequence[EncodedHeldSpan]) -> Iterable[list[EncodedHeldSpan]]:
-    chunk: list[EncodedHeldSpan] = []
+def _chunks(released: ReleasedSpans) -> Iterable[list[HeldSpan[BodySpan]]]:
+    chunk: list[HeldSpan[BodySpan]] = []
     size = 0
     for held in released:
-        if chunk and (len(chunk) >= _MAX_SPANS or size + len(held.span) > _MAX_BYTES):
+        if chunk and (len(chunk) >= _MAX_SPANS or size + len(held.span.span) > _MAX_BYTES):
             yield chunk
             chunk, size = [], 0
         chunk.append(held)
-        size += len(held.span)
+        size += len(held.span.span)
     if chunk:
         yield chunk
 
 
-def _request_of(released: Iterable[EncodedHeldSpan], headers: Headers) -> ExportRequest:
-    return ExportRequest(Signal.TRACES, join_request(held.scored() for held in released), headers)
+def _request_of(released: ReleasedSpans, headers: Headers) -> ExportRequest:
+    return ExportRequest(Signal.TRACES, join_request(map(_scored, released)), headers)
 
 
-def _refs_by_body(released: Iterable[EncodedHeldSpan]) -> dict[int, list[SpanRef]]:
+def _scored(held: HeldSpan[BodySpan]) -> SpanGroup:
+    span, envelope, _ = held.span
+    return SpanGroup(envelope, [with_scores(span, held.attributes, held.metrics)])
+
+
+def _refs_by_body(released: ReleasedSpans) -> dict[int, list[SpanRef]]:
     found: dict[int, list[SpanRef]] = {}
     for held in released:
-        found.setdefault(held.body, []).append(held.ref)
+        found.setdefault(held.span.body, []).append(held.ref)
     return found

@@ -16,8 +16,7 @@ from opentelemetry.sdk.trace.export import SpanExporter
 from goldspan.collector_processor.emit import names
 from goldspan.collector_processor.emit.emitters import EventEmitter, MetricEmitter, SelfTelemetry
 from goldspan.collector_processor.engine.settings import EngineSettings
-from goldspan.collector_processor.in_process.held_spans import HoldSettings
-from goldspan.collector_processor.in_process.span_pipeline import SpanPipeline
+from goldspan.collector_processor.in_process.span_pipeline import HoldSettings, SpanPipeline
 from goldspan.collector_processor.in_process.trace_filter import TraceFilter
 from goldspan.collector_processor.metric_threads import MetricWorkers
 from goldspan.mappers.assembly.runs import AssemblySettings

@@ -7,11 +7,11 @@
     batch            export     span_exporter         `SpanPipeline.export` gets a batch of spans
                      filter     trace_filter          spans of traces with a golden are read (mappers), others are not
                      feed       engine/               what was read is joined to calls, turns and sessions
-                     hold       held_spans            tool spans and roots wait for their result
+                     hold       span_pipeline         tool spans and roots wait for their result
                      pass on    span_pipeline         all other spans go to the inner exporter at once
     batch or timer   poll       engine/               turns and sessions that are complete are scored
                      emit       emit/                 attributes of held spans, events, metric points
-                     release    held_spans            copies with attributes go to the inner exporter
+                     release    span_pipeline         copies with attributes go to the inner exporter
 
 A span waits for `settle` seconds after its turn's last news and for `hold_timeout` seconds at most. A flush, a
 shutdown and the end of the process release it at once. Exceptions are contained in `_locked` and around each call of
@@ -27,11 +27,14 @@ import time
 from collections import deque
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
 from math import inf
 from typing import Any, Protocol
 
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
+from opentelemetry.util.types import AttributeValue
 
 from goldspan.collector_processor.emit import names
 from goldspan.collector_processor.emit.attributes import span_attributes
@@ -42,13 +45,13 @@ from goldspan.collector_processor.emit.emitters import (
 )
 from goldspan.collector_processor.emit.evaluation import Evaluation
 from goldspan.collector_processor.engine.engine import EngineOutput
+from goldspan.collector_processor.engine.reading_policy import HeldSpan, HeldSpans
 from goldspan.collector_processor.engine.sessions_without_golden import JoinReport
 from goldspan.collector_processor.engine.settings import EngineStats
 from goldspan.collector_processor.export_outage import ExportOutage
-from goldspan.collector_processor.in_process.held_spans import HeldSpan, HeldSpans, HoldSettings
-from goldspan.collector_processor.in_process.trace_filter import TraceFilter
+from goldspan.collector_processor.in_process.trace_filter import TraceFilter, estimated_size
 from goldspan.collector_processor.timer import Timer, call_in_forked_children
-from goldspan.mappers.readers.sdk import SdkReader, log_event
+from goldspan.mappers.readers.sdk import SdkReader, attributes_of, log_event
 from goldspan.mappers.spans import LogView
 
 _logger = logging.getLogger("goldspan")
@@ -65,6 +68,17 @@ _MANY_LOGS = 256
 """So many queued log records are read at once."""
 _GRACE = 1.0
 """Seconds after `hold_timeout` after which a span is released even if the engine has not released it."""
+
+
+@dataclass(frozen=True, slots=True)
+class HoldSettings:
+    """How many spans may wait for their result, and for how long."""
+
+    enabled: bool = True
+    timeout: float = 20.0
+    """Seconds."""
+    max_spans: int = 10_000
+    max_bytes: int = 64 * 1024 * 1024
 
 
 class Events(Protocol):
@@ -253,7 +267,7 @@ class SpanPipeline:
     def _step(self, now: float) -> None:
         self._read_logs(now)
         self._run_engine(lambda trace_filter: trace_filter.poll(now))
-        excess, limit = self._held.release_excess()
+        excess, limit = self._held.release_excess(self._hold_settings.max_spans, self._hold_settings.max_bytes)
         self._release(excess, early=limit)
         self._release(self._held.release_older(now - self._hold_settings.timeout - _GRACE), early="hold_timeout")
         self._end_step()
@@ -266,7 +280,7 @@ class SpanPipeline:
         self._spans += len(spans)
         for ref, span in self._filter.add(spans, now):
             try:
-                if self._hold_settings.enabled and self._held.add(ref, span, now):
+                if self._hold_settings.enabled and self._held.add(ref, span, estimated_size(span), now):
                     held.add(id(span))
             except Exception as error:  # noqa: BLE001 - a span that cannot be held is still exported
                 self._telemetry.failure("engine", error)
@@ -294,7 +308,8 @@ class SpanPipeline:
         for evaluation in output.evaluations:
             self._joins.golden_seen(evaluation.golden_set, evaluation.golden)
             try:
-                self._held.annotate(evaluation.target, evaluation.metric, span_attributes(evaluation))
+                if (held := self._held.get(evaluation.target)) is not None:
+                    held.annotate(evaluation.metric, span_attributes(evaluation))
                 self._events.emit(evaluation)
             except Exception as error:  # noqa: BLE001 - log record processors are the user's
                 self._telemetry.failure("events", error)
@@ -341,7 +356,7 @@ class SpanPipeline:
         if unmatched := stats.sessions_without_golden - before.sessions_without_golden:
             self._metrics.record_no_golden(unmatched)
 
-    def _release(self, spans: Sequence[HeldSpan], *, early: str = "") -> None:
+    def _release(self, spans: Sequence[HeldSpan[ReadableSpan]], *, early: str = "") -> None:
         """Export spans that were held, with their attributes. `early`: why they did not wait for their result."""
         if early:
             self._telemetry.count(names.RELEASED_EARLY, len(spans), early)
@@ -356,13 +371,14 @@ class SpanPipeline:
                     raise
                 self._telemetry.failure("export", error)
 
-    def _to_export(self, held: HeldSpan) -> ReadableSpan:
+    def _to_export(self, held: HeldSpan[ReadableSpan]) -> ReadableSpan:
         try:
-            self._telemetry.count(names.PROBLEMS, held.overwrites, "overwritten_score")
-            return held.to_export()
+            span, overwritten = scored_span(held)
+            self._telemetry.count(names.PROBLEMS, overwritten, "overwritten_score")
         except Exception as error:  # noqa: BLE001 - a span without its score is better than none
             self._telemetry.failure("export", error)
             return held.span
+        return span
 
     def _export_to_inner(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         why: object = "the exporter's own log says why"
@@ -402,7 +418,7 @@ class SpanPipeline:
         """Start with nothing held and nothing read: at first, and in a forked child."""
         self._lock = threading.RLock()
         self._owner = 0
-        self._held = HeldSpans(self._hold_settings.max_spans, self._hold_settings.max_bytes)
+        self._held = HeldSpans[ReadableSpan]()
         self._logs = deque[LogView]()
         self._joins = JoinReport()
         self._outage = ExportOutage(self._target)
@@ -413,3 +429,63 @@ class SpanPipeline:
     def _start_filter(self) -> None:
         self._filter = None if self._new_filter is None else self._new_filter()
         self._counted = EngineStats()
+
+
+# What is exported of a held span. An ended span cannot be changed, so scores leave in a copy.
+
+
+class ScoredSpan(ReadableSpan):
+    """A copy of an ended span with other attributes.
+
+    The copy keeps the counts of dropped attributes, events and links, which the constructor would set to 0.
+    """
+
+    def __init__(self, original: ReadableSpan, attributes: Mapping[str, AttributeValue]) -> None:
+        super().__init__(
+            name=original.name,
+            context=original.context,
+            parent=original.parent,
+            resource=original.resource,
+            attributes=attributes,
+            events=original.events,
+            links=original.links,
+            kind=original.kind,
+            status=original.status,
+            start_time=original.start_time,
+            end_time=original.end_time,
+            instrumentation_scope=original.instrumentation_scope,
+        )
+        self._dropped = (original.dropped_attributes, original.dropped_events, original.dropped_links)
+
+    @property
+    def dropped_attributes(self) -> int:
+        """Number of attributes that the SDK's limits dropped."""
+        return self._dropped[0]
+
+    @property
+    def dropped_events(self) -> int:
+        """Number of events that the SDK's limits dropped."""
+        return self._dropped[1]
+
+    @property
+    def dropped_links(self) -> int:
+        """Number of links that the SDK's limits dropped."""
+        return self._dropped[2]
+
+
+def scored_span(held: HeldSpan[ReadableSpan]) -> tuple[ReadableSpan, bool]:
+    """Return a copy with the attributes in place of any of these names; the span itself if there are none.
+
+    Also tells whether the agent wrote attributes itself that only goldspan should write.
+    """
+    if not held.attributes:
+        return held.span, False
+    metrics, own = frozenset(held.metrics), attributes_of(held.span)
+    attributes = {key: value for key, value in own.items() if not _is_own(key, metrics)}
+    overwritten = len(attributes) < len(own)
+    attributes.update(held.attributes)
+    return ScoredSpan(held.span, attributes), overwritten
+
+
+_is_own = lru_cache(maxsize=4096)(names.is_own)
+"""The instrumentations of an agent write few different names."""

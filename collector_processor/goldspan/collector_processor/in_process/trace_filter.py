@@ -1,30 +1,30 @@
-"""Which spans are read: those of traces whose session has a golden, or is in the sample of metrics without golden.
+"""The policy of reading in the agent's process: which spans of the SDK the engine gets, and which wait for a result.
 
-Most sessions of live traffic are neither, so a batch is sorted by trace, and of each span only the keys of its
-attributes are looked at. A trace is then
-
-- read, if one of its sessions is wanted: every span of it, from then on and from the buffer;
-- left unread in a bounded buffer (`SpanBuffer`), if no dialect marks its spans or its sessions are unwanted;
-- left unread as well, its tool spans and roots held back, as long as no session is known.
-
-Session ids are read from any span of the trace, its resource, its log records, and the root that may still run. So the
-engine gets the complete traces of every wanted session, and results are the same as if every span were read.
+`ScannedSpans` shows the policy the spans of one trace. Session ids are read from any span of the trace, its resource,
+its log records, and the root that may still run. A trace of a wanted session is read whole: every span of it, from then
+on and from the buffer. As long as no session is known, its tool spans and roots are held unread.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from enum import Enum, auto
-from typing import Any, NamedTuple
+from types import MappingProxyType
+from typing import Any, cast
 from weakref import ref as weak_reference
 
 from opentelemetry.sdk.trace import ReadableSpan
 
 from goldspan.collector_processor.engine.engine import Engine, EngineOutput
+from goldspan.collector_processor.engine.reading_policy import (
+    Decision,
+    ReadingPolicy,
+    SpanBuffer,
+    TracesWithoutSession,
+)
 from goldspan.collector_processor.engine.settings import EngineSettings
-from goldspan.collector_processor.engine.store import MemoryStore, SpanBuffer
-from goldspan.collector_processor.in_process.held_spans import TracesWithoutSession, estimated_size
+from goldspan.collector_processor.engine.store import MemoryStore
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.dialects.reading.value_parsing import identifier
 from goldspan.mappers.readers.sdk import (
@@ -52,30 +52,54 @@ _LOG_SIZE = 4_000
 """Bytes that are kept of a log record, without its content."""
 _SAMPLE_EVERY = 13
 """The size of every 13th marked span is estimated. A prime, since agents repeat the same sequence of spans."""
-_MAX_SCOPES = 256
 
 Unread = ReadableSpan | PlainSdkSpan | LogFacts
 """In the buffer: a marked span as it is, the ids and times of one without markers, the facts of a log record."""
 
 
-class _Decision(Enum):
-    """What happens to the new spans of a trace that the engine does not know."""
+class ScannedSpans:
+    """New spans of one trace, sorted by whether a dialect marks them: the `TraceBatch` of SDK spans."""
 
-    READ = auto()
-    LEAVE_UNREAD = auto()
-    WAIT_FOR_SESSION = auto()
+    __slots__ = ("_earlier", "_filter", "is_opaque", "marked_spans", "plain", "session_ids", "trace", "trace_id")
 
+    of_interest = True
 
-class ScannedSpans(NamedTuple):
-    """Spans of one trace, sorted by whether a dialect marks them, and the sessions that they name."""
+    def __init__(self, trace: int, trace_filter: TraceFilter) -> None:
+        self.trace = trace
+        self.trace_id = format(trace, "032x")
+        self.plain: list[ReadableSpan] = []
+        """Spans without a marker."""
+        self.marked_spans: list[ReadableSpan] = []
+        self.session_ids: dict[str, str] = {}
+        """The sessions that they name: by id, the attribute that names it."""
+        self.is_opaque = False
+        self._filter = trace_filter
+        self._earlier: Mapping[str, str] | None = None
 
-    plain: Sequence[ReadableSpan]
-    """Spans without a marker."""
-    marked: Sequence[ReadableSpan]
-    session_ids: Mapping[str, str]
-    """By id, the attribute that names it."""
-    is_opaque: bool
-    """A dialect marks some of them that finds session ids in a way of its own, or refers to other traces."""
+    @property
+    def is_marked(self) -> bool:
+        """A dialect may read some of them."""
+        return bool(self.marked_spans)
+
+    def sessions(self) -> Iterable[str]:
+        """Return the session ids that they name."""
+        return self.session_ids
+
+    def earlier_sessions(self) -> Mapping[str, str]:
+        """Return what unread log records name; if nothing does, what the root names that still runs."""
+        if self._earlier is None:
+            self._earlier = self._filter.sessions_of_logs(self.trace)
+            if not (self._earlier or self.session_ids):
+                self._earlier = self._filter.sessions_of_root(self.trace)
+        return self._earlier
+
+    def first_session(self) -> tuple[str, str] | None:
+        """Return the session whose attribute comes first (R6)."""
+        return self._filter.first_of({**self.earlier_sessions(), **self.session_ids})
+
+    def marked(self) -> Iterator[tuple[str, ReadableSpan]]:
+        """Yield the spans that a dialect may read, each with the name of its scope."""
+        return ((scope_of(span), span) for span in self.marked_spans)
 
 
 class TraceFilter:
@@ -110,9 +134,16 @@ class TraceFilter:
         self.engine = Engine(goldens, settings, self._store)
         self._buffer = SpanBuffer[int, Unread](retention=settings.trace_retention, max_bytes=MAX_BUFFER_BYTES)
         self._roots = RunningRoots()
-        self._without_session = TracesWithoutSession(settings.settle, settings.hold_timeout)
+        self._without_session = TracesWithoutSession[int](settings.settle, settings.hold_timeout)
+        self._policy = ReadingPolicy[int, ReadableSpan](
+            goldens,
+            self._buffer,
+            recognises=lambda span: registry.outline(self._reader.view(span)) is not None,
+            without_golden=self.engine.without_golden,
+            on_unmatched=self.engine.count_unmatched,
+            waiting=self._without_session,
+        )
         self._released: set[SpanRef] = set()
-        self._agent_scopes: set[str] = set()
         self._until_sample = _SAMPLE_EVERY
 
     @property
@@ -188,20 +219,20 @@ class TraceFilter:
         self._roots.forget_ended()
         to_hold: list[tuple[SpanRef, ReadableSpan]] = []
         for trace, of_trace in traces.items():
-            trace_id = format(trace, "032x")
-            scan = self._scan(of_trace)
-            if not self._is_known(trace_id):
-                decision = self._decide(trace, trace_id, scan)
-                if decision is _Decision.LEAVE_UNREAD:
-                    self._buffer_spans(trace, scan.plain, scan.marked, now)
+            scan = self._scan(trace, of_trace)
+            if not self._is_known(scan.trace_id):
+                decision = self._policy.decide(trace, scan)
+                if decision is Decision.WAIT_FOR_SESSION:
+                    to_hold += self._wait_for_session(of_trace, scan, now)
                     continue
-                if decision is _Decision.WAIT_FOR_SESSION:
-                    to_hold += self._wait_for_session(trace, trace_id, of_trace, scan, now)
+                if decision is Decision.LEAVE_UNREAD:
+                    self._released.update(self._without_session.remove(trace))
+                    self._buffer_spans(trace, scan.plain, scan.marked_spans, now)
                     continue
-                self._read_buffered(trace, trace_id, now)
+                self._read_buffered(trace, scan.trace_id, now)
             # Of a span without marker that is no root, ids and times are enough.
-            self._feed_unread(trace_id, [plain_span(span) for span in scan.plain if not is_root(span)], now)
-            to_read += scan.marked
+            self._feed_unread(scan.trace_id, [plain_span(span) for span in scan.plain if not is_root(span)], now)
+            to_read += scan.marked_spans
             to_read += filter(is_root, scan.plain)
         self._buffer.expire(now)
         return to_read, to_hold
@@ -210,84 +241,49 @@ class TraceFilter:
         """Whether the engine knows a trace, or did."""
         return self._store.trace(trace_id) is not None or self._store.tombstone_has(trace_id, "") is not None
 
-    def _decide(self, trace: int, trace_id: str, scan: ScannedSpans) -> _Decision:
-        wanted = self._goldens.wants
-        if not scan.marked:
-            return _Decision.WAIT_FOR_SESSION if trace in self._without_session else _Decision.LEAVE_UNREAD
-        if scan.is_opaque or any(map(wanted, scan.session_ids)):
-            return _Decision.READ
-        if trace in self._buffer.unwanted:
-            return _Decision.LEAVE_UNREAD
-        session_ids = {**dict(self._sessions_of_logs(trace)), **scan.session_ids} or self._sessions_of_root(trace)
-        if any(map(wanted, session_ids)) or self._goldens.wants_trace(trace_id, named=bool(session_ids)):
-            return _Decision.READ
-        if not session_ids and self._goldens.wants_any:
-            has_room = trace in self._without_session or not self._without_session.is_full
-            return _Decision.WAIT_FOR_SESSION if has_room else _Decision.READ
-        if self._has_agent_span(scan.marked):
-            self.engine.count_unmatched(*self._first_named(session_ids, trace_id))
-        self._leave_unread(trace)
-        return _Decision.LEAVE_UNREAD
-
     def _wait_for_session(
-        self, trace: int, trace_id: str, spans: Iterable[ReadableSpan], scan: ScannedSpans, now: float
+        self, spans: Iterable[ReadableSpan], scan: ScannedSpans, now: float
     ) -> list[tuple[SpanRef, ReadableSpan]]:
         """Buffer spans of a trace without a session, and return those to hold: they may get a score."""
         roots = {id(span) for span in spans if is_root(span)}
-        may_get_score = set(roots)
-        recognised = trace in self._without_session
-        for span in scan.marked:
-            role = self._registry.outline(self._reader.view(span))
-            recognised = recognised or role is not None
-            if role is Role.TOOL or role is Role.AGENT:
-                may_get_score.add(id(span))
+        roles = [self._registry.outline(self._reader.view(span)) for span in scan.marked_spans]
         plain = [span for span in scan.plain if id(span) not in roots]
-        self._buffer_spans(trace, plain, [*scan.marked, *(span for span in scan.plain if id(span) in roots)], now)
-        if not recognised:
+        plain_roots = [span for span in scan.plain if id(span) in roots]
+        self._buffer_spans(scan.trace, plain, [*scan.marked_spans, *plain_roots], now)
+        if scan.trace not in self._without_session and not any(roles):
             return []
+        scored = zip(scan.marked_spans, roles, strict=True)
+        may_get_score = roots.union(id(span) for span, role in scored if role is Role.TOOL or role is Role.AGENT)
         to_hold = [
-            (SpanRef(trace_id, format(span.context.span_id, "016x")), span)
+            (SpanRef(scan.trace_id, format(span.context.span_id, "016x")), span)
             for span in spans
             if id(span) in may_get_score and span.context is not None and span.context.span_id
         ]
-        self._without_session.add(trace, (ref for ref, _ in to_hold), now, root_ended=bool(roots))
+        self._without_session.add(scan.trace, (ref for ref, _ in to_hold), now, root_ended=bool(roots))
         return to_hold
 
     def _end_without_session(self, trace: int) -> None:
         """Count a trace whose root has ended and that named no session with a golden."""
-        self.engine.count_unmatched(*self._first_named(dict(self._sessions_of_logs(trace)), format(trace, "032x")))
-        self._leave_unread(trace)
-
-    def _leave_unread(self, trace: int) -> None:
+        session = self.first_of(self.sessions_of_logs(trace)) or (format(trace, "032x"), "trace_id")
+        self.engine.count_unmatched(*session)
         self._buffer.unwanted.add(trace)
         self._released.update(self._without_session.remove(trace))
 
-    def _sessions_of_root(self, trace: int) -> dict[str, str]:
+    def sessions_of_root(self, trace: int) -> Mapping[str, str]:
+        """Return the sessions that the root of a trace names, if it still runs, each with the attribute."""
         root = self._roots.get(trace)
         # The attributes of a running span may change meanwhile, so they are copied.
         return {} if root is None else dict(self._session_ids(dict(root.attributes or {})))
 
-    def _sessions_of_logs(self, trace: int) -> Iterator[tuple[str, str]]:
-        for record in self._buffer.records(trace):
-            if isinstance(record, LogFacts):
-                yield from ((session_id, key) for key, session_id in record.session_keys)
+    def sessions_of_logs(self, trace: int) -> Mapping[str, str]:
+        """Return the sessions that unread log records of a trace name, each with the attribute."""
+        logs = (record for record in self._buffer.records(trace) if isinstance(record, LogFacts))
+        return {session_id: key for log in logs for key, session_id in log.session_keys}
 
-    def _first_named(self, session_ids: Mapping[str, str], trace_id: str) -> tuple[str, str]:
-        """Return the session id whose attribute comes first (R6), and the attribute; without any the trace id."""
+    def first_of(self, session_ids: Mapping[str, str]) -> tuple[str, str] | None:
+        """Return the session id whose attribute comes first (R6), and the attribute; None without any."""
         ranks = self._session_ranks
-        return min(session_ids.items(), key=lambda one: ranks.get(one[1], len(ranks)), default=(trace_id, "trace_id"))
-
-    def _has_agent_span(self, marked: Iterable[ReadableSpan]) -> bool:
-        """Whether a span is an agent's, a model's or a tool's. A marker alone does not say so."""
-        for span in marked:
-            name = scope_of(span)
-            if name in self._agent_scopes:
-                return True
-            if self._registry.outline(self._reader.view(span)) is not None:
-                if len(self._agent_scopes) < _MAX_SCOPES:
-                    self._agent_scopes.add(name)
-                return True
-        return False
+        return min(session_ids.items(), key=lambda one: ranks.get(one[1], len(ranks)), default=None)
 
     def _buffer_spans(
         self, trace: int, plain: Iterable[ReadableSpan], others: Sequence[ReadableSpan], now: float
@@ -352,15 +348,13 @@ class TraceFilter:
         except Exception as error:  # noqa: BLE001 - the other records may be good
             self._on_failure("engine", error)
 
-    def _scan(self, spans: Iterable[ReadableSpan]) -> ScannedSpans:
+    def _scan(self, trace: int, spans: Iterable[ReadableSpan]) -> ScannedSpans:
         """Scan spans of one trace. Every span of every trace passes here, so this is as fast as can be."""
         registry = self._registry
         (keys, bare_scopes), session_keys, opaque = registry.markers, registry.session_keys, registry.opaque_markers
-        plain: list[ReadableSpan] = []
-        marked: list[ReadableSpan] = []
-        session_ids: dict[str, str] = {}
+        found = ScannedSpans(trace, self)
+        plain, marked, session_ids = found.plain, found.marked_spans, found.session_ids
         resource: object = None
-        is_opaque = False
         for span in spans:
             attributes = attributes_of(span)
             if keys.isdisjoint(attributes) and (attributes or scope_of(span) not in bare_scopes):
@@ -374,8 +368,8 @@ class TraceFilter:
                 resource = span.resource
                 of_resource = registry.resource(self._reader.resource(resource)).session_keys
                 session_ids.update((session_id, key) for key, session_id in of_resource)
-            is_opaque = is_opaque or not opaque.isdisjoint(hits)
-        return ScannedSpans(plain, marked, session_ids, is_opaque)
+            found.is_opaque = found.is_opaque or not opaque.isdisjoint(hits)
+        return found
 
     def _session_ids(self, attributes: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         for key in self._registry.session_keys.intersection(attributes):
@@ -424,3 +418,40 @@ def scope_of(span: ReadableSpan) -> str:
     """Return the name of a span's instrumentation scope, or an empty string."""
     scope = span.instrumentation_scope
     return "" if scope is None else scope.name
+
+
+_SPAN_OVERHEAD = 2_000
+"""Bytes of an SDK span without its attributes and events, measured on CPython 3.11."""
+_MAX_DEPTH = 8
+_NESTED = frozenset({tuple, list, dict, MappingProxyType})
+
+
+def estimated_size(span: ReadableSpan) -> int:
+    """Estimate the memory of a span in bytes."""
+    size = _SPAN_OVERHEAD + _size_of_attributes(attributes_of(span))
+    for event in span.events:
+        size += 500 + _size_of_attributes(event.attributes or {})
+    return size
+
+
+def _size_of_attributes(attributes: Mapping[str, object]) -> int:
+    # Most values are strings and numbers: only nested ones need a walk.
+    values = attributes.values()
+    nested = [value for value in values if type(value) in _NESTED]
+    return (
+        sum(map(sys.getsizeof, attributes))
+        + sum(map(sys.getsizeof, values))
+        + sum(_size_of_value(value, 1) for value in nested)
+    )
+
+
+def _size_of_value(value: object, depth: int) -> int:
+    size = sys.getsizeof(value, 64)
+    if isinstance(value, (str, int, float)) or depth >= _MAX_DEPTH:
+        return size
+    if isinstance(value, Mapping):
+        items = cast("Mapping[object, object]", value).items()
+        return size + sum(sys.getsizeof(key, 64) + _size_of_value(item, depth + 1) for key, item in items)
+    if isinstance(value, (list, tuple)):
+        return size + sum(_size_of_value(item, depth + 1) for item in cast("Iterable[object]", value))
+    return size
