@@ -13,11 +13,12 @@ from msgspec.structs import replace
 
 from goldspan.scoring import Session, ToolCall, Turn, load_goldens
 from goldspan.scoring.goldens.golden import Golden
+from goldspan.scoring.incremental_score import InStep, in_step, joined_in_step
 from goldspan.scoring.metrics.metric_registry import WITHOUT_GOLDEN
 from goldspan.scoring.metrics.trajectory import TRAJECTORY_METRICS
 from goldspan.scoring.run import KeptRun, Scorer, scorer_of
 from goldspan.scoring.sessions import NO_CONTENT, Capture, Content, SpanRef, UserMessages
-from goldspan.scoring.turn_join import SplitRuns, split_runs
+from goldspan.scoring.turn_join import SplitRuns, TurnJoin, golden_keys, join_turns, split_runs
 
 TURNS = 4
 Keys = Callable[[int], dict[str, Any]]
@@ -151,3 +152,26 @@ def test_a_session_id_that_is_used_again_is_split_and_scored_as_one_that_is_read
         assert split.update(session) == runs
         for run in runs:
             assert SCORERS[0].score(golden, run, kept=kept[run.run]) == SCORERS[0].score(golden, run)
+
+
+JOINS: tuple[TurnJoin, ...] = ("auto", "key", "index")
+
+
+@pytest.mark.parametrize(
+    "golden", [one for one in GOLDENS.values() if one], ids=[name for name in GOLDENS if name[:2] != "no"]
+)
+@EXAMPLES
+@given(edits=EDITS)
+def test_a_run_in_step_with_its_golden_is_joined_as_any_run_is(golden: Golden, edits: list[Edit]) -> None:
+    keys = golden_keys(golden.turns)
+    for session in growing(edits):
+        for turns in (session.turns, tuple(replace(turn, root=None) for turn in session.turns)):
+            so_far: list[InStep] = []
+            for index in range(len(turns)):
+                so_far.append(in_step(so_far[-1] if so_far else None, keys, turns, index))
+            for how in JOINS:
+                joined, plain = joined_in_step(keys, turns, how, so_far), join_turns(keys, turns, how)
+                if joined is not None:
+                    assert list(joined.partners) == list(plain.partners)
+                    assert (set(joined.unsure), set(joined.unknown)) == (set(plain.unsure), set(plain.unknown))
+                    assert joined.complete == plain.complete

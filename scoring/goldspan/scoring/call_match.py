@@ -429,26 +429,3 @@ def mean(values: Sequence[Fraction], extra: int = 0) -> Fraction:
     scale = lcm(*[denominator for _, denominator in ratios])
     points = sum([numerator * (scale // denominator) for numerator, denominator in ratios])
     return share(points, scale * (len(values) + extra))
-
-
-Sum = Fraction | tuple[int, int] | None
-"""An exact sum: of no value, of one, or as a numerator and a common denominator."""
-
-
-def plus(total: Sum, value: Fraction) -> Sum:
-    """Return an exact sum with one more value, much faster than by adding fractions."""
-    if total is None:
-        return value
-    points, scale = total.as_integer_ratio() if isinstance(total, Fraction) else total
-    more, of = value.as_integer_ratio()
-    if of == scale:
-        return points + more, scale
-    common = lcm(scale, of)
-    return points * (common // scale) + more * (common // of), common
-
-
-def mean_of(total: Sum, count: int) -> Fraction:
-    """Return the exact mean of so many values, at least one."""
-    if isinstance(total, tuple):
-        return share(total[0], total[1] * count)
-    return total or ZERO

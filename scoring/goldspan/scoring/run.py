@@ -19,6 +19,7 @@ from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.errors import CriterionError, Problem
 from goldspan.scoring.goldens.golden import ExpectedCall, Golden, Repeat
 from goldspan.scoring.goldens.golden_index import Ambiguous
+from goldspan.scoring.incremental_score import IncrementalScore
 from goldspan.scoring.json_values import counted, is_mapping, is_sequence, plain, shown_name
 from goldspan.scoring.metric_results import MetricCall, MetricResult, MetricVerdict, PresetResult
 from goldspan.scoring.metrics.grounding import ToolParameterGrounding
@@ -57,7 +58,7 @@ from goldspan.scoring.results import (
     table_of,
     verdict_text,
 )
-from goldspan.scoring.session_score import KeptScores, score_run
+from goldspan.scoring.session_score import score_run
 from goldspan.scoring.sessions import JsonValue, Session, SpanRef, ToolCall
 from goldspan.scoring.verdict import HARMLESS_REASONS, REASON_TEXT, Coverage, Label, Reason, Scored, Verdict, short_repr
 
@@ -468,14 +469,14 @@ class KeptRun:
 
     def __init__(self) -> None:
         self._of: tuple[object, ...] = ()
-        self.own = KeptScores()
+        self.own = IncrementalScore()
         self.metrics: dict[str, KeptMetric] = {}
 
     def begin(self, golden: Golden | Ambiguous | None, session: Session) -> None:
         """Keep nothing that was made by another golden, or of a session whose records are not all there."""
         of = (golden, session.incomplete)
         if not self._of or self._of[0] is not golden or self._of[1] != session.incomplete:
-            self.own, self.metrics = KeptScores(), {}
+            self.own, self.metrics = IncrementalScore(), {}
         self._of = of
 
 
@@ -503,15 +504,18 @@ class Scorer:
         kept: KeptRun | None = None,
     ) -> SessionResult:
         """Score one run of a session, as `score_run` does. `kept` holds what is kept of it until more turns come."""
-        kept = kept or KeptRun()
-        kept.begin(golden, session)
-        own = score_run(golden, session, self.criterion, final=final, kept=kept.own)
+        if kept is None:
+            own = score_run(golden, session, self.criterion, final=final)
+        else:
+            kept.begin(golden, session)
+            own = kept.own.score(golden, session, self.criterion, final=final)
+        kept_metrics = {} if kept is None else kept.metrics
         if own.golden is None:
-            metrics = score_metrics(own, self.metrics, run=self.run, final=final, kept=kept.metrics)
+            metrics = score_metrics(own, self.metrics, run=self.run, final=final, kept=kept_metrics)
             name = None if self.preset is None else self.preset.name
             return replace(own, preset=name, metrics=metrics) if name or metrics else own
         metrics = score_metrics(
-            own, self.metrics, override=self.criterion, run=self.run, final=final, kept=kept.metrics
+            own, self.metrics, override=self.criterion, run=self.run, final=final, kept=kept_metrics
         )
         try:
             preset = self.preset or _preset_of(own.golden)

@@ -1,33 +1,37 @@
-"""Score one run of a session against its golden: its turns, joined with the golden's turns, then the session."""
+"""Score one run of a session against its golden, as the rules S1 to S12 of docs/definition.md define it.
+
+The golden's turns are joined with the session's (S12), each is scored (`turn_score.py`), and the session's score is the
+mean of them (S1). For example, a golden has the turns a, b and c:
+
+    turns recorded     result
+    a right, b wrong   (1 + 0 + 0) / 3: c is missing, and a failure
+    a right, then ?    c may have been served elsewhere: 1 / 1, and the label only if c could not change it (S4)
+    a, b, c, d         d is reported, and outside of the mean
+
+`incremental_score.py` gives the same results while a session grows, at the cost of the new turns.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from fractions import Fraction
 from itertools import islice, product
+from math import lcm
 from operator import is_
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from goldspan.scoring.call_context import CallHistory
-from goldspan.scoring.call_match import CallRules, ScoreBounds, Sum, mean_of, plus
+from goldspan.scoring.call_match import CallRules, ScoreBounds
+from goldspan.scoring.comparison import ZERO, share
 from goldspan.scoring.criterion import MAIN_METRIC, Criterion
 from goldspan.scoring.goldens.golden import MOST_ALTERNATIVES, Golden, GoldenTurn
 from goldspan.scoring.goldens.golden_index import Ambiguous, with_golden_tool_names
-from goldspan.scoring.growing import Growing, same_start
 from goldspan.scoring.results import CallResult, SessionResult, TurnResult
 from goldspan.scoring.sessions import Session, Turn, as_one_turn, batches_of
-from goldspan.scoring.turn_join import (
-    NOTHING_TOLD,
-    GoldenKeys,
-    ToldTogether,
-    TurnTold,
-    golden_keys,
-    join_turns,
-    places_of,
-    told_of,
-)
+from goldspan.scoring.turn_join import GoldenKeys, JoinedTurns, golden_keys, join_turns, leave_no_gap, places_of
 from goldspan.scoring.turn_score import (
     ExpectedTurn,
     TurnScore,
@@ -35,7 +39,6 @@ from goldspan.scoring.turn_score import (
     combine_forbidden,
     expected_turn,
     label_of,
-    score_calls,
     turn_of,
     verdict_of,
     with_forbidden,
@@ -56,8 +59,8 @@ class ExpectedSession(Struct, frozen=True, gc=False):
     turns: tuple[GoldenTurn, ...]
     keys: GoldenKeys
     alternatives: tuple[tuple[ExpectedTurn, ...], ...]
-    """For each turn its alternatives, the main one first. With `as_one` there is a single turn."""
-    as_one: bool
+    """For each turn its alternatives, the main one first. With `is_one_turn` there is a single turn."""
+    is_one_turn: bool
     """All turns of the session are scored as one turn."""
     uses_history: bool
     """An expected value may depend on the result of an earlier call."""
@@ -89,13 +92,13 @@ def _expected_session(golden: Golden, override: Criterion | None) -> ExpectedSes
         )
         for index, turn in enumerate(turns)
     )
-    as_one = golden.calls is not None or criterion.scope == "session"
-    if as_one:
+    is_one_turn = golden.calls is not None or criterion.scope == "session"
+    if is_one_turn:
         combinations = islice(product(*alternatives), MOST_ALTERNATIVES)
         alternatives = (tuple(_concatenated(parts, criterion) for parts in combinations),)
     uses_history = any(turn.uses_history for of_turn in alternatives for turn in of_turn)
     keys, digest = golden_keys(turns), criterion.digest
-    return ExpectedSession(golden, override, criterion, digest, turns, keys, alternatives, as_one, uses_history)
+    return ExpectedSession(golden, override, criterion, digest, turns, keys, alternatives, is_one_turn, uses_history)
 
 
 def _concatenated(parts: Sequence[ExpectedTurn], criterion: Criterion) -> ExpectedTurn:
@@ -112,11 +115,34 @@ def _concatenated(parts: Sequence[ExpectedTurn], criterion: Criterion) -> Expect
     return turn_of(rules, criterion, 0)
 
 
-# Score the turns, then the session.
+# Score the turns (S12 says which is which), then the session.
 
 
-class _Sum(Struct, frozen=True, gc=False):
-    """What the first so many turns of a run come to: one more turn costs as much as the first."""
+Sum = Fraction | tuple[int, int] | None
+"""An exact sum: of no value, of one, or as a numerator and a common denominator."""
+
+
+def plus(total: Sum, value: Fraction) -> Sum:
+    """Return an exact sum with one more value, much faster than by adding fractions."""
+    if total is None:
+        return value
+    points, scale = total.as_integer_ratio() if isinstance(total, Fraction) else total
+    more, of = value.as_integer_ratio()
+    if of == scale:
+        return points + more, scale
+    common = lcm(scale, of)
+    return points * (common // scale) + more * (common // of), common
+
+
+def mean_of(total: Sum, count: int) -> Fraction:
+    """Return the exact mean of so many values, at least one."""
+    if isinstance(total, tuple):
+        return share(total[0], total[1] * count)
+    return total or ZERO
+
+
+class SessionTotal(Struct, frozen=True, gc=False):
+    """What the turns of a session come to (S1, S4): it is made turn by turn, each costing as much as the first."""
 
     counted: int = 0
     """Turns that count towards the mean."""
@@ -130,117 +156,101 @@ class _Sum(Struct, frozen=True, gc=False):
     """Nothing is unknown: the three sums are the same."""
     forbidden: Verdict | None = None
     """The worst of the verdicts on forbidden calls."""
+    reason_of_call: Reason | None = None
+    """Why the first call that was not evaluated was not; likewise of a turn."""
+    reason_of_turn: Reason | None = None
 
-    def plus(self, turn: TurnScore) -> _Sum:
+    def plus(self, turn: TurnScore) -> SessionTotal:
         """Return what they come to with one more turn."""
         forbidden = turn.forbidden or self.forbidden
         if turn.forbidden is not None and self.forbidden is not None:
             forbidden = combine_forbidden((self.forbidden, turn.forbidden))
         if not turn.counts:
             return self if forbidden is self.forbidden else replace(self, forbidden=forbidden)
-        exact, bounds = turn.result.verdict.exact, turn.bounds
+        result, bounds = turn.result, turn.bounds
+        exact = result.verdict.exact
         exactly = self.exactly and bounds.highest is exact is bounds.lowest
         lowest = highest = scores = plus(self.lowest, bounds.lowest)
         if not exactly:
             highest = plus(self.highest, bounds.highest)
             scores = self.scores if exact is None else plus(self.scores, exact)
-        evaluated = self.evaluated + (exact is not None)
-        return _Sum(self.counted + 1, evaluated, lowest, highest, scores, exactly, forbidden)
+        reason = self.reason_of_call
+        if reason is None:
+            reason = next((call.verdict.reason for call in result.calls if call.verdict.reason is not None), None)
+        return SessionTotal(
+            self.counted + 1,
+            self.evaluated + (exact is not None),
+            lowest,
+            highest,
+            scores,
+            exactly,
+            forbidden,
+            reason,
+            self.reason_of_turn or result.verdict.reason,
+        )
+
+    def verdict(self, threshold: Fraction, *, final: bool) -> Verdict:
+        """Return the verdict on the mean of the turns, by what that mean may become once everything is known."""
+        if not self.counted:
+            verdict = Verdict(None, Label.NOT_EVALUATED, Reason.NOTHING_EXPECTED if final else Reason.INCOMPLETE)
+            return with_forbidden(verdict, self.forbidden)
+        lowest = mean_of(self.lowest, self.counted)
+        if self.exactly:
+            return with_forbidden(verdict_of(lowest, threshold), self.forbidden)
+        label = label_of(ScoreBounds(lowest, mean_of(self.highest, self.counted)), threshold)
+        reason = None
+        if label is Label.NOT_EVALUATED:
+            reason = self.reason_of_call or self.reason_of_turn or Reason.CALLS_NOT_VISIBLE
+        exact = mean_of(self.scores, self.evaluated) if self.evaluated else None
+        return with_forbidden(Verdict(exact, label, reason), self.forbidden)
 
 
-_NOTHING = _Sum()
-
-
-class KeptScores:
-    """What was made of the turns of one run, for the next time that the run is scored by the same golden."""
-
-    __slots__ = (
-        *("in_line", "left", "named", "others", "results", "rows", "scored", "scores", "sums", "together", "told"),
-        *("turns", "unsure", "_reasons"),
-    )
-
-    def __init__(self) -> None:
-        self.named: Growing[Turn] | None = None
-        """The turns with the golden's names of tools, if it names aliases."""
-        self.turns: Sequence[Turn] = ()
-        self.told: list[TurnTold] = []
-        self.together: list[ToldTogether] = []
-        """What each turn tells, and what it tells together with those before it."""
-        self.in_line = self.unsure = False
-        """Whether the first turns of the run and of its golden were joined one by one, and whether that is unsure."""
-        self.rows: list[TurnScore | None] = []
-        """The scores of the golden's turns, by position."""
-        self.scored: list[TurnScore] = []
-        self.results: list[TurnResult] = []
-        """Those of all turns, in the order of the run's result."""
-        self.sums: list[_Sum] = []
-        """What they come to together with those before them."""
-        self._reasons: list[tuple[Reason | None, Reason | None]] = []
-        """The first reason of a call, and of a turn, as far as anything asked for it."""
-        self.scores: dict[int, tuple[Turn | None, int | None, Reason | None, TurnScore]] = {}
-        """By golden turn, what was joined with it, why calls may be missing, and its score."""
-        self.others: dict[int, tuple[TurnScore, bool]] = {}
-        """By golden turn, whether the turn with this score may be another one."""
-        self.left: dict[int, tuple[Turn, Reason, TurnScore]] = {}
-        """By position, the scores of turns that no golden turn is joined with."""
-
-    def put(self, first: int, scores: Sequence[TurnScore]) -> None:
-        """Replace the scores of the run's result from `first` on."""
-        sums = self.sums
-        del sums[first:], self._reasons[first:]
-        self.scored[first:] = scores
-        self.results[first:] = [score.result for score in scores]
-        so_far = sums[-1] if sums else _NOTHING
-        for score in scores:
-            so_far = so_far.plus(score)
-            sums.append(so_far)
-
-    def reason(self) -> Reason:
-        """Return why the run is not evaluated: what a call of it says first, else a turn."""
-        of_calls, of_turns = self._reasons[-1] if self._reasons else (None, None)
-        for score in self.scored[len(self._reasons) :]:
-            if score.counts:
-                reasons = (call.verdict.reason for call in score.result.calls)
-                of_calls = of_calls or next((reason for reason in reasons if reason is not None), None)
-                of_turns = of_turns or score.result.verdict.reason
-            self._reasons.append((of_calls, of_turns))
-        return of_calls or of_turns or Reason.CALLS_NOT_VISIBLE
+NO_TURNS = SessionTotal()
 
 
 def score_run(
-    golden: Golden | Ambiguous | None,
-    session: Session,
-    criterion: Criterion | None = None,
-    *,
-    final: bool = True,
-    kept: KeptScores | None = None,
+    golden: Golden | Ambiguous | None, session: Session, criterion: Criterion | None = None, *, final: bool = True
 ) -> SessionResult:
     """Score one run of a session against its golden, which is what `GoldenIndex.find` returns.
 
     No golden gives the reason `no_golden`, several give `ambiguous_golden`. `criterion` replaces every criterion of the
     golden. With `final=False` more turns may come: golden turns without a turn are left out, and a golden for the whole
-    session is not evaluated yet. `kept` is what was made of the run before; since then it may have got more turns, or
-    others.
+    session is not evaluated yet.
     """
     if golden is None or isinstance(golden, Ambiguous):
-        reason = Reason.AMBIGUOUS_GOLDEN if golden is not None else Reason.NO_GOLDEN
-        if golden is None and session.ambiguous:
-            reason = Reason.SESSION_AMBIGUOUS
-        return SessionResult(Verdict(None, Label.NOT_EVALUATED, reason), session, None)
-    kept = kept or KeptScores()
-    run = _with_golden_tool_names(session, golden, kept) if golden.aliases else session
+        return without_golden(golden, session)
     expected = expected_session(golden, criterion)
-    if expected.as_one:
-        kept.put(0, [_score_as_one_turn(expected, run)] if final else [])
-    else:
-        _score_turns(expected, run, kept, final=final)
-    total = kept.sums[-1] if kept.sums else _NOTHING
-    verdict = _verdict(total, kept, expected.criterion, final=final)
+    if golden.aliases:
+        session = with_turns(session, [with_golden_tool_names(turn, golden) for turn in session.turns])
+    scores = score_turns(expected, session, final=final)
+    total = NO_TURNS
+    for score in scores:
+        total = total.plus(score)
+    return session_result(expected, session, [score.result for score in scores], total, final=final)
+
+
+def without_golden(golden: Ambiguous | None, session: Session) -> SessionResult:
+    """Return the result of a session with several goldens, or none."""
+    reason = Reason.AMBIGUOUS_GOLDEN if golden is not None else Reason.NO_GOLDEN
+    if golden is None and session.ambiguous:
+        reason = Reason.SESSION_AMBIGUOUS
+    return SessionResult(Verdict(None, Label.NOT_EVALUATED, reason), session, None)
+
+
+def with_turns(session: Session, turns: Sequence[Turn]) -> Session:
+    """Return the session with these turns; it itself if they are its own."""
+    return session if all(map(is_, turns, session.turns)) else replace(session, turns=tuple(turns))
+
+
+def session_result(
+    expected: ExpectedSession, session: Session, turns: Sequence[TurnResult], total: SessionTotal, *, final: bool
+) -> SessionResult:
+    """Return the result of a session from those of its turns, and what they come to."""
     return SessionResult(
-        verdict if total.forbidden is None else with_forbidden(verdict, total.forbidden),
-        run,
-        golden,
-        tuple(kept.results),
+        total.verdict(expected.criterion.exact_threshold, final=final),
+        session,
+        expected.golden,
+        tuple(turns),
         total.counted,
         total.evaluated,
         MAIN_METRIC,
@@ -248,194 +258,136 @@ def score_run(
     )
 
 
-def _with_golden_tool_names(session: Session, golden: Golden, kept: KeptScores) -> Session:
-    """Replace aliases of tools by the names they have in the golden."""
-    named = kept.named = kept.named or Growing()
-    named.update(session.turns, lambda at: with_golden_tool_names(session.turns[at], golden))
-    return session if all(map(is_, named.made, session.turns)) else replace(session, turns=tuple(named.made))
+class TurnScorer:
+    """Scores single turns of one session as its golden expects them, in the golden's order."""
 
+    def __init__(self, expected: ExpectedSession, session: Session) -> None:
+        self.golden = expected
+        self.session = session
+        self._unseen = Reason.INCOMPLETE if session.incomplete else None
+        self._history = _history(expected, session) if expected.uses_history else None
 
-def _score_turns(expected: ExpectedSession, session: Session, kept: KeptScores, *, final: bool) -> None:
-    """Score the golden's turns in its order, then add the turns that no golden turn is joined with.
+    def found(self, index: int, turn_index: int) -> TurnScore:
+        """Score a golden turn by the turn that it was joined with."""
+        return self._score(index, turn_index, self._unseen)
 
-    What follows from the first turns, where these are the same as before, is kept.
-    """
-    turns, keys, told, together = session.turns, expected.keys, kept.told, kept.together
-    same = same_start(kept.turns, turns)
-    kept.turns = ()  # until all is done: a failure leaves nothing half done
-    del told[same:], together[same:]
-    all_tell, has_keys = together[-1] if together else NOTHING_TOLD, bool(keys.places)
-    for index in range(same, len(turns)):
-        one = told_of(turns, index, keys=has_keys)
-        all_tell = all_tell.then(keys, index, turns[index], one)
-        told.append(one)
-        together.append(all_tell)
-    joined = join_turns(keys, turns, expected.criterion.turn_join, told, all_tell)
-    history = _history(expected, session) if expected.uses_history else None
-    partners, unsure = joined.partners, bool(joined.unsure)
-    in_line = isinstance(partners, range) and history is None
-    start = same if in_line and kept.in_line and kept.unsure is unsure else 0
-    unseen = Reason.INCOMPLETE if session.incomplete else None
-    ambiguous: set[int | None] = set()
-    rows = kept.rows
-    del rows[start:]
-    for index in range(len(rows), len(partners)):
-        partner, score = partners[index], None
-        if partner is not None:
-            score = _kept_score(kept, expected, index, turns[partner], partner, unseen, history)
-            if index in joined.unsure and _may_be_another(expected, index, turns[partner], score, kept):
-                ambiguous.add(partner)
-                score = None
-        rows.append(score)
-        if history is not None:
-            history.record(index, {} if score is None else score.result.aligned_calls())
-    scores = rows[start:]
-    if final and (len(rows) < len(expected.turns) or None in scores):
-        scores += [None] * (len(expected.turns) - len(rows))
-        complete = joined.complete and not ambiguous
-        for place, score in enumerate(scores):
-            if score is None:
-                known = start + place not in joined.unknown
-                why = _why_missing(expected.criterion, session, known=known, complete=complete)
-                scores[place] = _kept_score(kept, expected, start + place, None, None, why, history)
-    left: Sequence[int] = range(max(start, len(partners)), len(turns))
-    if not in_line or ambiguous:
-        taken = set(partners) - ambiguous
-        left = [index for index in range(len(turns)) if index not in taken]
-    found = [score for score in scores if score is not None]
-    for index in left:
-        why_left = Reason.SESSION_AMBIGUOUS if index in ambiguous else Reason.TURN_NOT_EXPECTED
-        found.append(_kept_left(kept, turns[index], index, why_left))
-    if not start:
-        start = same_start(kept.scored, found)
-        found = found[start:] if start else found
-    kept.put(start, found)
-    kept.in_line, kept.unsure, kept.turns = in_line and not ambiguous, unsure, turns
+    def missing(self, index: int, why: Reason | None) -> TurnScore:
+        """Score a golden turn without a turn. It is not evaluated if there is a reason, `why`, else it fails."""
+        return self._score(index, None, why)
 
+    def unexpected(self, turn_index: int, why: Reason) -> TurnScore:
+        """Return the result of a turn that no golden turn is joined with."""
+        turn, verdict = self.session.turns[turn_index], Verdict(None, Label.NOT_EVALUATED, why)
+        unexpected = tuple(
+            CallResult(verdict, actual=call, actual_index=place)
+            for place, call in enumerate(turn.calls)
+            if not call.rejected
+        )
+        rejected = tuple(call for call in turn.calls if call.rejected)
+        result = TurnResult(verdict, unexpected_calls=unexpected, rejected=rejected, turn=turn, turn_index=turn_index)
+        return TurnScore(result, counts=False)
 
-def _kept_score(
-    kept: KeptScores,
-    expected: ExpectedSession,
-    index: int,
-    turn: Turn | None,
-    turn_index: int | None,
-    unseen: Reason | None,
-    history: CallHistory | None,
-) -> TurnScore:
-    """Score a turn, unless that was done before. With a history its score may depend on other turns."""
-    if history is not None:
-        return _score_turn(expected, index, turn, turn_index, unseen, history)
-    known = kept.scores.get(index)
-    if known is None or known[0] is not turn or known[1] != turn_index or known[2] is not unseen:
-        score = _score_turn(expected, index, turn, turn_index, unseen, history)
-        known = kept.scores[index] = (turn, turn_index, unseen, score)
-    return known[3]
+    def fits_another(self, index: int, turn_index: int) -> bool:
+        """Whether a turn, which fails as this turn of the golden, would not fail as another one near it."""
+        turn, turns = self.session.turns[turn_index], len(self.golden.turns)
+        for other in range(max(0, index - _NEAR), min(turns, index + _NEAR + 1)):
+            if other != index:
+                result = best_alternative(self.golden.alternatives[other], turn).result
+                if result.verdict.label is not Label.FAIL and (result.calls_expected or not turn.calls):
+                    return True
+        return False
 
+    def record(self, index: int, score: TurnScore | None) -> None:
+        """Record the score of a golden turn, None if it has no turn, for expected values that come from its results."""
+        if self._history is not None:
+            self._history.record(index, {} if score is None else score.result.aligned_calls())
 
-def _kept_left(kept: KeptScores, turn: Turn, index: int, why: Reason) -> TurnScore:
-    known = kept.left.get(index)
-    if known is None or known[0] is not turn or known[1] is not why:
-        known = kept.left[index] = (turn, why, TurnScore(_left_turn(turn, index, why), counts=False))
-    return known[2]
-
-
-def _score_turn(
-    expected: ExpectedSession,
-    index: int,
-    turn: Turn | None,
-    turn_index: int | None,
-    unseen: Reason | None,
-    history: CallHistory | None,
-) -> TurnScore:
-    alternatives = expected.alternatives[index]
-    if len(alternatives) == 1:
-        return score_calls(alternatives[0], turn, turn_index, unseen, None, history)
-    return best_alternative([score_calls(calls, turn, turn_index, unseen, None, history) for calls in alternatives])
+    def _score(self, index: int, turn_index: int | None, unseen: Reason | None) -> TurnScore:
+        turn = None if turn_index is None else self.session.turns[turn_index]
+        return best_alternative(self.golden.alternatives[index], turn, turn_index, unseen, history=self._history)
 
 
 _NEAR = 20
 """A turn is compared with so many golden turns on each side, so that long goldens cost no more."""
 
 
-def _may_be_another(expected: ExpectedSession, index: int, turn: Turn, score: TurnScore, kept: KeptScores) -> bool:
-    """Whether a turn fails as this turn of the golden, and would not fail as another one near it."""
-    if score.result.verdict.label is not Label.FAIL:
+def score_turns(
+    expected: ExpectedSession,
+    session: Session,
+    *,
+    final: bool,
+    joined: JoinedTurns | None = None,
+    scorer: TurnScorer | None = None,
+) -> list[TurnScore]:
+    """Score the golden's turns in its order, then add the turns that no golden turn is joined with.
+
+    `joined` says which turn is which, and `scorer` scores single turns, if the caller knows better than to do it anew.
+    """
+    if expected.is_one_turn:
+        return [_score_as_one_turn(expected, session)] if final else []
+    turns = session.turns
+    joined = joined or join_turns(expected.keys, turns, expected.criterion.turn_join)
+    scorer = scorer or TurnScorer(expected, session)
+    scores: list[TurnScore | None] = []
+    elsewhere: set[int | None] = set()
+    """Turns that may be another turn of the golden, so that they are joined with none."""
+    for index, turn_index in enumerate(joined.partners):
+        score = None if turn_index is None else scorer.found(index, turn_index)
+        if score is not None and turn_index is not None and index in joined.unsure and may_be_another(scorer, score):
+            elsewhere.add(turn_index)
+            score = None
+        scorer.record(index, score)
+        scores.append(score)
+    if final:
+        scores += [None] * (len(expected.turns) - len(scores))
+        complete = joined.complete and not elsewhere
+        for index, score in enumerate(scores):
+            if score is None:
+                known = index not in joined.unknown
+                scores[index] = scorer.missing(index, why_missing(expected, session, known=known, complete=complete))
+    taken = set(joined.partners) - elsewhere
+    left = [
+        scorer.unexpected(index, Reason.SESSION_AMBIGUOUS if index in elsewhere else Reason.TURN_NOT_EXPECTED)
+        for index in range(len(turns))
+        if index not in taken
+    ]
+    return [score for score in scores if score is not None] + left
+
+
+def may_be_another(scorer: TurnScorer, score: TurnScore) -> bool:
+    """Whether a turn fails as the golden turn it was joined with, and would not fail as another one near it."""
+    result = score.result
+    if result.verdict.label is not Label.FAIL or result.expected_index is None or result.turn_index is None:
         return False
-    known = kept.others.get(index)
-    if known is None or known[0] is not score:
-        known = kept.others[index] = (score, _fits_another(expected, index, turn))
-    return known[1]
+    return scorer.fits_another(result.expected_index, result.turn_index)
 
 
-def _fits_another(expected: ExpectedSession, index: int, turn: Turn) -> bool:
-    for other in range(max(0, index - _NEAR), min(len(expected.turns), index + _NEAR + 1)):
-        if other != index:
-            result = _score_turn(expected, other, turn, None, None, None).result
-            if result.verdict.label is not Label.FAIL and (result.calls_expected or not turn.calls):
-                return True
-    return False
+def why_missing(expected: ExpectedSession, session: Session, *, known: bool, complete: bool) -> Reason | None:
+    """Return why a missing turn is not evaluated; None if it is a failure.
 
-
-def _score_as_one_turn(expected: ExpectedSession, session: Session) -> TurnScore:
-    """Score all calls of a session as one turn, which has the root of the session's last turn."""
-    [alternatives] = expected.alternatives
-    turn = as_one_turn(session)
-    unseen = Reason.INCOMPLETE if session.incomplete else None
-    if turn is None:
-        unseen = _why_missing(expected.criterion, session, known=True, complete=True)
-    elif unseen is None and expected.criterion.turn_join != "index" and _left_out_turns(session):
-        unseen = Reason.SESSION_AMBIGUOUS
-    history = _history(expected, session) if turn is not None and expected.uses_history else None
-    batches = None if turn is None else batches_of(session.turns)
-    return best_alternative(
-        [score_calls(calls, turn, unseen=unseen, batches=batches, history=history) for calls in alternatives]
-    )
-
-
-def _left_out_turns(session: Session) -> bool:
-    """Whether the places of turns show that others were served elsewhere."""
-    return any(place not in (None, number) for number, place in enumerate(places_of(session.turns), start=1))
-
-
-def _history(expected: ExpectedSession, session: Session) -> CallHistory:
-    return CallHistory(session.turns, [turn.calls for turn in expected.turns], complete=not session.incomplete)
-
-
-def _why_missing(criterion: Criterion, session: Session, *, known: bool, complete: bool) -> Reason | None:
-    """Return why a missing turn is not evaluated; None if it is a failure."""
+    `known`: no turn whose key was not recorded may be it. `complete`: no turn can have been served elsewhere.
+    """
     if session.incomplete:
         return Reason.INCOMPLETE
     if not known:
         return Reason.INPUT_MISSING
     if not complete:
         return Reason.SESSION_AMBIGUOUS
-    return Reason.GOLDEN_NEVER_SEEN if criterion.missing_turns == "not_evaluated" else None
+    return Reason.GOLDEN_NEVER_SEEN if expected.criterion.missing_turns == "not_evaluated" else None
 
 
-def _left_turn(turn: Turn, index: int, reason: Reason) -> TurnResult:
-    """Return the result of a turn that no golden turn is joined with."""
-    verdict = Verdict(None, Label.NOT_EVALUATED, reason)
-    return TurnResult(
-        verdict,
-        unexpected_calls=tuple(
-            CallResult(verdict, actual=call, actual_index=place)
-            for place, call in enumerate(turn.calls)
-            if not call.rejected
-        ),
-        rejected=tuple(call for call in turn.calls if call.rejected),
-        turn=turn,
-        turn_index=index,
-    )
+def _score_as_one_turn(expected: ExpectedSession, session: Session) -> TurnScore:
+    """Score all calls of a session as one turn, which has the root of the session's last turn."""
+    [alternatives] = expected.alternatives
+    turn = as_one_turn(session)
+    if turn is None:
+        return best_alternative(alternatives, None, None, why_missing(expected, session, known=True, complete=True))
+    unseen = Reason.INCOMPLETE if session.incomplete else None
+    if unseen is None and expected.criterion.turn_join != "index" and not leave_no_gap(places_of(session.turns)):
+        unseen = Reason.SESSION_AMBIGUOUS
+    history = _history(expected, session) if expected.uses_history else None
+    return best_alternative(alternatives, turn, None, unseen, batches_of(session.turns), history)
 
 
-def _verdict(total: _Sum, kept: KeptScores, criterion: Criterion, *, final: bool) -> Verdict:
-    """Return the verdict on the mean of the turns, by what that mean may become once everything is known."""
-    if not total.counted:
-        return Verdict(None, Label.NOT_EVALUATED, Reason.NOTHING_EXPECTED if final else Reason.INCOMPLETE)
-    threshold = criterion.exact_threshold
-    lowest = mean_of(total.lowest, total.counted)
-    if total.exactly:
-        return verdict_of(lowest, threshold)
-    label = label_of(ScoreBounds(lowest, mean_of(total.highest, total.counted)), threshold)
-    reason = kept.reason() if label is Label.NOT_EVALUATED else None
-    return Verdict(mean_of(total.scores, total.evaluated) if total.evaluated else None, label, reason)
+def _history(expected: ExpectedSession, session: Session) -> CallHistory:
+    return CallHistory(session.turns, [turn.calls for turn in expected.turns], complete=not session.incomplete)

@@ -1,7 +1,13 @@
 """Which turn of a session is which turn of its golden (S12), and where a session id was used again.
 
 A turn is joined by its key, else by its place in the conversation, else by counting. Several processes may serve one
-session, and each may see some of its turns only. So counting alone does not say that a turn never came.
+session, and each may see some of its turns only. So counting alone does not say that a turn never came. For example, a
+golden has three turns, and two turns were recorded:
+
+    user texts b, c                 joined with the golden's turns b and c; a may have been served elsewhere
+    places 1, 3, no user texts      joined with turns 1 and 3; turn 2 was served elsewhere
+    places 1, 2                     joined with turns 1 and 2; no place is left out, so turn 3 never came
+    places unknown                  joined with turns 1 and 2 by counting; they may as well be 2 and 3
 """
 
 from __future__ import annotations
@@ -18,40 +24,42 @@ from msgspec.structs import replace
 from goldspan.scoring.align.alignment import Pair, align
 from goldspan.scoring.comparison import ONE
 from goldspan.scoring.goldens.golden import Golden, GoldenTurn
-from goldspan.scoring.goldens.golden_index import TurnKey, key_of, keys_of, user_texts
-from goldspan.scoring.growing import same_start
+from goldspan.scoring.goldens.golden_index import TurnKey, key_of, keys_of
+from goldspan.scoring.incremental_list import IncrementalList
 from goldspan.scoring.sessions import Session, Turn
 
-# Places: what telemetry says of where a turn stands in the conversation.
+TurnJoin = Literal["auto", "key", "index"]
+_SAME_KEY = Pair(ONE)
+
+# Clues: what telemetry says of where a turn stands in the conversation.
 
 
-class TurnTold(Struct, frozen=True, gc=False):
-    """What a turn tells of which turn of its conversation it is."""
+class TurnClues(Struct, frozen=True, gc=False):
+    """What the telemetry of a turn says of which turn of its conversation it is."""
 
     place: int | None
-    """Its place in the conversation by its own telemetry and that of the turn before it."""
+    """Its place in the conversation, from 1, by its own telemetry and that of the turn before it."""
     keys: tuple[TurnKey, ...] = ()
     """Every key that its golden turn may have."""
-    has_text: bool = False
-    """The user's text was recorded."""
 
 
-def told_of(turns: Sequence[Turn], index: int, *, keys: bool = True) -> TurnTold:
-    """Return what a turn tells, without its `keys` if no golden turn has any."""
+def clues_of(turns: Sequence[Turn], index: int, *, keys: bool = True) -> TurnClues:
+    """Return the clues of a turn, without its `keys` if no golden turn has any."""
     turn = turns[index]
     place = turn.turn_number or _counted_place(turn, turns[index - 1] if index else None)
-    return TurnTold(place, keys_of(turn), bool(user_texts(turn.user_text))) if keys else TurnTold(place)
+    return TurnClues(place, keys_of(turn) if keys else ())
 
 
-def places_of(turns: Sequence[Turn], told: Sequence[TurnTold] | None = None) -> list[int | None]:
+def places_of(turns: Sequence[Turn], clues: Sequence[TurnClues] | None = None) -> list[int | None]:
     """Return the place of each turn in its conversation, from 1; None where nothing tells it.
 
     The input of a turn's first model call tells it, if it holds the conversation so far: then it has as many user
     messages as there were turns. Counts that do not grow from turn to turn tell nothing: the history is kept elsewhere.
+    Turns without a root are given by code, not read from spans: none is missing.
     """
-    if _is_given(turns):
+    if all(turn.root is None for turn in turns):
         return list(range(1, len(turns) + 1))
-    places = [one.place for one in told or [told_of(turns, index) for index in range(len(turns))]]
+    places = [one.place for one in clues or [clues_of(turns, index) for index in range(len(turns))]]
     known = [(index, place) for index, place in enumerate(places) if place is not None]
     if any(after[1] - before[1] < after[0] - before[0] for before, after in pairwise([(-1, 0), *known])):
         return [None] * len(places)
@@ -61,9 +69,9 @@ def places_of(turns: Sequence[Turn], told: Sequence[TurnTold] | None = None) -> 
     return places
 
 
-def _is_given(turns: Sequence[Turn]) -> bool:
-    """Whether the turns are given by code, not read from spans."""
-    return all(turn.root is None for turn in turns)
+def leave_no_gap(places: Sequence[int | None]) -> bool:
+    """Return whether every known place is that of the turn's position, so that no turn before it is missing."""
+    return all(place in (None, number) for number, place in enumerate(places, start=1))
 
 
 def _counted_place(turn: Turn, previous: Turn | None) -> int | None:
@@ -87,7 +95,7 @@ class JoinedTurns(Struct, frozen=True, gc=False):
     """Which turn of the session is which turn of its golden."""
 
     partners: Sequence[int | None]
-    """For each golden turn up to the last that was seen, the position of its turn; a range if all stand in line."""
+    """For each golden turn up to the last that was seen, the position of its turn."""
     unknown: Collection[int] = ()
     """Golden turns without a partner that may be a remaining turn whose key is unknown."""
     unsure: Collection[int] = ()
@@ -97,198 +105,178 @@ class JoinedTurns(Struct, frozen=True, gc=False):
 
 
 class GoldenKeys(Struct, frozen=True, gc=False):
-    """The turns of a golden, and their keys."""
+    """The keys of a golden's turns."""
 
-    turns: Sequence[GoldenTurn]
     keys: tuple[TurnKey | None, ...]
-    places: Mapping[TurnKey, Sequence[int]]
-    """The turns with each key."""
+    """The key of each turn."""
+    turns_with: Mapping[TurnKey, Sequence[int]]
+    """The positions of the turns with each key."""
 
 
 def golden_keys(turns: Sequence[GoldenTurn]) -> GoldenKeys:
     """Return the keys of a golden's turns."""
     keys = tuple(map(key_of, turns))
-    places: dict[TurnKey, list[int]] = {}
+    turns_with: dict[TurnKey, list[int]] = {}
     for index, key in enumerate(keys):
         if key is not None:
-            places.setdefault(key, []).append(index)
-    return GoldenKeys(turns, keys, places)
-
-
-class ToldTogether(Struct, frozen=True, gc=False):
-    """What the first so many turns of a run tell together, so that one more turn costs as much as the first."""
-
-    keys_in_line: bool = True
-    """Each has the key of the golden turn at its position."""
-    without_root: bool = True
-    """They were given by code, not read from spans."""
-    index: int = -1
-    """The last turn whose place is known."""
-    place: int = 0
-    grows: bool = True
-    """No place leaves less room than there are turns before it."""
-
-    @property
-    def straight(self) -> bool:
-        """Each place that is known is that of the turn's position, if they grow: no later place makes up for a gap."""
-        return self.place == self.index + 1
-
-    def then(self, expected: GoldenKeys, index: int, turn: Turn, told: TurnTold) -> ToldTogether:
-        """Return what they tell together with the turn after them, which has this index."""
-        place, without_root, in_line = told.place, self.without_root and turn.root is None, self.keys_in_line
-        if in_line and index < len(expected.keys):
-            key = expected.keys[index]
-            in_line = key is not None and key in told.keys
-        if place is not None:
-            grows = self.grows and place - self.place >= index - self.index
-            return ToldTogether(in_line, without_root, index, place, grows)
-        if in_line is self.keys_in_line and without_root is self.without_root:
-            return self
-        return ToldTogether(in_line, without_root, self.index, self.place, self.grows)
-
-
-NOTHING_TOLD = ToldTogether()
+            turns_with.setdefault(key, []).append(index)
+    return GoldenKeys(keys, turns_with)
 
 
 def join_turns(
-    expected: GoldenKeys,
-    turns: Sequence[Turn],
-    how: Literal["auto", "key", "index"],
-    told: Sequence[TurnTold],
-    together: ToldTogether,
+    golden: GoldenKeys, turns: Sequence[Turn], how: TurnJoin, clues: Sequence[TurnClues] | None = None
 ) -> JoinedTurns:
-    """Join by `index`, by `key` (turn id, else user text), or by `auto`.
+    """Join by `index`, by `key` (turn id, else user text), or by `auto`. `clues` are those of the turns, if known.
 
     `auto` first joins the turns that have a key on both sides. Without any such turn it joins by places. What is left,
-    golden turns without a key and turns whose key was not recorded, it joins by order. `told` is what each turn tells,
-    `together` what all do.
+    golden turns without a key and turns whose key was not recorded, it joins by order.
     """
-    golden, with_keys = expected.turns, bool(expected.places)
-    in_line = range(min(len(golden), len(turns)))
+    keys = golden.keys
     if how == "index":
-        return JoinedTurns(in_line)
-    if how == "key" and not with_keys:
-        return JoinedTurns((), range(len(golden)) if turns else ())
-    tell_nothing = not together.without_root and (not together.grows or _run_past(golden, told))
-    straight = together.without_root or tell_nothing or together.straight
-    all_known = together.without_root or (together.straight and not tell_nothing and together.index == len(turns) - 1)
-    if together.keys_in_line if with_keys else straight and how == "auto":
-        if len(in_line) == len(golden):
-            return JoinedTurns(in_line)
-        proven = all_known and (len(turns) > 1 or together.without_root)
-        complete = all_known or (straight and (with_keys or not in_line))
-        return JoinedTurns(in_line, unsure=() if proven or with_keys else in_line, complete=complete)
-    places: Sequence[int | None] = [None] * len(turns) if tell_nothing else places_of(turns, told)
-    partners: list[int | None] = [None] * len(golden)
-    _join_by_key(expected, told, partners)
-    by_key = frozenset(index for index, partner in enumerate(partners) if partner is not None)
+        return JoinedTurns(range(min(len(keys), len(turns))))
+    if how == "key" and not golden.turns_with:
+        return JoinedTurns((), range(len(keys)) if turns else ())
+    if clues is None:
+        clues = [clues_of(turns, index, keys=bool(golden.turns_with)) for index in range(len(turns))]
+    places = places_of(turns, clues)
+    if places and run_past(places[0], places[-1], len(turns), len(keys)):
+        places = [None] * len(turns)
+    partners = _joined_by_key(golden, clues)
+    by_key = _found(partners)
     if how == "auto":
-        if not by_key:
-            _join_by_place(golden, told, places, partners)
-        _join_by_order(golden, told, places if not by_key else [None] * len(turns), partners)
-    found = frozenset(index for index, partner in enumerate(partners) if partner is not None)
-    if len(found) == len(golden):
+        if by_key:
+            _join_by_order(keys, clues, [None] * len(turns), partners)
+        else:
+            _join_by_place(keys, clues, places, partners)
+            _join_by_order(keys, clues, places, partners)
+    found = _found(partners)
+    if len(found) == len(keys):
         return JoinedTurns(partners)
-    may_be: frozenset[int] = frozenset()
-    if how == "key":
-        taken = set(partners)
-        remaining = [one for index, one in enumerate(told) if index not in taken]
-        missing = (index for index, partner in enumerate(partners) if partner is None)
-        may_be = frozenset(index for index in missing if any(_may_be(golden[index], one) for one in remaining))
-    proven = all_known and (len(turns) > 1 or together.without_root)
-    complete = all_known or (straight and found == by_key == frozenset(range(len(by_key))))
+    none_left_out = leave_no_gap(places)
+    all_known = none_left_out and None not in places
+    unknown = _may_be_unkeyed(keys, clues, partners) if how == "key" else ()
+    complete = all_known or (none_left_out and found == by_key == frozenset(range(len(by_key))))
+    unsure = () if are_proven(turns, all_known=all_known) else found - by_key
     del partners[max(found, default=-1) + 1 :]
-    return JoinedTurns(partners, may_be, frozenset() if proven else found - by_key, complete)
+    return JoinedTurns(partners, unknown, unsure, complete)
 
 
-def _run_past(golden: Sequence[GoldenTurn], told: Sequence[TurnTold]) -> bool:
-    """Whether the places of turns run past the golden without a gap: then the prompt has examples."""
-    first, last = (told[0].place, told[-1].place) if told else (None, None)
-    return first is not None and last is not None and first > 1 and last > len(golden) and last - first == len(told) - 1
+def run_past(first: int | None, last: int | None, turns: int, golden_turns: int) -> bool:
+    """Return whether the places of turns run past the golden, without a gap: then the prompt has examples.
 
-
-def _join_by_key(expected: GoldenKeys, told: Sequence[TurnTold], partners: list[int | None]) -> None:
-    """Join turns that have the golden's keys: as many as possible in order, then the others.
-
-    Turns that have the same key as the next golden turn are joined with it first, as long as there are such: in the
-    order of both, no other join is better.
+    `first` and `last` are the places of the first and the last of so many turns.
     """
-    if not expected.places:
-        return
-    for ordered in (True, False):
-        taken = set(partners)
-        rows_of = {
-            column: {row for key in one.keys for row in expected.places.get(key, ()) if partners[row] is None}
-            for column, one in enumerate(told)
-            if column not in taken
-        }
-        columns = [column for column, rows in rows_of.items() if rows]
-        rows = sorted(set[int]().union(*(rows_of[column] for column in columns)))
-        same = 0
-        if ordered:
-            while same < min(len(rows), len(columns)) and rows[same] in rows_of[columns[same]]:
-                partners[rows[same]] = columns[same]
-                same += 1
-        rows, columns = rows[same:], columns[same:]
+    if first is None or last is None:
+        return False
+    return first > 1 and last > golden_turns and last - first == turns - 1
 
-        def pair_score(
-            row: int,
-            column: int,
-            rows: list[int] = rows,
-            columns: list[int] = columns,
-            rows_of: Mapping[int, set[int]] = rows_of,
-        ) -> Pair | None:
-            return Pair(ONE) if rows[row] in rows_of[columns[column]] else None
 
-        alignment = align([""] * len(rows), [""] * len(columns), pair_score, ordered=ordered)
-        for row, column in zip(rows, alignment.partners, strict=True):
-            partners[row] = None if column is None else columns[column]
+def are_proven(turns: Sequence[Turn], *, all_known: bool) -> bool:
+    """Return whether the places of turns, if `all_known`, prove which golden turns they are.
+
+    The place of a single turn that was read from spans proves nothing: it does not show that counts grow.
+    """
+    return all_known and (len(turns) != 1 or turns[0].root is None)
+
+
+def _found(partners: Sequence[int | None]) -> frozenset[int]:
+    return frozenset(index for index, partner in enumerate(partners) if partner is not None)
+
+
+def _may_be_unkeyed(
+    keys: Sequence[TurnKey | None], clues: Sequence[TurnClues], partners: Sequence[int | None]
+) -> frozenset[int]:
+    """Return the golden turns without a partner that may be a turn that is left, since its key was not recorded."""
+    taken = set(partners)
+    left = [one for index, one in enumerate(clues) if index not in taken]
+    missing = [index for index, partner in enumerate(partners) if partner is None]
+    return frozenset(index for index in missing if any(_may_have(keys[index], one) for one in left))
+
+
+def _joined_by_key(golden: GoldenKeys, clues: Sequence[TurnClues]) -> list[int | None]:
+    """Join turns that have the golden's keys: as many as possible in order, then the others."""
+    partners: list[int | None] = [None] * len(golden.keys)
+    if golden.turns_with:
+        _join_equal_keys(golden, clues, partners, ordered=True)
+        _join_equal_keys(golden, clues, partners, ordered=False)
+    return partners
+
+
+def _join_equal_keys(
+    golden: GoldenKeys, clues: Sequence[TurnClues], partners: list[int | None], *, ordered: bool
+) -> None:
+    """Join as many turns as possible that have the golden's keys.
+
+    In order, turns that have the same key as the next golden turn are joined with it first, as long as there are such:
+    no other join is better.
+    """
+    taken = set(partners)
+    rows_of: dict[int, set[int]] = {}
+    for column, one in enumerate(clues):
+        rows = {row for key in one.keys for row in golden.turns_with.get(key, ()) if partners[row] is None}
+        if rows and column not in taken:
+            rows_of[column] = rows
+    columns, rows_left = list(rows_of), sorted(set[int]().union(*rows_of.values()))
+    same = 0
+    while ordered and same < min(len(rows_left), len(columns)) and rows_left[same] in rows_of[columns[same]]:
+        partners[rows_left[same]] = columns[same]
+        same += 1
+    rows_left, columns = rows_left[same:], columns[same:]
+    alignment = align(
+        [""] * len(rows_left),
+        [""] * len(columns),
+        lambda row, column: _SAME_KEY if rows_left[row] in rows_of[columns[column]] else None,
+        ordered=ordered,
+    )
+    for row, partner in zip(rows_left, alignment.partners, strict=True):
+        partners[row] = None if partner is None else columns[partner]
 
 
 def _join_by_place(
-    golden: Sequence[GoldenTurn], told: Sequence[TurnTold], places: Sequence[int | None], partners: list[int | None]
+    keys: Sequence[TurnKey | None],
+    clues: Sequence[TurnClues],
+    places: Sequence[int | None],
+    partners: list[int | None],
 ) -> None:
     for index, place in enumerate(places):
-        if place is not None and place <= len(golden) and _may_be(golden[place - 1], told[index]):
+        if place is not None and place <= len(keys) and _may_have(keys[place - 1], clues[index]):
             partners[place - 1] = index
 
 
 def _join_by_order(
-    golden: Sequence[GoldenTurn], told: Sequence[TurnTold], places: Sequence[int | None], partners: list[int | None]
+    keys: Sequence[TurnKey | None],
+    clues: Sequence[TurnClues],
+    places: Sequence[int | None],
+    partners: list[int | None],
 ) -> None:
     """Join the golden turns between two joined turns with the session's turns between them, unless a key differs.
 
     A turn whose place is known is never joined with another place.
     """
-    later = sorted(partner for partner in partners if partner is not None)
-    taken = set(later)
+    joined = sorted(partner for partner in partners if partner is not None)
+    taken = set(joined)
     free = [at for at, place in enumerate(places) if place is None and at not in taken]
-    without_id = [at for at in free if not any(kind == "turn id" for kind, _ in told[at].keys)]
-    without_text = [at for at in free if not told[at].has_text]
+    key_of_kind = {key and key[0]: key for key in keys}
+    may_have = {kind: [at for at in free if _may_have(key, clues[at])] for kind, key in key_of_kind.items()}
     start = 0
-    for index, expected in enumerate(golden):
+    for index, key in enumerate(keys):
         partner = partners[index]
         if partner is not None:
-            del later[bisect_left(later, partner)]
+            del joined[bisect_left(joined, partner)]
             start = max(start, partner + 1)
             continue
-        if start >= len(told):
-            break
-        following = bisect_left(later, start)
-        stop = later[following] if following < len(later) else len(told)
-        candidates = free if expected.user is None else without_text
-        candidates = candidates if expected.turn_id is None else without_id
+        following = bisect_left(joined, start)
+        stop = joined[following] if following < len(joined) else len(clues)
+        candidates = may_have[key and key[0]]
         first = bisect_left(candidates, start)
         if first < len(candidates) and candidates[first] < stop:
             partners[index] = candidates[first]
             start = candidates[first] + 1
 
 
-def _may_be(expected: GoldenTurn, told: TurnTold) -> bool:
-    """Whether no key shows that these are different turns."""
-    if expected.turn_id is not None:
-        return not any(kind == "turn id" for kind, _ in told.keys)
-    return expected.user is None or not told.has_text
+def _may_have(key: TurnKey | None, clues: TurnClues) -> bool:
+    """Whether a turn may be the golden turn with this key: no key of this kind was recorded of it."""
+    return key is None or all(kind != key[0] for kind, _ in clues.keys)
 
 
 # Runs: where a session id was used again.
@@ -318,8 +306,7 @@ class SplitRuns:
         self._idle = run_idle * 1_000_000_000
         self._last = key_of(golden.turns[-1]) if golden.turns else None
         self._begins = None if self._last is None else key_of(golden.turns[0])
-        self._turns: Sequence[Turn] = ()
-        self._told: list[TurnTold] = []
+        self._clues = IncrementalList[TurnClues]()
         self._starts = [0]
         """Where each run begins, as far as the turns were looked at."""
         self._looked_at = 0
@@ -331,17 +318,13 @@ class SplitRuns:
         """Return the runs; those that do not change are the same objects as before."""
         if not self.golden.turns:
             return [session]
-        turns, told = session.turns, self._told
-        same = same_start(self._turns, turns)
-        self._turns = ()  # until all is done: a failure leaves nothing half done
-        del told[same:]
-        told += [told_of(turns, index) for index in range(same, len(turns))]
+        turns = session.turns
+        same, _ = self._clues.update(turns, lambda index: clues_of(turns, index))
         if same < self._looked_at:
             while len(self._starts) > 1 and self._starts[-1] >= same:
                 self._starts.pop()
             self._looked_at, self._seen = self._starts[-1], None
         self._look_at(turns)
-        self._turns = turns
         if len(self._starts) == 1:
             self._runs = []
             return [session]
@@ -349,16 +332,16 @@ class SplitRuns:
 
     def _look_at(self, turns: Sequence[Turn]) -> None:
         for index in range(self._looked_at, len(turns)):
-            turn, told, seen = turns[index], self._told[index], self._seen or _SeenTurns(self.golden)
-            if seen.over and self._begins is not None and self._begins in told.keys:
+            turn, clues, seen = turns[index], self._clues.made[index], self._seen or _SeenTurns(self.golden)
+            if seen.over and self._begins is not None and self._begins in clues.keys:
                 ends = True
             else:
                 idle = turn.start - seen.end if turn.start and seen.end else 0
-                ends = seen.every_turn and idle > self._idle and _may_begin(self.golden.turns[0], turn, told)
+                ends = seen.every_turn and idle > self._idle and _may_begin(self.golden.turns[0], turn, clues)
             if ends:
                 self._starts.append(index)
                 seen = _SeenTurns(self.golden)
-            seen.add(turn, told.keys)
+            seen.add(turn, clues.keys)
             self._seen = seen
         self._looked_at = len(turns)
 
@@ -411,10 +394,11 @@ class _SeenTurns:
         self._user_messages = max(count.total for count in counts) if counts else None
 
 
-def _may_begin(first: GoldenTurn, turn: Turn, told: TurnTold) -> bool:
+def _may_begin(first: GoldenTurn, turn: Turn, clues: TurnClues) -> bool:
     """Whether a turn may be the first of a conversation."""
     carries_on = bool(turn.user_messages and turn.user_messages[0].earlier)
-    return not carries_on and (key_of(first) in told.keys or _may_be(first, told))
+    key = key_of(first)
+    return not carries_on and (key in clues.keys or _may_have(key, clues))
 
 
 def _name(turn: Turn, index: int) -> str:

@@ -168,11 +168,19 @@ def score_calls(
     return TurnScore(result, bounds, forbidden, bool(counted))
 
 
-def best_alternative(scores: Sequence[TurnScore]) -> TurnScore:
-    """Return the best score among the alternatives of a turn, the first of equals.
+def best_alternative(
+    alternatives: Sequence[ExpectedTurn],
+    turn: Turn | None,
+    turn_index: int | None = None,
+    unseen: Reason | None = None,
+    batches: Sequence[int] | None = None,
+    history: CallHistory | None = None,
+) -> TurnScore:
+    """Score a turn as `score_calls` does by each of the alternatives of its golden (S7), and return the best score.
 
-    The label decides first, then the verdict on forbidden calls, then the score.
+    The label decides first, then the verdict on forbidden calls, then the score. Of equal ones the first is returned.
     """
+    scores = [score_calls(expected, turn, turn_index, unseen, batches, history) for expected in alternatives]
     if len(scores) == 1:
         return scores[0]
     best = max(range(len(scores)), key=lambda index: (*_rank(scores[index]), -index))

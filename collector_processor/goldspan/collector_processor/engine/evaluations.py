@@ -22,7 +22,7 @@ from goldspan.mappers.assembly import SessionTurns
 from goldspan.mappers.span_facts import ResourceFacts
 from goldspan.scoring.goldens.golden import Golden
 from goldspan.scoring.goldens.golden_index import GoldenIndex
-from goldspan.scoring.growing import Growing
+from goldspan.scoring.incremental_list import IncrementalList
 from goldspan.scoring.metric_results import MetricCall, MetricResult, MetricTurn
 from goldspan.scoring.metrics.metric_registry import OWN_NAMES
 from goldspan.scoring.metrics.session_metrics import ChosenMetric, score_metrics
@@ -137,7 +137,7 @@ class _KeptLevel:
 
     def __init__(self) -> None:
         self.rule: tuple[object, ...] = ()
-        self.turns: Growing[_Group] = Growing()
+        self.turns: IncrementalList[_Group] = IncrementalList()
         self.unseen: int | None = None
         """The first turn that never came: it stands where the run ends."""
         self.session: _Group = ()

@@ -159,11 +159,11 @@ class SessionScorer:
             yield from one.evaluations.all()
 
     def _saw_every_turn(self, golden: Golden, run: Session, scores: KeptRun) -> bool:
-        if expected_session(golden, None).as_one:
+        if expected_session(golden, None).is_one_turn:
             return golden.calls is None and bool(run.turns)
         scores.begin(golden, run)
-        kept = scores.own if self.settings.scorer.criterion is None else None
-        turns = score_run(golden, run, final=False, kept=kept).turns
+        score = scores.own.score if self.settings.scorer.criterion is None else score_run
+        turns = score(golden, run, final=False).turns
         last = len(golden.turns) - 1  # results are in the golden's order, without turns that were not seen
         return last < len(turns) and (last < 0 or turns[last].expected_index is not None)
 

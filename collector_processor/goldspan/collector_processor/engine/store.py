@@ -18,7 +18,7 @@ from goldspan.collector_processor.emit.evaluation import Evaluation
 from goldspan.collector_processor.engine.evaluations import KeptSession
 from goldspan.mappers.assembly import Fragment, TraceReading
 from goldspan.mappers.span_facts import LogFacts, PlainSpanFacts, SpanFacts
-from goldspan.scoring.growing import same_start
+from goldspan.scoring.incremental_list import unchanged_start
 from goldspan.scoring.sessions import SpanRef
 
 
@@ -72,7 +72,7 @@ class TraceState:
 
     def set_ready(self, ready: list[Fragment]) -> list[Fragment]:
         """Set the fragments whose turns are complete; return those that were not among them before."""
-        same = same_start(self.ready, ready)
+        same = unchanged_start(self.ready, ready)
         gone, new = self.ready[same:], ready[same:]
         for fragment in gone:
             of_session = self.by_session[fragment.session.id]

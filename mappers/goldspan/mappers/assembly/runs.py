@@ -13,7 +13,7 @@ from goldspan.mappers.assembly.tool_calls_and_batches import PSEUDO_TOOLS, calls
 from goldspan.mappers.assembly.trace_tree import TraceTree, time_order
 from goldspan.mappers.assembly.turn_fragments import DEFAULT_SESSION_KEYS, Fragment, order_of
 from goldspan.mappers.span_facts import NO_CONTEXT, ModelFacts, Role, SpanFacts, first_captured
-from goldspan.scoring.growing import same_start
+from goldspan.scoring.incremental_list import unchanged_start
 from goldspan.scoring.sessions import Session, ToolCall, Turn, UserMessages
 from goldspan.scoring.turn_join import DEFAULT_RUN_IDLE
 
@@ -146,7 +146,7 @@ class SessionTurns:
         """Replace what a trace holds of the session."""
         first = len(self._joined)
         before = self._by_trace.pop(trace_id, ())
-        same = same_start(before, fragments)
+        same = unchanged_start(before, fragments)
         stays = set(map(id, before[same:])).intersection(map(id, fragments[same:]))
         for fragment in before[same:]:
             if id(fragment) in stays:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from goldspan.scoring.comparison import share
-from goldspan.scoring.growing import same_start
+from goldspan.scoring.incremental_list import unchanged_start
 from goldspan.scoring.json_values import counted, pointer_name
 from goldspan.scoring.metric_results import Finding, MetricScore
 from goldspan.scoring.sessions import Session, ToolCall, Turn
@@ -62,7 +62,7 @@ class RunningScore(ABC):
 
         The sessions differ in their turns only.
         """
-        turns, same = session.turns, same_start(self._turns, session.turns)
+        turns, same = session.turns, unchanged_start(self._turns, session.turns)
         self._turns = ()  # until all is done: a failure leaves nothing half done
         kept = min(self._begin(session, same), same)
         scores, sums = self._scores, self._sums

@@ -11,7 +11,7 @@ from fractions import Fraction
 from goldspan.scoring.criterion import MAIN_METRIC, Criterion
 from goldspan.scoring.errors import MetricError
 from goldspan.scoring.goldens.golden import Golden, MetricChoice
-from goldspan.scoring.growing import Growing
+from goldspan.scoring.incremental_list import IncrementalList
 from goldspan.scoring.json_values import steps_of
 from goldspan.scoring.metric_results import (
     MetricCall,
@@ -128,10 +128,10 @@ class KeptMetric:
         """Judges a growing run, if the metric can."""
         self.answered: tuple[Session, MetricAnswer] | None = None
         """What another metric was asked last, and its answer."""
-        self.turns: Growing[MetricTurn] = Growing()
-        self.calls: Growing[TurnCalls] = Growing()
+        self.turns: IncrementalList[MetricTurn] = IncrementalList()
+        self.calls: IncrementalList[TurnCalls] = IncrementalList()
         """Of a trajectory metric."""
-        self.scores: Growing[MetricScore] = Growing()
+        self.scores: IncrementalList[MetricScore] = IncrementalList()
         self.places: list[int | None] = []
         """Which golden turn each turn is."""
 
@@ -157,7 +157,7 @@ def score_metrics(
     if session is None:
         return ()
     results: list[MetricResult] = []
-    calls: Growing[TurnCalls] | None = None
+    calls: IncrementalList[TurnCalls] | None = None
     for chosen in everywhere if golden is None else chosen_for(golden, everywhere):
         if golden is None and not isinstance(chosen, MetricChoice) and GOLDEN in needs_of(chosen.metric):
             continue

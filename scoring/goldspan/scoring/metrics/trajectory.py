@@ -18,7 +18,7 @@ from goldspan.scoring.call_match import call_rules
 from goldspan.scoring.comparison import ONE, ZERO
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.goldens.golden import Golden
-from goldspan.scoring.growing import Growing
+from goldspan.scoring.incremental_list import IncrementalList
 from goldspan.scoring.metric_results import MetricScore, Range
 from goldspan.scoring.results import SessionResult, TurnResult
 from goldspan.scoring.session_score import expected_session, score_run
@@ -95,7 +95,9 @@ class TurnCalls:
         return same is True if known else same is not False
 
 
-def update_calls_by_turn(calls: Growing[TurnCalls], result: SessionResult, override: Criterion | None = None) -> None:
+def update_calls_by_turn(
+    calls: IncrementalList[TurnCalls], result: SessionResult, override: Criterion | None = None
+) -> None:
     """Update the calls of each turn that `tool_parameter_match` has scored; `override` replaces all criteria."""
     session, golden = result.session, result.golden
     if session is None or golden is None:
@@ -123,7 +125,7 @@ class TrajectoryMetric:
     def __call__(self, session: Session, golden: Golden) -> MetricScore:
         """Judge a session by the golden's own criteria."""
         result = score_run(golden, session)
-        calls: Growing[TurnCalls] = Growing()
+        calls: IncrementalList[TurnCalls] = IncrementalList()
         update_calls_by_turn(calls, result)
         return MetricScore(mean([self.of_turn(turn) for turn in calls.made]), reason=result.verdict.reason)
 

@@ -1,7 +1,7 @@
 """What was made of each item of a list, kept while the list grows: a session that is judged again has one turn more.
 
-Items count as the same only if they are the same objects. What is kept never changes a result: it is what would be made
-again.
+Items count as unchanged only if they are the same objects. What is kept never changes a result: it is what would be
+made again.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Generic, TypeVar
 MadeT = TypeVar("MadeT")
 
 
-def same_start(before: Sequence[object], now: Sequence[object]) -> int:
+def unchanged_start(before: Sequence[object], now: Sequence[object]) -> int:
     """Return how many items at the start of both lists are the same objects."""
     if not before or before is now:
         return len(before)
@@ -21,7 +21,7 @@ def same_start(before: Sequence[object], now: Sequence[object]) -> int:
     return same.index(False) if False in same else len(same)
 
 
-class Growing(Generic[MadeT]):
+class IncrementalList(Generic[MadeT]):
     """What was made of each item of a list, in the order of the list."""
 
     __slots__ = ("_items", "made")
@@ -38,10 +38,20 @@ class Growing(Generic[MadeT]):
         `at_most` says how many of those before may be kept. Returns how many were kept, and what was made of the
         others before; what `make` raises changes nothing.
         """
-        first = same_start(self._items, items)
+        return self.accumulate(items, lambda _, at: make(at), at_most=at_most)
+
+    def accumulate(
+        self, items: Sequence[object], make: Callable[[MadeT | None, int], MadeT], *, at_most: int | None = None
+    ) -> tuple[int, list[MadeT]]:
+        """Do as `update` does, where `make` also takes what was made of the item before, None for the first."""
+        first = unchanged_start(self._items, items)
         if at_most is not None:
             first = min(first, at_most)
-        more = [make(at) for at in range(first, len(items))]
+        before = self.made[first - 1] if first else None
+        more: list[MadeT] = []
+        for at in range(first, len(items)):
+            before = make(before, at)
+            more.append(before)
         gone = self.made[first:]
         self.made[first:] = more
         self._items = items
