@@ -406,7 +406,7 @@ def test_an_engine_that_fails_lets_go_of_its_spans(monkeypatch: pytest.MonkeyPat
         def broken(*_: object, **__: object) -> None:
             raise RuntimeError("a mistake of ours")
 
-        monkeypatch.setattr(SessionScorer, "judge", broken)
+        monkeypatch.setattr(SessionScorer, "score", broken)
         gateway.send(turn("wanted", 1), turn("nobody"))
         until(lambda: len(gateway.downstream.spans()) == 6)
         assert gateway.counts("failures_total") >= 1

@@ -22,7 +22,7 @@ from goldspan.collector_processor.encoded_spans.call_records import (
     encode_record,
     encode_session,
 )
-from goldspan.collector_processor.engine.store import SessionState
+from goldspan.collector_processor.engine.session_scorer import SessionState
 from goldspan.collector_processor.gateway.interfaces import ExportRequest
 from goldspan.collector_processor.gateway.journal.body_log import BodyLog, LogFullError
 from goldspan.collector_processor.gateway.journal.journal import Changes, Journal

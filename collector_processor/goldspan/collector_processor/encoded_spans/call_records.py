@@ -18,7 +18,7 @@ from goldspan.collector_processor.compression import zlib_compress
 from goldspan.collector_processor.emit.evaluation import DetailDigest, Evaluation, Level
 from goldspan.collector_processor.encoded_spans.kept_texts import DROPPED, KeptContent, Pieces, with_contents
 from goldspan.collector_processor.engine.evaluations import INCOMPLETE, digest_of
-from goldspan.collector_processor.engine.store import SessionState
+from goldspan.collector_processor.engine.session_scorer import SessionState
 from goldspan.mappers.span_facts import (
     ContextFacts,
     LazySpanFacts,

@@ -1,8 +1,8 @@
 """The engine: it is fed spans, log records and the time, and gives evaluations. It does no I/O.
 
     feed            de-duplicate by trace and span id, and keep the record in its trace
-    poll, flush     which traces are complete? -> which turns? -> add them to their sessions -> judge the sessions
-    later           judge quiet sessions as a whole, then drop their state and leave tombstones
+    poll, flush     which turns of which traces are complete? -> add them to their sessions -> score the sessions
+    later           score quiet sessions as a whole, then drop their state and leave tombstones
 
 It reads no clock, file, environment or network. Its law: *the newest revisions of a run's results depend only on its
 set of records, never on their order, batching, repetition, timing or door, wherever no bound was hit.* Time decides
@@ -17,15 +17,24 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain
 
 from goldspan.collector_processor.emit.evaluation import Evaluation
-from goldspan.collector_processor.engine.session_scorer import OutputBuilder, SessionScorer
+from goldspan.collector_processor.engine.session_scorer import (
+    OutputBuilder,
+    SessionScorer,
+    SessionState,
+    SessionStep,
+    next_step,
+)
 from goldspan.collector_processor.engine.sessions_without_golden import SessionsWithoutGolden
 from goldspan.collector_processor.engine.settings import EngineSettings, EngineStats
-from goldspan.collector_processor.engine.store import MemoryStore, SessionState, TraceState
+from goldspan.collector_processor.engine.store import MemoryStore, TraceState
+from goldspan.collector_processor.engine.trace_machine import SessionPart, TraceMachine, is_root
 from goldspan.mappers.assembly import Fragment
-from goldspan.mappers.assembly.trace_reading import newer_version, without_ids
-from goldspan.mappers.span_facts import LogFacts, PlainSpanFacts, Record, Role, SpanFacts, content_size
+from goldspan.mappers.assembly.trace_reading import without_ids
+from goldspan.mappers.span_facts import LogFacts, PlainSpanFacts, Record, SpanFacts, content_size
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.goldens.golden_index import GoldenIndex
 from goldspan.scoring.results import SessionResult
@@ -55,7 +64,8 @@ class Engine:
         self.settings = settings or EngineSettings()
         self.stats = EngineStats()
         self._store: MemoryStore = store if store is not None else MemoryStore()
-        self._judge = SessionScorer(goldens, self.settings, self.stats, self._store)
+        self._machine = TraceMachine(goldens, self.settings)
+        self._scorer = SessionScorer(goldens, self.settings, self.stats)
         self._now = 0.0
         self._records = 0
         self._content = 0
@@ -70,23 +80,13 @@ class Engine:
     def feed_log(self, fact: LogFacts, now: float) -> None:
         """Feed one log record; a record without a trace id is ignored."""
         now = self._tick(now)
-        if not fact.trace_id:
-            return
-        repeated = self._store.tombstone_has(fact.trace_id, fact.identity)
-        if repeated is not None:
-            self.stats.repeated += repeated
-            self.stats.late += not repeated
+        if not fact.trace_id or self._is_dropped(fact.trace_id, fact.identity):
             return
         trace = self._open(fact.trace_id, now)
-        if trace.lost_calls and not trace.spans:
+        if trace.lost and not trace.spans:
             self.stats.late += 1  # the span that it belongs to may be among the dropped ones; it may also still come
-        if fact.identity not in trace.logs:
-            trace.logs[fact.identity] = fact
-            trace.reading.add(fact)
-            trace.session_ids.update((session_id, key) for key, session_id in fact.session_keys)
-            self._records += 1
-            self._count_content(trace, fact, None)
-            self._changed(trace, now)
+        if trace.add(fact):
+            self._changed(trace, now, 1, self._content_of(fact))
         self._evict_excess(now)
 
     def feed(self, fact: SpanFacts, now: float) -> bool:
@@ -98,27 +98,19 @@ class Engine:
             fact = without_ids(fact, len(without_id.spans) if without_id is not None else 0)
         for note in fact.notes:
             self.feed_log(note, now)
-        repeated = self._store.tombstone_has(fact.trace_id, fact.span_id)
-        if repeated is not None:
-            self.stats.repeated += repeated
-            self.stats.late += not repeated  # a plain span too: it may join an agent to its tool
+        if self._is_dropped(fact.trace_id, fact.span_id):  # a plain span too: it may join an agent to its tool
             return False
         trace = self._open(fact.trace_id, now)
         old = trace.spans.get(fact.span_id)
-        if newer_version(old, fact) is old:
+        if not trace.add(fact):
             self.stats.repeated += 1
             return False
-        if old is None:
-            self._records += 1
-            trace.recognised += fact.role is not None
-        trace.spans[fact.span_id] = fact
-        trace.reading.add(fact)
-        self._count_content(trace, fact, old)
-        for key, session_id in (*fact.session_keys, *fact.resource.session_keys):
-            trace.session_ids.setdefault(session_id, key)
-        trace.rooted = trace.rooted or not fact.parent_id or fact.entry
-        self._changed(trace, now)
-        hold = self._holds(trace, fact)
+        self._changed(trace, now, int(old is None), self._content_of(fact) - self._content_of(old))
+        hold = False
+        if self.settings.holds:
+            hold = self._machine.may_get_score(trace, fact)
+            if is_root(fact) and (trace.recognised or fact.session_keys):
+                self._new_roots[trace.trace_id] = None
         if hold:
             self._held[fact.ref] = now
             trace.held.append(fact.ref)
@@ -134,16 +126,15 @@ class Engine:
             self.stats.spans += count
             trace = store.trace(plain.trace_id)
             if trace is not None:
-                trace.add_plain(plain)
-                self._changed(trace, now)
+                trace.add(plain)
+                self._changed(trace, now, count)
             elif store.tombstone_has(plain.trace_id, "") is None:
                 store.add_plain(plain, now)
+                self._records += count
             else:
                 repeated = sum(store.tombstone_has(plain.trace_id, span_id) is True for span_id in plain.ids())
                 self.stats.repeated += repeated
                 self.stats.late += count - repeated
-                continue
-            self._records += count
         self._evict_excess(now)
 
     # Time.
@@ -153,31 +144,21 @@ class Engine:
         now = self._tick(now)
         self._records -= self._store.drop_plain(now - self.settings.trace_retention)
         output = OutputBuilder()
-        for trace_id in self._new_roots:
-            trace = self._store.trace(trace_id)
-            if trace is None:
-                continue
-            if not self._may_matter(trace):
-                output.release_all(trace)
-            elif len(trace.session_ids) > 1:
-                output.release(fragment for fragment in self._fragments(trace) if not self._may_be_wanted(fragment))
-        self._new_roots.clear()
+        self._release_unwanted(output)
         done = 0
         while self._due and self._due[0][0] <= now and (most is None or done < most):
             done += 1
             when, _, kind, key = heapq.heappop(self._due)
-            if kind == "trace":
-                trace = self._store.trace(key)
-                if trace is not None and trace.due == when:
-                    trace.due = None
-                    self._complete_trace(trace, now, output)
+            state = self._store.trace(key) if kind == "trace" else self._store.session(key)
+            if state is None or state.due != when:
+                continue
+            state.due = None
+            if isinstance(state, TraceState):
+                self._complete_trace(state, now, output)
             else:
-                session = self._store.session(key)
-                if session is not None and session.due == when:
-                    session.due = None
-                    self._advance_session(session, now, output)
+                self._advance_session(state, now, output)
         for session_id in output.touched:
-            self._judge.judge(session_id, output)
+            self._score(session_id, output)
         for ref, since in self._held.items():
             if now - since < self.settings.hold_timeout:
                 break
@@ -186,9 +167,9 @@ class Engine:
         return self._output(output)
 
     def flush(self, now: float, *, end_of_input: bool = False) -> EngineOutput:
-        """Judge every turn whose root has ended, without waiting; with `end_of_input` everything there is.
+        """Score every turn whose root has ended, without waiting; with `end_of_input` everything there is.
 
-        A run is judged as complete at the end of input, or if every turn of its golden was seen. So a flush in the
+        A run is scored as complete at the end of input, or if every turn of its golden was seen. So a flush in the
         middle of a conversation does not report later turns as missing.
         """
         now = self._tick(now)
@@ -197,7 +178,7 @@ class Engine:
             self._complete_trace(trace, now, output, at_once=True, end_of_input=end_of_input)
         sessions = [session.id for session in self._store.sessions()] if end_of_input else output.touched
         for session_id in sessions:
-            self._judge.judge(session_id, output, flushed=True, complete=end_of_input)
+            self._score(session_id, output, flushed=True, complete=end_of_input)
         output.released.update(self._held)
         return self._output(output)
 
@@ -213,11 +194,11 @@ class Engine:
     @property
     def without_golden(self) -> SessionsWithoutGolden:
         """The sessions that were counted as `stats.sessions_without_golden`."""
-        return self._judge.without_golden
+        return self._scorer.without_golden
 
     def count_unmatched(self, session_id: str, source: str) -> None:
         """Count a session without golden, of which the door feeds nothing. `source`: the attribute that names it."""
-        self._judge.count_unmatched(session_id, source)
+        self._scorer.count_unmatched(session_id, source)
 
     def restore_session(self, session: SessionState, now: float) -> None:
         """Restore the results of a session after a restart; feed its records again, too."""
@@ -226,27 +207,41 @@ class Engine:
         self._check_at(session, now + self.settings.run_idle)
 
     def use_goldens(self, goldens: GoldenIndex) -> None:
-        """Judge by these goldens from now on. The results of a session stay until a new record comes for it."""
-        self.goldens = self._judge.goldens = goldens
+        """Score by these goldens from now on. The results of a session stay until a new record comes for it."""
+        self.goldens = self._machine.goldens = self._scorer.goldens = goldens
 
     # Records in memory.
+
+    def _is_dropped(self, trace_id: str, identity: str) -> bool:
+        """Tell whether a trace was dropped, and count the record that came for it."""
+        repeated = self._store.tombstone_has(trace_id, identity)
+        if repeated is None:
+            return False
+        self.stats.repeated += repeated
+        self.stats.late += not repeated
+        return True
 
     def _open(self, trace_id: str, now: float) -> TraceState:
         trace = self._store.trace(trace_id)
         if trace is None:
-            lost = self._store.lost_calls(trace_id)
-            trace = TraceState(trace_id, last=now, reopened=lost is not None, lost_calls=bool(lost))
+            trace = TraceState(trace_id, now, lost=self._store.lost_calls(trace_id))
             for plain in self._store.take_plain(trace_id):
-                trace.add_plain(plain)
+                trace.add(plain)
             self._store.add_trace(trace)
         return trace
 
-    def _changed(self, trace: TraceState, now: float) -> None:
-        trace.fragments = None
+    def _changed(self, trace: TraceState, now: float, records: int, content: int = 0) -> None:
+        """Note that so many records, with so much content, came for a trace."""
+        self._records += records
+        self._content += content
+        trace.content += content
         trace.has_news = True
         trace.last = now
         self._store.touch_trace(trace.trace_id)
         self._check_at(trace, now + self.settings.settle)
+
+    def _content_of(self, record: Record | None) -> int:
+        return 0 if record is None or self.settings.max_content is None else content_size(record)
 
     def _tick(self, now: float) -> float:
         """Return the time; it never goes back, whatever the door's clock does."""
@@ -274,127 +269,81 @@ class Engine:
             problems=(*earlier.problems, *output.problems),
         )
 
-    def _holds(self, trace: TraceState, fact: SpanFacts) -> bool:
-        """Tell whether a span may get a score: a tool or the root of a turn, unless no golden wants its session."""
-        if not self.settings.holds:
-            return False
-        root = fact.role is Role.AGENT or not fact.parent_id or fact.entry
-        if trace.recognised == 0 and not (root and fact.session_keys):
-            return False  # a LangSmith root names its session, and may end before the spans below it
-        if root:
-            self._new_roots[trace.trace_id] = None
-        elif fact.role is not Role.TOOL:
-            return False
-        if fact.session_keys:
-            return self.goldens.wants(fact.session_keys[0][1])
-        return not trace.session_ids or self._may_matter(trace)
+    def _release_all(self, trace: TraceState, output: OutputBuilder) -> None:
+        output.released.update(trace.held)
+        trace.held.clear()
 
-    def _may_matter(self, trace: TraceState) -> bool:
-        """Tell whether a golden wants any session that a turn of this trace may belong to."""
-        wants = self.goldens.wants
-        return any(map(wants, trace.session_ids)) or wants(trace.trace_id)
+    def _release_unwanted(self, output: OutputBuilder) -> None:
+        """Release the held spans of traces whose root came, where it is known now that no golden wants them."""
+        for trace_id in self._new_roots:
+            trace = self._store.trace(trace_id)
+            if trace is None:
+                continue
+            if not self._machine.may_matter(trace):
+                self._release_all(trace, output)
+            elif len(trace.session_ids) > 1:
+                fragments = self._fragments(trace)
+                output.release(fragment for fragment in fragments if not self._machine.may_be_wanted(fragment))
+        self._new_roots.clear()
 
-    def _may_be_wanted(self, fragment: Fragment) -> bool:
-        unknown = fragment.waits_for_caller and fragment.session.source == "trace_id"
-        return unknown or self.goldens.wants(fragment.session.id)
+    # Traces.
 
-    # Completion: which turns of a trace are complete.
+    def _fragments(self, trace: TraceState) -> list[Fragment]:
+        return self._machine.fragments(trace, self._on_problem)
 
-    def _fragments(self, trace: TraceState, *, waiting: bool = True) -> list[Fragment]:
-        """Read a trace. Without `waiting`, turns that wait for their caller may be left out: see `reading.waits`."""
-        if trace.fragments is not None:
-            return trace.fragments
-        keys, on_problem = self.settings.assembly.session_keys, self._pending.problems.append
-        fragments = trace.reading.fragments(keys, on_problem, waiting=waiting)
-        if not trace.reading.waits:
-            trace.fragments = fragments
-        return fragments
+    def _on_problem(self, problem: Problem) -> None:
+        self._pending.problems.append(problem)
 
     def _complete_trace(
         self, trace: TraceState, now: float, output: OutputBuilder, *, at_once: bool = False, end_of_input: bool = False
     ) -> None:
-        """Find the complete turns of a trace, add them to their sessions, and decide when to check the trace again."""
-        settled_at = trace.last + self.settings.settle
-        if not at_once and now < settled_at:
-            self._check_at(trace, settled_at)
-            return
-        if not trace.ready and not self.settings.report_unmatched and not self._may_matter(trace):
-            self._pass_unwanted_trace(trace, now, output, end_of_input=end_of_input)
-            return
-        callers_until = trace.last + self.settings.caller_timeout
-        fragments = self._fragments(trace, waiting=end_of_input or now >= callers_until)
-        waits = trace.fragments is None
-        if waits:
-            self._check_at(trace, callers_until)
-        ready = fragments
-        if trace.reading.waiting and not end_of_input:
-            ready = list[Fragment]()
-            for fragment in fragments:
-                ready_at = trace.last + self._waiting_time(fragment)
-                if now >= ready_at:
-                    ready.append(fragment)
-                else:
-                    self._check_at(trace, ready_at)
-        if ready != trace.ready or (ready and trace.has_news):
+        """Add the complete turns of a trace to their sessions, and decide when to check the trace again."""
+        turns, again = self._machine.check(
+            trace,
+            now,
+            self._on_problem,
+            has_turns=bool(trace.ready),
+            at_once=at_once,
+            end_of_input=end_of_input,
+        )
+        if turns is not None and (turns != trace.ready or (turns and trace.has_news)):
             trace.has_news = False
             output.touched.update(dict.fromkeys(trace.by_session))
-            new = self._set_ready(trace, ready, now)
+            new = self._set_ready(trace, turns, now)
             output.touched.update(dict.fromkeys(trace.by_session))
             if self.settings.holds:
                 output.release(new)
-        if len(ready) == len(fragments) and not waits:
-            self._store.settle_trace(trace.trace_id)
-            output.release_all(trace)
-            reported = (
-                self.settings.report_unmatched and trace.ready
-            )  # its session is dropped whole, as a wanted one is
-            if not reported and not any(map(self.goldens.wants, trace.by_session)):
-                self._drop_unwanted_trace(trace, now, output)
-
-    def _pass_unwanted_trace(self, trace: TraceState, now: float, output: OutputBuilder, *, end_of_input: bool) -> None:
-        """Complete a trace that no golden wants, without assembling its turns."""
-        rooted = trace.rooted or any(
-            not parent or entry for one in trace.plain for _, parent, _, _, entry in one.read()
-        )
-        waits_until = trace.last if rooted else trace.last + self.settings.caller_timeout
-        if now < waits_until and not end_of_input:
-            self._check_at(trace, waits_until)
+        if again is not None:
+            self._check_at(trace, again)
             return
         self._store.settle_trace(trace.trace_id)
-        output.release_all(trace)
-        if trace.recognised and not trace.counted:
+        self._release_all(trace, output)
+        if turns is None and trace.recognised and not trace.counted:
             trace.counted = True
-            named = next(iter(trace.session_ids.items()), (trace.trace_id, "trace_id"))
-            self._judge.count_unmatched(*named)
-        self._drop_unwanted_trace(trace, now, output)
-
-    def _waiting_time(self, fragment: Fragment) -> float:
-        if fragment.waits_for_caller:
-            return self.settings.caller_timeout
-        return self.settings.hold_timeout if fragment.waits_for_remote and self.settings.remote_callers else 0.0
+            self._scorer.count_unmatched(*next(iter(trace.session_ids.items()), (trace.trace_id, "trace_id")))
+        reported = self.settings.report_unmatched and trace.ready  # its session is dropped whole, as a wanted one is
+        if not reported and not any(map(self.goldens.wants, trace.by_session)):
+            self._drop_unwanted_trace(trace, now, output)
 
     def _drop_unwanted_trace(self, trace: TraceState, now: float, output: OutputBuilder) -> None:
         """Drop a quiet trace that no golden wants; it needs no tombstone, as it has no results."""
-        without_spans = not trace.ready and self._may_matter(trace)  # log records of a wanted session only
-        quiet_at = trace.last + (self.settings.retention if without_spans else self.settings.trace_retention)
+        logs_only = self._machine.has_logs_only(trace, trace.ready)
+        quiet_at = self._machine.kept_until(trace, wanted=logs_only)
         if now < quiet_at:
             self._check_at(trace, quiet_at)
             return
         self._forget_size(trace)
-        if without_spans:
+        if logs_only:
             self._store.drop_with_tombstones([trace.trace_id], now)
             return
         for session_id in trace.by_session:
             session = self._store.session(session_id)
             if session is not None:
-                self._judge.judge(session_id, output, complete=True)
-                session.traces.pop(trace.trace_id, None)
-                session.changed[trace.trace_id] = None
+                self._score(session_id, output, complete=True)
+                session.set_part(trace.trace_id, has_turns=False)
                 if not session.traces:
                     self._store.drop_session(session_id)
         self._store.drop_trace(trace.trace_id)
-
-    # Sessions.
 
     def _set_ready(self, trace: TraceState, ready: list[Fragment], now: float) -> list[Fragment]:
         """Add the complete turns of a trace to their sessions, in place of those before; return the new ones."""
@@ -403,67 +352,75 @@ class Engine:
         for session_id in before:
             session = None if session_id in trace.by_session else self._store.session(session_id)
             if session is not None:  # the trace does not belong to it any longer, by its newer spans
-                session.traces.pop(trace.trace_id, None)
-                session.changed[trace.trace_id] = None
+                session.set_part(trace.trace_id, has_turns=False)
         for session_id, fragments in trace.by_session.items():
             session = self._store.session(session_id)
             if session is None:
                 session = SessionState(session_id, last=now)
                 self._store.add_session(session)
-            late = self._judge.late_fragments(fragments, session)
+            late = self._scorer.late_fragments(fragments, session)
             self.stats.late += sum(len(fragment.spans) for fragment in late)
             if len(late) < len(fragments):
-                session.traces[trace.trace_id] = session.changed[trace.trace_id] = None
-                session.last = now
-                session.judged = False
+                session.set_part(trace.trace_id, has_turns=True)
+                session.grow(now)
                 self._check_at(session, now + self.settings.run_idle)
         return new
 
+    # Sessions.
+
+    def _part(self, session_id: str, trace_id: str) -> SessionPart | None:
+        trace = self._store.trace(trace_id)
+        return None if trace is None else trace.part(session_id)
+
+    def _score(
+        self,
+        session_id: str,
+        output: OutputBuilder,
+        *,
+        complete: bool = False,
+        flushed: bool = False,
+        incomplete: bool = False,
+    ) -> None:
+        session = self._store.session(session_id)
+        if session is not None:
+            part_of = partial(self._part, session_id)
+            self._scorer.score(session, part_of, output, complete=complete, flushed=flushed, incomplete=incomplete)
+
     def _advance_session(self, session: SessionState, now: float, output: OutputBuilder) -> None:
-        """Judge the runs of a quiet session; later drop its traces; later forget it."""
-        if now < session.last + self.settings.run_idle:
-            self._check_at(session, session.last + self.settings.run_idle)
-        elif not session.judged:
-            self._judge.judge(session.id, output, complete=True)
-            self._check_at(session, session.last + self.settings.retention)
-        elif session.traces:
-            group = self._sharing_traces([session.id])
-            quiet_at = max(member.last for member in group) + self.settings.retention
-            if now < quiet_at:
-                self._check_at(session, quiet_at)
-            else:
-                self._drop_sessions(group, now)
-        else:
+        """Score the runs of a quiet session; later drop its traces; later forget it."""
+        step, again = next_step(session, now, self.settings)
+        if step is SessionStep.FORGET:
             self._store.drop_session(session.id)
             self._store.expire(now - self.settings.tombstone_ttl)
+            return
+        if step is SessionStep.SCORE:
+            self._score(session.id, output, complete=True)
+        elif step is SessionStep.DROP:
+            group = self._sharing_traces([session.id])
+            again = max(member.last for member in group) + self.settings.retention
+            if again <= now:
+                self._drop_sessions(group, now)
+                return
+        self._check_at(session, again)
 
     def _drop_sessions(self, sessions: list[SessionState], now: float) -> None:
         """Drop the traces of these sessions; records that come for their runs later are late."""
+        traces = {session.id: list(session.traces) for session in sessions}
         for session in sessions:
-            for trace_id in session.traces:
-                trace = self._store.trace(trace_id)
-                if trace is None:
-                    continue
-                ends = [fragment.end for fragment in trace.by_session.get(session.id, ())]
-                session.dropped_until = max([session.dropped_until, *ends])
-        for session in sessions:
-            for trace_id in session.traces:
-                trace = self._store.trace(trace_id)
-                if trace is not None:
-                    self._forget_size(trace)
-                    self._pending.release_all(trace)
-                self._store.drop_with_tombstones([trace_id], now)
-            session.traces.clear()
-            session.results.clear()
-            session.kept = None
-            session.changed.clear()
-            session.complete_runs.clear()
+            parts = [self._part(session.id, trace_id) for trace_id in session.traces]
+            session.drop_runs(fragment.end for part in parts if part is not None for fragment in part.fragments)
             self._check_at(session, now + self.settings.tombstone_ttl)
+        for trace_id in dict.fromkeys(chain.from_iterable(traces.values())):
+            trace = self._store.trace(trace_id)
+            if trace is not None:
+                self._forget_size(trace)
+                self._release_all(trace, self._pending)
+                self._store.drop_with_tombstones([trace_id], now)
 
     def _evict_excess(self, now: float) -> None:
         """Beyond the limits, drop the least recently active sessions, and those that share traces with them.
 
-        A session that was not judged as complete is judged as incomplete. Held spans are released with the next output.
+        A session that was not scored as complete is scored as incomplete. Held spans are released with the next output.
         """
         if self._exceeds_limits():
             self._records -= self._store.drop_plain(0, self._records - self.settings.max_spans)
@@ -487,21 +444,15 @@ class Engine:
             traces = (self._store.trace(trace_id) for session in group for trace_id in session.traces)
             unread = [trace for trace in traces if trace is not None and trace.has_news]
         for session in group:
-            if not session.judged:
+            if not session.is_scored:
                 self.stats.evicted_sessions += self.goldens.wants(session.id)
-                self._judge.judge(session.id, self._pending, complete=True, incomplete=True)
+                self._score(session.id, self._pending, complete=True, incomplete=True)
         self._drop_sessions(group, now)
         left = self._store.trace(oldest.trace_id)
         if left is not None:  # it belongs to no session, or only to runs that were dropped
             self._forget_size(left)
-            self._pending.release_all(left)
+            self._release_all(left, self._pending)
             self._store.drop_trace(left.trace_id)
-
-    def _count_content(self, trace: TraceState, record: Record, replaced: SpanFacts | None) -> None:
-        if self.settings.max_content is not None:
-            change = content_size(record) - (0 if replaced is None else content_size(replaced))
-            trace.content += change
-            self._content += change
 
     def _forget_size(self, trace: TraceState) -> None:
         self._records -= trace.size

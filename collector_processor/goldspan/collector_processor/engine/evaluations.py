@@ -18,18 +18,14 @@ from msgspec.structs import replace
 
 from goldspan.collector_processor.emit.attributes import event_attributes
 from goldspan.collector_processor.emit.evaluation import SHARE, DetailDigest, Evaluation, Level
-from goldspan.mappers.assembly import SessionTurns
 from goldspan.mappers.span_facts import ResourceFacts
 from goldspan.scoring.goldens.golden import Golden
-from goldspan.scoring.goldens.golden_index import GoldenIndex
 from goldspan.scoring.incremental_list import IncrementalList
 from goldspan.scoring.metric_results import MetricCall, MetricResult, MetricTurn
 from goldspan.scoring.metrics.metric_registry import OWN_NAMES
 from goldspan.scoring.metrics.session_metrics import ChosenMetric, score_metrics
 from goldspan.scoring.results import CallResult, SessionResult, TurnResult, explain
-from goldspan.scoring.run import KeptRun
 from goldspan.scoring.sessions import Session, SpanRef, ToolCall
-from goldspan.scoring.turn_join import SplitRuns
 from goldspan.scoring.verdict import Label, Reason, Verdict
 
 INCOMPLETE = Verdict(None, Label.NOT_EVALUATED, Reason.INCOMPLETE)
@@ -225,44 +221,6 @@ class RunEvaluations:
         removed = self.all()
         self._levels = {}
         return removed
-
-
-class JudgedRun:
-    """What was made of one run, for the next time that its session is judged."""
-
-    __slots__ = ("complete", "evaluations", "judged", "scores")
-
-    def __init__(self) -> None:
-        self.scores = KeptRun()
-        self.evaluations = RunEvaluations()
-        self.judged: tuple[Session, GoldenIndex] | None = None
-        """What was judged last, and by what."""
-        self.complete: tuple[SessionResult, ...] = ()
-        """Its result, if it was judged as complete."""
-
-    def stands(self, session: Session, goldens: GoldenIndex, *, ask: bool) -> bool:
-        """Tell whether what was made is of this session; `ask`: only if it was judged as complete."""
-        judged = self.judged
-        return judged is not None and judged[0] is session and judged[1] is goldens and (bool(self.complete) or not ask)
-
-
-class KeptSession:
-    """What was made of one session, for the next time that it is judged. No more than its results."""
-
-    __slots__ = ("anew", "build", "lacking", "runs", "split", "turns")
-
-    def __init__(self, build: bool, turns: SessionTurns) -> None:  # noqa: FBT001
-        self.build = build
-        """Turns were made, and not outlined."""
-        self.turns = turns
-        self.lacking: set[str] = set()
-        """Traces of which records were dropped."""
-        self.split: dict[str, SplitRuns] = {}
-        """What splits each run where its session id was used again."""
-        self.runs: dict[tuple[str, int], JudgedRun] = {}
-        """By name, and a number where several have one name."""
-        self.anew = True
-        """The results of the session were not made by these runs alone."""
 
 
 def evaluations_of(result: SessionResult, *, complete: bool, include_values: bool = False) -> list[Evaluation]:

@@ -1,21 +1,34 @@
-"""Judging: the runs of a session are scored, and the evaluations that differ from those given before are given.
+"""The session scorer: the runs of a session are scored, and evaluations that differ from those given before are given.
 
-A session is scored from its complete turns; what was made of those that did not change is kept in its state.
+    parts of traces -> turns -> runs -> the golden of each run -> its score -> evaluations -> what differs
+
+A result has the same id each time. One that was not given before has revision 1, one that differs from the one given
+is a correction with the next revision, and one that is gone is withdrawn:
+
+    two turns of "s" are complete     call 1 pass, revision 1; call 2 fail, revision 1
+    a late span changes call 2        call 2 pass, revision 2
+    "s" is quiet for `run_idle`       the session 1.0, revision 1: what never came is missing now
+    quiet for `retention`             its turns and results are forgotten; what comes for its runs is late
+    another `tombstone_ttl` later     forgotten altogether
+
+A session is scored from its complete turns; what was made of those that did not change is kept in its state. Whoever
+keeps a session gives its state, and what each of its traces holds of it.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from enum import Enum, auto
 
 from msgspec.structs import replace
 
 from goldspan.collector_processor.emit.evaluation import Evaluation
-from goldspan.collector_processor.engine.evaluations import JudgedRun, KeptSession, revise
+from goldspan.collector_processor.engine.evaluations import RunEvaluations, revise
 from goldspan.collector_processor.engine.sessions_without_golden import SessionsWithoutGolden
 from goldspan.collector_processor.engine.settings import EngineSettings, EngineStats
-from goldspan.collector_processor.engine.store import MemoryStore, SessionState, TraceState
+from goldspan.collector_processor.engine.trace_machine import SessionPart
 from goldspan.mappers.assembly import (
     AssemblySettings,
     Fragment,
@@ -31,6 +44,123 @@ from goldspan.scoring.run import KeptRun
 from goldspan.scoring.session_score import expected_session, score_run
 from goldspan.scoring.sessions import Session, SpanRef, Turn
 from goldspan.scoring.turn_join import SplitRuns
+
+PartOf = Callable[[str], SessionPart | None]
+"""Returns what a trace holds of the session that is scored."""
+
+
+class _ScoredRun:
+    """What was made of one run, for the next time that its session is scored."""
+
+    __slots__ = ("complete", "evaluations", "scored", "scores")
+
+    def __init__(self) -> None:
+        self.scores = KeptRun()
+        self.evaluations = RunEvaluations()
+        self.scored: tuple[Session, GoldenIndex] | None = None
+        """What was scored last, and against what."""
+        self.complete: tuple[SessionResult, ...] = ()
+        """Its result, if it was scored as complete."""
+
+    def is_of(self, session: Session, goldens: GoldenIndex, *, complete: bool) -> bool:
+        """Tell whether what was made is of this session; `complete`: only if it was scored as complete."""
+        scored = self.scored
+        same = scored is not None and scored[0] is session and scored[1] is goldens
+        return same and (bool(self.complete) or not complete)
+
+
+class _KeptSession:
+    """What was made of one session, for the next time that it is scored. No more than its results."""
+
+    __slots__ = ("build", "lacking", "owns_results", "runs", "split", "turns")
+
+    def __init__(self, build: bool, turns: SessionTurns) -> None:  # noqa: FBT001
+        self.build = build
+        """Turns were made, and not outlined."""
+        self.turns = turns
+        self.lacking: set[str] = set()
+        """Traces of which records were dropped."""
+        self.split: dict[str, SplitRuns] = {}
+        """What splits each run where its session id was used again."""
+        self.runs: dict[tuple[str, int], _ScoredRun] = {}
+        """By name, and a number where several have one name."""
+        self.owns_results = False
+        """Every result of the session was made by these runs: none in an earlier process, none by two of one name."""
+
+
+@dataclass(slots=True)
+class SessionState:
+    """A session: its traces and the results that were given for it."""
+
+    id: str
+    last: float
+    traces: dict[str, None] = field(default_factory=dict[str, None])
+    results: dict[str, Evaluation] = field(default_factory=dict[str, Evaluation])
+    """The newest revision of every result, by id."""
+    written: dict[str, tuple[Evaluation, bytes, bytes]] = field(
+        default_factory=dict[str, tuple[Evaluation, bytes, bytes]]
+    )
+    """Results as a journal last wrote them, by id: what is shared with others, and the rest."""
+    complete_runs: set[str] = field(default_factory=set[str])
+    """Runs that were scored as complete; corrections score them as complete again."""
+    kept: _KeptSession | None = None
+    """What was made of its turns when it was last scored."""
+    changed: dict[str, None] = field(default_factory=dict[str, None])
+    """Traces whose fragments changed since then."""
+    due: float | None = None
+    is_scored: bool = False
+    """Every run was scored as complete since the newest record came."""
+    dropped_until: int = 0
+    """End of the latest dropped run, in span time: a turn that starts before it, or soon after, is late."""
+
+    def set_part(self, trace_id: str, *, has_turns: bool) -> None:
+        """Note that what a trace holds of the session changed, and whether it holds anything now."""
+        self.changed[trace_id] = None
+        if has_turns:
+            self.traces[trace_id] = None
+        else:
+            self.traces.pop(trace_id, None)
+
+    def grow(self, now: float) -> None:
+        """Note that new turns came: its runs are not complete any longer."""
+        self.last = max(self.last, now)
+        self.is_scored = False
+
+    def drop_runs(self, ends: Iterable[int]) -> None:
+        """Forget turns and results. What comes for these runs is late from now on; `ends` are those of their turns."""
+        self.dropped_until = max([self.dropped_until, *ends])
+        self.traces.clear()
+        self.results.clear()
+        self.kept = None
+        self.changed.clear()
+        self.complete_runs.clear()
+
+    def results_now(self) -> Iterator[Evaluation]:
+        """Yield every result as the session was last scored, with revision 1."""
+        for run in self.kept.runs.values() if self.kept is not None else ():
+            yield from run.evaluations.all()
+
+
+class SessionStep(Enum):
+    """What becomes of a session that is looked at."""
+
+    WAIT = auto()
+    SCORE = auto()
+    """Its runs are complete."""
+    DROP = auto()
+    FORGET = auto()
+
+
+def next_step(state: SessionState, now: float, settings: EngineSettings) -> tuple[SessionStep, float]:
+    """Return what to do with a session now, and when to look at it again."""
+    complete_at, dropped_at = state.last + settings.run_idle, state.last + settings.retention
+    if now < complete_at:
+        return SessionStep.WAIT, complete_at
+    if not state.is_scored:
+        return SessionStep.SCORE, dropped_at
+    if not state.traces:
+        return SessionStep.FORGET, now
+    return (SessionStep.WAIT, dropped_at) if now < dropped_at else (SessionStep.DROP, now + settings.tombstone_ttl)
 
 
 @dataclass(slots=True)
@@ -50,21 +180,36 @@ class OutputBuilder:
             self.released.add(fragment.root)
             self.released.update(span.ref for span in fragment.spans)
 
-    def release_all(self, trace: TraceState) -> None:
-        """Release every held span of a trace."""
-        self.released.update(trace.held)
-        trace.held.clear()
+
+@dataclass(frozen=True, slots=True)
+class _Scoring:
+    """A session is scored once."""
+
+    state: SessionState
+    part_of: PartOf
+    complete: bool
+    flushed: bool
+    output: OutputBuilder
+    added: list[Evaluation] = field(default_factory=list[Evaluation])
+    removed: list[Evaluation] = field(default_factory=list[Evaluation])
+    """What does not hold any longer of the evaluations that were given before, all with revision 1."""
+
+    @property
+    def source(self) -> str:
+        """The attribute that names the session, or `trace_id`."""
+        parts = map(self.part_of, self.state.traces)
+        found = (part.fragments[0].session.source for part in parts if part is not None and part.fragments)
+        return next(found, "trace_id")
 
 
 class SessionScorer:
     """Scores the runs of sessions against their goldens, and keeps their evaluations in the sessions' state."""
 
-    def __init__(self, goldens: GoldenIndex, settings: EngineSettings, stats: EngineStats, store: MemoryStore) -> None:
-        """Work on the state of one engine."""
+    def __init__(self, goldens: GoldenIndex, settings: EngineSettings, stats: EngineStats) -> None:
+        """Score by these goldens and settings; count in `stats`."""
         self.goldens = goldens
         self.settings = settings
         self.stats = stats
-        self._store = store
         self.without_golden = SessionsWithoutGolden()
 
     def count_unmatched(self, session_id: str, source: str) -> None:
@@ -75,88 +220,79 @@ class SessionScorer:
         if self.goldens.goldens:
             self.stats.sessions_without_golden += self.without_golden.add(session_id, source)
 
-    def judge(
+    def score(
         self,
-        session_id: str,
+        state: SessionState,
+        part_of: PartOf,
         output: OutputBuilder,
         *,
         complete: bool = False,
         flushed: bool = False,
         incomplete: bool = False,
     ) -> None:
-        """Score the runs of a session anew, and output what differs from before.
+        """Score the runs of a session, and output what differs from before.
 
         Args:
-            session_id: The session; without state nothing happens.
+            state: The session.
+            part_of: Returns what a trace of the session holds of it.
             output: Where evaluations, results and problems are added.
-            complete: The session is quiet: its runs are judged as complete, with the turns that never came.
-            flushed: Judge a run as complete if every turn of its golden was seen.
+            complete: The session is quiet: its runs are scored as complete, with the turns that never came.
+            flushed: Score a run as complete if every turn of its golden was seen.
             incomplete: Spans of the session were dropped: mark its results.
 
         """
-        state = self._store.session(session_id)
-        if state is None:
-            return
-        state.judged = state.judged or complete
-        wanted = self.goldens.wants(session_id)
+        state.is_scored = state.is_scored or complete
+        wanted = self.goldens.wants(state.id)
+        scoring = _Scoring(state, part_of, complete, flushed, output)
         if not wanted:
-            self.count_unmatched(session_id, self._source_of(state))
-        if not wanted and not (complete and self.settings.report_unmatched):
-            return
-        kept = self._kept(state, build=wanted)
+            self.count_unmatched(state.id, scoring.source)
+            if not (complete and self.settings.report_unmatched):
+                return
+        kept = self._kept(scoring, build=wanted)
         runs = self._runs(kept)
         names = Counter(run.run for run in runs)
-        anew = kept.anew or len(names) < len(runs)  # of two runs with one name, the later one's results stand
-        kept.anew = len(names) < len(runs)
-        known, kept.runs = {} if anew else kept.runs, {}
-        added: list[Evaluation] = []
-        removed: list[Evaluation] = []
+        owned, kept.owns_results = kept.owns_results, len(names) == len(runs)
+        replaces_all = not (owned and kept.owns_results)  # of two runs with one name, the later one's results are given
+        before, kept.runs = {} if replaces_all else kept.runs, {}
         for session in runs:
             key = session.run, names[session.run] - 1
             names[session.run] -= 1
-            one = known.get(key) or JudgedRun()
-            if not incomplete and one.stands(session, self.goldens, ask=complete or flushed):
-                kept.runs[key] = known.pop(key)
-                output.sessions += one.complete
+            run = before.get(key) or _ScoredRun()
+            if not incomplete and run.is_of(session, self.goldens, complete=complete or flushed):
+                output.sessions += run.complete
+            elif not self._score_run(run, replace(session, incomplete=True) if incomplete else session, scoring):
                 continue
-            run = replace(session, incomplete=True) if incomplete else session
-            golden = self.goldens.find(run)
-            if golden is None and complete:
-                self.count_unmatched(session_id, self._source_of(state))
-            every = self.settings.scorer.scores_every_session and self.goldens.samples_run(run)
-            if golden is None and not every and not (complete and self.settings.report_unmatched):
-                continue
-            kept.runs[key] = known.pop(key, one)
-            is_complete = complete or run.run in state.complete_runs
-            is_complete = is_complete or (
-                flushed and isinstance(golden, Golden) and self._saw_every_turn(golden, run, one.scores)
-            )
-            scorer = self.settings.scorer
-            if golden is None and not every:  # it is reported, and not in the sample
-                scorer = scorer.without_metrics
-            result = scorer.score(golden, run, final=is_complete, kept=one.scores)
-            one.judged = run, self.goldens
-            one.complete = (result,) if is_complete else ()
-            if is_complete:
-                state.complete_runs.add(run.run)
-                output.sessions.append(result)
-            if self.settings.emits:
-                less, more = one.evaluations.update(
-                    result, complete=is_complete, include_values=self.settings.include_values
-                )
-                removed += less
-                added += more
-        for gone in known.values():
-            removed += gone.evaluations.all()
-        newest = {evaluation.id: evaluation for evaluation in added}
-        output.evaluations += revise(state.results, newest, None if anew else removed)
+            kept.runs[key] = before.pop(key, run)
+        for gone in before.values():
+            scoring.removed.extend(gone.evaluations.all())
+        newest = {evaluation.id: evaluation for evaluation in scoring.added}
+        output.evaluations += revise(state.results, newest, None if replaces_all else scoring.removed)
 
-    def results(self, session_id: str) -> Iterator[Evaluation]:
-        """Yield every result that stands of a session that was just judged, with revision 1."""
-        state = self._store.session(session_id)
-        kept = None if state is None else state.kept
-        for one in kept.runs.values() if kept is not None else ():
-            yield from one.evaluations.all()
+    def _score_run(self, run: _ScoredRun, session: Session, scoring: _Scoring) -> bool:
+        """Score one run; False: no golden wants it, and it is neither in the sample nor reported."""
+        state, settings, scorer = scoring.state, self.settings, self.settings.scorer
+        golden = self.goldens.find(session)
+        if golden is None:
+            if scoring.complete:
+                self.count_unmatched(state.id, scoring.source)
+            if not (scorer.scores_every_session and self.goldens.samples_run(session)):
+                if not (scoring.complete and settings.report_unmatched):
+                    return False
+                scorer = scorer.without_metrics
+        is_complete = scoring.complete or session.run in state.complete_runs
+        if scoring.flushed and not is_complete and isinstance(golden, Golden):
+            is_complete = self._saw_every_turn(golden, session, run.scores)
+        result = scorer.score(golden, session, final=is_complete, kept=run.scores)
+        run.scored = session, self.goldens
+        run.complete = (result,) if is_complete else ()
+        if is_complete:
+            state.complete_runs.add(session.run)
+            scoring.output.sessions.append(result)
+        if settings.emits:
+            less, more = run.evaluations.update(result, complete=is_complete, include_values=settings.include_values)
+            scoring.removed.extend(less)
+            scoring.added.extend(more)
+        return True
 
     def _saw_every_turn(self, golden: Golden, run: Session, scores: KeptRun) -> bool:
         if expected_session(golden, None).is_one_turn:
@@ -167,33 +303,28 @@ class SessionScorer:
         last = len(golden.turns) - 1  # results are in the golden's order, without turns that were not seen
         return last < len(turns) and (last < 0 or turns[last].expected_index is not None)
 
-    def _source_of(self, state: SessionState) -> str:
-        """Return the attribute that names a session, or `trace_id`."""
-        traces = map(self._store.trace, state.traces)
-        own = (trace.by_session.get(state.id) for trace in traces if trace is not None)
-        return next((fragments[0].session.source for fragments in own if fragments), "trace_id")
-
-    def _kept(self, state: SessionState, *, build: bool) -> KeptSession:
+    def _kept(self, scoring: _Scoring, *, build: bool) -> _KeptSession:
         """Return the fragments of a session, with those of traces that changed. Without `build` turns are outlined."""
+        state = scoring.state
         kept = state.kept
         changed: Iterable[str] = state.changed
         if kept is None or kept.build is not build:
             settings = self.settings.assembly
-            kept = state.kept = KeptSession(build, SessionTurns(settings, None if build else _outlined))
+            kept = state.kept = _KeptSession(build, SessionTurns(settings, None if build else _outlined))
             changed = state.traces
         for trace_id in changed:
-            trace = self._store.trace(trace_id) if trace_id in state.traces else None
-            own = trace.by_session.get(state.id, []) if trace is not None else []
+            part = scoring.part_of(trace_id) if trace_id in state.traces else None
+            own = () if part is None else part.fragments
             late = set(map(id, self.late_fragments(own, state)))
             kept.turns.put(trace_id, [one for one in own if id(one) not in late] if late else list(own))
-            if trace is not None and _lacks_spans(trace):
+            if part is not None and part.incomplete:
                 kept.lacking.add(trace_id)
             else:
                 kept.lacking.discard(trace_id)
         state.changed = {}
         return kept
 
-    def _runs(self, kept: KeptSession) -> list[Session]:
+    def _runs(self, kept: _KeptSession) -> list[Session]:
         """Return the runs of a session from its complete turns."""
         runs: list[Session] = []
         before, kept.split = kept.split, {}
@@ -227,11 +358,3 @@ class SessionScorer:
 
 def _outlined(fragments: TurnFragments, _: AssemblySettings) -> Turn:
     return outline_turn(fragments)
-
-
-def _lacks_spans(trace: TraceState) -> bool:
-    """Tell whether records of a trace were dropped: calls or text of it, or a plain span between others."""
-    if trace.lost_text:
-        return True
-    orphan = any(fragment.waits_for_caller or fragment.waits_for_remote for fragment in trace.ready)
-    return trace.reopened and (trace.lost_calls or orphan)

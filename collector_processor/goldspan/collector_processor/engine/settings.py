@@ -28,7 +28,7 @@ class EngineSettings:
     tombstone_ttl: float = 86_400.0
     """How long repeats of dropped spans are recognised."""
     max_spans: int = 1_000_000
-    """Spans in memory; beyond it the least recently active session is judged as incomplete and dropped."""
+    """Spans in memory; beyond it the least recently active session is scored as incomplete and dropped."""
     max_content: int | None = None
     """Characters of messages, definitions of tools, results and answers in memory; beyond it as beyond `max_spans`."""
     remote_callers: bool = True

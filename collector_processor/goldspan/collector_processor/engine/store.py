@@ -14,61 +14,30 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from hashlib import blake2b
 
-from goldspan.collector_processor.emit.evaluation import Evaluation
-from goldspan.collector_processor.engine.evaluations import KeptSession
-from goldspan.mappers.assembly import Fragment, TraceReading
-from goldspan.mappers.span_facts import LogFacts, PlainSpanFacts, SpanFacts
+from goldspan.collector_processor.engine.session_scorer import SessionState
+from goldspan.collector_processor.engine.trace_machine import SessionPart, TraceRecords
+from goldspan.mappers.assembly import Fragment
+from goldspan.mappers.span_facts import PlainSpanFacts
 from goldspan.scoring.incremental_list import unchanged_start
 from goldspan.scoring.sessions import SpanRef
 
 
 @dataclass(slots=True)
-class TraceState:
-    """An open trace."""
+class TraceState(TraceRecords):
+    """An open trace of an engine."""
 
-    trace_id: str
-    last: float
-    """When its newest record came, in seconds of the door's clock."""
-    spans: dict[str, SpanFacts] = field(default_factory=dict[str, SpanFacts])
-    logs: dict[str, LogFacts] = field(default_factory=dict[str, LogFacts])
-    """Log records by identity."""
-    plain: list[PlainSpanFacts] = field(default_factory=list[PlainSpanFacts])
-    """Its plain spans."""
-    recognised: int = 0
-    """Spans that a dialect recognised."""
-    fragments: list[Fragment] | None = None
-    """The parts of turns in this trace; None after a new record, until they are read again."""
-    reading: TraceReading = field(default_factory=TraceReading)
-    """What was read of its records."""
     has_news: bool = False
-    """A record came since its turns were last judged."""
+    """A record came since its turns were last scored."""
     ready: list[Fragment] = field(default_factory=list[Fragment])
     """The fragments whose turns are complete, as of the last check."""
     by_session: dict[str, list[Fragment]] = field(default_factory=dict[str, list[Fragment]])
     """The same by their sessions, each in the same order."""
     due: float | None = None
     """When the engine checks it next."""
-    session_ids: dict[str, str] = field(default_factory=dict[str, str])
-    """Every session id that its records name, with the attribute; the id of a turn is one of these or the trace id."""
     held: list[SpanRef] = field(default_factory=list[SpanRef])
     """Spans that the door holds."""
-    rooted: bool = False
-    """A span without a parent in its process was seen, so no caller is still running."""
-    counted: bool = False
-    """It was counted as a session without golden."""
-    reopened: bool = False
-    """Spans of it were dropped before it was opened again."""
-    lost_calls: bool = False
-    """Recognised spans or log records were among them."""
-    lost_text: bool = False
-    """The door did not keep messages, results or definitions of it, since they were too large."""
     content: int = 0
     """Characters of messages, definitions of tools, results and answers in its records, where these are limited."""
-
-    def add_plain(self, plain: PlainSpanFacts) -> None:
-        """Add plain spans."""
-        self.plain.append(plain)
-        self.reading.add(plain)
 
     def set_ready(self, ready: list[Fragment]) -> list[Fragment]:
         """Set the fragments whose turns are complete; return those that were not among them before."""
@@ -85,36 +54,11 @@ class TraceState:
         known = set(map(id, gone))
         return [fragment for fragment in new if id(fragment) not in known]
 
-    @property
-    def size(self) -> int:
-        """Records in memory."""
-        return len(self.spans) + len(self.logs) + sum(map(len, self.plain))
-
-
-@dataclass(slots=True)
-class SessionState:
-    """A session: its traces and the results that were given for it."""
-
-    id: str
-    last: float
-    traces: dict[str, None] = field(default_factory=dict[str, None])
-    results: dict[str, Evaluation] = field(default_factory=dict[str, Evaluation])
-    """The newest revision of every result, by id."""
-    written: dict[str, tuple[Evaluation, bytes, bytes]] = field(
-        default_factory=dict[str, tuple[Evaluation, bytes, bytes]]
-    )
-    """Results as a journal last wrote them, by id: what is shared with others, and the rest."""
-    complete_runs: set[str] = field(default_factory=set[str])
-    """Runs that were judged as complete; corrections judge them as complete again."""
-    kept: KeptSession | None = None
-    """What was made of its turns when it was last judged."""
-    changed: dict[str, None] = field(default_factory=dict[str, None])
-    """Traces whose fragments changed since then."""
-    due: float | None = None
-    judged: bool = False
-    """Every run was judged as complete since the newest record came."""
-    dropped_until: int = 0
-    """End of the latest dropped run, in span time: a turn that starts before it, or soon after, is late."""
+    def part(self, session_id: str) -> SessionPart:
+        """Return what is complete of a session."""
+        return SessionPart(
+            session_id, self.trace_id, self.by_session.get(session_id, ()), self.lacks_records_of(self.ready)
+        )
 
 
 _DIGEST = 8
@@ -232,7 +176,7 @@ class MemoryStore:
         """Drop a trace without results."""
         trace = self._take_trace(trace_id)
         if trace is not None:
-            self.note_loss(trace_id, calls=trace.recognised > 0 or bool(trace.logs) or trace.lost_calls)
+            self.note_loss(trace_id, calls=trace.has_calls)
 
     def note_loss(self, trace_id: str, *, calls: bool) -> None:
         """Note that records of a trace were dropped; `calls` says whether they may have described calls."""

@@ -21,9 +21,9 @@ from goldspan.collector_processor.encoded_spans.call_records import (
     encode_session,
 )
 from goldspan.collector_processor.encoded_spans.kept_texts import KeptTexts, lost_text
-from goldspan.collector_processor.engine.store import MemoryStore, SessionState, TraceState
+from goldspan.collector_processor.engine.session_scorer import SessionState
+from goldspan.collector_processor.engine.store import MemoryStore, TraceState
 from goldspan.mappers.assembly import AssemblySettings
-from goldspan.mappers.span_facts import LogFacts
 
 _QUIET = 5.0
 """Seconds without new records after which a trace is compressed."""
@@ -165,39 +165,31 @@ class CompressedStore(MemoryStore):
 
     def _decompressed(self, trace_id: str, small: bytes) -> TraceState:
         content: tuple[Any, ...] = msgspec.msgpack.decode(zlib.decompress(small))
-        last, recognised, session_ids, flags, records = content
-        trace = TraceState(trace_id, last, recognised=recognised, session_ids=session_ids)
-        trace.rooted, trace.counted, trace.reopened, trace.lost_calls, trace.lost_text = flags
+        last, counted, lost, has_lost_text, records = content
+        trace = TraceState(trace_id, last, counted=counted, lost=lost, lost_text=has_lost_text)
         for record in records:
             fact = decode_record(record, self._texts.find)
             trace.lost_text = trace.lost_text or lost_text(fact)
-            if isinstance(fact, LogFacts):
-                trace.logs[fact.identity] = fact
-            else:
-                trace.spans[fact.span_id] = fact
-            trace.reading.add(fact)
+            trace.add(fact)
         trace.fragments = trace.reading.fragments(self._assembly.session_keys, lambda _: None)
         trace.set_ready(trace.fragments)
         return trace
 
 
 def _compressed(trace: TraceState) -> bytes:
-    flags = (trace.rooted, trace.counted, trace.reopened, trace.lost_calls, trace.lost_text)
-    records = [encode_record(fact) for fact in trace.spans.values()] + [
-        encode_record(fact) for fact in trace.logs.values()
-    ]
-    content = (trace.last, trace.recognised, trace.session_ids, flags, records)
+    records = [encode_record(fact) for fact in (*trace.spans.values(), *trace.logs.values())]
+    content = (trace.last, trace.counted, trace.lost, trace.lost_text, records)
     return zlib.compress(msgspec.msgpack.encode(content), 1)
 
 
 def _compressed_session(session: SessionState) -> bytes:
     traces = b"".join(bytes.fromhex(trace_id) for trace_id in session.traces if len(trace_id) == 32)
-    return msgspec.msgpack.encode((session.last, session.due, session.judged, traces, encode_session(session)))
+    return msgspec.msgpack.encode((session.last, session.due, session.is_scored, traces, encode_session(session)))
 
 
 def _decompressed_session(session_id: str, small: bytes) -> SessionState:
-    last, due, judged, traces, results = msgspec.msgpack.decode(small)
+    last, due, is_scored, traces, results = msgspec.msgpack.decode(small)
     session = decode_session(session_id, results, last)
-    session.due, session.judged = due, judged
+    session.due, session.is_scored = due, is_scored
     session.traces = {traces[at : at + 16].hex(): None for at in range(0, len(traces), 16)}
     return session

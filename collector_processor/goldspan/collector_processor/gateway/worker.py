@@ -25,8 +25,8 @@ from goldspan.collector_processor.encoded_spans.span_groups import (
     with_scores,
 )
 from goldspan.collector_processor.engine.reading_policy import HeldSpan
+from goldspan.collector_processor.engine.session_scorer import SessionState
 from goldspan.collector_processor.engine.sessions_without_golden import JoinReport, SessionsWithoutGolden
-from goldspan.collector_processor.engine.store import SessionState
 from goldspan.collector_processor.gateway.background_judge import BackgroundJudge
 from goldspan.collector_processor.gateway.deliver.outbox import (
     AcceptedBody,

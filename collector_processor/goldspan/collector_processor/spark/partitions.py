@@ -26,12 +26,12 @@ from typing import Any
 
 from goldspan.collector_processor.engine.result_table import ResultRow, arrow_batch, result_rows
 from goldspan.collector_processor.engine.settings import EngineSettings
-from goldspan.collector_processor.engine.two_stages import (
-    SessionPart,
-    SessionParts,
+from goldspan.collector_processor.engine.trace_machine import SessionPart
+from goldspan.collector_processor.spark.work_by_key import (
+    BoundedSession,
+    BoundedTrace,
     TraceChunk,
     TraceChunks,
-    TraceRecords,
 )
 from goldspan.mappers.dialect_registry import JOIN_ATTRIBUTES, DialectRegistry
 from goldspan.mappers.readers.files import read_payload
@@ -118,12 +118,12 @@ def assemble_traces(batches: Batches, job: ScoringJob) -> Iterator[Any]:
 
     def parts() -> Iterator[SessionPart]:
         for chunks in _groups(batches):
-            trace: TraceRecords | None = None
+            trace: BoundedTrace | None = None
             for chunk in chunks:
-                trace = trace or TraceRecords(chunk.trace_id, job.max_spans)
+                trace = trace or BoundedTrace(chunk.trace_id, job.max_spans)
                 trace.add(chunk)
             if trace is not None:
-                yield from trace.parts(job.settings.assembly)[0]
+                yield from trace.parts(job.settings.assembly)
 
     yield from _keyed((part.session_id, part.start, part) for part in parts())
 
@@ -137,17 +137,17 @@ def assemble_traces_anew(batches: Batches, job: ScoringJob) -> Iterator[Any]:
     def parts() -> Iterator[tuple[str, int, SessionPart, bytes, bytes | None]]:
         for group in _groups(batches):
             had: dict[str, None] = {}
-            trace: TraceRecords | None = None
+            trace: BoundedTrace | None = None
             for one in group:
                 if isinstance(one, str):
                     had[one] = None
                 else:
-                    trace = trace or TraceRecords(one.trace_id, job.max_spans)
+                    trace = trace or BoundedTrace(one.trace_id, job.max_spans)
                     trace.add(one)
             if trace is None:
                 continue
             key = _key(trace.trace_id)
-            for part in trace.parts(job.settings.assembly)[0]:
+            for part in trace.parts(job.settings.assembly):
                 had.pop(part.session_id, None)
                 yield part.session_id, part.start, part, key, pickle.dumps(part.session_id)
             for session_id in had:
@@ -169,9 +169,9 @@ def score_sessions_anew(batches: Batches, job: ScoringJob) -> Iterator[Any]:
 def _scored(batches: Batches, job: ScoringJob, *, removed: bool) -> Iterator[Any]:
     rows: list[ResultRow] = []
     for parts in _groups(batches):
-        session: SessionParts | None = None
+        session: BoundedSession | None = None
         for part in parts:
-            session = session or SessionParts(part.session_id, job.max_spans)
+            session = session or BoundedSession(part.session_id, job.max_spans)
             session.add(part)
         if session is None:
             continue

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 from goldspan.collector_processor.engine.result_table import COLUMNS
 from goldspan.collector_processor.engine.settings import EngineSettings
-from goldspan.collector_processor.engine.two_stages import MAX_SPANS
 from goldspan.collector_processor.metric_threads import MetricWorkers
 from goldspan.collector_processor.spark.partitions import (
     KEYED_COLUMNS,
@@ -32,6 +31,7 @@ from goldspan.collector_processor.spark.partitions import (
     read_traces,
     score_sessions,
 )
+from goldspan.collector_processor.spark.work_by_key import MAX_SPANS
 from goldspan.mappers.readers.span_tables import SpanTableReader, is_span_table
 from goldspan.scoring.errors import SettingsError
 from goldspan.scoring.goldens import GoldenIndex, GoldenSet, load_goldens

@@ -24,7 +24,6 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from goldspan.collector_processor.engine.two_stages import MAX_SPANS
 from goldspan.collector_processor.spark.partitions import (
     KEYED_COLUMNS,
     PART_COLUMNS,
@@ -34,6 +33,7 @@ from goldspan.collector_processor.spark.partitions import (
     score_sessions_anew,
 )
 from goldspan.collector_processor.spark.scores import RESULT_COLUMNS, Goldens, job_of, on_workers, traces_in
+from goldspan.collector_processor.spark.work_by_key import MAX_SPANS
 from goldspan.scoring.errors import SettingsError
 from goldspan.scoring.metrics.session_metrics import MetricSource
 

@@ -24,7 +24,7 @@ from goldspan.collector_processor.encoded_spans.call_records import (
     encode_session,
 )
 from goldspan.collector_processor.encoded_spans.kept_texts import KeptContent, Piece, with_contents
-from goldspan.collector_processor.engine.store import SessionState
+from goldspan.collector_processor.engine.session_scorer import SessionState
 from goldspan.mappers.assembly import Fragment
 from goldspan.mappers.assembly.trace_tree import time_order
 from goldspan.mappers.assembly.turn_fragments import FoundSession, restored_fragment
@@ -194,7 +194,7 @@ def decode_trace_row(row: bytes) -> TraceRow:
 
 def encode_head(state: SessionState, *, incomplete: bool) -> bytes:
     """Return the state of a session without its fragments."""
-    return _encode((FORMAT, state.due, state.last, state.judged, incomplete, state.id, encode_session(state)))
+    return _encode((FORMAT, state.due, state.last, state.is_scored, incomplete, state.id, encode_session(state)))
 
 
 def due_of(head: bytes) -> float | None:
@@ -205,9 +205,9 @@ def due_of(head: bytes) -> float | None:
 
 def decode_head(head: bytes) -> tuple[SessionState, bool]:
     """Return the state of a session without its fragments, and whether it is incomplete. Raises `ValueError`."""
-    due, last, judged, incomplete, session_id, encoded = _decoded(head)
+    due, last, is_scored, incomplete, session_id, encoded = _decoded(head)
     state = decode_session(session_id, encoded, last)
-    state.due, state.judged = due, judged
+    state.due, state.is_scored = due, is_scored
     return state, incomplete
 
 

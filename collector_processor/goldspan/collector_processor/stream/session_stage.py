@@ -26,7 +26,6 @@ from hashlib import blake2b
 import msgspec
 
 from goldspan.collector_processor.emit.attributes import Attributes, span_attributes
-from goldspan.collector_processor.emit.evaluation import Evaluation
 from goldspan.collector_processor.emit.otlp_encoding import encoded_events
 from goldspan.collector_processor.encoded_spans.span_groups import (
     SpanGroup,
@@ -35,10 +34,16 @@ from goldspan.collector_processor.encoded_spans.span_groups import (
     split_request,
     with_scores,
 )
-from goldspan.collector_processor.engine.session_scorer import OutputBuilder, SessionScorer
+from goldspan.collector_processor.engine.session_scorer import (
+    OutputBuilder,
+    SessionScorer,
+    SessionState,
+    SessionStep,
+    next_step,
+)
 from goldspan.collector_processor.engine.sessions_without_golden import SessionsWithoutGolden
 from goldspan.collector_processor.engine.settings import EngineStats
-from goldspan.collector_processor.engine.store import MemoryStore, SessionState, TraceState
+from goldspan.collector_processor.engine.trace_machine import SessionPart
 from goldspan.collector_processor.stream.rows_and_messages import (
     SessionMessage,
     decode_fragment,
@@ -69,7 +74,7 @@ _Place = tuple[str, str]
 
 
 @dataclass(slots=True)
-class _Part:
+class _KeptFragment:
     """A fragment of a session."""
 
     fragment: Fragment
@@ -84,16 +89,64 @@ class _Session:
     """A session in memory."""
 
     state: SessionState
-    store: MemoryStore
-    judge: SessionScorer
     incomplete: bool = False
     """Fragments were dropped, since it has too many."""
-    parts: dict[_Place, _Part] = field(default_factory=dict[_Place, _Part])
+    by_trace: dict[str, dict[str, _KeptFragment]] = field(default_factory=dict[str, dict[str, _KeptFragment]])
+    """Its fragments, by the span ids of their roots."""
     writes: dict[_Place, bytes | None] = field(default_factory=dict[_Place, bytes | None])
     """Fragments that differ from their rows."""
     spans: int = 0
     size: int = _OVERHEAD
     """Bytes of its rows, and what else it takes, about."""
+
+    def find(self, place: _Place) -> _KeptFragment | None:
+        """Return a fragment."""
+        trace_id, root = place
+        return self.by_trace.get(trace_id, {}).get(root)
+
+    def put(self, place: _Place, encoded: bytes, decoded: tuple[Fragment, bool]) -> bool:
+        """Add a fragment, or replace it by its newer version; False if it is there already."""
+        known = digest(encoded)
+        if (before := self.find(place)) is not None and before.digest == known:
+            return False
+        self.take(place)
+        trace_id, root = place
+        fragment, incomplete = decoded
+        self.by_trace.setdefault(trace_id, {})[root] = _KeptFragment(fragment, incomplete, len(encoded), known)
+        self.spans += len(fragment.spans)
+        self.size += len(encoded)
+        self.writes[place] = encoded
+        self.state.set_part(trace_id, has_turns=True)
+        return True
+
+    def take(self, place: _Place) -> bool:
+        """Remove a fragment; False if there is none."""
+        if (kept := self.find(place)) is None:
+            return False
+        trace_id, root = place
+        of_trace = self.by_trace[trace_id]
+        del of_trace[root]
+        if not of_trace:
+            del self.by_trace[trace_id]
+        self.spans -= len(kept.fragment.spans)
+        self.size -= kept.size
+        self.writes[place] = None
+        self.state.set_part(trace_id, has_turns=bool(of_trace))
+        return True
+
+    def part(self, trace_id: str) -> SessionPart | None:
+        """Return what a trace holds of the session."""
+        kept = self.by_trace.get(trace_id, {}).values()
+        fragments = [one.fragment for one in kept]
+        return SessionPart(self.state.id, trace_id, fragments, any(one.incomplete for one in kept)) if kept else None
+
+    def drop(self) -> None:
+        """Forget its fragments and results, and from now on what comes for them."""
+        kept = {(trace_id, root): one for trace_id, some in self.by_trace.items() for root, one in some.items()}
+        self.writes.update(dict.fromkeys(kept))
+        self.state.drop_runs(one.fragment.end for one in kept.values())
+        self.by_trace.clear()
+        self.spans, self.size, self.incomplete = 0, _OVERHEAD, False
 
 
 class SessionStage:
@@ -105,8 +158,8 @@ class SessionStage:
         self._settings = context.settings
         self._state = state
         self.stats = StageStats()
-        self.without_golden = SessionsWithoutGolden()
         self._engine_stats = EngineStats()
+        self._scorer = SessionScorer(context.goldens, context.settings, self._engine_stats)
         self._watermarks = [0.0] * sources
         self._now = 0.0
         self._sessions: OrderedDict[bytes, _Session] = OrderedDict()
@@ -122,6 +175,11 @@ class SessionStage:
         """The newest of each partition of the first stage."""
         self._epochs_changed = False
         self._restore()
+
+    @property
+    def without_golden(self) -> SessionsWithoutGolden:
+        """The sessions that were counted as `stats.sessions_without_golden`."""
+        return self._scorer.without_golden
 
     @property
     def open_sessions(self) -> int:
@@ -227,20 +285,12 @@ class SessionStage:
         if key not in self._due or (head := self._state.get(_SESSION + key)) is None:
             return None
         state, incomplete = decode_head(head)
-        session = self._new(key, state, incomplete=incomplete)
+        session = self._sessions[key] = _Session(state, incomplete)
         for _, row in self._state.items(_FRAGMENT + key):
             (trace, root), encoded = msgspec.msgpack.decode(row)
-            self._put(session, (trace, root), encoded, decode_fragment(encoded))
+            session.put((trace, root), encoded, decode_fragment(encoded))
         session.writes.clear()
-        return session
-
-    def _new(self, key: bytes, state: SessionState, *, incomplete: bool = False) -> _Session:
-        store = MemoryStore()
-        store.add_session(state)
-        judge = SessionScorer(self._context.goldens, self._settings, self._engine_stats, store)
-        judge.without_golden = self.without_golden
-        session = self._sessions[key] = _Session(state, store, judge, incomplete)
-        self._size += _OVERHEAD
+        self._size += session.size
         return session
 
     # Sessions.
@@ -258,105 +308,55 @@ class SessionStage:
             if all(part is None for part in parts.values()):
                 outputs += [Traces(message.held)] if message.held else []
                 return
-            session = self._new(key, SessionState(session_id.decode("utf-8", "surrogatepass"), last=message.watermark))
+            name = session_id.decode("utf-8", "surrogatepass")
+            session = self._sessions[key] = _Session(SessionState(name, message.watermark))
+            self._size += session.size
+        size = session.size
         changed = False
         for root, part in parts.items():
             place = message.trace, root
             if part is None:
-                changed |= self._take(session, place)
-            elif session.judge.late_fragments([part[0][0]], session.state):
+                changed |= session.take(place)
+            elif self._scorer.late_fragments([part[0][0]], session.state):
                 self.stats.late += len(part[0][0].spans)
-            elif session.spans >= self._context.max_session_spans and place not in session.parts:
+            elif session.spans >= self._context.max_session_spans and session.find(place) is None:
                 session.incomplete = changed = True
             else:
-                changed |= self._put(session, place, part[1], part[0])
+                changed |= session.put(place, part[1], part[0])
+        self._size += session.size - size
         if changed:
-            session.state.last = max(session.state.last, message.watermark)
-            session.state.judged = False
+            session.state.grow(message.watermark)
             self._changed[key] = None
             self._schedule(key, session.state.last + self._settings.run_idle)
         if changed or message.held:
-            output = OutputBuilder()
-            session.judge.judge(session.state.id, output, incomplete=session.incomplete)
-            self._give(session.state.id, output, message.watermark, outputs)
-            if message.held:
-                found = session.judge.results(session.state.id)
-                outputs.append(_scored(message.held, found, session.state.results))
-
-    def _put(self, session: _Session, place: _Place, encoded: bytes, decoded: tuple[Fragment, bool]) -> bool:
-        """Add a fragment, or replace it by its newer version; False if it is there already."""
-        known = digest(encoded)
-        if (before := session.parts.get(place)) is not None and before.digest == known:
-            return False
-        self._take(session, place)
-        fragment, incomplete = decoded
-        part = session.parts[place] = _Part(fragment, incomplete, len(encoded), known)
-        session.writes[place] = encoded
-        session.spans += len(fragment.spans)
-        session.size += part.size
-        self._size += part.size
-        trace = session.store.trace(place[0])
-        if trace is None:
-            trace = TraceState(place[0], last=0.0)
-            session.store.add_trace(trace)
-        trace.set_ready([*trace.ready, fragment])
-        trace.lost_text = trace.lost_text or incomplete
-        session.state.traces[place[0]] = session.state.changed[place[0]] = None
-        return True
-
-    def _take(self, session: _Session, place: _Place) -> bool:
-        """Remove a fragment; False if there is none."""
-        part = session.parts.pop(place, None)
-        trace = session.store.trace(place[0])
-        if part is None or trace is None:
-            return False
-        session.writes[place] = None
-        session.spans -= len(part.fragment.spans)
-        session.size -= part.size
-        self._size -= part.size
-        trace.set_ready([fragment for fragment in trace.ready if fragment is not part.fragment])
-        session.state.changed[place[0]] = None
-        trace.lost_text = any(one.incomplete for (of, _), one in session.parts.items() if of == place[0])
-        if not trace.ready:
-            del session.state.traces[place[0]]
-            session.store.drop_trace(place[0])
-        return True
+            self._score(session, message.watermark, outputs)
+        if message.held:
+            outputs.append(_scored(message.held, session.state))
 
     def _advance_session(self, key: bytes, session: _Session, now: float, outputs: list[Output]) -> None:
-        """Judge the runs of a quiet session; later drop its fragments; later forget it."""
-        state, settings = session.state, self._settings
+        """Score the runs of a quiet session; later drop its fragments; later forget it."""
         self._changed[key] = None
-        if now < state.last + settings.run_idle:
-            self._schedule(key, state.last + settings.run_idle)
-        elif not state.judged:
-            output = OutputBuilder()
-            session.judge.judge(state.id, output, complete=True, incomplete=session.incomplete)
-            state.judged = True
-            self._give(state.id, output, now, outputs)
-            self._schedule(key, state.last + settings.retention)
-        elif now < state.last + settings.retention:
-            self._schedule(key, state.last + settings.retention)
-        elif session.parts:
-            state.dropped_until = max(state.dropped_until, *(part.fragment.end for part in session.parts.values()))
-            for place in list(session.parts):
-                self._take(session, place)
-            state.results.clear()
-            state.kept = None
-            state.changed.clear()
-            state.complete_runs.clear()
-            session.incomplete = False
-            self._schedule(key, now + settings.tombstone_ttl)
-        else:
+        step, again = next_step(session.state, now, self._settings)
+        if step is SessionStep.FORGET:
             del self._due[key], self._sessions[key], self._changed[key]
             self._size -= session.size
             self._dropped[key] = None
+            return
+        if step is SessionStep.SCORE:
+            self._score(session, now, outputs, complete=True)
+        elif step is SessionStep.DROP:
+            self._size += _OVERHEAD - session.size
+            session.drop()
+        self._schedule(key, again)
 
-    def _give(self, session_id: str, output: OutputBuilder, now: float, outputs: list[Output]) -> None:
+    def _score(self, session: _Session, now: float, outputs: list[Output], *, complete: bool = False) -> None:
+        state, output = session.state, OutputBuilder()
+        self._scorer.score(state, session.part, output, complete=complete, incomplete=session.incomplete)
         for problem in output.problems:
             self.stats.problems[problem.code] += 1
         self.stats.sessions_without_golden = self._engine_stats.sessions_without_golden
         if output.evaluations:
-            key = session_id.encode("utf-8", "surrogatepass")
+            key = state.id.encode("utf-8", "surrogatepass")
             outputs.append(Logs(key, encoded_events(output.evaluations, int(now * _NANOSECONDS))))
         if output.evaluations or output.sessions:
             outputs.append(Results(tuple(output.evaluations), tuple(output.sessions)))
@@ -366,14 +366,14 @@ class SessionStage:
         heapq.heappush(self._queue, (when, key))
 
 
-def _scored(held: bytes, results: Iterable[Evaluation], given: Mapping[str, Evaluation]) -> Traces:
+def _scored(held: bytes, session: SessionState) -> Traces:
     """Return spans with the attributes of their results. A correction is no attribute, as where a span was sent."""
     groups = [(envelope, spans, list(map(ref_of, spans))) for envelope, spans in split_request(held) or ()]
     attributes: dict[SpanRef, Attributes] = {ref: {} for _, _, refs in groups for ref in refs}
     metrics: dict[SpanRef, set[str]] = {}
-    for evaluation in results:
+    for evaluation in session.results_now():
         target = evaluation.target
-        if target is None or target not in attributes or given[evaluation.id].revision != 1:
+        if target is None or target not in attributes or session.results[evaluation.id].revision != 1:
             continue
         if found := span_attributes(evaluation):
             attributes[target].update(found)

@@ -13,14 +13,14 @@ from conformance.recordings import FOLDER
 from conformance.single_records import documents_of
 from goldspan.collector_processor.engine.result_table import ResultRow, result_rows
 from goldspan.collector_processor.engine.settings import EngineSettings
-from goldspan.collector_processor.engine.two_stages import (
-    SessionPart,
-    SessionParts,
+from goldspan.collector_processor.engine.trace_machine import SessionPart
+from goldspan.collector_processor.replay.replay import replay
+from goldspan.collector_processor.spark.work_by_key import (
+    BoundedSession,
+    BoundedTrace,
     TraceChunk,
     TraceChunks,
-    TraceRecords,
 )
-from goldspan.collector_processor.replay.replay import replay
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.readers import views
 from goldspan.mappers.span_facts import SpanFacts
@@ -64,12 +64,12 @@ def in_two_stages(
             yield from chunks.read(records)
             yield from chunks.rest()
 
-    traces: dict[str, TraceRecords] = {}
+    traces: dict[str, BoundedTrace] = {}
     for chunk in sorted(sent(read()), key=lambda chunk: 0 if chunk.trace_id else chunk.order):
-        traces.setdefault(chunk.trace_id, TraceRecords(chunk.trace_id, **bounds)).add(chunk)
-    sessions: dict[str, SessionParts] = {}
-    for part in sent(part for trace in traces.values() for part in trace.parts(settings.assembly)[0]):
-        sessions.setdefault(part.session_id, SessionParts(part.session_id, **bounds)).add(part)
+        traces.setdefault(chunk.trace_id, BoundedTrace(chunk.trace_id, **bounds)).add(chunk)
+    sessions: dict[str, BoundedSession] = {}
+    for part in sent(part for trace in traces.values() for part in trace.parts(settings.assembly)):
+        sessions.setdefault(part.session_id, BoundedSession(part.session_id, **bounds)).add(part)
     return [result for session in sessions.values() for result in session.results(goldens, settings)]
 
 
@@ -108,12 +108,12 @@ TRACE = "1" * 32
 def labels_of(*chunks: Sequence[SpanFacts]) -> dict[str, Label | None]:
     """Each session's label, of chunks of one trace."""
     settings = EngineSettings(holds=False, report_unmatched=True)
-    trace = TraceRecords(TRACE)
+    trace = BoundedTrace(TRACE)
     for order, spans in enumerate(chunks):
-        trace.add(TraceChunk(TRACE, order, spans=tuple(spans)))
+        trace.add(TraceChunk(TRACE, order, tuple(spans)))
     found: dict[str, Label | None] = {}
-    for part in trace.parts(settings.assembly)[0]:
-        session = SessionParts(part.session_id)
+    for part in trace.parts(settings.assembly):
+        session = BoundedSession(part.session_id)
         session.add(part)
         for result in session.results(CASES, settings):
             found[part.session_id] = result.verdict.label
@@ -145,10 +145,10 @@ def test_of_a_span_the_newer_version_counts_whichever_comes_first(*, newer_first
 
 def test_an_empty_part_takes_a_trace_out_of_its_session() -> None:
     settings = EngineSettings(holds=False, report_unmatched=True)
-    trace = TraceRecords(TRACE)
-    trace.add(TraceChunk(TRACE, 0, spans=tuple(case("Paris"))))
-    [part] = trace.parts(settings.assembly)[0]
-    session = SessionParts(part.session_id, most=len(part))
+    trace = BoundedTrace(TRACE)
+    trace.add(TraceChunk(TRACE, 0, tuple(case("Paris"))))
+    [part] = trace.parts(settings.assembly)
+    session = BoundedSession(part.session_id, most=len(part))
     empty = SessionPart(part.session_id, TRACE, ())
     session.add(empty)
     for _ in range(2):
