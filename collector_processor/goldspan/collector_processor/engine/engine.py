@@ -318,9 +318,8 @@ class Engine:
             return
         self._store.settle_trace(trace.trace_id)
         self._release_all(trace, output)
-        if turns is None and trace.recognised and not trace.counted:
-            trace.counted = True
-            self._scorer.count_unmatched(*next(iter(trace.session_ids.items()), (trace.trace_id, "trace_id")))
+        if turns is None and (unmatched := trace.unmatched()) is not None:
+            self._scorer.count_unmatched(*unmatched)
         reported = self.settings.report_unmatched and trace.ready  # its session is dropped whole, as a wanted one is
         if not reported and not any(map(self.goldens.wants, trace.by_session)):
             self._drop_unwanted_trace(trace, now, output)

@@ -89,11 +89,18 @@ class TraceRecords:
         self.fragments = None
         return True
 
-    def has(self, record: Record | PlainSpanFacts) -> bool:
-        """Tell whether this span or log record is there, in whatever version. Plain spans are not told apart."""
-        if isinstance(record, PlainSpanFacts):
-            return False
+    def has_room(self, record: Record | PlainSpanFacts, most: int) -> bool:
+        """Tell whether a record fits into a trace of so many: a full one still takes newer versions of its spans."""
+        if self.size < most or isinstance(record, PlainSpanFacts):
+            return self.size < most
         return record.identity in self.logs if isinstance(record, LogFacts) else record.span_id in self.spans
+
+    def unmatched(self) -> tuple[str, str] | None:
+        """Return the session of a trace that no golden wants and the attribute that names it, to be counted once."""
+        if self.counted or not self.recognised:
+            return None
+        self.counted = True
+        return next(iter(self.session_ids.items()), (self.trace_id, "trace_id"))
 
     def _note_sessions(self, keys: Sequence[tuple[str, str]]) -> None:
         for key, session_id in keys:
@@ -211,7 +218,7 @@ class TraceMachine:
         again = [callers_until] if trace.fragments is None else []
         complete = fragments
         if trace.reading.waiting and not end_of_input:
-            complete = []
+            complete = list[Fragment]()
             for fragment in fragments:
                 complete_at = trace.last + self._waiting_time(fragment)
                 if now >= complete_at or fragment.root.span_id in stay:

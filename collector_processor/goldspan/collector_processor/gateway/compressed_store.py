@@ -177,7 +177,7 @@ class CompressedStore(MemoryStore):
 
 
 def _compressed(trace: TraceState) -> bytes:
-    records = [encode_record(fact) for fact in (*trace.spans.values(), *trace.logs.values())]
+    records = [*map(encode_record, trace.spans.values()), *map(encode_record, trace.logs.values())]
     content = (trace.last, trace.counted, trace.lost, trace.lost_text, records)
     return zlib.compress(msgspec.msgpack.encode(content), 1)
 

@@ -73,8 +73,9 @@ class TraceChunks:
             else:
                 fact = self._registry.read(view, content=self._content)
                 named = fact if fact.trace_id and fact.span_id else without_ids(fact, 0)
-                for record in (*named.notes, named):
-                    yield from self._add(record)
+                for note in named.notes:
+                    yield from self._add(note)
+                yield from self._add(named)
 
     def rest(self) -> Iterator[TraceChunk]:
         """Yield the chunks that are not full."""
@@ -107,6 +108,7 @@ class BoundedTrace:
 
     def __init__(self, trace_id: str, most: int = MAX_SPANS) -> None:
         """Keep at most so many records."""
+        self.trace_id = trace_id
         self._trace = TraceRecords(trace_id)
         self._most = most
 
@@ -117,7 +119,7 @@ class BoundedTrace:
             named = record
             if isinstance(record, SpanFacts) and not trace.trace_id:
                 named = without_ids(record, len(trace.spans))
-            if trace.size < self._most or trace.has(named):
+            if trace.has_room(named, self._most):
                 trace.add(named)
             else:
                 trace.lost = True

@@ -17,7 +17,6 @@ Rows of a partition, by the first byte of their keys:
 
 from __future__ import annotations
 
-import heapq
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -55,6 +54,7 @@ from goldspan.collector_processor.stream.rows_and_messages import (
 )
 from goldspan.collector_processor.stream.stage_interface import (
     DeadLetter,
+    DueTimes,
     Logs,
     Output,
     PartitionState,
@@ -165,9 +165,8 @@ class SessionStage:
         self._sessions: OrderedDict[bytes, _Session] = OrderedDict()
         """Sessions in memory by a digest of their id, the least recently used first."""
         self._size = 0
-        self._due: dict[bytes, float] = {}
-        """Every open session, and when it is looked at next."""
-        self._queue: list[tuple[float, bytes]] = []
+        self._due = DueTimes()
+        """Every open session."""
         self._changed: dict[bytes, None] = {}
         self._dropped: dict[bytes, None] = {}
         self._watermarks_changed = False
@@ -213,9 +212,7 @@ class SessionStage:
 
     def deadline(self) -> float | None:
         """Return the next time at which `advance` has work to do."""
-        while self._queue and self._due.get(self._queue[0][1]) != self._queue[0][0]:
-            heapq.heappop(self._queue)
-        return self._queue[0][0] if self._queue else None
+        return self._due.first()
 
     def advance(self, watermark: float) -> Iterable[Output]:
         """Complete and drop what is due by this time.
@@ -227,8 +224,7 @@ class SessionStage:
     def _work(self, now: float) -> list[Output]:
         self._now = max(self._now, now)
         outputs: list[Output] = []
-        while (due := self.deadline()) is not None and due <= self._now:
-            _, key = heapq.heappop(self._queue)
+        for due, key in self._due.take(self._now):
             session = self._find(key)
             if session is not None:
                 self._advance_session(key, session, due, outputs)
@@ -274,7 +270,7 @@ class SessionStage:
             self._epochs[: len(epochs)] = epochs
         for key, head in self._state.items(_SESSION):
             if (due := due_of(head)) is not None:
-                self._schedule(key[1:], due)
+                self._due.set(key[1:], due)
 
     def _find(self, key: bytes) -> _Session | None:
         """Return an open session, from memory or from its rows."""
@@ -327,7 +323,7 @@ class SessionStage:
         if changed:
             session.state.grow(message.watermark)
             self._changed[key] = None
-            self._schedule(key, session.state.last + self._settings.run_idle)
+            self._due.set(key, session.state.last + self._settings.run_idle)
         if changed or message.held:
             self._score(session, message.watermark, outputs)
         if message.held:
@@ -338,7 +334,8 @@ class SessionStage:
         self._changed[key] = None
         step, again = next_step(session.state, now, self._settings)
         if step is SessionStep.FORGET:
-            del self._due[key], self._sessions[key], self._changed[key]
+            self._due.remove(key)
+            del self._sessions[key], self._changed[key]
             self._size -= session.size
             self._dropped[key] = None
             return
@@ -347,7 +344,7 @@ class SessionStage:
         elif step is SessionStep.DROP:
             self._size += _OVERHEAD - session.size
             session.drop()
-        self._schedule(key, again)
+        self._due.set(key, again)
 
     def _score(self, session: _Session, now: float, outputs: list[Output], *, complete: bool = False) -> None:
         state, output = session.state, OutputBuilder()
@@ -360,10 +357,6 @@ class SessionStage:
             outputs.append(Logs(key, encoded_events(output.evaluations, int(now * _NANOSECONDS))))
         if output.evaluations or output.sessions:
             outputs.append(Results(tuple(output.evaluations), tuple(output.sessions)))
-
-    def _schedule(self, key: bytes, when: float) -> None:
-        self._due[key] = when
-        heapq.heappush(self._queue, (when, key))
 
 
 def _scored(held: bytes, session: SessionState) -> Traces:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -35,6 +36,43 @@ class PartitionState(Protocol):
     def items(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
         """Yield the keys that start with a prefix and their values, in the order of keys."""
         ...
+
+
+class DueTimes:
+    """When each of many things is looked at next."""
+
+    def __init__(self) -> None:
+        self._times: dict[bytes, float] = {}
+        self._queue: list[tuple[float, bytes]] = []
+
+    def __len__(self) -> int:
+        return len(self._times)
+
+    def __contains__(self, key: bytes) -> bool:
+        return key in self._times
+
+    def __getitem__(self, key: bytes) -> float:
+        return self._times[key]
+
+    def set(self, key: bytes, when: float) -> None:
+        """Set when something is looked at, in place of any time before."""
+        self._times[key] = when
+        heapq.heappush(self._queue, (when, key))
+
+    def remove(self, key: bytes) -> None:
+        """Forget something."""
+        del self._times[key]
+
+    def first(self) -> float | None:
+        """Return the earliest time."""
+        while self._queue and self._times.get(self._queue[0][1]) != self._queue[0][0]:
+            heapq.heappop(self._queue)
+        return self._queue[0][0] if self._queue else None
+
+    def take(self, until: float) -> Iterator[tuple[float, bytes]]:
+        """Yield what is due until then, the earliest first; times may be set meanwhile."""
+        while (due := self.first()) is not None and due <= until:
+            yield heapq.heappop(self._queue)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,11 +18,11 @@ Rows of a partition, by the first byte of their keys:
 
 from __future__ import annotations
 
-import heapq
 import struct
 from collections import OrderedDict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import msgspec
 
@@ -38,6 +38,7 @@ from goldspan.collector_processor.encoded_spans.span_groups import (
 )
 from goldspan.collector_processor.encoded_spans.trace_selection import TraceSelection
 from goldspan.collector_processor.engine.sessions_without_golden import SessionsWithoutGolden
+from goldspan.collector_processor.engine.trace_machine import TraceMachine, TraceRecords
 from goldspan.collector_processor.stream.rows_and_messages import (
     FORMAT,
     chunks,
@@ -49,6 +50,7 @@ from goldspan.collector_processor.stream.rows_and_messages import (
 )
 from goldspan.collector_processor.stream.stage_interface import (
     DeadLetter,
+    DueTimes,
     Output,
     PartitionState,
     StageStats,
@@ -58,9 +60,8 @@ from goldspan.collector_processor.stream.stage_interface import (
     ToSession,
     Traces,
 )
-from goldspan.mappers.assembly import Fragment, TraceReading
-from goldspan.mappers.assembly.trace_reading import newer_version
-from goldspan.mappers.span_facts import LogFacts, Record, Role, SpanFacts, content_size
+from goldspan.mappers.assembly import Fragment
+from goldspan.mappers.span_facts import LogFacts, Record, SpanFacts, content_size
 from goldspan.scoring.errors import Problem
 
 _HEARTBEAT = 1.0
@@ -83,35 +84,25 @@ class _HeldSpan:
     saved: bool = False
 
 
-@dataclass(slots=True)
-class _Trace:
-    """An open trace."""
+class _Sent(NamedTuple):
+    """A fragment that was sent."""
 
-    key: bytes
-    last: float = 0.0
-    """When its newest record came."""
-    spans: dict[str, SpanFacts] = field(default_factory=dict[str, SpanFacts])
-    logs: dict[str, LogFacts] = field(default_factory=dict[str, LogFacts])
-    recognised: int = 0
-    session_ids: dict[str, str] = field(default_factory=dict[str, str])
-    """Every session id that its records name, with the attribute."""
-    rooted: bool = False
-    """A span without a parent in its process was seen, so no caller is still running."""
-    lost: bool | None = None
-    """Records of it were dropped; whether they may have described calls."""
-    lost_text: bool = False
-    """Text of it did not fit."""
-    counted: bool = False
-    """It was counted as a session without golden."""
+    session: str
+    digest: bytes
+    fragment: Fragment | None = None
+    """None: it was sent by an earlier worker."""
+    incomplete: bool = False
+    """Records of it were dropped."""
+
+
+@dataclass(slots=True)
+class _StoredTrace(TraceRecords):
+    """An open trace, and what its rows say of it."""
+
+    key: bytes = b""
     held: dict[str, _HeldSpan] = field(default_factory=dict[str, _HeldSpan])
-    sent: dict[str, tuple[str, bytes]] = field(default_factory=dict[str, tuple[str, bytes]])
-    """The session and the digest of each fragment that was sent, by the span id of its root."""
-    encoded: dict[str, tuple[Fragment, bool]] = field(default_factory=dict[str, tuple[Fragment, bool]])
-    """Each fragment that was encoded, and whether records of it were dropped, by the span id of its root."""
-    reading: TraceReading = field(default_factory=TraceReading)
-    """What was read of its records."""
-    fragments: list[Fragment] | None = None
-    """None after a new record, until they are read again."""
+    sent: dict[str, _Sent] = field(default_factory=dict[str, _Sent])
+    """By the span id of its root."""
     rows: int = 0
     """Rows with its records."""
     unsaved: list[Record] = field(default_factory=list[Record])
@@ -123,14 +114,6 @@ class _Trace:
     """All of it was sent."""
     loaded: bool = True
     """Its records are in memory."""
-
-    @property
-    def id(self) -> str:
-        return self.key.hex()
-
-    @property
-    def size(self) -> int:
-        return len(self.spans) + len(self.logs)
 
 
 class _SavedSpanBuffer(EncodedSpanBuffer):
@@ -156,7 +139,7 @@ class TraceStage:
         """Continue with the state of this partition."""
         self._context = context
         self._settings = context.settings
-        self._goldens = context.goldens
+        self._machine = TraceMachine(context.goldens, context.settings)
         self._state = state
         self._partition = partition
         self.stats = StageStats()
@@ -182,21 +165,19 @@ class TraceStage:
         )
         self._now = 0.0
         """The watermark. Records may be ahead of it, since other topics of the partition may lag."""
-        self._told = 0.0
-        """The watermark of the last heartbeat."""
-        self._traces: OrderedDict[bytes, _Trace] = OrderedDict()
+        self._last_heartbeat = 0.0
+        """Its watermark."""
+        self._traces: OrderedDict[bytes, _StoredTrace] = OrderedDict()
         """Open traces in memory, the least recently active first."""
-        self._due: dict[bytes, float] = {}
-        """Every open trace, and when it is looked at next."""
-        self._queue: list[tuple[float, bytes]] = []
+        self._due = DueTimes()
+        """Every open trace."""
         self._tombstones: OrderedDict[bytes, float] = OrderedDict()
         self._changed: dict[bytes, None] = {}
         """Traces in memory that differ from their rows."""
-        self._writes: list[tuple[bytes, bytes | None]] = []
-        """Rows of dropped traces, and tombstones, that `save` writes or deletes."""
         self._unread_rows: deque[tuple[float, int]] = deque()
         self._epoch = 1 + struct.unpack(">Q", state.get(_EPOCH) or bytes(8))[0]
-        self._saved_epoch = False
+        self._writes: list[tuple[bytes, bytes | None]] = [(_EPOCH, struct.pack(">Q", self._epoch))]
+        """Rows of dropped traces, and tombstones, that `save` writes or deletes."""
         self._restore()
 
     @property
@@ -219,12 +200,7 @@ class TraceStage:
                 continue
             trace = self._open(key, now)
             for part in parts:
-                for fact, span in zip(self._selection.facts(part), part.spans, strict=True):
-                    if fact is None or not fact.span_id or not self._add_span(trace, fact, now, outputs):
-                        continue
-                    if self._may_get_score(trace, fact):
-                        trace.held[fact.span_id] = _HeldSpan(span, part.envelope, now)
-                        held.add(id(span))
+                held.update(map(id, self._add_group(trace, part, now, outputs)))
         if not held:
             return [*outputs, Traces(body)]
         passed = [SpanGroup(one.envelope, [span for span in one.spans if id(span) not in held]) for one in groups]
@@ -255,21 +231,18 @@ class TraceStage:
 
     def deadline(self) -> float | None:
         """Return the next time at which `advance` has work to do."""
-        while self._queue and self._due.get(self._queue[0][1]) != self._queue[0][0]:
-            heapq.heappop(self._queue)
-        return self._queue[0][0] if self._queue else None
+        return self._due.first()
 
     def advance(self, watermark: float) -> Iterable[Output]:
         """Send what is complete by this time, each trace as of the time at which it was."""
         now = self._tick(watermark)
         outputs: list[Output] = []
-        while (due := self.deadline()) is not None and due <= now:
-            _, key = heapq.heappop(self._queue)
+        for due, key in self._due.take(now):
             trace = self._find(key)
             if trace is not None:
                 self._check(trace, due, outputs)
-        if now >= self._told + _HEARTBEAT:
-            self._told = now
+        if now >= self._last_heartbeat + _HEARTBEAT:
+            self._last_heartbeat = now
             outputs.append(ToEverySessionPartition(session_message(self._partition, now, epoch=self._epoch)))
         return outputs
 
@@ -277,9 +250,6 @@ class TraceStage:
 
     def save(self) -> None:
         """Write rows for what changed since the last call."""
-        if not self._saved_epoch:
-            self._saved_epoch = True
-            self._state.set(_EPOCH, struct.pack(">Q", self._epoch))
         for row, value in self._writes:
             if value is None:
                 self._state.delete(row)
@@ -293,7 +263,7 @@ class TraceStage:
         self._save_unread()
         self._forget_quiet()
 
-    def _save_trace(self, trace: _Trace) -> None:
+    def _save_trace(self, trace: _StoredTrace) -> None:
         for records in chunks(trace.unsaved, lambda record: 1_000 + content_size(record)):
             pieces = {piece.digest: piece for record in records for piece in pieces_of(record)}
             new = [piece for digest, piece in pieces.items() if digest not in trace.written]
@@ -309,7 +279,7 @@ class TraceStage:
                 held.saved = True
                 row = (held.since, *held.envelope, held.span)
                 self._state.set(_HELD + trace.key + span_id.encode(), msgspec.msgpack.encode(row))
-        sent = [(root, session, known) for root, (session, known) in trace.sent.items()]
+        sent = [(root, one.session, one.digest) for root, one in trace.sent.items()]
         flags = (trace.lost, trace.lost_text, trace.counted, trace.complete)
         head = (FORMAT, self._due[trace.key], trace.last, trace.rows, flags, sent)
         self._state.set(_TRACE + trace.key, msgspec.msgpack.encode(head))
@@ -333,7 +303,7 @@ class TraceStage:
             if trace.last + _QUIET > self._now or trace.held:
                 break
             del self._traces[key]
-            self._texts.release(trace.id)
+            self._texts.release(trace.trace_id)
 
     def _restore(self) -> None:
         for key, row in self._state.items(_TOMBSTONE):
@@ -342,7 +312,7 @@ class TraceStage:
         for key, row in self._state.items(_TRACE):
             form, due, *_ = msgspec.msgpack.decode(row)
             if form == FORMAT:
-                self._schedule(key[1:], due)
+                self._due.set(key[1:], due)
         for key, row in self._state.items(_UNREAD):
             since = struct.unpack(">d", row[:8])[0]
             self._unread_rows.append((since, struct.unpack(">Q", key[1:])[0]))
@@ -366,15 +336,15 @@ class TraceStage:
         self.stats.late += records
         return True
 
-    def _find(self, key: bytes) -> _Trace | None:
+    def _find(self, key: bytes) -> _StoredTrace | None:
         """Return an open trace, from memory or from its rows, perhaps without its records."""
         trace = self._traces.get(key)
         if trace is not None or key not in self._due or (row := self._state.get(_TRACE + key)) is None:
             return trace
         _, _, last, rows, (lost, lost_text, counted, complete), sent = msgspec.msgpack.decode(row)
-        trace = _Trace(key, last, lost=lost, lost_text=lost_text, counted=counted, complete=complete)
-        trace.rows, trace.loaded = rows, False
-        trace.sent = {root: (session, known) for root, session, known in sent}
+        trace = _StoredTrace(key.hex(), last, lost=lost, lost_text=lost_text, counted=counted, complete=complete)
+        trace.key, trace.rows, trace.loaded = key, rows, False
+        trace.sent = {root: _Sent(session, known) for root, session, known in sent}
         for held_key, held in self._state.items(_HELD + key):
             since, resource, scope, span = msgspec.msgpack.decode(held)
             trace.held[held_key[1 + len(key) :].decode()] = _HeldSpan(
@@ -383,7 +353,7 @@ class TraceStage:
         self._traces[key] = trace
         return trace
 
-    def _load(self, trace: _Trace) -> None:
+    def _load(self, trace: _StoredTrace) -> None:
         """Read the records of a trace from its rows."""
         if not trace.loaded:
             trace.loaded = True
@@ -396,14 +366,14 @@ class TraceStage:
                     record = decode_record(encoded, self._texts.find)
                     self._texts.hold(record)
                     trace.written.update(piece.digest for piece in pieces_of(record))
-                    _note(trace, record)
+                    trace.add(record)
 
-    def _open(self, key: bytes, now: float) -> _Trace:
+    def _open(self, key: bytes, now: float) -> _StoredTrace:
         """Return a trace with the spans of it that were kept unread."""
         trace = self._find(key)
         if trace is None:
-            trace = self._traces[key] = _Trace(key, now, lost=self._unread.lost_calls(key))
-            self._schedule(key, now + self._settings.settle)
+            trace = self._traces[key] = _StoredTrace(key.hex(), now, lost=self._unread.lost_calls(key), key=key)
+            self._due.set(key, now + self._settings.settle)
             for group in self._unread.take(key):
                 for fact in self._selection.facts(group):
                     if fact is not None and fact.span_id:
@@ -411,51 +381,52 @@ class TraceStage:
         self._load(trace)
         return trace
 
-    def _add_span(self, trace: _Trace, fact: SpanFacts, now: float, outputs: list[Output]) -> bool:
-        """Keep a span; False for one that came before."""
+    def _add_group(self, trace: _StoredTrace, group: SpanGroup, now: float, outputs: list[Output]) -> Iterator[bytes]:
+        """Keep spans of a trace; yield those that are held."""
+        for fact, span in zip(self._selection.facts(group), group.spans, strict=True):
+            if fact is None or not fact.span_id or not self._add_span(trace, fact, now, outputs):
+                continue
+            if self._context.hold and self._machine.may_get_score(trace, fact):
+                trace.held[fact.span_id] = _HeldSpan(span, group.envelope, now)
+                yield span
+
+    def _add_span(self, trace: _StoredTrace, fact: SpanFacts, now: float, outputs: list[Output]) -> bool:
+        """Keep a span and its notes; False for one that came before."""
         self.stats.spans += 1
         for note in fact.notes:
-            if note.trace_id == trace.id:
-                self._add_log(trace, note, now)
+            if note.trace_id == trace.trace_id:
+                self._add(trace, note, now)
             elif note.trace_id:
                 outputs.append(ToEveryTracePartition(encode_record(note)))
-        kept = self._kept(trace, fact)
-        old = trace.spans.get(fact.span_id)
-        if isinstance(kept, LogFacts) or newer_version(old, kept) is old:
+        return self._add(trace, fact, now)
+
+    def _add(self, trace: _StoredTrace, record: Record, now: float) -> bool:
+        """Keep a record, while there is room; False for one that came before."""
+        kept = self._kept(trace, record)
+        if not trace.has_room(kept, self._context.max_trace_spans):
+            trace.lost, trace.fragments = True, None
+        elif trace.add(kept):
+            trace.unsaved.append(kept)
+        else:
             self.stats.repeated += 1
             return False
-        self._add(trace, kept, now)
+        trace.last = max(trace.last, now)  # a note may be of an earlier time than the spans it is for
+        trace.complete = False
+        self._traces.move_to_end(trace.key)
+        self._changed[trace.key] = None
+        if self._due[trace.key] > trace.last + self._settings.settle:
+            self._due.set(trace.key, trace.last + self._settings.settle)
         return True
 
-    def _add_log(self, trace: _Trace, fact: LogFacts, now: float) -> None:
-        if fact.identity in trace.logs:
-            self.stats.repeated += 1
-        else:
-            self._add(trace, self._kept(trace, fact), now)
-
-    def _kept(self, trace: _Trace, record: Record) -> Record:
+    def _kept(self, trace: _StoredTrace, record: Record) -> Record:
         """Return a record with its text in pieces, which all records of a trace share."""
         if not self._keeps_text:
             return record
         kept = self._texts.kept(record)
         if lost_text(kept) and not trace.lost_text:
             trace.lost_text = True
-            self._on_problem(Problem("dropped_text", f"trace {trace.id} has too much text", ""))
+            self._on_problem(Problem("dropped_text", f"trace {trace.trace_id} has too much text", ""))
         return kept
-
-    def _add(self, trace: _Trace, record: Record, now: float) -> None:
-        if trace.size >= self._context.max_trace_spans:
-            trace.lost = True
-        else:
-            _note(trace, record)
-            trace.unsaved.append(record)
-        trace.last = max(trace.last, now)  # a note may be of an earlier time than the spans it is for
-        trace.fragments = None
-        trace.complete = False
-        self._traces.move_to_end(trace.key)
-        self._changed[trace.key] = None
-        if self._due[trace.key] > trace.last + self._settings.settle:
-            self._schedule(trace.key, trace.last + self._settings.settle)
 
     def _receive_log(self, fact: LogFacts, now: float) -> None:
         try:
@@ -463,135 +434,94 @@ class TraceStage:
         except ValueError:
             return
         if len(key) == _ID_BYTES and not self._is_late(key, 1):
-            self._add_log(self._open(key, now), fact, now)
-
-    def _may_get_score(self, trace: _Trace, fact: SpanFacts) -> bool:
-        """Tell whether a span is held: a tool or the root of a turn, unless no golden wants its session."""
-        if not self._context.hold:
-            return False
-        root = fact.role is Role.AGENT or not fact.parent_id or fact.entry
-        if not root and fact.role is not Role.TOOL:
-            return False
-        if trace.recognised == 0 and not (root and fact.session_keys):
-            return False  # a LangSmith root names its session, and may end before the spans below it
-        if fact.session_keys:
-            return self._goldens.wants(fact.session_keys[0][1])
-        return not trace.session_ids or self._may_matter(trace)
-
-    def _may_matter(self, trace: _Trace) -> bool:
-        wants = self._goldens.wants
-        return any(map(wants, trace.session_ids)) or wants(trace.id)
+            self._add(self._open(key, now), fact, now)
 
     # Completion.
 
-    def _check(self, trace: _Trace, now: float, outputs: list[Output]) -> None:
+    def _check(self, trace: _StoredTrace, now: float, outputs: list[Output]) -> None:
         """Send what is complete, release what waited too long, drop the trace if it was quiet for long."""
-        settings = self._settings
-        settled_at = trace.last + settings.settle
-        again = [settled_at]
-        if trace.complete and now >= trace.last + settings.retention:
-            again = []
+        settled_at = trace.last + self._settings.settle
+        again: float | None = settled_at
+        if trace.complete and now >= self._machine.kept_until(trace, wanted=True):
+            again = None
         elif now >= settled_at:
-            self._load(trace)
             again = self._send(trace, now, outputs)
         if trace.held:
-            overdue = [span_id for span_id, held in trace.held.items() if held.since + settings.hold_timeout <= now]
+            timeout = self._settings.hold_timeout
+            overdue = [span_id for span_id, held in trace.held.items() if held.since + timeout <= now]
             self.stats.held_past_timeout += len(overdue)
             outputs += _requests(self._release(trace, overdue))
-            again += [held.since + settings.hold_timeout for held in trace.held.values()]
-        if again:
-            self._schedule(trace.key, min(again))
-            self._changed[trace.key] = None
-        else:
+            times = [held.since + timeout for held in trace.held.values()]
+            again = min(times if again is None else [again, *times], default=None)
+        if again is None:
             self._drop(trace, now)
+        else:
+            self._due.set(trace.key, again)
+            self._changed[trace.key] = None
 
-    def _send(self, trace: _Trace, now: float, outputs: list[Output]) -> list[float]:
-        """Send the fragments that are complete; return when to look again, nothing if the trace is to be dropped."""
-        settings = self._settings
-        if not trace.sent and not self._may_matter(trace):
-            return self._pass_unwanted(trace, now, outputs)
-        callers_until = trace.last + settings.caller_timeout
-        fragments = trace.fragments
-        if fragments is None:
-            waiting = bool(trace.sent) or now >= callers_until
-            fragments = trace.reading.fragments(settings.assembly.session_keys, self._on_problem, waiting=waiting)
-            trace.fragments = None if trace.reading.waits else fragments
-        again = [callers_until] if trace.fragments is None else []
-        ready: list[Fragment] = []
-        for fragment in fragments:
-            ready_at = trace.last + self._waiting_time(fragment)
-            if now >= ready_at or fragment.root.span_id in trace.sent:
-                ready.append(fragment)
-            else:
-                again.append(ready_at)
-        self._send_changes(trace, ready, now, outputs)
-        if again:
+    def _send(self, trace: _StoredTrace, now: float, outputs: list[Output]) -> float | None:
+        """Send the fragments that are complete; return when to look again, None if the trace is to be dropped."""
+        self._load(trace)
+        machine = self._machine
+        turns, again = machine.check(trace, now, self._on_problem, has_turns=bool(trace.sent), stay=trace.sent)
+        if turns is not None:
+            self._send_changes(trace, turns, now, outputs)
+        if again is not None:
             return again
-        trace.complete = True
         outputs += _requests(self._release(trace, list(trace.held)))
-        wanted = trace.sent or not fragments
-        dropped_at = trace.last + (settings.retention if wanted else settings.trace_retention)
-        return [dropped_at] if now < dropped_at else []
+        trace.complete = turns is not None
+        if turns is None and (unmatched := trace.unmatched()) is not None:
+            self._count_unmatched(*unmatched)
+        dropped_at = machine.kept_until(trace, wanted=bool(trace.sent) or machine.has_logs_only(trace, turns))
+        return dropped_at if now < dropped_at else None
 
-    def _pass_unwanted(self, trace: _Trace, now: float, outputs: list[Output]) -> list[float]:
-        waits_until = trace.last if trace.rooted else trace.last + self._settings.caller_timeout
-        if now < waits_until:
-            return [waits_until]
-        outputs += _requests(self._release(trace, list(trace.held)))
-        if trace.recognised and not trace.counted:
-            trace.counted = True
-            self._count_unmatched(*next(iter(trace.session_ids.items()), (trace.id, "trace_id")))
-        dropped_at = trace.last + self._settings.trace_retention
-        return [dropped_at] if now < dropped_at else []
-
-    def _waiting_time(self, fragment: Fragment) -> float:
-        if fragment.waits_for_caller:
-            return self._settings.caller_timeout
-        return self._settings.hold_timeout if fragment.waits_for_remote else 0.0
-
-    def _send_changes(self, trace: _Trace, ready: Sequence[Fragment], now: float, outputs: list[Output]) -> None:
+    def _send_changes(self, trace: _StoredTrace, ready: Iterable[Fragment], now: float, outputs: list[Output]) -> None:
         """Send the fragments that differ from what was sent, and take back those that are not there any longer."""
         changes: dict[str, list[tuple[str, bytes | None]]] = {}
         held: dict[str, list[SpanGroup]] = {}
-        sent: dict[str, tuple[str, bytes]] = {}
+        before, trace.sent = trace.sent, {}
         for fragment in ready:
             root, session = fragment.root.span_id, fragment.session.id
-            incomplete = _lacks_records(trace, fragment)
-            known, was_incomplete = trace.encoded.get(root, (None, False))
-            unchanged = known is fragment and was_incomplete is incomplete  # as most of a long trace
-            own = () if unchanged else dict.fromkeys((root, *(span.span_id for span in fragment.spans)))
-            spans = self._release(trace, [span_id for span_id in own if span_id in trace.held])
-            if not self._goldens.wants(session):
+            incomplete = trace.lacks_records_of((fragment,))
+            known = before.get(root)
+            if known is not None and known.fragment is fragment and known.incomplete is incomplete:
+                trace.sent[root] = known  # as most of a long trace
+                continue
+            own = dict.fromkeys((root, *(span.span_id for span in fragment.spans)))
+            spans = self._release(trace, filter(trace.held.__contains__, own))
+            if not self._machine.goldens.wants(session):
                 outputs += _requests(spans)
                 continue
-            if unchanged:
-                sent[root] = trace.sent[root]
-                continue
             encoded = encode_fragment(fragment, incomplete=incomplete)
-            sent[root] = session, digest(encoded)
-            trace.encoded[root] = fragment, incomplete
-            if trace.sent.get(root) != sent[root]:
+            trace.sent[root] = sent = _Sent(session, digest(encoded), fragment, incomplete)
+            if known is None or (known.session, known.digest) != (sent.session, sent.digest):
                 changes.setdefault(session, []).append((root, encoded))
             if spans:
                 held.setdefault(session, []).extend(spans)
-        for root, (session, _) in trace.sent.items():
-            if root not in sent or sent[root][0] != session:
-                changes.setdefault(session, []).append((root, None))
-        trace.sent = sent
-        trace.encoded = {root: known for root, known in trace.encoded.items() if root in sent}
+        for root, known in before.items():
+            if root not in trace.sent or trace.sent[root].session != known.session:
+                changes.setdefault(known.session, []).append((root, None))
         for session in dict.fromkeys((*changes, *held)):
-            key = session.encode("utf-8", "surrogatepass")
-            told = list(chunks(changes.get(session, ()), lambda change: len(change[1] or b"")))
-            spans_of = list(chunks(held.get(session, ()), _size))
-            last = told.pop() if told and spans_of else []  # one message where it fits, so that it is judged once
-            for some in told:
-                outputs.append(ToSession(key, session_message(self._partition, now, trace.id, some, epoch=self._epoch)))
-            for groups in spans_of:
-                body = session_message(self._partition, now, trace.id, last, join_request(groups), epoch=self._epoch)
-                outputs.append(ToSession(key, body))
-                last = []
+            outputs += self._to_session(trace, session, changes.get(session, ()), held.get(session, ()), now)
 
-    def _release(self, trace: _Trace, span_ids: Iterable[str]) -> list[SpanGroup]:
+    def _to_session(
+        self,
+        trace: _StoredTrace,
+        session: str,
+        changes: Iterable[tuple[str, bytes | None]],
+        held: Iterable[SpanGroup],
+        now: float,
+    ) -> Iterator[ToSession]:
+        """Yield the messages to a session: the last changes and the first spans in one, so that it is scored once."""
+        key = session.encode("utf-8", "surrogatepass")
+        some_changes = list(chunks(changes, lambda change: len(change[1] or b"")))
+        some_held = [join_request(groups) for groups in chunks(held, _size)]
+        last = [(some_changes.pop(), some_held.pop(0))] if some_changes and some_held else []
+        messages = [*((one, b"") for one in some_changes), *last, *(((), one) for one in some_held)]
+        for one, spans in messages:
+            yield ToSession(key, session_message(self._partition, now, trace.trace_id, one, spans, epoch=self._epoch))
+
+    def _release(self, trace: _StoredTrace, span_ids: Iterable[str]) -> list[SpanGroup]:
         """Stop holding these spans; return them."""
         groups: list[SpanGroup] = []
         for span_id in span_ids:
@@ -601,62 +531,36 @@ class TraceStage:
                 trace.released.append(span_id)
         return groups
 
-    def _drop(self, trace: _Trace, now: float) -> None:
-        if trace.sent or (not trace.recognised and self._may_matter(trace)):
+    def _drop(self, trace: _StoredTrace, now: float) -> None:
+        if trace.sent or (not trace.recognised and self._machine.may_matter(trace)):
             self._tombstones[trace.key] = now
             self._writes.append((_TOMBSTONE + trace.key, struct.pack(">d", now)))
         else:
-            self._unread.note_loss(trace.key, calls=trace.recognised > 0 or bool(trace.logs) or bool(trace.lost))
+            self._unread.note_loss(trace.key, calls=trace.has_calls)
         while self._tombstones and (
             len(self._tombstones) > _MAX_TOMBSTONES
             or next(iter(self._tombstones.values())) + self._settings.tombstone_ttl <= now
         ):
             oldest, _ = self._tombstones.popitem(last=False)
             self._writes.append((_TOMBSTONE + oldest, None))
-        del self._due[trace.key], self._traces[trace.key]
-        self._texts.release(trace.id)
+        self._due.remove(trace.key)
+        del self._traces[trace.key]
+        self._texts.release(trace.trace_id)
         self._changed.pop(trace.key, None)
         rows = [_TRACE + trace.key, *(_row_key(trace.key, number) for number in range(trace.rows))]
         rows += [_HELD + trace.key + span_id.encode() for span_id in trace.released]
         self._writes += [(row, None) for row in rows]
-
-    def _schedule(self, key: bytes, when: float) -> None:
-        self._due[key] = when
-        heapq.heappush(self._queue, (when, key))
 
     def _tick(self, now: float) -> float:
         self._now = max(self._now, now)
         return self._now
 
     def _count_unmatched(self, session_id: str, source: str) -> None:
-        if self._goldens.goldens:
+        if self._context.goldens.goldens:
             self.stats.sessions_without_golden += self.without_golden.add(session_id, source)
 
     def _on_problem(self, problem: Problem) -> None:
         self.stats.problems[problem.code] += 1
-
-
-def _note(trace: _Trace, record: Record) -> None:
-    """Add a record to a trace in memory."""
-    keys = record.session_keys
-    trace.reading.add(record)
-    if isinstance(record, LogFacts):
-        trace.logs[record.identity] = record
-    else:
-        old = trace.spans.get(record.span_id)
-        trace.spans[record.span_id] = newer_version(old, record)
-        trace.recognised += old is None and record.role is not None
-        trace.rooted = trace.rooted or not record.parent_id or record.entry
-        keys = (*keys, *record.resource.session_keys)
-    for key, session_id in keys:
-        trace.session_ids.setdefault(session_id, key)
-
-
-def _lacks_records(trace: _Trace, fragment: Fragment) -> bool:
-    """Tell whether records of this fragment were dropped: calls or text of it, or a plain span between others."""
-    if trace.lost_text:
-        return True
-    return trace.lost is not None and (trace.lost or fragment.waits_for_caller or fragment.waits_for_remote)
 
 
 def _row_key(key: bytes, number: int) -> bytes:
